@@ -1,0 +1,139 @@
+"""An answer and where each of its words came from: the result type that every layer passes on unchanged."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from mqan_core.text import HALF_SPACE, detokenize
+
+
+class Source(StrEnum):
+    """Where a word of an answer came from."""
+
+    CONTEXT = "context"
+    QUESTION = "question"
+    VOCABULARY = "vocabulary"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Half-open range of Unicode code points in the caller's string."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Masses:
+    """How the model divided its trust at one step (equation 13); the three sum to 1.
+
+    Attributes:
+        vocabulary: gamma.
+        context: (1 - gamma) * lambda.
+        question: (1 - gamma) * (1 - lambda).
+    """
+
+    context: float
+    question: float
+    vocabulary: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerToken:
+    """One token of an answer.
+
+    Attributes:
+        text: the token as it stands in the answer; for a copied token exactly ``source_text[span.start:span.end]``.
+        piece: the text with its half spaces, from which the answer is joined.
+        probability: p(w_t) of equation 13.
+        source: the term of equation 13 that gave this token most of its probability.
+        masses: the switches at this step.
+        span: place in the context or question the token was copied from, the position with the most pointer mass
+            among those that hold the token; None for a generated token.
+    """
+
+    text: str
+    piece: str
+    probability: float
+    source: Source
+    masses: Masses
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSpan:
+    """Neighbouring copied tokens as one quotation: ``text`` is exactly ``source_text[start:end]``."""
+
+    source: Source
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer with its sources.
+
+    Attributes:
+        text: the answer; quotations keep the caller's casing and spacing, generated words are lower case.
+        probability: product of the probabilities of the tokens and, unless ``truncated``, of the end.
+        tokens: the tokens, in order.
+        spans: the quotations, in order.
+        truncated: whether the answer stopped at the limit of tokens before the model ended it.
+    """
+
+    text: str
+    probability: float
+    tokens: tuple[AnswerToken, ...]
+    spans: tuple[AnswerSpan, ...]
+    truncated: bool
+
+
+def compose(
+    tokens: Sequence[AnswerToken], probability: float, truncated: bool, context: str, question: str
+) -> Answer:
+    """Join answer tokens into text and merge neighbouring copied tokens into quotations.
+
+    Two copied tokens are neighbours when they come from the same source, in order, with nothing but white space
+    between them; their quotation is the caller's own text, that white space included.
+    """
+    texts = {Source.CONTEXT: context, Source.QUESTION: question}
+    pieces: list[str] = []
+    spans: list[AnswerSpan] = []
+    for run in _runs(tokens, texts):
+        first, last = run[0], run[-1]
+        if first.span is None or last.span is None:
+            pieces.append(first.piece)
+            continue
+        start, end = first.span.start, last.span.end
+        quotation = texts[first.source][start:end]
+        spans.append(AnswerSpan(first.source, start, end, quotation))
+        opening = HALF_SPACE if first.piece.startswith(HALF_SPACE) else ""
+        closing = HALF_SPACE if last.piece.endswith(HALF_SPACE) else ""
+        pieces.append(opening + quotation.replace(" ", HALF_SPACE * 2) + closing)
+    text = detokenize(pieces).strip()
+    return Answer(text, probability, tuple(tokens), tuple(spans), truncated)
+
+
+def _runs(tokens: Sequence[AnswerToken], texts: dict[Source, str]) -> Iterator[list[AnswerToken]]:
+    run: list[AnswerToken] = []
+    for token in tokens:
+        if run and _continues(run[-1], token, texts):
+            run.append(token)
+            continue
+        if run:
+            yield run
+        run = [token]
+    if run:
+        yield run
+
+
+_WHITE_SPACE = re.compile(r"\s*\Z")
+
+
+def _continues(left: AnswerToken, right: AnswerToken, texts: dict[Source, str]) -> bool:
+    if left.span is None or right.span is None or left.source is not right.source:
+        return False
+    gap_start, gap_end = left.span.end, right.span.start
+    return gap_start <= gap_end and _WHITE_SPACE.match(texts[left.source][gap_start:gap_end]) is not None

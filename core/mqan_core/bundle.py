@@ -1,0 +1,202 @@
+"""The served artefact: a folder of hashed files and a manifest that is written last.
+
+    manifest.json          what is here, with sizes and SHA-256; limits; scores. Its presence means the bundle is whole
+    encoder.onnx           contexts and questions -> everything the decoder reads (weights inside)
+    decoder_step.onnx      one step of greedy decoding (weights inside)
+    vocab.json             generator pieces and words
+    vectors.safetensors    word vectors (int8 rows, scales) and n-gram table
+    README.md              model card
+
+Opening a bundle reads every listed file once, checks its hash and hands out those very bytes, so nothing that was not
+hashed is ever used. Links, names with a path in them, and files beyond the size limit are refused.
+"""
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_safetensors
+
+from mqan_core.errors import BundleError
+from mqan_core.vectors import WordVectors
+from mqan_core.vocab import Vocabulary
+
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+ENCODER = "encoder.onnx"
+DECODER_STEP = "decoder_step.onnx"
+VOCABULARY = "vocab.json"
+VECTORS = "vectors.safetensors"
+MODEL_CARD = "README.md"
+FILES = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, MODEL_CARD)
+
+_MAX_FILE_BYTES = 512 * 1024 * 1024
+_MAX_MANIFEST_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """Size and hash of one file of a bundle."""
+
+    num_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """Sizes that the decoding loop needs to allocate its buffers; the letters are those of the model's code."""
+
+    width: int  # D
+    num_layers: int  # L
+    num_heads: int  # H
+    head_width: int  # W
+    num_generated: int  # V
+    vector_width: int  # E
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a bundle says about itself.
+
+    Attributes:
+        name: name of the model.
+        version: version of the model.
+        dimensions: sizes of the graphs.
+        max_positions: most answer tokens the decoder has positions for.
+        files: name -> size and hash.
+        scores: task -> {metric: value}, as measured on the bundle.
+        training: provenance, free-form (recipe, steps, data).
+    """
+
+    name: str
+    version: str
+    dimensions: Dimensions
+    max_positions: int
+    files: Mapping[str, FileEntry]
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """An opened and verified bundle.
+
+    Attributes:
+        manifest: its manifest.
+        sha256: hash of the manifest, which covers every other file: the identity of the model.
+        encoder: bytes of the encoder graph.
+        decoder_step: bytes of the decoding step graph.
+        vocabulary: words and generator pieces.
+        vectors: input vectors of words.
+    """
+
+    manifest: Manifest
+    sha256: str
+    encoder: bytes
+    decoder_step: bytes
+    vocabulary: Vocabulary
+    vectors: WordVectors
+
+
+def open_bundle(folder: Path) -> Bundle:
+    """Open and verify a bundle.
+
+    Raises:
+        BundleError: a file is missing, is a link, has another size or hash than the manifest says, or is malformed;
+            or the bundle's format version is unknown.
+    """
+    manifest_bytes = _read_file(folder, MANIFEST, _MAX_MANIFEST_BYTES)
+    manifest = _parse_manifest(manifest_bytes)
+    contents = {name: _read_verified(folder, name, entry) for name, entry in manifest.files.items()}
+    try:
+        lists = json.loads(contents[VOCABULARY])
+        vocabulary = Vocabulary(lists["pieces"], lists["words"])
+        tensors = load_safetensors(contents[VECTORS])
+        vectors = WordVectors(vocabulary, tensors["rows"], tensors["scales"], tensors["ngrams"].astype(np.float32))
+    except (KeyError, TypeError, ValueError, SafetensorError) as error:
+        raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
+    dimensions = manifest.dimensions
+    if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
+        raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
+    return Bundle(
+        manifest,
+        hashlib.sha256(manifest_bytes).hexdigest(),
+        contents[ENCODER],
+        contents[DECODER_STEP],
+        vocabulary,
+        vectors,
+    )
+
+
+def describe_files(folder: Path) -> dict[str, FileEntry]:
+    """Hash the files of a bundle that is being written."""
+    entries = {}
+    for name in FILES:
+        content = _read_file(folder, name, _MAX_FILE_BYTES)
+        entries[name] = FileEntry(len(content), hashlib.sha256(content).hexdigest())
+    return entries
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, atomically and last: the bundle is whole from here on."""
+    document = {"format_version": FORMAT_VERSION, **asdict(manifest)}
+    temporary = folder / (MANIFEST + ".tmp")
+    with temporary.open("w", encoding="utf-8") as file:
+        json.dump(document, file, indent=2, sort_keys=True)
+        file.write("\n")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(folder / MANIFEST)
+
+
+def _parse_manifest(content: bytes) -> Manifest:
+    try:
+        document = json.loads(content)
+        version = document.pop("format_version")
+        if version != FORMAT_VERSION:
+            raise BundleError(
+                f"{MANIFEST}: format version {version!r} is unknown to this release, which reads {FORMAT_VERSION}; "
+                "export the checkpoint again"
+            )
+        files = {name: FileEntry(**entry) for name, entry in document.pop("files").items()}
+        dimensions = Dimensions(**document.pop("dimensions"))
+        manifest = Manifest(files=files, dimensions=dimensions, **document)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BundleError(f"{MANIFEST}: malformed: {error}") from error
+    if set(manifest.files) != set(FILES):
+        raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(FILES)}")
+    sizes = [*asdict(dimensions).values(), manifest.max_positions]
+    if not all(isinstance(size, int) and 0 < size < 2**31 for size in sizes):
+        raise BundleError(f"{MANIFEST}: dimensions and max_positions must be positive integers")
+    return manifest
+
+
+def _read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
+    content = _read_file(folder, name, _MAX_FILE_BYTES)
+    if len(content) != entry.num_bytes:
+        raise BundleError(f"bundle {folder}: {name} has {len(content)} bytes, the manifest says {entry.num_bytes}")
+    if hashlib.sha256(content).hexdigest() != entry.sha256:
+        raise BundleError(f"bundle {folder}: {name} does not have the SHA-256 that the manifest states")
+    return content
+
+
+def _read_file(folder: Path, name: str, max_bytes: int) -> bytes:
+    try:
+        descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        hint = "; a bundle without it is incomplete" if name == MANIFEST else ""
+        raise BundleError(f"bundle {folder}: cannot open {name}: {error.strerror}{hint}") from error
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+            raise BundleError(f"bundle {folder}: {name} is not a plain file of its own (links are refused)")
+        if status.st_size > max_bytes:
+            raise BundleError(f"bundle {folder}: {name} has {status.st_size} bytes, at most {max_bytes} are allowed")
+        return file.read(max_bytes + 1)

@@ -1,0 +1,31 @@
+"""Errors raised by the core.
+
+MqanError
+ +- InputError    the caller's context, question or options cannot be answered
+ +- BundleError   a bundle on disk is damaged, incomplete or of an unknown version
+"""
+
+
+class MqanError(Exception):
+    """Base of every error this project raises on purpose."""
+
+
+class InputError(MqanError, ValueError):
+    """The caller's input cannot be answered.
+
+    Attributes:
+        code: stable machine-readable code, for example ``context_too_long``.
+        field: the input field at fault, for example ``context``.
+        hint: one sentence that says how to fix it.
+    """
+
+    def __init__(self, code: str, field: str, message: str, hint: str) -> None:
+        super().__init__(f"{message} {hint}")
+        self.code = code
+        self.field = field
+        self.message = message
+        self.hint = hint
+
+
+class BundleError(MqanError):
+    """A bundle cannot be opened; the message says which file and why."""

@@ -1,0 +1,81 @@
+"""Input vectors of words: a frozen pretrained part and a trained character n-gram part, [static ; n-grams].
+
+The pretrained rows are int8 with one scale a row from the moment they are made, so training, export and serving read
+the same numbers. A word without a row has zeros there (as in the paper) and is known by its n-grams.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.ngrams import ngram_buckets
+from mqan_core.vocab import Vocabulary
+
+FloatArray = npt.NDArray[np.float32]
+Int8Array = npt.NDArray[np.int8]
+
+
+def quantize_rows(rows: FloatArray) -> tuple[Int8Array, FloatArray]:
+    """Quantise each row of [W, S] to int8 with its own scale: ``row ~ int8 * scale``; a zero row stays zero."""
+    scales = (np.abs(rows).max(axis=1) / 127.0).astype(np.float32)
+    safe = np.where(scales > 0, scales, 1.0)
+    return np.clip(np.rint(rows / safe[:, None]), -127, 127).astype(np.int8), scales
+
+
+class WordVectors:
+    """Looks up the input vector of any word.
+
+    Args:
+        vocabulary: gives the row of a word.
+        rows: pretrained vectors, int8 [W, S].
+        scales: one scale a row, float32 [W].
+        ngrams: trained n-gram table, float32 [N, G].
+
+    Raises:
+        ValueError: the shapes do not belong together.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, rows: Int8Array, scales: FloatArray, ngrams: FloatArray) -> None:
+        if rows.shape[0] != len(vocabulary.words) or scales.shape != rows.shape[:1]:
+            raise ValueError(
+                f"word vectors: {len(vocabulary.words)} words but {rows.shape[0]} rows and {scales.shape[0]} scales"
+            )
+        self._vocabulary = vocabulary
+        self._rows = rows
+        self._scales = scales
+        self._ngrams = ngrams
+        self._static_width = rows.shape[1]
+        self._ngram_means = np.zeros((rows.shape[0], ngrams.shape[1]), np.float32)  # filled as words are used
+        self._has_ngram_mean = np.zeros(rows.shape[0], np.bool_)
+
+    @property
+    def width(self) -> int:
+        """Width E of a vector: static and n-gram part together."""
+        return self._static_width + int(self._ngrams.shape[1])
+
+    def lookup(self, words: Sequence[str]) -> FloatArray:
+        """Return the vectors of lower-cased words, float32 [len(words), E]."""
+        vectors = np.zeros((len(words), self.width), np.float32)
+        rows = [self._vocabulary.word_row(word) for word in words]
+        known = [(i, row) for i, row in enumerate(rows) if row is not None]
+        for row, word in zip(rows, words, strict=True):
+            if row is not None and not self._has_ngram_mean[row]:
+                self._ngram_means[row] = self._ngram_mean(word)
+                self._has_ngram_mean[row] = True
+        if known:
+            at = np.array([i for i, _ in known])
+            which = np.array([row for _, row in known])
+            vectors[at, : self._static_width] = self._rows[which].astype(np.float32) * self._scales[which, None]
+            vectors[at, self._static_width :] = self._ngram_means[which]
+        for i, row in enumerate(rows):
+            if row is None:
+                vectors[i, self._static_width :] = self._ngram_mean(words[i])
+        return vectors
+
+    def _ngram_mean(self, word: str) -> FloatArray:
+        buckets = ngram_buckets(word, self._ngrams.shape[0])
+        if not buckets:
+            return np.zeros(self._ngrams.shape[1], np.float32)
+        mean: FloatArray = self._ngrams[buckets].mean(axis=0, dtype=np.float32)
+        return mean

@@ -1,0 +1,93 @@
+"""The words a model knows, and the per-request extension for those it does not.
+
+Two lists, both ordered by use:
+
+- *generator pieces*: lower-cased pieces with their half spaces that the model can generate; id 0 is the end of the
+  answer. These are the v words of equation 11.
+- *words*: lower-cased words that have a pretrained vector. A word outside the list is represented by its character
+  n-grams alone.
+
+A piece that is in the context or the question can be copied whether or not it is in either list. Each request numbers
+its own distinct pieces (``Slots``), so an answer cannot depend on the other requests of a batch.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.text import word_of
+
+END = "<eos>"  # cannot collide with text: the tokenizer splits at "<" and ">"
+END_ID = 0
+
+Int32Array = npt.NDArray[np.int32]
+
+
+class Vocabulary:
+    """Generator pieces and words with vectors.
+
+    Args:
+        pieces: generator pieces without the end marker, most useful first.
+        words: words with a vector row, in row order.
+
+    Raises:
+        ValueError: a list holds duplicates.
+    """
+
+    def __init__(self, pieces: Sequence[str], words: Sequence[str]) -> None:
+        self.pieces: tuple[str, ...] = (END, *pieces)
+        self.words: tuple[str, ...] = tuple(words)
+        self._piece_ids = {piece: i for i, piece in enumerate(self.pieces)}
+        self._word_rows = {word: i for i, word in enumerate(self.words)}
+        if len(self._piece_ids) != len(self.pieces):
+            raise ValueError("vocabulary: the generator pieces hold duplicates")
+        if len(self._word_rows) != len(self.words):
+            raise ValueError("vocabulary: the words hold duplicates")
+
+    @property
+    def num_generated(self) -> int:
+        """Size of the generator's softmax (v), the end marker included."""
+        return len(self.pieces)
+
+    def piece_id(self, piece: str) -> int | None:
+        """Return the generator id of a lower-cased piece, or None."""
+        return self._piece_ids.get(piece)
+
+    def word_row(self, word: str) -> int | None:
+        """Return the vector row of a lower-cased word, or None."""
+        return self._word_rows.get(word)
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The distinct pieces of one request, numbered.
+
+    Attributes:
+        pieces: distinct lower-cased pieces of context and question, U of them.
+        context: slot of each context token, shape [C].
+        question: slot of each question token, shape [Q].
+        generator_ids: generator id of each slot, ``num_generated`` where it has none, shape [U].
+    """
+
+    pieces: tuple[str, ...]
+    context: Int32Array
+    question: Int32Array
+    generator_ids: Int32Array
+
+    @property
+    def words(self) -> list[str]:
+        """The word of each slot, for looking up its vector."""
+        return [word_of(piece) for piece in self.pieces]
+
+
+def number_slots(vocabulary: Vocabulary, context: Sequence[str], question: Sequence[str]) -> Slots:
+    """Number the distinct lower-cased pieces of one request in order of appearance."""
+    slot_of: dict[str, int] = {}
+    context_slots = np.array([slot_of.setdefault(piece, len(slot_of)) for piece in context], np.int32)
+    question_slots = np.array([slot_of.setdefault(piece, len(slot_of)) for piece in question], np.int32)
+    missing = vocabulary.num_generated
+    ids = (vocabulary.piece_id(piece) for piece in slot_of)
+    generator_ids = np.array([missing if i is None else i for i in ids], np.int32)
+    return Slots(tuple(slot_of), context_slots, question_slots, generator_ids)
