@@ -1,0 +1,141 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    SOURCE_UNSPECIFIED: _ClassVar[Source]
+    SOURCE_CONTEXT: _ClassVar[Source]
+    SOURCE_QUESTION: _ClassVar[Source]
+    SOURCE_VOCABULARY: _ClassVar[Source]
+SOURCE_UNSPECIFIED: Source
+SOURCE_CONTEXT: Source
+SOURCE_QUESTION: Source
+SOURCE_VOCABULARY: Source
+
+class AnswerRequest(_message.Message):
+    __slots__ = ("context", "question", "max_answer_tokens")
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    MAX_ANSWER_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    context: str
+    question: str
+    max_answer_tokens: int
+    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ...) -> None: ...
+
+class AnswerResponse(_message.Message):
+    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    answer: str
+    probability: float
+    tokens: _containers.RepeatedCompositeFieldContainer[AnswerToken]
+    spans: _containers.RepeatedCompositeFieldContainer[AnswerSpan]
+    truncated: bool
+    model: ModelVersion
+    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ...) -> None: ...
+
+class AnswerToken(_message.Message):
+    __slots__ = ("text", "probability", "source", "masses", "span")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    MASSES_FIELD_NUMBER: _ClassVar[int]
+    SPAN_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    probability: float
+    source: Source
+    masses: SourceMasses
+    span: TextSpan
+    def __init__(self, text: _Optional[str] = ..., probability: _Optional[float] = ..., source: _Optional[_Union[Source, str]] = ..., masses: _Optional[_Union[SourceMasses, _Mapping]] = ..., span: _Optional[_Union[TextSpan, _Mapping]] = ...) -> None: ...
+
+class SourceMasses(_message.Message):
+    __slots__ = ("context", "question", "vocabulary")
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    VOCABULARY_FIELD_NUMBER: _ClassVar[int]
+    context: float
+    question: float
+    vocabulary: float
+    def __init__(self, context: _Optional[float] = ..., question: _Optional[float] = ..., vocabulary: _Optional[float] = ...) -> None: ...
+
+class TextSpan(_message.Message):
+    __slots__ = ("start", "end")
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    start: int
+    end: int
+    def __init__(self, start: _Optional[int] = ..., end: _Optional[int] = ...) -> None: ...
+
+class AnswerSpan(_message.Message):
+    __slots__ = ("source", "start", "end", "text")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    START_FIELD_NUMBER: _ClassVar[int]
+    END_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    source: Source
+    start: int
+    end: int
+    text: str
+    def __init__(self, source: _Optional[_Union[Source, str]] = ..., start: _Optional[int] = ..., end: _Optional[int] = ..., text: _Optional[str] = ...) -> None: ...
+
+class ModelVersion(_message.Message):
+    __slots__ = ("name", "version")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    version: str
+    def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+
+class GetModelRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class GetModelResponse(_message.Message):
+    __slots__ = ("model", "sha256", "provider", "limits", "num_generated", "num_words", "scores")
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    SHA256_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    NUM_GENERATED_FIELD_NUMBER: _ClassVar[int]
+    NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
+    SCORES_FIELD_NUMBER: _ClassVar[int]
+    model: ModelVersion
+    sha256: str
+    provider: str
+    limits: Limits
+    num_generated: int
+    num_words: int
+    scores: _containers.RepeatedCompositeFieldContainer[Score]
+    def __init__(self, model: _Optional[_Union[ModelVersion, _Mapping]] = ..., sha256: _Optional[str] = ..., provider: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., num_generated: _Optional[int] = ..., num_words: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Score, _Mapping]]] = ...) -> None: ...
+
+class Limits(_message.Message):
+    __slots__ = ("max_request_bytes", "max_context_tokens", "max_question_tokens", "max_answer_tokens")
+    MAX_REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONTEXT_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MAX_QUESTION_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MAX_ANSWER_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    max_request_bytes: int
+    max_context_tokens: int
+    max_question_tokens: int
+    max_answer_tokens: int
+    def __init__(self, max_request_bytes: _Optional[int] = ..., max_context_tokens: _Optional[int] = ..., max_question_tokens: _Optional[int] = ..., max_answer_tokens: _Optional[int] = ...) -> None: ...
+
+class Score(_message.Message):
+    __slots__ = ("task", "metric", "value")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    metric: str
+    value: float
+    def __init__(self, task: _Optional[str] = ..., metric: _Optional[str] = ..., value: _Optional[float] = ...) -> None: ...
