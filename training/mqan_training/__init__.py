@@ -1,0 +1,1 @@
+"""Text to checkpoint: readers, batching, the model, training and evaluation."""

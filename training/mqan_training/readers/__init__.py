@@ -1,0 +1,1 @@
+"""Official dataset files -> examples, one file per dataset; ``registry`` lists them all."""
