@@ -1,0 +1,77 @@
+# Every verb creates the environment by itself and installs only what it needs; a second run installs nothing.
+VENV ?= .venv
+PYTHON ?= $(firstword $(shell command -v python3.11 python3 2>/dev/null))
+# The onnxruntime to serve with: cpu or gpu.
+EXTRA ?= cpu
+# Folder of the datasets, one folder each.
+DATA ?= $(or $(MQAN_DATA),data)
+# Bundle to evaluate and recipe to train.
+BUNDLE ?= $(firstword $(wildcard serving/bundles/*))
+RECIPE ?= training/recipes/debug.yaml
+# More arguments for the verb, for example `make test ARGS="-k spans"`.
+ARGS ?=
+
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.PHONY: help setup serve test lint format types proto bench evaluate train clean
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/.dev  ## Install everything that development needs
+
+serve: $(VENV)/.serve-$(EXTRA)  ## Serve the default bundle: REST on 127.0.0.1:8000, gRPC on 127.0.0.1:9000
+	$(BIN)/mqan serve $(ARGS)
+
+test: $(VENV)/.dev  ## Run all tests
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev  ## Check style, spelling and the direction of imports
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/codespell
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev  ## Format the code and repair what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.dev  ## Check types
+	$(BIN)/mypy
+
+proto: $(VENV)/.dev  ## Generate the stubs from the contract
+	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=protos --pyi_out=protos --grpc_python_out=protos \
+		protos/mqan/v1/answer.proto
+
+bench: $(VENV)/.dev  ## Measure the engine against eager torch, and the server against the engine
+	$(BIN)/python benchmarks/engine.py $(ARGS)
+
+evaluate: $(VENV)/.dev  ## Score BUNDLE on the validation sets in DATA
+	$(BIN)/mqan evaluate --bundle $(BUNDLE) --data $(DATA) $(ARGS)
+
+train: $(VENV)/.dev  ## Train RECIPE on the datasets in DATA
+	$(BIN)/mqan train $(RECIPE) --data $(DATA) $(ARGS)
+
+clean:  ## Remove the environment and all caches
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "mqan needs Python 3.11 or newer: make PYTHON=...")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.serve-cpu: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[cpu]'
+	@touch $@
+
+$(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/python
+	$(INSTALL) --constraint constraints-gpu.txt --editable '.[gpu]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) --editable '.[cpu,training,dev]'
+	@touch $@ $(VENV)/.serve-cpu
