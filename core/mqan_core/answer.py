@@ -90,9 +90,7 @@ class Answer:
     truncated: bool
 
 
-def compose(
-    tokens: Sequence[AnswerToken], probability: float, truncated: bool, context: str, question: str
-) -> Answer:
+def compose(tokens: Sequence[AnswerToken], probability: float, truncated: bool, context: str, question: str) -> Answer:
     """Join answer tokens into text and merge neighbouring copied tokens into quotations.
 
     Two copied tokens are neighbours when they come from the same source, in order, with nothing but white space

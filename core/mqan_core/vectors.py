@@ -45,7 +45,7 @@ class WordVectors:
         self._rows = rows
         self._scales = scales
         self._ngrams = ngrams
-        self._static_width = rows.shape[1]
+        self._static_width = int(rows.shape[1])
         self._ngram_means = np.zeros((rows.shape[0], ngrams.shape[1]), np.float32)  # filled as words are used
         self._has_ngram_mean = np.zeros(rows.shape[0], np.bool_)
 
