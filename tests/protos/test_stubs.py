@@ -1,0 +1,36 @@
+"""The committed stubs are what the compiler makes of the committed contract."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+STUBS = ["answer_pb2.py", "answer_pb2.pyi", "answer_pb2_grpc.py"]
+
+
+@pytest.fixture(scope="module")
+def regenerated(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("stubs")
+    outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")]
+    compiler = [sys.executable, "-m", "grpc_tools.protoc", f"-I{repository / 'protos'}"]
+    subprocess.run([*compiler, *outputs, "mqan/v1/answer.proto"], check=True, timeout=60)
+    return folder / "mqan" / "v1"
+
+
+@pytest.mark.parametrize("name", STUBS)
+def test_committed_stub_equals_a_regeneration(repository: Path, regenerated: Path, name: str) -> None:
+    committed = (repository / "protos" / "mqan" / "v1" / name).read_text()
+    assert committed == (regenerated / name).read_text(), "run `make proto`"
+
+
+def test_every_rpc_message_and_field_is_commented(repository: Path) -> None:
+    lines = (repository / "protos" / "mqan" / "v1" / "answer.proto").read_text().splitlines()
+    declarations = [
+        (before.strip(), line.strip())
+        for before, line in zip(lines, lines[1:], strict=False)
+        if line.strip().startswith(("rpc ", "message ", "service ", "enum "))
+        or (line.startswith("  ") and " = " in line and line.rstrip().endswith(";") and "option " not in line)
+    ]
+    assert len(declarations) > 40
+    assert [line for before, line in declarations if not before.startswith("//")] == []
