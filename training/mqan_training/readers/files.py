@@ -1,8 +1,13 @@
 """Opening dataset files, and the errors that every reader gives in the same words."""
 
+import gzip
 import json
+import tarfile
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +74,17 @@ def parse_json_object(path: Path, number: int, line: str) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise malformed(path, number, f"expected a JSON object, found {type(row).__name__}.")
     return row
+
+
+@contextmanager
+def compressed(path: Path) -> Iterator[None]:
+    """Turn what a damaged archive raises into a DatasetError that names it."""
+    try:
+        yield
+    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
+        raise malformed(path, None, f"damaged or incomplete ({error}); delete it and download it again.") from error
+    except UnicodeDecodeError as error:
+        raise malformed(path, None, f"not {error.encoding}: {error.reason}.") from error
 
 
 def read_json(path: Path) -> Any:

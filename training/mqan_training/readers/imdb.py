@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqan_core.example import Example
-from mqan_training.readers.files import check_split, find_file, malformed, parse_json_object, text_field
+from mqan_training.readers.files import check_split, compressed, find_file, malformed, parse_json_object, text_field
 from mqan_training.readers.sst import QUESTION
 from mqan_training.readers.task import Download, Task
 
@@ -33,8 +33,9 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
         reviews = _from_archive(path, split)
     else:
         reviews = _from_json_lines(path)
-    for name, label, text in reviews:
-        yield Example("imdb", name, text.partition("\n")[0], QUESTION, (_ANSWER_OF_LABEL[label],))
+    with compressed(path):
+        for name, label, text in reviews:
+            yield Example("imdb", name, text.partition("\n")[0], QUESTION, (_ANSWER_OF_LABEL[label],))
 
 
 def _from_json_lines(path: Path) -> Iterator[tuple[str, str, str]]:
@@ -72,5 +73,12 @@ TASK = Task(
     metric="em",
     read=read,
     max_context_tokens=400,
-    sources=(Download("https://ai.stanford.edu/~amaas/data/sentiment/" + _ARCHIVE, _ARCHIVE, num_bytes=84_125_825),),
+    sources=(
+        Download(
+            "https://ai.stanford.edu/~amaas/data/sentiment/" + _ARCHIVE,
+            _ARCHIVE,
+            sha256="c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
+            num_bytes=84_125_825,
+        ),
+    ),
 )

@@ -26,13 +26,16 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise malformed(path, None, "expected an object with a list `data`.")
-    for article_index, article in enumerate(content["data"]):
-        try:
-            for paragraph in article["paragraphs"]:
-                for qa in paragraph["qas"]:
+    where = ""
+    try:
+        for article_index, article in enumerate(content["data"]):
+            where = f"article {article_index}"
+            for paragraph_index, paragraph in enumerate(article["paragraphs"]):
+                for question_index, qa in enumerate(paragraph["qas"]):
+                    where = f"article {article_index}, paragraph {paragraph_index}, question {question_index}"
                     yield _example(paragraph["context"], qa, dropped)
-        except (KeyError, TypeError, AttributeError, IndexError) as error:
-            raise malformed(path, None, f"article {article_index}: missing or malformed field ({error!r}).") from error
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise malformed(path, None, f"{where}: missing or malformed field ({error!r}).") from error
 
 
 def _example(context: str, qa: dict[str, Any], dropped: Counter[str] | None) -> Example:
@@ -51,5 +54,18 @@ TASK = Task(
     splits=tuple(_FILE_OF_SPLIT),
     metric="nf1",
     read=read,
-    sources=tuple(Download(_URL + name, name) for name in _FILE_OF_SPLIT.values()),
+    sources=(
+        Download(
+            _URL + "train-v1.1.json",
+            "train-v1.1.json",
+            sha256="3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
+            num_bytes=30_288_272,
+        ),
+        Download(
+            _URL + "dev-v1.1.json",
+            "dev-v1.1.json",
+            sha256="95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
+            num_bytes=4_854_279,
+        ),
+    ),
 )

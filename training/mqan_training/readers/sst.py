@@ -49,6 +49,10 @@ TASK = Task(
             "dev_binary_sent.csv",
             sha256="f34c4987fea208fefc2d62a1b42c83a766cbfc7ce58c2a878ef953cf91f01729",
         ),
-        Download(_URL + "test_binary_sent.csv", "test_binary_sent.csv"),
+        Download(
+            _URL + "test_binary_sent.csv",
+            "test_binary_sent.csv",
+            sha256="519cea7ed4d22fe7ec4eccbb3d5ba6d88902a3b15ce129f476aa8364463a9fc7",
+        ),
     ),
 )

@@ -34,30 +34,27 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
     dialogues = read_json(path)
     if not isinstance(dialogues, list):
         raise malformed(path, None, "expected a list of dialogues.")
-    for dialogue_index, dialogue in enumerate(dialogues):
-        informed: list[Inform] = []
-        try:
+    where = ""
+    try:
+        for dialogue_index, dialogue in enumerate(dialogues):
+            where = f"dialogue {dialogue_index}"
+            informed: list[Inform] = []
             for turn_index, turn in enumerate(dialogue["dialogue"]):
+                where = f"dialogue {dialogue_index}, turn {turn_index}"
                 now_informed, requested = _state(turn["belief_state"])
                 changed = [pair for pair in now_informed if pair not in informed]
                 informed = now_informed
-                yield Example(
-                    "woz",
-                    f"en_{dialogue_index}_{turn_index}",
-                    _context(turn),
-                    QUESTION,
-                    (_answer(changed, requested),),
-                    reference={
-                        "dialogue": dialogue_index,
-                        "turn": turn_index,
-                        "inform": dict(changed),
-                        "request": requested,
-                    },
-                )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise malformed(
-                path, None, f"dialogue {dialogue_index}: missing or malformed field ({error!r})."
-            ) from error
+                reference = {
+                    "dialogue": dialogue_index,
+                    "turn": turn_index,
+                    "inform": dict(changed),
+                    "request": requested,
+                }
+                name = f"en_{dialogue_index}_{turn_index}"
+                answers = (_answer(changed, requested),)
+                yield Example("woz", name, _context(turn), QUESTION, answers, reference=reference)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise malformed(path, None, f"{where}: missing or malformed field ({error!r}).") from error
 
 
 def _state(belief_state: list[dict[str, Any]]) -> tuple[list[Inform], list[str]]:
@@ -104,6 +101,10 @@ TASK = Task(
             "woz_validate_en.json",
             sha256="ae1ea9067fd05c0179d349f140b38de1b2db587d5bfcb4f99ef0d77474ab00ad",
         ),
-        Download(_URL + "woz_test_en.json", "woz_test_en.json"),
+        Download(
+            _URL + "woz_test_en.json",
+            "woz_test_en.json",
+            sha256="3673e433b21a6b0d74e9144bd059e64b29bc3e1c5dc0e18654a98ec597c0d72c",
+        ),
     ),
 )
