@@ -39,6 +39,8 @@ FILES = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, MODEL_CARD)
 
 _MAX_FILE_BYTES = 512 * 1024 * 1024
 _MAX_MANIFEST_BYTES = 1024 * 1024
+# What reading a document of the wrong form raises; RecursionError comes from JSON nested too deep.
+_MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +119,10 @@ def open_bundle(folder: Path) -> Bundle:
     contents = {name: _read_verified(folder, name, entry) for name, entry in manifest.files.items()}
     try:
         lists = json.loads(contents[VOCABULARY])
-        vocabulary = Vocabulary(lists["pieces"], lists["words"])
+        vocabulary = Vocabulary(_strings(lists["pieces"]), _strings(lists["words"]))
         tensors = load_safetensors(contents[VECTORS])
         vectors = WordVectors(vocabulary, tensors["rows"], tensors["scales"], tensors["ngrams"].astype(np.float32))
-    except (KeyError, TypeError, ValueError, SafetensorError) as error:
+    except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
     dimensions = manifest.dimensions
     if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
@@ -168,14 +170,25 @@ def _parse_manifest(content: bytes) -> Manifest:
         files = {name: FileEntry(**entry) for name, entry in document.pop("files").items()}
         dimensions = Dimensions(**document.pop("dimensions"))
         manifest = Manifest(files=files, dimensions=dimensions, **document)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        for task, scores in manifest.scores.items():
+            if not all(isinstance(score, int | float) for score in scores.values()):
+                raise TypeError(f"a score of {task} is not a number")
+    except _MALFORMED as error:
         raise BundleError(f"{MANIFEST}: malformed: {error}") from error
     if set(manifest.files) != set(FILES):
         raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(FILES)}")
     sizes = [*asdict(dimensions).values(), manifest.max_positions]
     if not all(isinstance(size, int) and 0 < size < 2**31 for size in sizes):
         raise BundleError(f"{MANIFEST}: dimensions and max_positions must be positive integers")
+    if not (isinstance(manifest.name, str) and isinstance(manifest.version, str)):
+        raise BundleError(f"{MANIFEST}: name and version must be strings")
     return manifest
+
+
+def _strings(values: object) -> list[str]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise TypeError("expected a list of strings")
+    return values
 
 
 def _read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
@@ -189,14 +202,17 @@ def _read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
 
 def _read_file(folder: Path, name: str, max_bytes: int) -> bytes:
     try:
-        descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        # Not blocking, so that a pipe in place of a file is refused below and not waited for.
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
+        with open(folder / name, "rb", opener=lambda path, _: os.open(path, flags)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+                raise BundleError(f"bundle {folder}: {name} is not a plain file of its own (links are refused)")
+            if status.st_size > max_bytes:
+                raise BundleError(
+                    f"bundle {folder}: {name} has {status.st_size} bytes, at most {max_bytes} are allowed"
+                )
+            return file.read(max_bytes + 1)
     except OSError as error:
         hint = "; a bundle without it is incomplete" if name == MANIFEST else ""
-        raise BundleError(f"bundle {folder}: cannot open {name}: {error.strerror}{hint}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-            raise BundleError(f"bundle {folder}: {name} is not a plain file of its own (links are refused)")
-        if status.st_size > max_bytes:
-            raise BundleError(f"bundle {folder}: {name} has {status.st_size} bytes, at most {max_bytes} are allowed")
-        return file.read(max_bytes + 1)
+        raise BundleError(f"bundle {folder}: cannot read {name}: {error.strerror}{hint}") from error

@@ -37,9 +37,14 @@ class WordVectors:
     """
 
     def __init__(self, vocabulary: Vocabulary, rows: Int8Array, scales: FloatArray, ngrams: FloatArray) -> None:
+        if rows.ndim != 2 or rows.dtype != np.int8 or ngrams.ndim != 2 or ngrams.shape[0] == 0:
+            raise ValueError(
+                f"word vectors: rows are {rows.dtype}{list(rows.shape)}, expected int8 [W, S]; the n-gram table is "
+                f"{list(ngrams.shape)}, expected [N, G] with at least one bucket"
+            )
         if rows.shape[0] != len(vocabulary.words) or scales.shape != rows.shape[:1]:
             raise ValueError(
-                f"word vectors: {len(vocabulary.words)} words but {rows.shape[0]} rows and {scales.shape[0]} scales"
+                f"word vectors: {len(vocabulary.words)} words but {rows.shape[0]} rows and scales {list(scales.shape)}"
             )
         self._vocabulary = vocabulary
         self._rows = rows
