@@ -108,3 +108,8 @@ def tokenize(text: str) -> list[Token]:
 def detokenize(pieces: Iterable[str]) -> str:
     """Join pieces into text: every run of n half spaces becomes n // 2 spaces."""
     return _SPACES.sub(lambda run: " " * (len(run.group()) // 2), "".join(pieces))
+
+
+def read_tokens(text: str) -> list[Token]:
+    """Return the tokens of a string that the model reads: all but white space."""
+    return [token for token in tokenize(text) if not token.is_blank]

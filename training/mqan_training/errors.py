@@ -4,6 +4,7 @@ MqanError
  +- DatasetError          a dataset file does not hold what its format says
  |   +- MissingFileError  a dataset file is not there
  +- DownloadError         an official file could not be fetched or does not match its checksum
+ +- CheckpointError       a checkpoint is missing, incomplete or damaged
 """
 
 from mqan_core.errors import MqanError
@@ -19,3 +20,7 @@ class MissingFileError(DatasetError, FileNotFoundError):
 
 class DownloadError(MqanError):
     """An official file could not be fetched or does not match its checksum."""
+
+
+class CheckpointError(MqanError):
+    """A checkpoint is missing, incomplete or damaged; the message says which file and why."""

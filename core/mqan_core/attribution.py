@@ -1,0 +1,76 @@
+"""From the trace of greedy decoding to an answer with its sources.
+
+The trace is what the decoding step records of each choice. Training (in torch) and serving (in onnxruntime) write the
+same trace, and this is the one place that reads it.
+"""
+
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
+from mqan_core.request import Request
+from mqan_core.vocab import END_ID, Vocabulary
+
+
+class TraceField(IntEnum):
+    """Fields of one step of the trace; all float32, whole numbers exact."""
+
+    SLOT = 0  # chosen slot, -1 when the word is no slot of the request
+    PIECE = 1  # chosen generator id, meaningful when SLOT is -1
+    PROBABILITY = 2  # p(w_t) of equation 13
+    FROM_CONTEXT = 3  # the part of p(w_t) that each of its terms gave
+    FROM_QUESTION = 4
+    FROM_VOCABULARY = 5
+    GAMMA = 6
+    LAMBDA = 7
+    CONTEXT_POSITION = 8  # position with the most pointer mass among those that hold the chosen slot
+    QUESTION_POSITION = 9
+
+
+def attribute(
+    trace: npt.NDArray[np.float32], request: Request, vocabulary: Vocabulary, max_answer_tokens: int
+) -> Answer:
+    """Turn one row's trace [steps, F] into an answer.
+
+    Args:
+        trace: what the steps chose; steps after the end are ignored.
+        request: the request of this row.
+        vocabulary: names the generated pieces.
+        max_answer_tokens: most tokens of the answer; the trace may be longer.
+    """
+    tokens: list[AnswerToken] = []
+    probability = 1.0
+    for step in trace.tolist():
+        ended = step[TraceField.SLOT] < 0 and int(step[TraceField.PIECE]) == END_ID
+        if ended or len(tokens) < max_answer_tokens:
+            probability *= step[TraceField.PROBABILITY]
+        if ended:
+            return compose(tokens, probability, False, request.context, request.question)
+        if len(tokens) == max_answer_tokens:
+            break
+        tokens.append(_token(step, request, vocabulary))
+    return compose(tokens, probability, True, request.context, request.question)
+
+
+def _token(step: list[float], request: Request, vocabulary: Vocabulary) -> AnswerToken:
+    gamma, lambda_ = step[TraceField.GAMMA], step[TraceField.LAMBDA]
+    masses = Masses((1 - gamma) * lambda_, (1 - gamma) * (1 - lambda_), gamma)
+    parts = {
+        Source.CONTEXT: step[TraceField.FROM_CONTEXT],
+        Source.QUESTION: step[TraceField.FROM_QUESTION],
+        Source.VOCABULARY: step[TraceField.FROM_VOCABULARY],
+    }
+    source = max(parts, key=lambda name: parts[name])
+    probability = step[TraceField.PROBABILITY]
+    if source is Source.VOCABULARY:
+        slot = int(step[TraceField.SLOT])
+        piece = request.slots.pieces[slot] if slot >= 0 else vocabulary.pieces[int(step[TraceField.PIECE])]
+        return AnswerToken(piece.strip(), piece, probability, source, masses, None)
+    if source is Source.CONTEXT:
+        token = request.context_tokens[int(step[TraceField.CONTEXT_POSITION])]
+    else:
+        token = request.question_tokens[int(step[TraceField.QUESTION_POSITION])]
+    text = token.piece.strip(" ")
+    return AnswerToken(text, token.piece, probability, source, masses, Span(token.start, token.end))

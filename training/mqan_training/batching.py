@@ -1,0 +1,216 @@
+"""Token-budget batches of one task each, in an order that only the seed decides, so that a run can be resumed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from mqan_core.text import read_tokens, word_of
+from mqan_core.vocab import END_ID, Vocabulary
+from torch import Tensor
+
+from mqan_training.config import TaskConfig
+from mqan_training.dataset import Item, PieceTable, TaskData, numbered, rename_classes, target_ids
+from mqan_training.embeddings import Embedder, WordIndex
+
+_POOL_BATCHES = 50  # batches are cut from pools of about this many batches, sorted by length
+_ANSWER_COST = 5  # an answer token costs as much as five others (appendix B)
+_PAD = -1
+_END_PIECE = -2  # equal to no piece, so the end cannot be copied
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of one task.
+
+    Shape letters as in ``model.py``, and N distinct words. Positions beyond a row's length hold 0 in words, -1 in
+    pieces.
+
+    Attributes:
+        task: the task.
+        words: rows [N], flat buckets and offsets [N] of the distinct words, for the embedder.
+        context_words: index into the distinct words, [B, C]; likewise ``question_words`` [B, Q].
+        answer_words: words of the answer shifted right, [B, A]; the first column is not used.
+        context_pieces: piece numbers [B, C]; likewise ``question_pieces`` [B, Q].
+        target_pieces: piece numbers of answer and end [B, A], -2 for the end.
+        target_ids: generator ids of the same [B, A].
+        reachable: which targets can be generated or copied, [B, A]; padding cannot.
+        context_lengths, question_lengths: [B].
+    """
+
+    task: str
+    words: tuple[Tensor, Tensor, Tensor]
+    context_words: Tensor
+    question_words: Tensor
+    answer_words: Tensor
+    context_pieces: Tensor
+    question_pieces: Tensor
+    target_pieces: Tensor
+    target_ids: Tensor
+    reachable: Tensor
+    context_lengths: Tensor
+    question_lengths: Tensor
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that are not padding."""
+        return int(self.context_lengths.sum() + self.question_lengths.sum() + self.reachable.sum())
+
+    def to(self, device: torch.device) -> "Batch":
+        """Return the batch on a device."""
+        tensors = (getattr(self, name) for name in list(self.__dataclass_fields__)[2:])
+        return Batch(self.task, tuple(t.to(device) for t in self.words), *(t.to(device) for t in tensors))  # type: ignore[arg-type]
+
+
+class Batcher:
+    """Turns examples into batches for one vocabulary and one set of vectors."""
+
+    def __init__(self, table: PieceTable, vocabulary: Vocabulary, embedder: Embedder) -> None:
+        self._table = table
+        self._vocabulary = vocabulary
+        self._embedder = embedder
+        self._refresh()
+
+    def _refresh(self) -> None:
+        """Extend what is known of the pieces, after new ones were numbered."""
+        number_of: dict[str, int] = {}
+        words = [word_of(piece) for piece in self._table.pieces]
+        self._word_of_piece = np.array([number_of.setdefault(word, len(number_of)) for word in words], np.int64)
+        self._index: WordIndex = self._embedder.index(list(number_of))
+        self._ids = target_ids(self._table, self._vocabulary)
+
+    def collate(self, task: str, items: Sequence[Item]) -> Batch:
+        """Pad items into one batch."""
+        if len(self._ids) != len(self._table.pieces):
+            self._refresh()
+        contexts, questions, answers = ([getattr(i, name) for i in items] for name in ("context", "question", "answer"))
+        context_pieces, question_pieces = _pad(contexts, _PAD), _pad(questions, _PAD)
+        targets = _pad([np.append(a, _END_PIECE) for a in answers], _PAD)
+        previous = _pad([np.append(_PAD, a) for a in answers], _PAD)
+        ids = np.where(targets >= 0, self._ids[np.maximum(targets, 0)], self._vocabulary.num_generated)
+        ids = np.where(targets == _END_PIECE, END_ID, ids)
+        copyable = np.stack(
+            [
+                np.isin(row, context) | np.isin(row, question)
+                for row, context, question in zip(targets, contexts, questions, strict=True)
+            ]
+        )
+        reachable = (targets != _PAD) & ((ids < self._vocabulary.num_generated) | copyable)
+        distinct, places = np.unique(
+            np.concatenate([self._words(x).ravel() for x in (context_pieces, question_pieces, previous)]),
+            return_inverse=True,
+        )
+        sizes = np.cumsum([context_pieces.size, question_pieces.size])
+        context_words, question_words, answer_words = np.split(places, sizes)
+        words = tuple(torch.from_numpy(array) for array in self._index.select(distinct))
+        return Batch(
+            task,
+            words,  # type: ignore[arg-type]
+            torch.from_numpy(context_words.reshape(context_pieces.shape)),
+            torch.from_numpy(question_words.reshape(question_pieces.shape)),
+            torch.from_numpy(answer_words.reshape(previous.shape)),
+            torch.from_numpy(context_pieces),
+            torch.from_numpy(question_pieces),
+            torch.from_numpy(targets),
+            torch.from_numpy(ids.astype(np.int64)),
+            torch.from_numpy(reachable),
+            torch.tensor([len(x) for x in contexts]),
+            torch.tensor([len(x) for x in questions]),
+        )
+
+    def _words(self, pieces: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+        words: np.ndarray = self._word_of_piece[np.maximum(pieces, 0)]  # type: ignore[type-arg]
+        return words
+
+
+def _pad(rows: Sequence[np.ndarray], value: int) -> np.ndarray:  # type: ignore[type-arg]
+    padded = np.full((len(rows), max(len(row) for row in rows)), value, np.int32)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    return padded
+
+
+class TaskStream:
+    """An endless, seeded stream of batches of one task; ``drawn`` alone says where it stands.
+
+    Args:
+        data: the examples.
+        config: how the task is trained on.
+        table: numbers the pieces of renamed questions.
+        batch_tokens: budget of a batch.
+        seed: of the run.
+    """
+
+    def __init__(self, data: TaskData, config: TaskConfig, table: PieceTable, batch_tokens: int, seed: int) -> None:
+        if not data.items:
+            raise ValueError(f"task {data.name}: no training examples are left ({dict(data.dropped)})")
+        self.config = config
+        self.drawn = 0
+        self._data = data
+        self._table = table
+        self._batch_tokens = batch_tokens
+        self._seed = [seed, *data.name.encode()]
+        self._epoch = -1
+        self._plan: list[list[int]] = []
+        self._first_of_epoch = 0
+        if config.rename_rate and not config.class_names:
+            raise ValueError(f"task {data.name}: rename_rate is set but class_names is empty")
+        for name in (name for names in config.class_names for name in names):
+            numbered(read_tokens(name), table)  # now, so that numbers do not depend on the order of drawing
+
+    def draw(self) -> list[Item]:
+        """Return the next batch's items."""
+        while self.drawn >= self._first_of_epoch + len(self._plan):
+            self._first_of_epoch += len(self._plan)
+            self._epoch += 1
+            self._plan = self._plan_epoch()
+        indices = self._plan[self.drawn - self._first_of_epoch]
+        rng = np.random.default_rng([*self._seed, 1, self.drawn])
+        self.drawn += 1
+        return [self._rename(i, rng) for i in indices]
+
+    def skip_to(self, drawn: int) -> None:
+        """Go to where a stream stands that has drawn this many batches."""
+        self.drawn = drawn
+
+    def _plan_epoch(self) -> list[list[int]]:
+        rng = np.random.default_rng([*self._seed, 0, self._epoch])
+        items = self._data.items
+        order = rng.permutation(len(items))
+        cost = np.array([_cost(items[i]) for i in order])
+        pool_of = (np.cumsum(cost) // (self._batch_tokens * _POOL_BATCHES)).astype(np.int64)
+        by_length = np.lexsort((cost, pool_of))
+        batches = list(_cut(order[by_length], cost[by_length], pool_of[by_length], self._batch_tokens))
+        return [batches[i] for i in rng.permutation(len(batches))]
+
+    def _rename(self, index: int, rng: np.random.Generator) -> Item:
+        item = self._data.items[index]
+        if rng.random() >= self.config.rename_rate:
+            return item
+        example = self._data.examples[index]
+        names, *others = self.config.class_names
+        new_names = others[int(rng.integers(len(others)))] if others and rng.random() < 0.8 else names
+        order = rng.permutation(len(names))
+        question, answer = rename_classes(example.question, example.answers[0], names, new_names, order)
+        tokens = read_tokens(question)
+        key_of = {token.word: token.key for token in tokens}
+        answer_pieces = [key_of.get(token.word, token.key) for token in read_tokens(answer)]
+        return Item(item.context, numbered(tokens, self._table), self._table.numbers(answer_pieces))
+
+
+def _cost(item: Item) -> int:
+    return len(item.context) + len(item.question) + _ANSWER_COST * (len(item.answer) + 1)
+
+
+def _cut(order: np.ndarray, cost: np.ndarray, pool_of: np.ndarray, budget: int) -> Iterator[list[int]]:  # type: ignore[type-arg]
+    batch: list[int] = []
+    longest, pool = 0, -1
+    for index, size, this_pool in zip(order.tolist(), cost.tolist(), pool_of.tolist(), strict=True):
+        longest = max(longest, size)
+        if batch and (this_pool != pool or longest * (len(batch) + 1) > budget):
+            yield batch
+            batch, longest = [], size
+        batch.append(index)
+        pool = this_pool
+    if batch:
+        yield batch

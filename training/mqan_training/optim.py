@@ -1,0 +1,52 @@
+"""Adam with the warm-up schedules of appendix B, and a moving average of the weights."""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from mqan_training.config import OptimConfig
+
+
+def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
+    """Return the learning rate of a step, counted from 1.
+
+    ``inverse_sqrt`` is the paper's: linear from 0 to the peak over the warm-up, then peak * sqrt(warmup / step).
+    ``linear`` and ``cosine`` fall to 0 at ``total_steps``.
+    """
+    warmup = max(config.warmup_steps, 1)
+    if step < warmup:
+        return config.peak_rate * step / warmup
+    if config.schedule == "inverse_sqrt":
+        return config.peak_rate * math.sqrt(warmup / step)
+    done = min(max(step - warmup, 0) / max(total_steps - warmup, 1), 1.0)
+    if config.schedule == "linear":
+        return config.peak_rate * (1 - done)
+    return config.peak_rate * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:
+    """Return Adam over the parameters of a module; weight decay, if any, is decoupled and spares vectors."""
+    matrices = [p for p in module.parameters() if p.dim() > 1]
+    vectors = [p for p in module.parameters() if p.dim() <= 1]
+    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.epsilon)
+
+
+class WeightAverage:
+    """Exponential moving average of parameters, with the usual correction for a short history."""
+
+    def __init__(self, module: nn.Module, decay: float) -> None:
+        self.decay = decay
+        self.tensors = {name: p.detach().clone() for name, p in module.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, module: nn.Module, step: int) -> None:
+        """Take in the weights after a step, counted from 1."""
+        decay = min(self.decay, (1 + step) / (10 + step))
+        for name, parameter in module.named_parameters():
+            self.tensors[name].lerp_(parameter, 1 - decay)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the averaged weights by name."""
+        return self.tensors
