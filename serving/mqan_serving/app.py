@@ -1,0 +1,145 @@
+"""The Ray Serve application: one deployment whose replicas carry the REST routes, the gRPC methods and the health check.
+
+``serve run deploy/serve.yaml`` builds it by ``build_app``; ``mqan serve`` starts Ray on this machine and runs it.
+"""
+
+import time
+from typing import Any
+
+import ray
+from ray import serve
+from ray.serve.config import BackpressureConfig
+from ray.serve.schema import LoggingConfig
+
+import mqan_core
+from mqan_serving.errors import ServingError
+from mqan_serving.health import State
+from mqan_serving.rest import create_rest_app
+from mqan_serving.rpc import Context, RpcMethods
+from mqan_serving.service import AnswerService, open_service
+from mqan_serving.settings import Settings, find_bundle, load_settings
+from mqan_serving.telemetry import set_up_logs
+from mqan_serving.validation import ReadRequest
+
+APP_NAME = "mqan"
+GRPC_SERVICERS = ["mqan_serving.rpc.add_question_answering", "mqan_serving.rpc.add_health"]
+
+_QUIET = {"log_level": "WARNING", "enable_access_log": False}  # the service writes its own log lines
+_RESERVE_S = 5.0  # between the limits of the service and the coarser ones of Ray, so that the service's come first
+
+
+class Ingress:
+    """One replica: a service of its own, reached over REST and gRPC.
+
+    Args:
+        settings: the settings, as a document.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = load_settings(**settings)
+        set_up_logs(self._settings.log_level)
+        self._service: AnswerService[ReadRequest] | None = None
+        self._methods = RpcMethods(self._get_service)
+
+    async def __serve_build_asgi_app__(self) -> Any:
+        """Open the bundle and return the REST application; Ray calls this once, before any request."""
+        self._service = await open_service(find_bundle(self._settings), self._settings)
+        return create_rest_app(self._get_service, mqan_core.__version__, self._settings.max_request_bytes)
+
+    def reconfigure(self, user_config: dict[str, Any]) -> None:
+        """Take a change that needs no restart: ``draining``."""
+        if user_config.get("draining") and self._service is not None:
+            self._service.health.set_draining()
+
+    def check_health(self) -> None:
+        """Tell Ray to replace this replica when its engine no longer answers."""
+        if self._service is not None and self._service.health.state is State.FAILED:
+            raise RuntimeError("the engine no longer answers")
+
+    async def Answer(self, message: bytes, grpc_context: Context) -> Any:  # the contract's spelling
+        """Answer one question about one context."""
+        return await self._methods.answer(message, grpc_context)
+
+    async def GetModel(self, message: bytes, grpc_context: Context) -> Any:
+        """Describe the model and its limits."""
+        return await self._methods.get_model(message, grpc_context)
+
+    async def Check(self, message: bytes, grpc_context: Context) -> Any:
+        """Say whether requests should be sent here."""
+        return await self._methods.check(message, grpc_context)
+
+    def _get_service(self) -> AnswerService[ReadRequest]:
+        if self._service is None:
+            raise ServingError("unavailable", "The server is starting.", retry_after_s=1)
+        return self._service
+
+
+def build_app(args: dict[str, Any]) -> serve.Application:
+    """Build the application from settings, for ``serve run`` and the Serve config file.
+
+    Raises:
+        SettingsError: a setting is wrong; the message names it.
+    """
+    return _bind(load_settings(**args))
+
+
+def start_ray(settings: Settings, *, object_store_bytes: int) -> None:
+    """Start Ray on this machine, reachable from this machine only, and run the application; return when it is ready."""
+    ray.init(
+        include_dashboard=False,
+        _node_ip_address="127.0.0.1",
+        object_store_memory=object_store_bytes,
+        num_cpus=max(1, round(settings.num_cpus * settings.num_replicas)),
+        logging_level="warning",
+        log_to_driver=True,
+    )
+    serve.start(
+        proxy_location="HeadOnly",
+        http_options={
+            "host": settings.host,
+            "port": settings.http_port,
+            "request_timeout_s": settings.request_timeout_s + _RESERVE_S,
+        },
+        grpc_options={
+            "port": settings.grpc_port,
+            "grpc_servicer_functions": GRPC_SERVICERS,
+            "request_timeout_s": settings.request_timeout_s + _RESERVE_S,
+            "enable_reflection": settings.reflection,
+        },
+        logging_config=LoggingConfig(**_QUIET),
+    )
+    serve.run(_bind(settings), name=APP_NAME, route_prefix="/")
+
+
+def stop_ray(settings: Settings) -> None:
+    """Say 'not ready', let requests in progress finish, and stop Ray.
+
+    Stopping Ray Serve by itself drops what is in flight; deleting the application first does not.
+    """
+    try:
+        serve.run(_bind(settings, draining=True), name=APP_NAME, route_prefix="/")
+        time.sleep(settings.drain_delay_s)
+        serve.delete(APP_NAME)
+        serve.shutdown()
+    finally:
+        ray.shutdown()
+
+
+def _bind(settings: Settings, *, draining: bool = False) -> serve.Application:
+    deployment = serve.deployment(
+        serve.ingress()(Ingress),
+        name="mqan",
+        num_replicas=settings.num_replicas,
+        # The service bounds and refuses by itself, with an explanation; these only back it up.
+        max_ongoing_requests=settings.max_admitted_requests + 64,
+        max_queued_requests=settings.max_admitted_requests,
+        backpressure_config=BackpressureConfig(status_code=429, retry_after_s=1),
+        graceful_shutdown_timeout_s=settings.drain_delay_s + settings.drain_timeout_s + _RESERVE_S,
+        graceful_shutdown_wait_loop_s=0.2,
+        health_check_period_s=2,
+        health_check_timeout_s=10,
+        ray_actor_options={"num_cpus": settings.num_cpus, "num_gpus": settings.num_gpus},
+        user_config={"draining": draining},
+        logging_config=LoggingConfig(**_QUIET),
+    )
+    return deployment.bind(settings.model_dump(mode="json"))

@@ -1,0 +1,159 @@
+"""The JSON documents that REST answers with. They carry the same fields as the messages of the protobuf contract."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mqan_core.answer import Answer, AnswerToken
+from mqan_serving.service import Model
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SpanDocument(_Document):
+    """Half-open range of Unicode code points."""
+
+    start: int = Field(description="First code point.", examples=[13])
+    end: int = Field(description="One past the last code point.", examples=[16])
+
+
+class MassesDocument(_Document):
+    """How the model divided its trust between the sources at one step; the three sum to 1."""
+
+    context: float = Field(description="Mass on copying from the context.", examples=[0.96])
+    question: float = Field(description="Mass on copying from the question.", examples=[0.01])
+    vocabulary: float = Field(description="Mass on generating from the vocabulary.", examples=[0.03])
+
+
+class TokenDocument(_Document):
+    """One token of an answer."""
+
+    text: str = Field(description="The token as it stands in the answer.", examples=["330"])
+    probability: float = Field(description="Probability of this token given those before it.", examples=[0.94])
+    source: Literal["context", "question", "vocabulary"] = Field(description="Where the token came from.")
+    masses: MassesDocument
+    span: SpanDocument | None = Field(description="Place it was copied from; null for a generated token.")
+
+
+class QuotationDocument(_Document):
+    """Neighbouring copied tokens as one quotation."""
+
+    source: Literal["context", "question"] = Field(description="The text that is quoted.")
+    start: int = Field(description="First code point in that text.", examples=[13])
+    end: int = Field(description="One past the last code point.", examples=[16])
+    text: str = Field(description="Exactly text[start:end].", examples=["330"])
+
+
+class ModelVersionDocument(_Document):
+    """Identity of a model."""
+
+    name: str
+    version: str
+
+
+class AnswerDocument(_Document):
+    """An answer that says where each of its words came from."""
+
+    answer: str = Field(
+        description="The answer. Copied words keep the caller's casing, generated words are lower case.",
+        examples=["330 m"],
+    )
+    probability: float = Field(description="Product of the probabilities of the tokens and of the end of the answer.")
+    tokens: list[TokenDocument]
+    spans: list[QuotationDocument]
+    truncated: bool = Field(description="Whether the answer was cut at max_answer_tokens before the model ended it.")
+    model: ModelVersionDocument
+
+    @classmethod
+    def of(cls, answer: Answer, model: Model) -> "AnswerDocument":
+        """Convert an answer."""
+        return cls.model_construct(
+            answer=answer.text,
+            probability=answer.probability,
+            tokens=[_token(token) for token in answer.tokens],
+            spans=[
+                QuotationDocument.model_construct(source=s.source.value, start=s.start, end=s.end, text=s.text)
+                for s in answer.spans
+            ],
+            truncated=answer.truncated,
+            model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
+        )
+
+
+class LimitsDocument(_Document):
+    """Limits that hold for requests; more is refused, never cut."""
+
+    max_request_bytes: int
+    max_context_tokens: int
+    max_question_tokens: int
+    max_answer_tokens: int
+
+
+class ScoreDocument(_Document):
+    """A validation score of the model, as measured."""
+
+    task: str
+    metric: str
+    value: float
+
+
+class ModelDocument(_Document):
+    """The served model and its limits."""
+
+    model: ModelVersionDocument
+    sha256: str = Field(description="SHA-256 of the bundle's manifest, which covers every file of the model.")
+    provider: str = Field(description="Execution provider that runs the model.", examples=["CPUExecutionProvider"])
+    limits: LimitsDocument
+    num_generated: int = Field(description="Pieces that the model can generate.")
+    num_words: int = Field(description="Words that have a pretrained vector; others are read by their characters.")
+    scores: list[ScoreDocument]
+
+    @classmethod
+    def of(cls, model: Model) -> "ModelDocument":
+        """Convert a description."""
+        limits = model.limits
+        return cls(
+            model=ModelVersionDocument(name=model.name, version=model.version),
+            sha256=model.sha256,
+            provider=model.provider,
+            limits=LimitsDocument(
+                max_request_bytes=limits.max_request_bytes,
+                max_context_tokens=limits.max_context_tokens,
+                max_question_tokens=limits.max_question_tokens,
+                max_answer_tokens=limits.max_answer_tokens,
+            ),
+            num_generated=model.num_generated,
+            num_words=model.num_words,
+            scores=[ScoreDocument(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
+        )
+
+
+class HealthDocument(_Document):
+    """Health of the server."""
+
+    status: Literal["live", "ready"]
+
+
+class ErrorDocument(_Document):
+    """Why a request was not answered."""
+
+    code: str = Field(description="Stable, machine-readable.", examples=["empty_question"])
+    message: str = Field(description="What is wrong, and where.", examples=["The question is empty."])
+    hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
+    request_id: str = Field(description="Names this request in the server's log.", examples=["5f0c1d2e3a4b5c6d"])
+
+
+def _token(token: AnswerToken) -> TokenDocument:
+    masses = token.masses
+    span = token.span
+    return TokenDocument.model_construct(
+        text=token.text,
+        probability=token.probability,
+        source=token.source.value,
+        masses=MassesDocument.model_construct(
+            context=masses.context, question=masses.question, vocabulary=masses.vocabulary
+        ),
+        span=None if span is None else SpanDocument.model_construct(start=span.start, end=span.end),
+    )

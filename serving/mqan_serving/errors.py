@@ -1,0 +1,128 @@
+"""The closed set of errors that callers can meet, and their one mapping to HTTP and gRPC.
+
+ServingError      something on the server's side: it is full, draining, too slow, or the resource does not exist
+InputError        (mqan_core) something in the caller's input
+SettingsError     the server cannot start as it is configured; never reaches a caller
+
+Both kinds of error carry a code of the table below. Whatever else escapes is ``internal``: callers get an id, the log
+gets the traceback.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from mqan_core.errors import InputError, MqanError
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorKind:
+    """How one code is told to callers.
+
+    Attributes:
+        http: HTTP status.
+        grpc: name of the gRPC status.
+        retryable: whether the same request may succeed a moment later.
+        hint: how to fix it, where the place that raises it does not say.
+    """
+
+    http: int
+    grpc: str
+    retryable: bool
+    hint: str
+
+
+_INVALID = "INVALID_ARGUMENT"
+
+ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
+    {
+        # The caller's input.
+        "malformed_request": ErrorKind(400, _INVALID, False, "Send one JSON object in UTF-8."),
+        "invalid_input": ErrorKind(422, _INVALID, False, "Compare the request with the API's documentation."),
+        "missing_field": ErrorKind(422, _INVALID, False, "Send both context and question."),
+        "unknown_field": ErrorKind(422, _INVALID, False, "Send context, question and max_answer_tokens only."),
+        "wrong_type": ErrorKind(422, _INVALID, False, "Send texts as strings and max_answer_tokens as an integer."),
+        "invalid_text": ErrorKind(422, _INVALID, False, "Send text that can be encoded in UTF-8."),
+        "empty_context": ErrorKind(422, _INVALID, False, "Send the text that the question is about."),
+        "empty_question": ErrorKind(422, _INVALID, False, "Send a question in natural language."),
+        "context_too_long": ErrorKind(422, _INVALID, False, "Send a shorter context; GET /v1/model has the limits."),
+        "question_too_long": ErrorKind(422, _INVALID, False, "Send a shorter question; GET /v1/model has the limits."),
+        "word_too_long": ErrorKind(422, _INVALID, False, "Remove encoded data or split the word by spaces."),
+        "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, False, "GET /v1/model has the limits."),
+        "request_too_large": ErrorKind(413, _INVALID, False, "Send a smaller request; GET /v1/model has the limits."),
+        "unsupported_media_type": ErrorKind(415, _INVALID, False, "Send the header content-type: application/json."),
+        "unsupported_encoding": ErrorKind(415, _INVALID, False, "Send the body uncompressed."),
+        # The resource.
+        "not_found": ErrorKind(404, "NOT_FOUND", False, "GET /docs lists what is served."),
+        "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", False, "GET /docs lists what is served."),
+        # The server.
+        "overloaded": ErrorKind(429, "RESOURCE_EXHAUSTED", True, "Try again after a moment."),
+        "unavailable": ErrorKind(503, "UNAVAILABLE", True, "Try again after a moment."),
+        "deadline_exceeded": ErrorKind(504, "DEADLINE_EXCEEDED", True, "Try again, or send a shorter context."),
+        "internal": ErrorKind(500, "INTERNAL", False, "Report the request id to whoever operates the server."),
+    }
+)
+
+_CODE_OF_HTTP_STATUS = {400: "malformed_request", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
+
+
+class ServingError(MqanError):
+    """An answer cannot be given for a reason that is not in the input.
+
+    Attributes:
+        code: a code of ``ERRORS``.
+        message: one sentence for the caller.
+        retry_after_s: when to try again, where that is known.
+    """
+
+    def __init__(self, code: str, message: str, *, retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.retry_after_s = retry_after_s
+
+
+class SettingsError(MqanError, ValueError):
+    """The server cannot start; the message names the setting at fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An error as callers are told it."""
+
+    code: str
+    message: str
+    hint: str
+    kind: ErrorKind
+    retry_after_s: int | None = None
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is a fault of ours that belongs in the log."""
+        return self.code == "internal"
+
+
+def describe(error: BaseException) -> Failure:
+    """Return what callers are told about an exception; nothing of an unexpected one is passed on."""
+    if isinstance(error, InputError):
+        code = error.code if error.code in ERRORS else "invalid_input"
+        return Failure(code, error.message, error.hint or ERRORS[code].hint, ERRORS[code])
+    if isinstance(error, ServingError):
+        kind = ERRORS[error.code]
+        return Failure(error.code, error.message, kind.hint, kind, error.retry_after_s)
+    kind = ERRORS["internal"]
+    return Failure("internal", "The server failed to answer this request.", kind.hint, kind)
+
+
+def describe_http_status(status: int) -> Failure:
+    """Return what callers are told about a status that the HTTP framework chose."""
+    code = _CODE_OF_HTTP_STATUS.get(status, "invalid_input" if status < 500 else "internal")
+    messages = {
+        "not_found": "There is nothing at this path.",
+        "method_not_allowed": "This path does not accept this method.",
+        "request_too_large": "The request body is larger than this server accepts.",
+        "malformed_request": "The request is malformed.",
+        "invalid_input": "The request cannot be served.",
+        "internal": "The server failed to answer this request.",
+    }
+    return Failure(code, messages[code], ERRORS[code].hint, ERRORS[code])

@@ -1,0 +1,74 @@
+"""What every HTTP request passes first: an id, refusals that need no body, and the last resort for faults."""
+
+from collections.abc import Mapping
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mqan_core.errors import InputError
+from mqan_serving.errors import ERRORS, Failure, describe
+from mqan_serving.telemetry import RequestRecord, choose_request_id
+
+_REQUEST_ID = "x-request-id"
+
+
+def failure_response(failure: Failure, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the one error body of the API."""
+    all_headers = dict(headers or {})
+    if failure.retry_after_s is not None:
+        all_headers["retry-after"] = str(failure.retry_after_s)
+    body = {"code": failure.code, "message": failure.message, "hint": failure.hint, "request_id": request_id}
+    return JSONResponse(body, failure.kind.http, all_headers)
+
+
+class Gateway:
+    """ASGI middleware around the whole application.
+
+    Args:
+        app: the application.
+        max_request_bytes: most bytes that a request may announce.
+    """
+
+    def __init__(self, app: ASGIApp, max_request_bytes: int) -> None:
+        self._app = app
+        self._max_request_bytes = max_request_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = choose_request_id(headers.get(_REQUEST_ID))
+        scope.setdefault("state", {})["request_id"] = request_id
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                response_headers = MutableHeaders(scope=message)
+                response_headers[_REQUEST_ID] = request_id
+                response_headers["x-content-type-options"] = "nosniff"
+            await send(message)
+
+        try:
+            self._check(headers)
+            await self._app(scope, receive, send_with_id)
+        except InputError as error:
+            await failure_response(describe(error), request_id)(scope, receive, send_with_id)
+        except Exception as error:
+            RequestRecord("rest", request_id).log_failure(error)
+            if not started:
+                await failure_response(describe(error), request_id)(scope, receive, send_with_id)
+
+    def _check(self, headers: Headers) -> None:
+        encoding = headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in ("", "identity"):
+            message = "The body is compressed, which this server does not accept."
+            raise InputError("unsupported_encoding", "body", message, ERRORS["unsupported_encoding"].hint)
+        length = headers.get("content-length", "")
+        if length.isdecimal() and int(length[:20]) > self._max_request_bytes:
+            message = f"The request is larger than the {self._max_request_bytes} bytes that are accepted."
+            raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)

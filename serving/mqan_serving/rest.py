@@ -1,0 +1,170 @@
+"""REST: the service as a FastAPI application, which runs in a plain uvicorn and inside Ray Serve alike."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.requests import ClientDisconnect
+
+from mqan_core.answer import Answer
+from mqan_core.errors import InputError, MqanError
+from mqan_serving.documents import AnswerDocument, ErrorDocument, HealthDocument, ModelDocument
+from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
+from mqan_serving.gateway import Gateway, failure_response
+from mqan_serving.playground import load_playground
+from mqan_serving.service import AnswerService
+from mqan_serving.telemetry import RequestRecord
+from mqan_serving.validation import Question, ReadRequest
+
+Service = AnswerService[ReadRequest]
+
+_CLIENT_GONE = 499  # never seen by anyone; the usual status of such requests in logs
+
+_DESCRIPTION = """Answers a natural-language question about a text and says where every word of the answer came from.
+
+Positions are half-open ranges of Unicode code points in the caller's own string. The same request always gets the same
+answer, so it may be retried. Every error has the same body; `code` is stable, `hint` says how to fix it."""
+
+_QUESTION_SCHEMA: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": Question.model_json_schema()}}}
+}
+
+
+def create_rest_app(get_service: Callable[[], Service], version: str, max_request_bytes: int) -> FastAPI:
+    """Create the REST application.
+
+    Args:
+        get_service: returns the service; called for every request, so the service may come later than the routes.
+        version: version of the API, shown in its documentation.
+        max_request_bytes: most bytes of a body; more is refused before it is read.
+    """
+    app = FastAPI(title="mqan", version=version, description=_DESCRIPTION, redoc_url=None)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=max_request_bytes)
+    app.add_middleware(Gateway, max_request_bytes=max_request_bytes)
+    app.add_exception_handler(MqanError, _on_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    _add_answering(app, get_service)
+    _add_health(app, get_service)
+    page = load_playground()
+
+    @app.get("/", include_in_schema=False)
+    async def show_playground() -> HTMLResponse:
+        return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
+
+    return app
+
+
+def _add_answering(app: FastAPI, get_service: Callable[[], Service]) -> None:
+    codes_of_answer = [
+        *(code for code, kind in ERRORS.items() if kind.grpc == "INVALID_ARGUMENT"),
+        *("overloaded", "unavailable", "deadline_exceeded", "internal"),
+    ]
+
+    @app.post(
+        "/v1/answer",
+        response_model=AnswerDocument,
+        responses=_error_responses(codes_of_answer),
+        openapi_extra=_QUESTION_SCHEMA,
+        summary="Answer a question about a context",
+        operation_id="answer",
+        tags=["answering"],
+    )
+    async def answer(request: Request) -> Response:
+        record = RequestRecord("rest", request.state.request_id)
+        try:
+            service = get_service()
+            _check_media_type(request)
+            question = service.validator.parse_json(await request.body())
+            record.note_question(question)
+            result = await _while_connected(request, service.answer(question))
+        except (asyncio.CancelledError, ClientDisconnect) as error:
+            record.log_cancelled()
+            if isinstance(error, ClientDisconnect):
+                return Response(status_code=_CLIENT_GONE)
+            raise
+        except Exception as error:
+            record.log_failure(error)
+            if isinstance(error, HTTPException):
+                raise
+            return failure_response(describe(error), request.state.request_id)
+        record.log_answer(len(result.tokens))
+        document = AnswerDocument.of(result, service.model)
+        return Response(document.model_dump_json(), media_type="application/json")
+
+    @app.get(
+        "/v1/model",
+        responses=_error_responses(["unavailable", "internal"]),
+        summary="Describe the model and its limits",
+        operation_id="getModel",
+        tags=["answering"],
+    )
+    async def get_model() -> ModelDocument:
+        return ModelDocument.of(get_service().model)
+
+
+def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
+    @app.get("/health/live", summary="Whether the process works", operation_id="isLive", tags=["health"])
+    async def is_live() -> HealthDocument:
+        health = get_service().health
+        if not health.is_live:
+            raise ServingError("unavailable", "The server has failed and is about to be replaced.")
+        return HealthDocument(status="live")
+
+    @app.get(
+        "/health/ready",
+        responses=_error_responses(["unavailable"]),
+        summary="Whether to send requests here",
+        operation_id="isReady",
+        tags=["health"],
+    )
+    async def is_ready() -> HealthDocument:
+        health = get_service().health
+        if not health.is_ready:
+            raise ServingError("unavailable", f"The server is {health.state}.", retry_after_s=1)
+        return HealthDocument(status="ready")
+
+
+def _error_responses(codes: list[str]) -> dict[int | str, dict[str, Any]]:
+    statuses: dict[int, list[str]] = {}
+    for code in codes:
+        statuses.setdefault(ERRORS[code].http, []).append(code)
+    return {
+        status: {"model": ErrorDocument, "description": " or ".join(f"`{code}`" for code in names)}
+        for status, names in sorted(statuses.items())
+    }
+
+
+def _check_media_type(request: Request) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type != "application/json":
+        message = f"The body is {'of no stated type' if not media_type else 'not declared as JSON'}."
+        raise InputError("unsupported_media_type", "body", message, ERRORS["unsupported_media_type"].hint)
+
+
+async def _while_connected(request: Request, answering: Coroutine[Any, Any, Answer]) -> Answer:
+    """Await an answer, and cancel it when the caller goes away: nobody would read it."""
+    answer_task = asyncio.ensure_future(answering)
+    gone_task = asyncio.ensure_future(request.receive())  # the body has been read: only a disconnect can come
+    try:
+        await asyncio.wait((answer_task, gone_task), return_when=asyncio.FIRST_COMPLETED)
+        if not answer_task.done():
+            raise ClientDisconnect
+        return answer_task.result()
+    finally:
+        answer_task.cancel()
+        gone_task.cancel()
+
+
+async def _on_error(request: Request, error: Exception) -> JSONResponse:
+    return failure_response(describe(error), request.state.request_id)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    failure: Failure = describe_http_status(status)
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return failure_response(failure, request.state.request_id, headers)

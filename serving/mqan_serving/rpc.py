@@ -1,0 +1,217 @@
+"""gRPC: the methods of ``mqan.v1.QuestionAnswering`` and the standard health check.
+
+The methods take and return what a plain ``grpc.aio`` server and Ray Serve both offer: the bytes of the request and a
+context on which the status is set. The bytes are parsed here rather than by the transport, so that malformed ones are
+refused like any other bad input, and no exception ever reaches a transport that would pass its text on.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+from grpc_health.v1 import health_pb2
+
+from mqan.v1 import answer_pb2
+from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
+from mqan_core.errors import InputError
+from mqan_serving.errors import ServingError, describe
+from mqan_serving.service import AnswerService, Model
+from mqan_serving.telemetry import RequestRecord, choose_request_id
+from mqan_serving.validation import Question, ReadRequest
+
+SERVICE_NAME = "mqan.v1.QuestionAnswering"
+HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
+
+_REQUEST_ID = "x-request-id"
+_SOURCES = {
+    Source.CONTEXT: answer_pb2.SOURCE_CONTEXT,
+    Source.QUESTION: answer_pb2.SOURCE_QUESTION,
+    Source.VOCABULARY: answer_pb2.SOURCE_VOCABULARY,
+}
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+class Context(Protocol):
+    """What the methods need of the context of a call."""
+
+    def invocation_metadata(self) -> Any:
+        """Return the caller's metadata."""
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        """Set the status."""
+
+    def set_details(self, details: str) -> None:
+        """Set the message of the status."""
+
+    def set_trailing_metadata(self, trailing_metadata: Any) -> None:
+        """Set the metadata that ends the call."""
+
+
+class RpcMethods:
+    """The methods, over one service.
+
+    Args:
+        get_service: returns the service.
+    """
+
+    def __init__(self, get_service: Callable[[], AnswerService[ReadRequest]]) -> None:
+        self._get_service = get_service
+
+    async def answer(self, message: bytes, context: Context) -> answer_pb2.AnswerResponse:
+        """Answer one question about one context."""
+
+        async def run(record: RequestRecord) -> answer_pb2.AnswerResponse:
+            service = self._get_service()
+            service.validator.check_size(len(message))
+            request = _parse(answer_pb2.AnswerRequest, message)
+            limit = request.max_answer_tokens if request.HasField("max_answer_tokens") else None
+            question = Question(context=request.context, question=request.question, max_answer_tokens=limit)
+            record.note_question(question)
+            result = await service.answer(question)
+            record.log_answer(len(result.tokens))
+            return _answer_response(result, service.model)
+
+        return await self._guard(run, answer_pb2.AnswerResponse, context)
+
+    async def get_model(self, message: bytes, context: Context) -> answer_pb2.GetModelResponse:
+        """Describe the model and its limits."""
+
+        async def run(_: RequestRecord) -> answer_pb2.GetModelResponse:
+            _parse(answer_pb2.GetModelRequest, message)
+            return _model_response(self._get_service().model)
+
+        return await self._guard(run, answer_pb2.GetModelResponse, context)
+
+    async def check(self, message: bytes, context: Context) -> health_pb2.HealthCheckResponse:
+        """Say whether requests should be sent here, for the whole server or for the service by its name."""
+
+        async def run(_: RequestRecord) -> health_pb2.HealthCheckResponse:
+            name = _parse(health_pb2.HealthCheckRequest, message).service
+            if name not in ("", SERVICE_NAME):
+                raise ServingError("not_found", "There is no service of this name.")
+            statuses = health_pb2.HealthCheckResponse
+            ready = self._get_service().health.is_ready
+            return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
+
+        return await self._guard(run, health_pb2.HealthCheckResponse, context)
+
+    async def _guard(
+        self,
+        run: Callable[[RequestRecord], Awaitable[MessageT]],
+        empty: Callable[[], MessageT],
+        context: Context,
+    ) -> MessageT:
+        given = next((value for key, value in context.invocation_metadata() or () if key == _REQUEST_ID), None)
+        request_id = choose_request_id(given if isinstance(given, str) else None)
+        record = RequestRecord("grpc", request_id)
+        try:
+            response = await run(record)
+        except asyncio.CancelledError:
+            record.log_cancelled()
+            raise
+        except Exception as error:
+            record.log_failure(error)
+            failure = describe(error)
+            context.set_code(grpc.StatusCode[failure.kind.grpc])
+            context.set_details(f"{failure.message} {failure.hint}")
+            trailing = [(_REQUEST_ID, request_id), ("mqan-code", failure.code)]
+            if failure.retry_after_s is not None:
+                trailing.append(("retry-after", str(failure.retry_after_s)))
+            context.set_trailing_metadata(tuple(trailing))
+            return empty()
+        context.set_trailing_metadata(((_REQUEST_ID, request_id),))
+        return response
+
+
+def add_question_answering(servicer: Any, server: Any) -> None:
+    """Register ``servicer.Answer`` and ``servicer.GetModel`` with a server."""
+    _register(server, SERVICE_NAME, {"Answer": servicer.Answer, "GetModel": servicer.GetModel})
+
+
+def add_health(servicer: Any, server: Any) -> None:
+    """Register ``servicer.Check`` with a server.
+
+    ``Watch`` is left out: its specification lets a server answer UNIMPLEMENTED, and a stream that never ends would
+    hold up every drain.
+    """
+    _register(server, HEALTH_SERVICE_NAME, {"Check": servicer.Check})
+
+
+def _register(server: Any, service_name: str, methods: dict[str, Callable[..., Any]]) -> None:
+    handlers = {
+        name: grpc.unary_unary_rpc_method_handler(
+            method,
+            request_deserializer=None,  # the methods parse the bytes themselves
+            response_serializer=_serialize,
+        )
+        for name, method in methods.items()
+    }
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
+    server.add_registered_method_handlers(service_name, handlers)
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _parse(message_type: Callable[[], MessageT], content: bytes) -> MessageT:
+    message = message_type()
+    try:
+        message.ParseFromString(content)
+    except DecodeError:
+        hint = "Send a message of the published contract, with texts in UTF-8."
+        raise InputError("malformed_request", "request", "The request cannot be decoded.", hint) from None
+    if len(UnknownFieldSet(message)):
+        # A field this server does not know may ask for something it would silently not do.
+        number = UnknownFieldSet(message)[0].field_number
+        hint = "Use the version of the contract that this server publishes by reflection."
+        raise InputError("unknown_field", "request", f"The request has an unknown field, number {number}.", hint)
+    return message
+
+
+def _answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
+    return answer_pb2.AnswerResponse(
+        answer=answer.text,
+        probability=answer.probability,
+        tokens=[_token(token) for token in answer.tokens],
+        spans=[_span(span) for span in answer.spans],
+        truncated=answer.truncated,
+        model=answer_pb2.ModelVersion(name=model.name, version=model.version),
+    )
+
+
+def _token(token: AnswerToken) -> answer_pb2.AnswerToken:
+    masses = token.masses
+    return answer_pb2.AnswerToken(
+        text=token.text,
+        probability=token.probability,
+        source=_SOURCES[token.source],
+        masses=answer_pb2.SourceMasses(context=masses.context, question=masses.question, vocabulary=masses.vocabulary),
+        span=None if token.span is None else answer_pb2.TextSpan(start=token.span.start, end=token.span.end),
+    )
+
+
+def _span(span: AnswerSpan) -> answer_pb2.AnswerSpan:
+    return answer_pb2.AnswerSpan(source=_SOURCES[span.source], start=span.start, end=span.end, text=span.text)
+
+
+def _model_response(model: Model) -> answer_pb2.GetModelResponse:
+    limits = model.limits
+    return answer_pb2.GetModelResponse(
+        model=answer_pb2.ModelVersion(name=model.name, version=model.version),
+        sha256=model.sha256,
+        provider=model.provider,
+        limits=answer_pb2.Limits(
+            max_request_bytes=limits.max_request_bytes,
+            max_context_tokens=limits.max_context_tokens,
+            max_question_tokens=limits.max_question_tokens,
+            max_answer_tokens=limits.max_answer_tokens,
+        ),
+        num_generated=model.num_generated,
+        num_words=model.num_words,
+        scores=[answer_pb2.Score(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
+    )

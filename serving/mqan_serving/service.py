@@ -1,0 +1,183 @@
+"""The service itself: a question in, an attributed answer out. It knows no transport; every adapter calls it."""
+
+import asyncio
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, Protocol, TypeVar
+
+from mqan_core.answer import Answer
+from mqan_core.bundle import Bundle
+from mqan_serving.batching import Admission, Batcher
+from mqan_serving.errors import ServingError
+from mqan_serving.health import Health
+from mqan_serving.settings import Settings
+from mqan_serving.validation import Limits, Question, ReadRequest, Validator
+
+RequestT = TypeVar("RequestT", bound=ReadRequest)
+
+_WARM_UP = Question(context="The kettle is in the kitchen.", question="Where is the kettle?")
+_CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
+_RETRY_AFTER_S = 1
+
+
+class Engine(Protocol[RequestT]):
+    """What the service needs of ``mqan_export.engine.Engine``."""
+
+    bundle: Bundle
+    provider: str
+
+    def read(self, context: str, question: str) -> RequestT:
+        """Tokenise a request."""
+
+    def answer(self, requests: Sequence[RequestT], max_answer_tokens: Sequence[int]) -> list[Answer]:
+        """Answer a batch; blocking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A validation score of a model."""
+
+    task: str
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is served, and what a request may be."""
+
+    name: str
+    version: str
+    sha256: str
+    provider: str
+    limits: Limits
+    num_generated: int
+    num_words: int
+    scores: tuple[Score, ...]
+
+
+class AnswerService(Generic[RequestT]):
+    """Answers questions with one engine.
+
+    Args:
+        engine: the engine; only this service may use it.
+        settings: limits and batching.
+        executor: the one thread that calls the engine; by default a new one.
+    """
+
+    def __init__(
+        self, engine: Engine[RequestT], settings: Settings, executor: ThreadPoolExecutor | None = None
+    ) -> None:
+        manifest = engine.bundle.manifest
+        self.health = Health()
+        self.limits = Limits(
+            settings.max_request_bytes,
+            settings.max_context_tokens,
+            settings.max_question_tokens,
+            min(settings.max_answer_tokens, manifest.max_positions),
+        )
+        self.validator = Validator(self.limits, settings.max_word_length)
+        self.model = Model(
+            manifest.name,
+            manifest.version,
+            engine.bundle.sha256,
+            engine.provider,
+            self.limits,
+            engine.bundle.vocabulary.num_generated,
+            len(engine.bundle.vocabulary.words),
+            tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
+        )
+        self._engine = engine
+        self._timeout_s = settings.request_timeout_s
+        self._admission = Admission(settings.max_admitted_requests)
+        self._executor = executor or _engine_thread()
+        self._reader = ThreadPoolExecutor(1, thread_name_prefix="mqan-reader")
+        self._batcher = Batcher(
+            engine.answer,
+            self._executor,
+            max_batch_size=settings.max_batch_size,
+            max_batch_tokens=settings.max_batch_tokens,
+        )
+
+    @property
+    def num_requests(self) -> int:
+        """Requests inside the service."""
+        return self._admission.num_requests
+
+    async def warm_up(self) -> None:
+        """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
+        request = self._engine.read(_WARM_UP.context, _WARM_UP.question)
+        await self._batcher.answer(request, 2)
+        self.health.set_ready()
+
+    async def answer(self, question: Question) -> Answer:
+        """Answer one question.
+
+        Raises:
+            InputError: it cannot be answered; the error says why and how to fix it.
+            ServingError: the server is full, starting, draining or too slow.
+        """
+        if not self.health.is_ready:
+            message = f"The server is {self.health.state}."
+            raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)
+        if not self._batcher.is_alive:
+            self.health.set_failed()
+            raise ServingError("unavailable", "The server has failed and is about to be replaced.")
+        with self._admission.admit():
+            try:
+                async with asyncio.timeout(self._timeout_s):
+                    request, max_answer_tokens = await self._read(question)
+                    return await self._batcher.answer(request, max_answer_tokens)
+            except TimeoutError:
+                message = f"No answer within {self._timeout_s:g} s."
+                raise ServingError("deadline_exceeded", message) from None
+
+    async def drain(self, timeout_s: float) -> None:
+        """Refuse new requests and wait for those in progress, at most ``timeout_s``."""
+        self.health.set_draining()
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while self.num_requests and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.02)
+
+    async def close(self) -> None:
+        """Stop for good."""
+        self.health.set_draining()
+        await self._batcher.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._reader.shutdown(wait=False, cancel_futures=True)
+
+    async def _read(self, question: Question) -> tuple[RequestT, int]:
+        if len(question.context) + len(question.question) <= _CHARS_READ_INLINE:
+            return self._check_and_read(question)
+        return await asyncio.get_running_loop().run_in_executor(self._reader, self._check_and_read, question)
+
+    def _check_and_read(self, question: Question) -> tuple[RequestT, int]:
+        max_answer_tokens = self.validator.check(question)
+        request = self._engine.read(question.context, question.question)
+        self.validator.check_lengths(request)
+        return request, max_answer_tokens
+
+
+async def open_service(folder: Path, settings: Settings) -> "AnswerService[ReadRequest]":
+    """Open a bundle on the thread that will run it, answer once, and return the service that is then ready.
+
+    Raises:
+        BundleError: the bundle is damaged or incomplete.
+    """
+    from mqan_export.engine import Engine as BundleEngine  # loads onnxruntime
+
+    executor = _engine_thread()
+
+    def open_engine() -> "Engine[ReadRequest]":
+        return BundleEngine.open(folder, provider=settings.provider, num_threads=settings.num_threads)
+
+    engine = await asyncio.get_running_loop().run_in_executor(executor, open_engine)
+    service = AnswerService(engine, settings, executor)
+    await service.warm_up()
+    return service
+
+
+def _engine_thread() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(1, thread_name_prefix="mqan-engine")

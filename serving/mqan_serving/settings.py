@@ -1,0 +1,150 @@
+"""Every setting of a server, with its default and the reason for it.
+
+Each is an environment variable with the prefix ``MQAN_`` (``MQAN_HTTP_PORT=8080``) and an argument of
+``deploy/serve.yaml``.
+"""
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field, ValidationError, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from mqan_core.bundle import MANIFEST
+from mqan_serving.errors import SettingsError
+
+_PREFIX = "MQAN_"
+_BUNDLES = Path(__file__).resolve().parent.parent / "bundles"
+
+
+class Settings(BaseSettings):
+    """Settings of a server."""
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
+
+    # What is served.
+    bundle: Path | None = Field(
+        None, description="Folder of the model. Unset: the one in serving/bundles, so that a fresh clone answers."
+    )
+    provider: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="Where the model runs. auto: the GPU where there is one that works, else the CPU."
+    )
+    num_threads: int = Field(
+        1, ge=1, le=256, description="Threads of the engine. 1: the model is small, other cores serve the network."
+    )
+
+    # Where.
+    host: str = Field(
+        "127.0.0.1", description="Address to listen on. Loopback: opening a server to the network is a decision."
+    )
+    http_port: int = Field(8000, ge=1, le=65535, description="Port of REST; Ray Serve's usual one.")
+    grpc_port: int = Field(9000, ge=1, le=65535, description="Port of gRPC; Ray Serve's usual one.")
+
+    # What a request may be. More is refused, never cut.
+    max_request_bytes: int = Field(
+        1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="Bytes of a request: 60 times a 4,000-token context."
+    )
+    max_context_tokens: int = Field(
+        4000, ge=1, le=100_000, description="Tokens of a context: ten times what training saw; attention is quadratic."
+    )
+    max_question_tokens: int = Field(
+        256, ge=1, le=100_000, description="Tokens of a question: the longest of the training sets have under 100."
+    )
+    max_word_length: int = Field(
+        1000, ge=10, description="Characters of one token: a copied token is sent back, so it bounds the response."
+    )
+    max_answer_tokens: int = Field(
+        100, ge=1, le=10_000, description="Tokens of an answer: the model has positions for no more by default."
+    )
+
+    # How requests share the engine.
+    max_batch_size: int = Field(
+        32, ge=1, le=4096, description="Requests answered together: beyond it a decoding step gains little."
+    )
+    max_batch_tokens: int = Field(
+        8192, ge=1, description="Requests times longest input of a batch: bounds memory and the wait for a batch."
+    )
+    max_queued_requests: int = Field(
+        256, ge=1, le=100_000, description="Requests that wait: about 2 s of work of one core; more are told to retry."
+    )
+    request_timeout_s: float = Field(
+        30.0, gt=0, le=3600, description="Seconds until a request is given up: far beyond a full queue of short texts."
+    )
+
+    # How a server stops.
+    drain_delay_s: float = Field(
+        1.0, ge=0, le=600, description="Seconds of saying 'not ready' before stopping: a load balancer's probe period."
+    )
+    drain_timeout_s: float = Field(
+        30.0, gt=0, le=3600, description="Seconds for requests in progress to end: no less than request_timeout_s."
+    )
+
+    # Ray Serve only.
+    num_replicas: int = Field(1, ge=1, le=1000, description="Processes that answer, each with a model of its own.")
+    num_cpus: float = Field(1.0, gt=0, description="Cores that Ray sets aside for a replica; its engine uses one.")
+    num_gpus: float = Field(0.0, ge=0, description="GPUs that Ray sets aside for a replica; 0: it sees none.")
+
+    # How it is observed.
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severity of log lines. info: one line a request, without its text."
+    )
+    reflection: bool = Field(True, description="Whether gRPC tools may list the services; the contract is public.")
+
+    @model_validator(mode="after")
+    def _check_together(self) -> "Settings":
+        longest = self.max_context_tokens + self.max_question_tokens
+        if self.max_batch_tokens < longest:
+            raise ValueError(
+                f"max_batch_tokens is {self.max_batch_tokens}, but one request may have {longest} tokens "
+                "(max_context_tokens + max_question_tokens); raise the first or lower the others"
+            )
+        if self.http_port == self.grpc_port:
+            raise ValueError(f"http_port and grpc_port are both {self.http_port}; choose two ports")
+        return self
+
+    @property
+    def max_message_bytes(self) -> int:
+        """Bytes of a gRPC message that the transport accepts: enough above the limit to explain it to the caller."""
+        return 4 * self.max_request_bytes
+
+    @property
+    def max_admitted_requests(self) -> int:
+        """Requests inside the server at once: those that wait and those that are being answered."""
+        return self.max_queued_requests + self.max_batch_size
+
+
+def load_settings(**given: Any) -> Settings:
+    """Read the settings: those given, then the environment, then the defaults.
+
+    Raises:
+        SettingsError: a value is out of range, of the wrong type or unknown; the message names the setting.
+    """
+    try:
+        return Settings(**given)
+    except ValidationError as error:
+        lines = [_explain(str(e["loc"][0]) if e["loc"] else "", e["msg"]) for e in error.errors()]
+        raise SettingsError("\n".join(lines)) from None
+
+
+def find_bundle(settings: Settings) -> Path:
+    """Return the folder of the bundle to serve.
+
+    Raises:
+        SettingsError: it does not exist, or none is set and there is not exactly one default.
+    """
+    if settings.bundle is not None:
+        if not (settings.bundle / MANIFEST).is_file():
+            raise SettingsError(
+                _explain("bundle", f"{settings.bundle} has no {MANIFEST}; give the folder of an exported bundle")
+            )
+        return settings.bundle.resolve()
+    found = sorted(path.parent for path in _BUNDLES.glob(f"*/{MANIFEST}"))
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise SettingsError(_explain("bundle", f"not set, and the default bundles are: {names}; give a folder"))
+    return found[0]
+
+
+def _explain(name: str, message: str) -> str:
+    message = message.removeprefix("Value error, ")
+    return f"setting {name} ({_PREFIX}{name.upper()}): {message}" if name else f"settings: {message}"

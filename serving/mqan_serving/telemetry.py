@@ -1,0 +1,86 @@
+"""Structured logs: one JSON object a line, without a word of what callers sent.
+
+A request is logged by its id, its lengths and a hash that lets two lines be compared.
+"""
+
+import hashlib
+import logging
+import re
+import secrets
+import sys
+import time
+from typing import Any
+
+import structlog
+
+from mqan_serving.errors import describe
+from mqan_serving.validation import Question
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def set_up_logs(level: str) -> None:
+    """Write log lines of at least ``level`` to standard error."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def log(event: str, *, level: str = "info", **values: Any) -> None:
+    """Log an event."""
+    structlog.get_logger().log(_LEVELS[level], event, **values)
+
+
+def choose_request_id(given: str | None) -> str:
+    """Return the caller's request id if it is harmless, else a new one."""
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given
+    return secrets.token_hex(8)
+
+
+class RequestRecord:
+    """Collects what is logged about one request.
+
+    Args:
+        transport: ``rest`` or ``grpc``.
+        request_id: its id.
+    """
+
+    def __init__(self, transport: str, request_id: str) -> None:
+        self._started = time.perf_counter()
+        self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
+
+    def note_question(self, question: Question) -> None:
+        """Note what was asked: lengths and a hash."""
+        text = f"{question.context}\0{question.question}".encode("utf-8", "surrogatepass")
+        self._values["context_chars"] = len(question.context)
+        self._values["question_chars"] = len(question.question)
+        self._values["hash"] = hashlib.sha256(text).hexdigest()[:16]
+
+    def log_answer(self, num_tokens: int) -> None:
+        """Log an answered request."""
+        log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
+
+    def log_failure(self, error: BaseException) -> None:
+        """Log a refused or failed request; a fault of ours with its traceback."""
+        failure = describe(error)
+        if failure.is_internal:
+            log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
+        else:
+            log("refused", code=failure.code, ms=self._elapsed_ms(), **self._values)
+
+    def log_cancelled(self) -> None:
+        """Log a request whose caller went away or ran out of time."""
+        log("cancelled", ms=self._elapsed_ms(), **self._values)
+
+    def _elapsed_ms(self) -> float:
+        return round((time.perf_counter() - self._started) * 1000, 2)

@@ -1,0 +1,186 @@
+"""The one check of what callers send, for every transport. What it refuses it explains; it never cuts or repairs."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mqan_core.errors import InputError
+from mqan_core.text import tokenize
+from mqan_serving.errors import ERRORS
+
+
+class Question(BaseModel):
+    """A question about a context."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    context: str = Field(description="The text that the question is about.", examples=["The tower is 330 m tall."])
+    question: str = Field(
+        description="The question, in natural language. It is also the task.", examples=["How tall is the tower?"]
+    )
+    max_answer_tokens: int | None = Field(
+        default=None, description="Most tokens the answer may have. Unset: the server's limit.", examples=[20]
+    )
+
+
+class ReadRequest(Protocol):
+    """What the engine makes of a context and a question."""
+
+    @property
+    def num_context_tokens(self) -> int:
+        """Tokens of the context."""
+
+    @property
+    def num_question_tokens(self) -> int:
+        """Tokens of the question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a request may be; published with the model."""
+
+    max_request_bytes: int
+    max_context_tokens: int
+    max_question_tokens: int
+    max_answer_tokens: int
+
+
+# The code of each kind of error that reading a JSON document can report; the rest is a wrong type.
+_CODE_OF_PROBLEM = {
+    "missing": "missing_field",
+    "extra_forbidden": "unknown_field",
+    "string_unicode": "invalid_text",
+    "json_invalid": "malformed_request",
+}
+
+
+class Validator:
+    """Checks requests against the limits of one server.
+
+    Args:
+        limits: the published limits.
+        max_word_length: most characters of one token.
+    """
+
+    def __init__(self, limits: Limits, max_word_length: int) -> None:
+        self.limits = limits
+        self._max_word_length = max_word_length
+
+    def parse_json(self, body: bytes) -> Question:
+        """Read a question from a JSON document.
+
+        Raises:
+            InputError: it is not one JSON object in UTF-8 with the right fields of the right types.
+        """
+        self.check_size(len(body))
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(
+                "malformed_request",
+                "body",
+                f"The body is not valid UTF-8: byte {error.start} cannot be decoded.",
+                ERRORS["malformed_request"].hint,
+            ) from None
+        try:
+            return Question.model_validate_json(body)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+        raise _explain(problem["type"], [str(part) for part in problem["loc"]], problem["msg"])
+
+    def check_size(self, num_bytes: int) -> None:
+        """Check the size of a request as it was sent.
+
+        Raises:
+            InputError: it is too large.
+        """
+        limit = self.limits.max_request_bytes
+        if num_bytes > limit:
+            message = f"The request has {num_bytes} bytes; at most {limit} are accepted."
+            raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)
+
+    def check(self, question: Question) -> int:
+        """Check a question before it is tokenised and return the most tokens its answer may have.
+
+        Takes time linear in the length of the texts.
+
+        Raises:
+            InputError: a text is blank or cannot be encoded, a word is too long, or a number is out of range.
+        """
+        for field, text in (("context", question.context), ("question", question.question)):
+            self._check_text(field, text)
+        limit = self.limits.max_answer_tokens
+        wanted = question.max_answer_tokens
+        if wanted is None:
+            return limit
+        if not 1 <= wanted <= limit:
+            code = "max_answer_tokens_out_of_range"
+            raise InputError(
+                code,
+                "max_answer_tokens",
+                f"max_answer_tokens is {wanted}; 1 to {limit} are accepted.",
+                "Choose a number in this range or leave the field out.",
+            )
+        return wanted
+
+    def check_lengths(self, request: ReadRequest) -> None:
+        """Check a question after it is tokenised.
+
+        Raises:
+            InputError: the context or the question has too many tokens.
+        """
+        self._check_length("context", request.num_context_tokens)
+        self._check_length("question", request.num_question_tokens)
+
+    def _check_text(self, field: str, text: str) -> None:
+        if not text.strip():
+            code = f"empty_{field}"
+            what = "empty" if not text else "white space only"
+            raise InputError(code, field, f"The {field} is {what}.", ERRORS[code].hint)
+        try:
+            num_bytes = len(text.encode("utf-8"))
+        except UnicodeEncodeError as error:
+            message = f"The {field} has a lone surrogate at code point {error.start}, which is not a character."
+            raise InputError("invalid_text", field, message, ERRORS["invalid_text"].hint) from None
+        self.check_size(num_bytes)
+        words = text.split()
+        self._check_length(field, len(words), "at least ")  # each is one token or more: no need to tokenise a flood
+        # A word may still be several tokens; only long ones are worth looking at closely.
+        if max(map(len, words)) > self._max_word_length:
+            longest = max(tokenize(text), key=lambda token: token.end - token.start)
+            length = longest.end - longest.start
+            if length > self._max_word_length:
+                raise InputError(
+                    "word_too_long",
+                    field,
+                    f"The {field} has a word of {length} characters at code point {longest.start}; "
+                    f"at most {self._max_word_length} are accepted.",
+                    ERRORS["word_too_long"].hint,
+                )
+
+    def _check_length(self, field: str, length: int, about: str = "") -> None:
+        limits = self.limits
+        limit = limits.max_context_tokens if field == "context" else limits.max_question_tokens
+        if length > limit:
+            code = f"{field}_too_long"
+            message = f"The {field} has {about}{length} tokens; at most {limit} are accepted."
+            raise InputError(code, field, message, ERRORS[code].hint)
+
+
+def _explain(problem: str, place: list[str], detail: str) -> InputError:
+    field = ".".join(place) or "body"
+    field = field if field.isidentifier() and len(field) <= 40 else "body"
+    if not place and problem != "json_invalid":
+        code = "malformed_request"
+        message = "The body is not a JSON object."
+    else:
+        code = _CODE_OF_PROBLEM.get(problem, "wrong_type")
+        message = {
+            "missing_field": f"The field {field} is missing.",
+            "unknown_field": f"The field {field} is unknown." if field != "body" else "A field is unknown.",
+            "invalid_text": f"The field {field} is not valid Unicode text.",
+            "malformed_request": f"The body is not valid JSON: {detail.removeprefix('Invalid JSON: ')}.",
+            "wrong_type": f"The field {field} has the wrong type: {detail}.",
+        }[code]
+    return InputError(code, field, message, ERRORS[code].hint)
