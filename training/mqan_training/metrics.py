@@ -1,0 +1,163 @@
+"""The numbers by which answers are judged, all from 0 to 100 (McCann et al. 2018, section 2.1 and table 1).
+
+Every task names one of ``METRICS``; its scorer returns that number first, and related ones after it. All comparisons
+ignore case and runs of white space, because the model answers in lower case and restores case only where it quotes.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from mqan_core.example import Example
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+Scorer = Callable[[Sequence[str], Sequence[Example]], dict[str, float]]
+
+
+def score(metric: str, predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score predictions on the examples they answer.
+
+    Args:
+        metric: key into ``METRICS``.
+        predictions: one answer per example, in the same order.
+        examples: what was asked.
+
+    Returns:
+        The metric and related ones, from 0 to 100.
+
+    Raises:
+        ValueError: the metric is unknown, the lengths differ or there is nothing to score.
+    """
+    if metric not in METRICS:
+        near = get_close_matches(metric, METRICS, n=2)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known metrics: {', '.join(METRICS)}."
+        raise ValueError(f"There is no metric {metric!r}. {hint}")
+    if len(predictions) != len(examples):
+        raise ValueError(f"There are {len(predictions)} predictions for {len(examples)} examples.")
+    if not examples:
+        raise ValueError("There is nothing to score.")
+    return METRICS[metric](predictions, examples)
+
+
+def fold(text: str) -> str:
+    """Return the text in lower case, with single spaces and none at its ends."""
+    return " ".join(text.lower().split())
+
+
+def normalize(text: str) -> str:
+    """Return the text as SQuAD compares it: in lower case, without ASCII punctuation and without articles."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
+
+
+def exact_match(prediction: str, gold: str) -> float:
+    """Return 1 where the texts are the same but for case and white space."""
+    return float(fold(prediction) == fold(gold))
+
+
+def normalized_exact_match(prediction: str, gold: str) -> float:
+    """Return 1 where the texts are the same after SQuAD's normalisation."""
+    return float(normalize(prediction) == normalize(gold))
+
+
+def normalized_f1(prediction: str, gold: str) -> float:
+    """Return the F1 of the normalised words, as SQuAD 1.1 computes it: 0 where there is no word in common."""
+    predicted_words, gold_words = normalize(prediction).split(), normalize(gold).split()
+    num_common = (Counter(predicted_words) & Counter(gold_words)).total()
+    if not num_common:
+        return 0.0
+    precision, recall = num_common / len(predicted_words), num_common / len(gold_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _mean_of_best(
+    compare: Callable[[str, str], float], predictions: Sequence[str], examples: Sequence[Example]
+) -> float:
+    """Average the comparison with the most similar gold answer, times 100."""
+    best = (
+        max(compare(prediction, gold) for gold in example.answers)
+        for prediction, example in zip(predictions, examples, strict=True)
+    )
+    return 100 * sum(best) / len(examples)
+
+
+def _score_em(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    return {"em": _mean_of_best(exact_match, predictions, examples)}
+
+
+def _score_nf1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    return {
+        "nf1": _mean_of_best(normalized_f1, predictions, examples),
+        "nem": _mean_of_best(normalized_exact_match, predictions, examples),
+        "em": _mean_of_best(exact_match, predictions, examples),
+    }
+
+
+def parse_state_change(text: str) -> tuple[dict[str, str], frozenset[str]]:
+    """Read ``slot: value, slot: value; request, request``.
+
+    As in decaNLP, a text without exactly one semicolon (such as ``None``) changes nothing, and of the informs a part
+    that is not ``slot: value`` is passed over; of two values for a slot the last counts.
+
+    Returns:
+        The informed slots with their values, and the requested slots; all in lower case.
+    """
+    informs, semicolon, requests = fold(text).partition(";")
+    if not semicolon or ";" in requests:
+        return {}, frozenset()
+    pairs = (part.split(":") for part in informs.split(","))
+    return (
+        {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2},
+        frozenset(request.strip() for request in requests.split(",") if request.strip()),
+    )
+
+
+def _score_joint_goal_em(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Follow each dialogue turn by turn.
+
+    - ``joint_goal_em``: turns after which the state accumulated from all predicted changes so far equals the one
+      accumulated from the gold changes.
+    - ``turn_goal_em``, ``turn_request_em``: turns whose own informs, or requests, are right; order does not matter.
+    - ``em``: turns whose answer is right to the letter.
+    """
+    num_joint = num_goal = num_request = 0
+    state: dict[str, str] = {}
+    gold_state: dict[str, str] = {}
+    dialogue = None
+    for prediction, reference in _in_dialogue_order(predictions, examples):
+        if reference["dialogue"] != dialogue:
+            dialogue, state, gold_state = reference["dialogue"], {}, {}
+        inform, request = parse_state_change(prediction)
+        gold_inform = {fold(slot): fold(value) for slot, value in reference["inform"].items()}
+        state |= inform
+        gold_state |= gold_inform
+        num_joint += state == gold_state
+        num_goal += inform == gold_inform
+        num_request += request == {fold(slot) for slot in reference["request"]}
+    return {
+        "joint_goal_em": 100 * num_joint / len(examples),
+        "turn_goal_em": 100 * num_goal / len(examples),
+        "turn_request_em": 100 * num_request / len(examples),
+        **_score_em(predictions, examples),
+    }
+
+
+def _in_dialogue_order(predictions: Sequence[str], examples: Sequence[Example]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return predictions and references, dialogue by dialogue and turn by turn."""
+    turns = []
+    for prediction, example in zip(predictions, examples, strict=True):
+        if example.reference is None:
+            raise ValueError(f"{example.task} {example.id} has no reference to score against.")
+        turns.append((prediction, example.reference))
+    return sorted(turns, key=lambda turn: (turn[1]["dialogue"], turn[1]["turn"]))
+
+
+METRICS: dict[str, Scorer] = {
+    "em": _score_em,
+    "nf1": _score_nf1,
+    "joint_goal_em": _score_joint_goal_em,
+}
