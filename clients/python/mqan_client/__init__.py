@@ -1,0 +1,50 @@
+"""Ask a mqan server, over gRPC or REST.
+
+>>> from mqan_client import Client
+>>> with Client("grpc://127.0.0.1:9000") as client:
+...     answer = client.answer("The Eiffel Tower is in Paris.", "Where is the Eiffel Tower?")
+...     print(answer.text, answer.spans)
+"""
+
+from mqan_client.client import AsyncClient, Client
+from mqan_client.errors import (
+    ClientError,
+    DeadlineExceededError,
+    InvalidRequestError,
+    OverloadedError,
+    ServerError,
+    UnavailableError,
+)
+from mqan_client.results import (
+    Answer,
+    AnswerSpan,
+    AnswerToken,
+    Limits,
+    Masses,
+    Model,
+    ModelVersion,
+    Score,
+    Source,
+    Span,
+)
+
+__all__ = [
+    "Answer",
+    "AnswerSpan",
+    "AnswerToken",
+    "AsyncClient",
+    "Client",
+    "ClientError",
+    "DeadlineExceededError",
+    "InvalidRequestError",
+    "Limits",
+    "Masses",
+    "Model",
+    "ModelVersion",
+    "OverloadedError",
+    "Score",
+    "ServerError",
+    "Source",
+    "Span",
+    "UnavailableError",
+]

@@ -1,0 +1,161 @@
+"""The clients: one that waits and one for asyncio, over the transport that the URL names.
+
+| URL | transport |
+|---|---|
+| ``grpc://127.0.0.1:9000`` | gRPC |
+| ``grpcs://answers.example`` | gRPC over TLS |
+| ``http://127.0.0.1:8000`` | REST |
+| ``https://answers.example`` | REST over TLS |
+"""
+
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+from mqan_client.results import Answer, Model
+from mqan_client.transport import AsyncTransport, Question, Retries, Transport
+
+DEFAULT_URL = "grpc://127.0.0.1:9000"
+DEFAULT_TIMEOUT_S = 30.0
+_DEFAULT_PORTS = {"grpc": 9000, "grpcs": 443}
+_SCHEMES = ("grpc", "grpcs", "http", "https")
+
+
+class Client:
+    """Asks a server and waits for the answer. May be shared between threads.
+
+    Args:
+        url: the server; see the table above.
+        timeout_s: longest duration of a call, retries included.
+        retries: when to ask again while the server is full or cannot be reached.
+
+    Raises:
+        ValueError: the URL names no transport or no host.
+    """
+
+    def __init__(
+        self, url: str = DEFAULT_URL, *, timeout_s: float = DEFAULT_TIMEOUT_S, retries: Retries | None = None
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._transport = _open(url, retries or Retries())
+
+    def answer(
+        self, context: str, question: str, *, max_answer_tokens: int | None = None, timeout_s: float | None = None
+    ) -> Answer:
+        """Answer a question about a context.
+
+        Args:
+            context: the text that the question is about.
+            question: the question, in natural language.
+            max_answer_tokens: most tokens of the answer; the server's limit when None.
+            timeout_s: longest duration of this call; the client's when None.
+
+        Raises:
+            ClientError: there is no answer; the class says whose fault it is.
+        """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return self._transport.answer(Question(context, question, max_answer_tokens), timeout_s)
+
+    def get_model(self, *, timeout_s: float | None = None) -> Model:
+        """Describe the served model and its limits.
+
+        Raises:
+            ClientError: the server does not say.
+        """
+        return self._transport.get_model(self._timeout_s if timeout_s is None else timeout_s)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._transport.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+
+class AsyncClient:
+    """Asks a server from asyncio. Belongs to the event loop it is first used in.
+
+    Args:
+        url: the server; see the table above.
+        timeout_s: longest duration of a call, retries included.
+        retries: when to ask again while the server is full or cannot be reached.
+
+    Raises:
+        ValueError: the URL names no transport or no host.
+    """
+
+    def __init__(
+        self, url: str = DEFAULT_URL, *, timeout_s: float = DEFAULT_TIMEOUT_S, retries: Retries | None = None
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._transport = _open_async(url, retries or Retries())
+
+    async def answer(
+        self, context: str, question: str, *, max_answer_tokens: int | None = None, timeout_s: float | None = None
+    ) -> Answer:
+        """Answer a question about a context.
+
+        Args:
+            context: the text that the question is about.
+            question: the question, in natural language.
+            max_answer_tokens: most tokens of the answer; the server's limit when None.
+            timeout_s: longest duration of this call; the client's when None.
+
+        Raises:
+            ClientError: there is no answer; the class says whose fault it is.
+        """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return await self._transport.answer(Question(context, question, max_answer_tokens), timeout_s)
+
+    async def get_model(self, *, timeout_s: float | None = None) -> Model:
+        """Describe the served model and its limits.
+
+        Raises:
+            ClientError: the server does not say.
+        """
+        return await self._transport.get_model(self._timeout_s if timeout_s is None else timeout_s)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._transport.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _open(url: str, retries: Retries) -> Transport:
+    scheme, target = _split(url)
+    if scheme in ("http", "https"):
+        from mqan_client.rest import RestTransport  # each transport loads its own library
+
+        return RestTransport(url, retries)
+    from mqan_client.rpc import RpcTransport
+
+    return RpcTransport(target, retries, tls=scheme == "grpcs")
+
+
+def _open_async(url: str, retries: Retries) -> AsyncTransport:
+    scheme, target = _split(url)
+    if scheme in ("http", "https"):
+        from mqan_client.rest import AsyncRestTransport
+
+        return AsyncRestTransport(url, retries)
+    from mqan_client.rpc import AsyncRpcTransport
+
+    return AsyncRpcTransport(target, retries, tls=scheme == "grpcs")
+
+
+def _split(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise ValueError(f"{url!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return parts.scheme, f"{host}:{parts.port or _DEFAULT_PORTS.get(parts.scheme, 80)}"

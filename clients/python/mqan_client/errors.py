@@ -1,0 +1,45 @@
+"""Errors of the client.
+
+ClientError
+ +- InvalidRequestError     the request cannot be answered as it is; the message says why and how to fix it
+ +- OverloadedError         the server is full, retries included
+ +- UnavailableError        the server cannot be reached, is starting or is draining, retries included
+ +- DeadlineExceededError   no answer in time
+ +- ServerError             the server failed, or what answers is no mqan server
+"""
+
+
+class ClientError(Exception):
+    """Base of every error of the client.
+
+    Attributes:
+        code: stable code of the cause, for example ``context_too_long``.
+        message: what is wrong and, where the server says so, how to fix it.
+        request_id: names the request in the server's log; None where the server was not reached.
+    """
+
+    def __init__(self, message: str, *, code: str, request_id: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.request_id = request_id
+
+
+class InvalidRequestError(ClientError, ValueError):
+    """The request cannot be answered as it is."""
+
+
+class OverloadedError(ClientError):
+    """The server is full."""
+
+
+class UnavailableError(ClientError, ConnectionError):
+    """The server cannot be reached, is starting or is draining."""
+
+
+class DeadlineExceededError(ClientError, TimeoutError):
+    """No answer came in time."""
+
+
+class ServerError(ClientError):
+    """The server failed, or what answers is no mqan server."""

@@ -1,0 +1,224 @@
+"""The REST transport."""
+
+import asyncio
+import json
+import random
+import time
+from typing import Any
+
+import httpx2
+
+from mqan_client.errors import (
+    ClientError,
+    DeadlineExceededError,
+    InvalidRequestError,
+    OverloadedError,
+    ServerError,
+    UnavailableError,
+)
+from mqan_client.results import (
+    Answer,
+    AnswerSpan,
+    AnswerToken,
+    Limits,
+    Masses,
+    Model,
+    ModelVersion,
+    Score,
+    Source,
+    Span,
+)
+from mqan_client.transport import Question, Retries
+
+_ERRORS: dict[int, tuple[type[ClientError], str]] = {
+    429: (OverloadedError, "overloaded"),
+    503: (UnavailableError, "unavailable"),
+    504: (DeadlineExceededError, "deadline_exceeded"),
+}
+_HEADERS = {"content-type": "application/json", "accept": "application/json"}
+_TOO_LATE = "No answer came in time."
+
+
+class RestTransport:
+    """Calls a server by REST and waits.
+
+    Args:
+        url: the server.
+        retries: when to call again.
+    """
+
+    def __init__(self, url: str, retries: Retries) -> None:
+        self._retries = retries
+        self._http = httpx2.Client(base_url=url, headers=_HEADERS)
+
+    def answer(self, question: Question, timeout_s: float) -> Answer:
+        """Answer one question."""
+        return _read_answer(self._call("POST", "/v1/answer", _body(question), timeout_s))
+
+    def get_model(self, timeout_s: float) -> Model:
+        """Describe what is served."""
+        return _read_model(self._call("GET", "/v1/model", None, timeout_s))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def _call(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
+        attempts = _Attempts(self._retries, timeout_s)
+        while True:
+            try:
+                response = self._http.request(method, path, content=body, timeout=attempts.remaining_s())
+                return _read(response)
+            except httpx2.HTTPError as error:
+                wait_s = attempts.wait_s(_unreached(error))
+            except ClientError as error:
+                wait_s = attempts.wait_s(error, response.headers.get("retry-after"))
+            time.sleep(wait_s)
+
+
+class AsyncRestTransport:
+    """Calls a server by REST from asyncio.
+
+    Args:
+        url: the server.
+        retries: when to call again.
+    """
+
+    def __init__(self, url: str, retries: Retries) -> None:
+        self._retries = retries
+        self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS)
+
+    async def answer(self, question: Question, timeout_s: float) -> Answer:
+        """Answer one question."""
+        return _read_answer(await self._call("POST", "/v1/answer", _body(question), timeout_s))
+
+    async def get_model(self, timeout_s: float) -> Model:
+        """Describe what is served."""
+        return _read_model(await self._call("GET", "/v1/model", None, timeout_s))
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def _call(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
+        attempts = _Attempts(self._retries, timeout_s)
+        while True:
+            try:
+                response = await self._http.request(method, path, content=body, timeout=attempts.remaining_s())
+                return _read(response)
+            except httpx2.HTTPError as error:
+                wait_s = attempts.wait_s(_unreached(error))
+            except ClientError as error:
+                wait_s = attempts.wait_s(error, response.headers.get("retry-after"))
+            await asyncio.sleep(wait_s)
+
+
+class _Attempts:
+    """Counts the attempts of one call and says how long to wait before the next."""
+
+    def __init__(self, retries: Retries, timeout_s: float) -> None:
+        self._retries = retries
+        self._deadline = time.monotonic() + timeout_s
+        self._num_failed = 0
+
+    def remaining_s(self) -> float:
+        """Return the time left.
+
+        Raises:
+            DeadlineExceededError: there is none.
+        """
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise DeadlineExceededError(_TOO_LATE, code="deadline_exceeded")
+        return remaining
+
+    def wait_s(self, error: ClientError, retry_after: str | None = None) -> float:
+        """Return how long to wait before the next attempt; raise ``error`` if there is to be none."""
+        self._num_failed += 1
+        if not isinstance(error, OverloadedError | UnavailableError) or self._num_failed >= self._retries.max_attempts:
+            raise error from None
+        # Waits differ, so that callers refused together do not come back together.
+        wait_s = self._retries.longest_wait_s(self._num_failed) * random.uniform(0.5, 1)  # noqa: S311  no secret
+        if retry_after is not None and retry_after.isdecimal():
+            wait_s = max(wait_s, min(int(retry_after), self._retries.max_s))
+        if time.monotonic() + wait_s >= self._deadline:
+            raise error from None
+        return wait_s
+
+
+def _body(question: Question) -> bytes:
+    document: dict[str, Any] = {"context": question.context, "question": question.question}
+    if question.max_answer_tokens is not None:
+        document["max_answer_tokens"] = question.max_answer_tokens
+    try:
+        return json.dumps(document, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_text") from None
+
+
+def _unreached(error: httpx2.HTTPError) -> ClientError:
+    if isinstance(error, httpx2.TimeoutException):
+        return DeadlineExceededError(_TOO_LATE, code="deadline_exceeded")
+    if isinstance(error, httpx2.TransportError):
+        return UnavailableError(f"The server cannot be reached: {error}.", code="unavailable")
+    return ServerError(f"The server's response cannot be read: {error}.", code="unknown_response")
+
+
+def _read(response: httpx2.Response) -> Any:
+    try:
+        document = response.json()
+    except ValueError:
+        document = None
+    if response.is_success and isinstance(document, dict):
+        return document
+    status = response.status_code
+    told = document if isinstance(document, dict) else {}
+    default = (InvalidRequestError, "invalid_input") if 400 <= status < 500 and "code" in told else None
+    kind, code = _ERRORS.get(status) or default or (ServerError, f"http_{status}")
+    message = " ".join(str(told[key]) for key in ("message", "hint") if told.get(key))
+    raise kind(
+        message or f"The server answered HTTP {status}.",
+        code=str(told.get("code", code)),
+        request_id=response.headers.get("x-request-id"),
+    )
+
+
+def _read_answer(document: Any) -> Answer:
+    try:
+        tokens = tuple(
+            AnswerToken(
+                token["text"],
+                token["probability"],
+                Source(token["source"]),
+                Masses(**token["masses"]),
+                None if token["span"] is None else Span(**token["span"]),
+            )
+            for token in document["tokens"]
+        )
+        spans = tuple(
+            AnswerSpan(Source(span["source"]), span["start"], span["end"], span["text"]) for span in document["spans"]
+        )
+        model = ModelVersion(**document["model"])
+        return Answer(document["answer"], document["probability"], tokens, spans, document["truncated"], model)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unknown(error) from None
+
+
+def _read_model(document: Any) -> Model:
+    try:
+        return Model(
+            document["model"]["name"],
+            document["model"]["version"],
+            document["sha256"],
+            document["provider"],
+            Limits(**document["limits"]),
+            document["num_generated"],
+            document["num_words"],
+            tuple(Score(**score) for score in document["scores"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unknown(error) from None
+
+
+def _unknown(error: Exception) -> ServerError:
+    return ServerError(f"The response is not one of a mqan server: {error!r}.", code="unknown_response")

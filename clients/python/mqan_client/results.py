@@ -1,0 +1,131 @@
+"""What a server returns. Positions are half-open ranges of code points: ``text[start:end]``."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Source(StrEnum):
+    """Where a word of an answer came from."""
+
+    CONTEXT = "context"
+    QUESTION = "question"
+    VOCABULARY = "vocabulary"
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Half-open range of code points."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Masses:
+    """How the model divided its trust between the sources; the three sum to 1."""
+
+    context: float
+    question: float
+    vocabulary: float
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerToken:
+    """One token of an answer.
+
+    Attributes:
+        text: the token as it stands in the answer.
+        probability: probability of this token given those before it.
+        source: where it came from.
+        masses: how the model divided its trust at this step.
+        span: place in the context or question that it was copied from; None for a generated token.
+    """
+
+    text: str
+    probability: float
+    source: Source
+    masses: Masses
+    span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSpan:
+    """A quotation: ``text`` is exactly ``context[start:end]``, or the question's, by ``source``."""
+
+    source: Source
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelVersion:
+    """Identity of a model."""
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An answer that says where each of its words came from.
+
+    Attributes:
+        text: the answer; may be empty.
+        probability: product of the probabilities of its tokens and, unless ``truncated``, of its end.
+        tokens: its tokens, in order.
+        spans: neighbouring copied tokens, merged into quotations, in order.
+        truncated: whether it was cut at the limit of tokens.
+        model: the model that answered.
+    """
+
+    text: str
+    probability: float
+    tokens: tuple[AnswerToken, ...]
+    spans: tuple[AnswerSpan, ...]
+    truncated: bool
+    model: ModelVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Limits that hold for requests; more is refused, never cut."""
+
+    max_request_bytes: int
+    max_context_tokens: int
+    max_question_tokens: int
+    max_answer_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A validation score, 0 to 100."""
+
+    task: str
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The served model.
+
+    Attributes:
+        name: its name.
+        version: its version.
+        sha256: hash that covers every file of the model, in hexadecimal.
+        provider: execution provider that runs it.
+        limits: what a request may be.
+        num_generated: pieces that it can generate.
+        num_words: words that have a pretrained vector.
+        scores: validation scores as measured.
+    """
+
+    name: str
+    version: str
+    sha256: str
+    provider: str
+    limits: Limits
+    num_generated: int
+    num_words: int
+    scores: tuple[Score, ...]

@@ -1,0 +1,196 @@
+"""The gRPC transport. Deadlines and retries are gRPC's own."""
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import grpc
+import grpc.aio
+
+from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_client.errors import (
+    ClientError,
+    DeadlineExceededError,
+    InvalidRequestError,
+    OverloadedError,
+    ServerError,
+    UnavailableError,
+)
+from mqan_client.results import (
+    Answer,
+    AnswerSpan,
+    AnswerToken,
+    Limits,
+    Masses,
+    Model,
+    ModelVersion,
+    Score,
+    Source,
+    Span,
+)
+from mqan_client.transport import Question, Retries
+
+_SOURCES = {
+    answer_pb2.SOURCE_CONTEXT: Source.CONTEXT,
+    answer_pb2.SOURCE_QUESTION: Source.QUESTION,
+    answer_pb2.SOURCE_VOCABULARY: Source.VOCABULARY,
+}
+_ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: (InvalidRequestError, "invalid_input"),
+    grpc.StatusCode.RESOURCE_EXHAUSTED: (OverloadedError, "overloaded"),
+    grpc.StatusCode.UNAVAILABLE: (UnavailableError, "unavailable"),
+    grpc.StatusCode.DEADLINE_EXCEEDED: (DeadlineExceededError, "deadline_exceeded"),
+}
+# Trailing metadata, where what lies between client and server keeps it.
+_CODE_KEY = "mqan-code"
+_REQUEST_ID_KEY = "x-request-id"
+
+
+class RpcTransport:
+    """Calls a server by gRPC and waits.
+
+    Args:
+        target: host and port.
+        retries: when to call again.
+        tls: whether to encrypt.
+    """
+
+    def __init__(self, target: str, retries: Retries, *, tls: bool) -> None:
+        options = _options(retries)
+        self._channel = (
+            grpc.secure_channel(target, grpc.ssl_channel_credentials(), options)
+            if tls
+            else grpc.insecure_channel(target, options)
+        )
+        self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
+
+    def answer(self, question: Question, timeout_s: float) -> Answer:
+        """Answer one question."""
+        return _read_answer(self._call(self._stub.Answer, _request(question), timeout_s))
+
+    def get_model(self, timeout_s: float) -> Model:
+        """Describe what is served."""
+        return _read_model(self._call(self._stub.GetModel, answer_pb2.GetModelRequest(), timeout_s))
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+    def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
+        try:
+            return method(request, timeout=timeout_s)
+        except grpc.RpcError as error:
+            raise _explain(error.code(), error.details(), error.trailing_metadata()) from None
+
+
+class AsyncRpcTransport:
+    """Calls a server by gRPC from asyncio.
+
+    Args:
+        target: host and port.
+        retries: when to call again.
+        tls: whether to encrypt.
+    """
+
+    def __init__(self, target: str, retries: Retries, *, tls: bool) -> None:
+        options = _options(retries)
+        self._channel = (
+            grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options)
+            if tls
+            else grpc.aio.insecure_channel(target, options)
+        )
+        self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
+
+    async def answer(self, question: Question, timeout_s: float) -> Answer:
+        """Answer one question."""
+        return _read_answer(await self._call(self._stub.Answer, _request(question), timeout_s))
+
+    async def get_model(self, timeout_s: float) -> Model:
+        """Describe what is served."""
+        return _read_model(await self._call(self._stub.GetModel, answer_pb2.GetModelRequest(), timeout_s))
+
+    async def close(self) -> None:
+        """Close the channel."""
+        await self._channel.close()
+
+    async def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
+        try:
+            return await method(request, timeout=timeout_s)
+        except grpc.aio.AioRpcError as error:
+            raise _explain(error.code(), error.details(), error.trailing_metadata()) from None
+
+
+def _options(retries: Retries) -> list[tuple[str, Any]]:
+    policy = {
+        "maxAttempts": retries.max_attempts,
+        "initialBackoff": f"{retries.initial_s}s",
+        "maxBackoff": f"{retries.max_s}s",
+        "backoffMultiplier": retries.factor,
+        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+    }
+    method: dict[str, Any] = {"name": [{"service": "mqan.v1.QuestionAnswering"}]}
+    if retries.max_attempts > 1:  # gRPC refuses a policy without a second attempt
+        method["retryPolicy"] = policy
+    return [
+        ("grpc.service_config", json.dumps({"methodConfig": [method]})),
+        ("grpc.enable_retries", int(retries.max_attempts > 1)),
+    ]
+
+
+def _request(question: Question) -> answer_pb2.AnswerRequest:
+    try:
+        return answer_pb2.AnswerRequest(
+            context=question.context,
+            question=question.question,
+            max_answer_tokens=question.max_answer_tokens,
+        )
+    except ValueError as error:  # a lone surrogate, or a number that is no uint32
+        raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
+
+
+def _explain(status: grpc.StatusCode, details: str | None, metadata: Iterable[Any] | None) -> ClientError:
+    kind, code = _ERRORS.get(status, (ServerError, status.name.lower()))
+    trailing = {key: value for key, value in metadata or () if isinstance(value, str)}
+    return kind(
+        details or f"The server answered {status.name}.",
+        code=trailing.get(_CODE_KEY, code),
+        request_id=trailing.get(_REQUEST_ID_KEY),
+    )
+
+
+def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
+    sources = {token.source for token in response.tokens} | {span.source for span in response.spans}
+    if not sources <= _SOURCES.keys():
+        raise ServerError("The answer names a source that this client does not know.", code="unknown_response")
+    tokens = tuple(
+        AnswerToken(
+            token.text,
+            token.probability,
+            _SOURCES[token.source],
+            Masses(token.masses.context, token.masses.question, token.masses.vocabulary),
+            Span(token.span.start, token.span.end) if token.HasField("span") else None,
+        )
+        for token in response.tokens
+    )
+    spans = tuple(AnswerSpan(_SOURCES[span.source], span.start, span.end, span.text) for span in response.spans)
+    model = ModelVersion(response.model.name, response.model.version)
+    return Answer(response.answer, response.probability, tokens, spans, response.truncated, model)
+
+
+def _read_model(response: answer_pb2.GetModelResponse) -> Model:
+    limits = response.limits
+    return Model(
+        response.model.name,
+        response.model.version,
+        response.sha256,
+        response.provider,
+        Limits(
+            limits.max_request_bytes,
+            limits.max_context_tokens,
+            limits.max_question_tokens,
+            limits.max_answer_tokens,
+        ),
+        response.num_generated,
+        response.num_words,
+        tuple(Score(score.task, score.metric, score.value) for score in response.scores),
+    )

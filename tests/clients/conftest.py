@@ -1,0 +1,192 @@
+"""A server on loopback that speaks both transports and fails as it is told to, and the environment without proxies."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from mqan.v1 import answer_pb2, answer_pb2_grpc
+
+ANSWER = {
+    "answer": "Paris yes",
+    "probability": 0.5,
+    "tokens": [
+        {
+            "text": "Paris",
+            "probability": 0.75,
+            "source": "context",
+            "masses": {"context": 0.5, "question": 0.25, "vocabulary": 0.25},
+            "span": {"start": 3, "end": 8},
+        },
+        {
+            "text": "yes",
+            "probability": 0.875,
+            "source": "vocabulary",
+            "masses": {"context": 0.25, "question": 0.25, "vocabulary": 0.5},
+            "span": None,
+        },
+    ],
+    "spans": [{"source": "context", "start": 3, "end": 8, "text": "Paris"}],
+    "truncated": False,
+    "model": {"name": "tiny", "version": "1"},
+}
+MODEL = {
+    "model": {"name": "tiny", "version": "1"},
+    "sha256": "ab" * 32,
+    "provider": "CPUExecutionProvider",
+    "limits": {
+        "max_request_bytes": 1000,
+        "max_context_tokens": 100,
+        "max_question_tokens": 10,
+        "max_answer_tokens": 5,
+    },
+    "num_generated": 3,
+    "num_words": 7,
+    "scores": [{"task": "sst", "metric": "em", "value": 80.5}],
+}
+_SOURCES = {"context": answer_pb2.SOURCE_CONTEXT, "vocabulary": answer_pb2.SOURCE_VOCABULARY}
+_GRPC = {
+    400: grpc.StatusCode.INVALID_ARGUMENT,
+    422: grpc.StatusCode.INVALID_ARGUMENT,
+    429: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    500: grpc.StatusCode.INTERNAL,
+    503: grpc.StatusCode.UNAVAILABLE,
+    504: grpc.StatusCode.DEADLINE_EXCEEDED,
+}
+
+
+@dataclass
+class Script:
+    """What the server does next, and what it saw.
+
+    Attributes:
+        failures: HTTP status and code of the next responses; afterwards it answers.
+        delay_s: time it takes for each response.
+        requests: questions that it received.
+    """
+
+    failures: list[tuple[int, str]] = field(default_factory=list)
+    delay_s: float = 0.0
+    requests: list[dict[str, Any]] = field(default_factory=list)
+
+
+class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
+    """Both transports on one event loop in a thread."""
+
+    def __init__(self) -> None:
+        self.script = Script()
+        self.urls: dict[str, str] = {}
+        self._stop: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started: Future[None] = Future()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    def start(self) -> None:
+        self._thread.start()
+        self._started.result(timeout=20)
+
+    def stop(self) -> None:
+        assert self._loop is not None
+        assert self._stop is not None
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join(timeout=20)
+
+    async def _run(self) -> None:
+        self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
+        rpc = grpc.aio.server()
+        answer_pb2_grpc.add_QuestionAnsweringServicer_to_server(self, rpc)
+        self.urls["grpc"] = f"grpc://127.0.0.1:{rpc.add_insecure_port('127.0.0.1:0')}"
+        await rpc.start()
+        routes = [
+            Route("/v1/answer", self._rest_answer, methods=["POST"]),
+            Route("/v1/model", self._rest_model, methods=["GET"]),
+        ]
+        config = uvicorn.Config(Starlette(routes=routes), host="127.0.0.1", port=0, log_level="error", lifespan="off")
+        rest = uvicorn.Server(config)
+        rest_task = asyncio.create_task(rest.serve())
+        while not rest.started:
+            await asyncio.sleep(0.01)
+        self.urls["rest"] = f"http://127.0.0.1:{rest.servers[0].sockets[0].getsockname()[1]}"
+        self._started.set_result(None)
+        await self._stop.wait()
+        rest.should_exit = True
+        await rest_task
+        await rpc.stop(0)
+
+    async def Answer(self, request: answer_pb2.AnswerRequest, context: Any) -> answer_pb2.AnswerResponse:
+        seen = {"context": request.context, "question": request.question}
+        limit = {"max_answer_tokens": request.max_answer_tokens} if request.HasField("max_answer_tokens") else {}
+        await self._take(seen | limit, context)
+        tokens = [
+            answer_pb2.AnswerToken(
+                **{key: token[key] for key in ("text", "probability")},
+                source=_SOURCES[token["source"]],
+                masses=answer_pb2.SourceMasses(**token["masses"]),
+                span=token["span"] and answer_pb2.TextSpan(**token["span"]),
+            )
+            for token in ANSWER["tokens"]  # type: ignore[attr-defined]
+        ]
+        spans = [answer_pb2.AnswerSpan(**{**ANSWER["spans"][0], "source": 1})]  # type: ignore[index]
+        model = answer_pb2.ModelVersion(**ANSWER["model"])  # type: ignore[arg-type]
+        return answer_pb2.AnswerResponse(answer="Paris yes", probability=0.5, tokens=tokens, spans=spans, model=model)
+
+    async def GetModel(self, request: answer_pb2.GetModelRequest, context: Any) -> answer_pb2.GetModelResponse:
+        await self._take({}, context)
+        return answer_pb2.GetModelResponse(**MODEL)  # type: ignore[arg-type]
+
+    async def _rest_answer(self, request: Request) -> Response:
+        return await self._take_rest(await request.json()) or JSONResponse(ANSWER)
+
+    async def _rest_model(self, request: Request) -> Response:
+        return await self._take_rest({}) or JSONResponse(MODEL)
+
+    async def _take(self, seen: dict[str, Any], context: Any) -> None:
+        self.script.requests.append(seen)
+        await asyncio.sleep(self.script.delay_s)
+        if self.script.failures:
+            status, code = self.script.failures.pop(0)
+            metadata = (("mqan-code", code), ("x-request-id", "id-1"))
+            await context.abort(_GRPC[status], "A message. A hint.", metadata)
+
+    async def _take_rest(self, seen: dict[str, Any]) -> Response | None:
+        self.script.requests.append(seen)
+        await asyncio.sleep(self.script.delay_s)
+        if not self.script.failures:
+            return None
+        status, code = self.script.failures.pop(0)
+        headers = {"x-request-id": "id-1"}
+        if code == "no json":
+            return PlainTextResponse("<html>", status, headers)
+        return JSONResponse({"code": code, "message": "A message.", "hint": "A hint."}, status, headers)
+
+
+@pytest.fixture(scope="session")
+def running_server() -> Iterator[FakeServer]:
+    server = FakeServer()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def server(running_server: FakeServer) -> FakeServer:
+    running_server.script = Script()
+    return running_server
+
+
+@pytest.fixture(autouse=True)
+def without_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "grpc_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)

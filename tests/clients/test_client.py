@@ -1,0 +1,188 @@
+"""The Python client against a real server on loopback, over both transports, waiting and not."""
+
+import asyncio
+import socket
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+import mqan_client
+from mqan_client import (
+    Answer,
+    AsyncClient,
+    Client,
+    ClientError,
+    DeadlineExceededError,
+    InvalidRequestError,
+    Limits,
+    OverloadedError,
+    Score,
+    ServerError,
+    Source,
+    Span,
+    UnavailableError,
+)
+from mqan_client.transport import Retries
+
+QUICK = Retries(initial_s=0.01, max_s=0.05)
+
+Ask = Callable[..., Any]
+
+
+@pytest.fixture(params=["grpc", "rest"])
+def transport(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["sync", "async"])
+def call(request: pytest.FixtureRequest) -> Ask:
+    """Open a client at a URL, call one of its methods, close it."""
+
+    def call_sync(url: str, method: str, *args: Any, retries: Retries = QUICK, **kwargs: Any) -> Any:
+        with Client(url, retries=retries) as client:
+            return getattr(client, method)(*args, **kwargs)
+
+    def call_async(url: str, method: str, *args: Any, retries: Retries = QUICK, **kwargs: Any) -> Any:
+        async def run() -> Any:
+            async with AsyncClient(url, retries=retries) as client:
+                return await getattr(client, method)(*args, **kwargs)
+
+        return asyncio.run(run())
+
+    return call_sync if request.param == "sync" else call_async
+
+
+def test_answers(server: Any, transport: str, call: Ask) -> None:
+    answer = call(server.urls[transport], "answer", "In Paris. 👩‍👧", "Where?", max_answer_tokens=3)
+    assert isinstance(answer, Answer)
+    assert (answer.text, answer.probability, answer.truncated) == ("Paris yes", 0.5, False)
+    assert [token.source for token in answer.tokens] == [Source.CONTEXT, Source.VOCABULARY]
+    assert [token.span for token in answer.tokens] == [Span(3, 8), None]
+    assert answer.tokens[0].masses.context == 0.5
+    assert (answer.spans[0].start, answer.spans[0].end, answer.spans[0].text) == (3, 8, "Paris")
+    assert answer.model.name == "tiny"
+    expected = {"context": "In Paris. 👩‍👧", "question": "Where?", "max_answer_tokens": 3}
+    assert server.script.requests == [expected]
+
+
+def test_leaves_the_limit_to_the_server(server: Any, transport: str, call: Ask) -> None:
+    call(server.urls[transport], "answer", "a", "b")
+    assert server.script.requests == [{"context": "a", "question": "b"}]
+
+
+def test_describes_the_model(server: Any, transport: str, call: Ask) -> None:
+    model = call(server.urls[transport], "get_model")
+    assert (model.name, model.version, model.sha256) == ("tiny", "1", "ab" * 32)
+    assert model.limits == Limits(1000, 100, 10, 5)
+    assert model.scores == (Score("sst", "em", 80.5),)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "kind"),
+    [
+        (422, "empty_context", InvalidRequestError),
+        (400, "malformed_request", InvalidRequestError),
+        (429, "overloaded", OverloadedError),
+        (503, "unavailable", UnavailableError),
+        (504, "deadline_exceeded", DeadlineExceededError),
+        (500, "internal", ServerError),
+    ],
+)
+def test_each_error_has_its_class(
+    server: Any, transport: str, call: Ask, status: int, code: str, kind: type[ClientError]
+) -> None:
+    server.script.failures = [(status, code)] * 10
+    with pytest.raises(kind, match=r"A message\. A hint\.") as caught:
+        call(server.urls[transport], "answer", "a", "b")
+    assert type(caught.value) is kind
+    assert (caught.value.code, caught.value.request_id) == (code, "id-1")
+    retried = kind in (OverloadedError, UnavailableError)
+    assert len(server.script.requests) == (QUICK.max_attempts if retried else 1)
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_asks_again_while_the_server_is_busy(server: Any, transport: str, call: Ask, status: int) -> None:
+    server.script.failures = [(status, "busy"), (status, "busy")]
+    assert call(server.urls[transport], "answer", "a", "b").text == "Paris yes"
+    assert len(server.script.requests) == 3
+
+
+def test_does_not_ask_again_when_told_not_to(server: Any, transport: str, call: Ask) -> None:
+    server.script.failures = [(503, "unavailable")]
+    with pytest.raises(UnavailableError):
+        call(server.urls[transport], "answer", "a", "b", retries=Retries(max_attempts=1))
+    assert len(server.script.requests) == 1
+
+
+def test_gives_up_in_time(server: Any, transport: str, call: Ask) -> None:
+    server.script.delay_s = 2.0
+    start = time.monotonic()
+    with pytest.raises(DeadlineExceededError):
+        call(server.urls[transport], "answer", "a", "b", timeout_s=0.1)
+    assert time.monotonic() - start < 1.5
+
+
+def test_a_deadline_covers_retries(server: Any, transport: str, call: Ask) -> None:
+    server.script.failures = [(503, "unavailable")] * 10
+    slow = Retries(initial_s=5.0, max_s=5.0)
+    start = time.monotonic()
+    with pytest.raises((UnavailableError, DeadlineExceededError)):
+        call(server.urls[transport], "answer", "a", "b", timeout_s=0.3, retries=slow)
+    assert time.monotonic() - start < 2.0
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_a_server_that_is_not_there(scheme: str, call: Ask) -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+    with pytest.raises(UnavailableError):
+        call(f"{scheme}://127.0.0.1:{port}", "answer", "a", "b", timeout_s=5.0)
+
+
+@pytest.mark.parametrize("context", ["\ud800", "a\udfffb"])
+def test_text_that_cannot_be_sent(server: Any, transport: str, call: Ask, context: str) -> None:
+    with pytest.raises(InvalidRequestError):
+        call(server.urls[transport], "answer", context, "b")
+    assert server.script.requests == []
+
+
+@pytest.mark.parametrize("status", [200, 404, 502])
+def test_what_is_no_mqan_server(server: Any, call: Ask, status: int) -> None:
+    server.script.failures = [(status, "no json")]
+    with pytest.raises(ServerError, match=str(status)):
+        call(server.urls["rest"], "answer", "a", "b")
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:9000", "ftp://host", "grpc://", "", "http:///path"])
+def test_urls_that_are_none(url: str) -> None:
+    with pytest.raises(ValueError, match="is not a server's URL"):
+        Client(url)
+    with pytest.raises(ValueError, match="is not a server's URL"):
+        AsyncClient(url)
+
+
+def test_a_client_may_be_shared_by_threads(server: Any, transport: str) -> None:
+    with Client(server.urls[transport], retries=QUICK) as client, ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda i: client.answer(f"context {i}", "q").text, range(64)))
+    assert answers == ["Paris yes"] * 64
+    assert sorted(r["context"] for r in server.script.requests) == sorted(f"context {i}" for i in range(64))
+    assert threading.active_count() < 50
+
+
+async def test_an_async_client_asks_many_things_at_once(server: Any, transport: str) -> None:
+    server.script.delay_s = 0.2
+    start = time.monotonic()
+    async with AsyncClient(server.urls[transport], retries=QUICK) as client:
+        await asyncio.gather(*(client.answer(f"context {i}", "q") for i in range(32)))
+    assert time.monotonic() - start < 3.0  # one after the other would take 6.4 s
+
+
+def test_exports() -> None:
+    assert mqan_client.__all__ == sorted(mqan_client.__all__)
+    for name in mqan_client.__all__:
+        assert getattr(mqan_client, name).__doc__
