@@ -21,6 +21,7 @@ class ModelConfig:
     num_layers: int = 2  # self-attentive layers of the encoder and of the decoder
     head_width: int = 64  # width of a head; the paper's text says d, its published code d / p
     dropout: float = 0.2
+    attention_dropout: float = 0.2  # of the attention weights; costs much time on a CPU
     ngram_buckets: int = 10_000  # rows of the trained character n-gram table
     ngram_width: int = 50
     norm: Literal["pre", "post"] = "pre"  # layer normalisation before each block (ours) or after it (the paper)

@@ -22,6 +22,7 @@ from mqan_training.layers import (
     FeedForward,
     MultiHead,
     Residual,
+    SequenceDropout,
     length_mask,
     masked_softmax,
     reset_lstm,
@@ -99,7 +100,7 @@ class SelfAttentiveLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.attention = MultiHead(config.width, config.num_heads, config.head_width, config.dropout)
+        self.attention = MultiHead(config.width, config.num_heads, config.head_width, config.attention_dropout)
         self.ffn = FeedForward(config.width, config.ffn_width, config.dropout)
         self.around_attention = Residual(config.width, config.norm, config.dropout)
         self.around_ffn = Residual(config.width, config.norm, config.dropout)
@@ -120,7 +121,7 @@ class SequenceTail(nn.Module):
         self.layers = nn.ModuleList(SelfAttentiveLayer(config) for _ in range(config.num_layers))
         self.final = BiLSTM(config.width, config.width)  # BiLSTM_fin
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = SequenceDropout(config.dropout)
         self.add_positions = config.encoder_positions
         self.input_residual = config.input_residual
 
@@ -147,13 +148,14 @@ class Encoder(nn.Module):
         self.coattention = Coattention(config.width)
         self.context_tail = SequenceTail(config)
         self.question_tail = SequenceTail(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.word_dropout = nn.Dropout(config.dropout)
+        self.dropout = SequenceDropout(config.dropout)
         nn.init.xavier_uniform_(self.projection.weight)
         nn.init.zeros_(self.projection.bias)
 
     def project(self, vectors: Tensor) -> Tensor:
         """Project word vectors [..., E] to [..., D] (equation 15)."""
-        projected: Tensor = self.projection(self.dropout(vectors))
+        projected: Tensor = self.projection(self.word_dropout(vectors))
         return projected
 
     def forward(
@@ -175,8 +177,8 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.self_attention = MultiHead(config.width, config.num_heads, config.head_width, config.dropout)
-        self.context_attention = MultiHead(config.width, config.num_heads, config.head_width, config.dropout)
+        self.self_attention = MultiHead(config.width, config.num_heads, config.head_width, config.attention_dropout)
+        self.context_attention = MultiHead(config.width, config.num_heads, config.head_width, config.attention_dropout)
         self.ffn = FeedForward(config.width, config.ffn_width, config.dropout)
         self.around_self = Residual(config.width, config.norm, config.dropout)
         self.around_context = Residual(config.width, config.norm, config.dropout)
