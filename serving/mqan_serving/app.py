@@ -1,8 +1,9 @@
-"""The Ray Serve application: one deployment whose replicas carry the REST routes, the gRPC methods and the health check.
+"""The Ray Serve application: one deployment, whose replicas carry the REST routes, the gRPC methods and health.
 
 ``serve run deploy/serve.yaml`` builds it by ``build_app``; ``mqan serve`` starts Ray on this machine and runs it.
 """
 
+import logging
 import time
 from typing import Any
 
@@ -24,7 +25,7 @@ from mqan_serving.validation import ReadRequest
 APP_NAME = "mqan"
 GRPC_SERVICERS = ["mqan_serving.rpc.add_question_answering", "mqan_serving.rpc.add_health"]
 
-_QUIET = {"log_level": "WARNING", "enable_access_log": False}  # the service writes its own log lines
+_QUIET = LoggingConfig(log_level="WARNING", enable_access_log=False)  # the service writes its own log lines
 _RESERVE_S = 5.0  # between the limits of the service and the coarser ones of Ray, so that the service's come first
 
 
@@ -44,7 +45,12 @@ class Ingress:
     async def __serve_build_asgi_app__(self) -> Any:
         """Open the bundle and return the REST application; Ray calls this once, before any request."""
         self._service = await open_service(find_bundle(self._settings), self._settings)
-        return create_rest_app(self._get_service, mqan_core.__version__, self._settings.max_request_bytes)
+        return create_rest_app(
+            self._get_service,
+            mqan_core.__version__,
+            self._settings.max_request_bytes,
+            echoes_request_id=False,  # Ray Serve does
+        )
 
     def reconfigure(self, user_config: dict[str, Any]) -> None:
         """Take a change that needs no restart: ``draining``."""
@@ -85,12 +91,13 @@ def build_app(args: dict[str, Any]) -> serve.Application:
 
 def start_ray(settings: Settings, *, object_store_bytes: int) -> None:
     """Start Ray on this machine, reachable from this machine only, and run the application; return when it is ready."""
+    logging.getLogger("ray.serve").setLevel(logging.WARNING)
     ray.init(
         include_dashboard=False,
         _node_ip_address="127.0.0.1",
         object_store_memory=object_store_bytes,
         num_cpus=max(1, round(settings.num_cpus * settings.num_replicas)),
-        logging_level="warning",
+        logging_level=logging.WARNING,
         log_to_driver=True,
     )
     serve.start(
@@ -106,7 +113,7 @@ def start_ray(settings: Settings, *, object_store_bytes: int) -> None:
             "request_timeout_s": settings.request_timeout_s + _RESERVE_S,
             "enable_reflection": settings.reflection,
         },
-        logging_config=LoggingConfig(**_QUIET),
+        logging_config=_QUIET,
     )
     serve.run(_bind(settings), name=APP_NAME, route_prefix="/")
 
@@ -120,14 +127,13 @@ def stop_ray(settings: Settings) -> None:
         serve.run(_bind(settings, draining=True), name=APP_NAME, route_prefix="/")
         time.sleep(settings.drain_delay_s)
         serve.delete(APP_NAME)
-        serve.shutdown()
+        serve.shutdown()  # type: ignore[no-untyped-call]
     finally:
         ray.shutdown()
 
 
 def _bind(settings: Settings, *, draining: bool = False) -> serve.Application:
     deployment = serve.deployment(
-        serve.ingress()(Ingress),
         name="mqan",
         num_replicas=settings.num_replicas,
         # The service bounds and refuses by itself, with an explanation; these only back it up.
@@ -140,6 +146,7 @@ def _bind(settings: Settings, *, draining: bool = False) -> serve.Application:
         health_check_timeout_s=10,
         ray_actor_options={"num_cpus": settings.num_cpus, "num_gpus": settings.num_gpus},
         user_config={"draining": draining},
-        logging_config=LoggingConfig(**_QUIET),
+        logging_config=_QUIET,
     )
-    return deployment.bind(settings.model_dump(mode="json"))
+    application: serve.Application = deployment(serve.ingress()(Ingress)).bind(settings.model_dump(mode="json"))
+    return application

@@ -28,11 +28,13 @@ class Gateway:
     Args:
         app: the application.
         max_request_bytes: most bytes that a request may announce.
+        echoes_request_id: whether responses get the header ``x-request-id``; Ray Serve adds it by itself.
     """
 
-    def __init__(self, app: ASGIApp, max_request_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_request_bytes: int, echoes_request_id: bool) -> None:
         self._app = app
         self._max_request_bytes = max_request_bytes
+        self._echoes_request_id = echoes_request_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -49,7 +51,8 @@ class Gateway:
             if message["type"] == "http.response.start":
                 started = True
                 response_headers = MutableHeaders(scope=message)
-                response_headers[_REQUEST_ID] = request_id
+                if self._echoes_request_id:
+                    response_headers[_REQUEST_ID] = request_id
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 

@@ -66,13 +66,13 @@ def serve_ray(settings: Settings) -> None:
     for name, value in ray_environment(settings).items():
         os.environ.setdefault(name, value)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    _stop_on_signals(stop)
 
     from mqan_serving.app import start_ray, stop_ray  # Ray reads its environment when it is imported
 
     given = settings.model_copy(update={"bundle": folder})
     start_ray(given, object_store_bytes=_OBJECT_STORE_BYTES)
+    _stop_on_signals(stop)  # Ray has put handlers of its own in place
     try:
         if not stop.is_set():
             _announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
@@ -135,6 +135,11 @@ def _has_haproxy() -> bool:
     except FileNotFoundError:
         return False
     return True
+
+
+def _stop_on_signals(stop: threading.Event) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
 
 
 def _check_ports(settings: Settings) -> None:

@@ -34,17 +34,20 @@ _QUESTION_SCHEMA: dict[str, Any] = {
 }
 
 
-def create_rest_app(get_service: Callable[[], Service], version: str, max_request_bytes: int) -> FastAPI:
+def create_rest_app(
+    get_service: Callable[[], Service], version: str, max_request_bytes: int, *, echoes_request_id: bool = True
+) -> FastAPI:
     """Create the REST application.
 
     Args:
         get_service: returns the service; called for every request, so the service may come later than the routes.
         version: version of the API, shown in its documentation.
         max_request_bytes: most bytes of a body; more is refused before it is read.
+        echoes_request_id: whether to send the header ``x-request-id``, which some hosts add by themselves.
     """
     app = FastAPI(title="mqan", version=version, description=_DESCRIPTION, redoc_url=None)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=max_request_bytes)
-    app.add_middleware(Gateway, max_request_bytes=max_request_bytes)
+    app.add_middleware(Gateway, max_request_bytes=max_request_bytes, echoes_request_id=echoes_request_id)
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     _add_answering(app, get_service)
@@ -86,10 +89,10 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service]) -> None:
             if isinstance(error, ClientDisconnect):
                 return Response(status_code=_CLIENT_GONE)
             raise
+        except HTTPException:
+            raise  # the framework's own refusal of the body
         except Exception as error:
             record.log_failure(error)
-            if isinstance(error, HTTPException):
-                raise
             return failure_response(describe(error), request.state.request_id)
         record.log_answer(len(result.tokens))
         document = AnswerDocument.of(result, service.model)

@@ -121,9 +121,9 @@ class RpcMethods:
             trailing = [(_REQUEST_ID, request_id), ("mqan-code", failure.code)]
             if failure.retry_after_s is not None:
                 trailing.append(("retry-after", str(failure.retry_after_s)))
-            context.set_trailing_metadata(tuple(trailing))
+            context.set_trailing_metadata(trailing)
             return empty()
-        context.set_trailing_metadata(((_REQUEST_ID, request_id),))
+        context.set_trailing_metadata([(_REQUEST_ID, request_id)])  # a list: Ray Serve adds its own
         return response
 
 
@@ -142,7 +142,7 @@ def add_health(servicer: Any, server: Any) -> None:
 
 
 def _register(server: Any, service_name: str, methods: dict[str, Callable[..., Any]]) -> None:
-    handlers = {
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: grpc.unary_unary_rpc_method_handler(
             method,
             request_deserializer=None,  # the methods parse the bytes themselves

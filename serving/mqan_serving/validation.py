@@ -180,7 +180,14 @@ def _explain(problem: str, place: list[str], detail: str) -> InputError:
             "missing_field": f"The field {field} is missing.",
             "unknown_field": f"The field {field} is unknown." if field != "body" else "A field is unknown.",
             "invalid_text": f"The field {field} is not valid Unicode text.",
-            "malformed_request": f"The body is not valid JSON: {detail.removeprefix('Invalid JSON: ')}.",
+            "malformed_request": _explain_json(detail),
             "wrong_type": f"The field {field} has the wrong type: {detail}.",
         }[code]
     return InputError(code, field, message, ERRORS[code].hint)
+
+
+def _explain_json(detail: str) -> str:
+    detail = detail.removeprefix("Invalid JSON: ")
+    if "hex escape" in detail:
+        detail = f"a \\u escape is incomplete or half of a surrogate pair ({detail})"
+    return f"The body is not valid JSON: {detail}."
