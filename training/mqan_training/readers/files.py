@@ -1,4 +1,4 @@
-"""Opening dataset files, and the errors that every reader gives in the same words."""
+"""Opening dataset files, packed or not, and the errors that every reader gives in the same words."""
 
 import gzip
 import json
@@ -8,10 +8,23 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from mqan_training.errors import DatasetError, MissingFileError
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A file inside an archive (zip or tar, compressed in any way), which is read without unpacking it."""
+
+    archive: Path
+    name: str
+
+    def __str__(self) -> str:
+        """Return how error messages call it."""
+        return f"{self.archive}({self.name})"
 
 
 def find_file(task: str, folder: Path, *names: str) -> Path:
@@ -26,6 +39,16 @@ def find_file(task: str, folder: Path, *names: str) -> Path:
     raise missing_file(task, folder, *names)
 
 
+def find_source(task: str, folder: Path, name: str, *, archive: str, member: str) -> Path | Member:
+    """Return a file of the folder: by its own name, unpacked from its archive, or still in it.
+
+    Raises:
+        MissingFileError: neither the file nor the archive is there.
+    """
+    path = find_file(task, folder, name, member, archive)
+    return Member(path, member) if path == folder / archive else path
+
+
 def missing_file(task: str, folder: Path, *names: str) -> MissingFileError:
     """Build the error for a task whose file is in none of the accepted places."""
     wanted = names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
@@ -35,9 +58,9 @@ def missing_file(task: str, folder: Path, *names: str) -> MissingFileError:
     )
 
 
-def malformed(path: Path | str, line: int | None, what: str) -> DatasetError:
+def malformed(file: Path | Member, line: int | None, what: str) -> DatasetError:
     """Build the error for a row that is not what the format says."""
-    return DatasetError(f"{path}: {what}" if line is None else f"{path}:{line}: {what}")
+    return DatasetError(f"{file}: {what}" if line is None else f"{file}:{line}: {what}")
 
 
 def check_split(task: str, split: str, splits: Iterable[str]) -> None:
@@ -47,66 +70,105 @@ def check_split(task: str, split: str, splits: Iterable[str]) -> None:
         raise ValueError(f"{task} has no split {split!r}; it has {', '.join(splits)}.")
 
 
-def read_lines(path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
-    """Yield line numbers from 1 and lines without their newline."""
-    number = 0
-    with path.open(encoding=encoding, newline="\n") as file:
-        try:
-            for number, line in enumerate(file, 1):
-                yield number, line.rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise malformed(path, number + 1, f"not {encoding}: {error.reason}.") from error
-
-
-def read_json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield line numbers from 1 and the JSON object of each line; blank lines are passed over."""
-    for number, line in read_lines(path):
-        if line.strip():
-            yield number, parse_json_object(path, number, line)
-
-
-def parse_json_object(path: Path, number: int, line: str) -> dict[str, Any]:
-    """Parse one line that has to be a JSON object."""
+@contextmanager
+def intact(file: Path | Member) -> Iterator[None]:
+    """Turn what a damaged archive or a wrong encoding raises into a DatasetError that names the file."""
+    damaged = "damaged or incomplete ({}); delete it and download it again."
     try:
-        row = json.loads(line)
-    except json.JSONDecodeError as error:
-        raise malformed(path, number, f"not JSON: {error.msg} at column {error.colno}.") from error
-    if not isinstance(row, dict):
-        raise malformed(path, number, f"expected a JSON object, found {type(row).__name__}.")
-    return row
+        yield
+    except UnicodeDecodeError as error:
+        raise malformed(file, None, f"not {error.encoding}: {error.reason}.") from error
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise malformed(file, None, damaged.format(error)) from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise malformed(file, None, damaged.format(error)) from error  # what gzip and bz2 say
 
 
 @contextmanager
-def compressed(path: Path) -> Iterator[None]:
-    """Turn what a damaged archive raises into a DatasetError that names it."""
-    try:
-        yield
-    except (tarfile.TarError, zipfile.BadZipFile, gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise malformed(path, None, f"damaged or incomplete ({error}); delete it and download it again.") from error
-    except UnicodeDecodeError as error:
-        raise malformed(path, None, f"not {error.encoding}: {error.reason}.") from error
+def _open(file: Path | Member) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed."""
+    if isinstance(file, Path) and file.suffix == ".gz":
+        with gzip.open(file) as unzipped:
+            yield cast(IO[bytes], unzipped)
+    elif isinstance(file, Path):
+        with file.open("rb") as content:
+            yield content
+    elif zipfile.is_zipfile(file.archive):
+        with zipfile.ZipFile(file.archive) as zipped:
+            if file.name not in zipped.namelist():
+                raise malformed(file, None, "is not in the archive.")
+            with zipped.open(file.name) as content:
+                yield content
+    else:
+        with tarfile.open(file.archive) as archive:
+            extracted = archive.extractfile(file.name) if file.name in archive.getnames() else None
+            if extracted is None:
+                raise malformed(file, None, "is not in the archive.")
+            with extracted as content:
+                yield content
+
+
+def read_lines(file: Path | Member, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Yield line numbers from 1 and lines without their newline."""
+    with intact(file), _open(file) as content:
+        for number, line in enumerate(content, 1):
+            try:
+                yield number, line.decode(encoding).rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise malformed(file, number, f"not {encoding}: {error.reason}.") from error
+
+
+def read_json_lines(file: Path | Member) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line numbers from 1 and the JSON object of each line; blank lines are passed over."""
+    for number, line in read_lines(file):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise malformed(file, number, f"not JSON: {error.msg} at column {error.colno}.") from error
+        if not isinstance(row, dict):
+            raise malformed(file, number, f"expected a JSON object, found {type(row).__name__}.")
+        yield number, row
+
+
+def read_table(file: Path | Member, *columns: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield line numbers and the named columns of tab-separated text with a header and without quoting."""
+    places: list[int] = []
+    num_columns = 0
+    for number, line in read_lines(file):
+        cells = line.split("\t")
+        if number == 1:
+            if not set(columns) <= set(cells):
+                raise malformed(file, 1, f"expected the columns {', '.join(columns)} in the header, found {line!r}.")
+            places, num_columns = [cells.index(column) for column in columns], len(cells)
+        elif len(cells) != num_columns:
+            raise malformed(file, number, f"expected {num_columns} columns, found {len(cells)}.")
+        else:
+            yield number, tuple(cells[place] for place in places)
 
 
 def read_json(path: Path) -> Any:
     """Parse a whole JSON file."""
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise malformed(path, error.lineno, f"not JSON: {error.msg} at column {error.colno}.") from error
-    except UnicodeDecodeError as error:
-        raise malformed(path, None, f"not utf-8: {error.reason}.") from error
+    with intact(path):
+        try:
+            return json.loads(path.read_text(encoding="utf-8"))
+        except json.JSONDecodeError as error:
+            raise malformed(path, error.lineno, f"not JSON: {error.msg} at column {error.colno}.") from error
 
 
-def text_field(path: Path, line: int, row: dict[str, Any], field: str) -> str:
+def text_field(file: Path | Member, line: int, row: dict[str, Any], field: str) -> str:
     """Return a field that has to be a string."""
     value = row.get(field)
     if not isinstance(value, str):
         found = f"it is {type(value).__name__}" if field in row else "it is missing"
-        raise malformed(path, line, f"`{field}` must be a string; {found}.")
+        raise malformed(file, line, f"`{field}` must be a string; {found}.")
     return value
 
 
-def count_dropped(dropped: Counter[str] | None, reason: str) -> None:
-    """Count a row or field that is left out, where somebody wants to know."""
-    if dropped is not None:
-        dropped[reason] += 1
+def count_dropped(dropped: Counter[str] | None, reason: str, num_rows: int = 1) -> None:
+    """Count rows or fields that are left out, where somebody wants to know."""
+    if dropped is not None and num_rows:
+        dropped[reason] += num_rows

@@ -5,7 +5,6 @@ Files, the first that is there: ``aclImdb.{train,test}.jsonl.gz`` (a json line p
 ``aclImdb_v1.tar.gz``, which is read without unpacking it. The unlabelled reviews are not used.
 """
 
-import gzip
 import re
 import tarfile
 from collections import Counter
@@ -13,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqan_core.example import Example
-from mqan_training.readers.files import check_split, compressed, find_file, malformed, parse_json_object, text_field
+from mqan_training.readers.files import check_split, find_file, intact, malformed, read_json_lines, text_field
 from mqan_training.readers.sst import QUESTION
 from mqan_training.readers.task import Download, Task
 
@@ -33,19 +32,17 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
         reviews = _from_archive(path, split)
     else:
         reviews = _from_json_lines(path)
-    with compressed(path):
+    with intact(path):
         for name, label, text in reviews:
             yield Example("imdb", name, text.partition("\n")[0], QUESTION, (_ANSWER_OF_LABEL[label],))
 
 
 def _from_json_lines(path: Path) -> Iterator[tuple[str, str, str]]:
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            row = parse_json_object(path, number, line)
-            name, label, text = (text_field(path, number, row, field) for field in ("id", "label", "text"))
-            if label not in _ANSWER_OF_LABEL:
-                raise malformed(path, number, f"`label` must be pos or neg, found {label!r}.")
-            yield name, label, text
+    for number, row in read_json_lines(path):
+        name, label, text = (text_field(path, number, row, field) for field in ("id", "label", "text"))
+        if label not in _ANSWER_OF_LABEL:
+            raise malformed(path, number, f"`label` must be pos or neg, found {label!r}.")
+        yield name, label, text
 
 
 def _from_folder(path: Path, split: str) -> Iterator[tuple[str, str, str]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.example import Example
-from mqan_training.readers.files import check_split, compressed, find_file, malformed, read_json
+from mqan_training.readers.files import check_split, find_file, intact, malformed, read_json
 from mqan_training.readers.sst import QUESTION
 from mqan_training.readers.task import Download, Task
 
@@ -31,7 +31,7 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
     check_split("product_reviews", split, SPLITS)
     path = find_file("product_reviews", folder, _ARCHIVE)
     splits = read_json(folder / "splits.json") if (folder / "splits.json").exists() else None
-    with compressed(path), tarfile.open(path, "r|gz") as archive:
+    with intact(path), tarfile.open(path, "r|gz") as archive:
         for member in archive:
             match = _MEMBER.fullmatch(member.name)
             content = archive.extractfile(member) if match else None
