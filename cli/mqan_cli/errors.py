@@ -1,0 +1,24 @@
+"""How the command line fails: one line on standard error and exit status 1; wrong usage is exit status 2."""
+
+import sys
+from typing import Any
+
+from typer.core import TyperGroup
+
+from mqan_core.errors import MqanError
+
+
+class CommandError(MqanError):
+    """A verb cannot do what it was asked; the message says why and what to do."""
+
+
+class FriendlyGroup(TyperGroup):
+    """Verbs whose expected errors are told in one line; a traceback means a fault of ours."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a verb."""
+        try:
+            return super().invoke(ctx)
+        except MqanError as error:
+            print(f"mqan: {error}", file=sys.stderr)
+            ctx.exit(1)

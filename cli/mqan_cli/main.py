@@ -1,0 +1,104 @@
+"""``mqan``: get data, train, export, serve, ask.
+
+Each verb imports what it needs when it runs, so that asking a server loads neither torch nor Ray.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqan_cli import training_verbs
+from mqan_cli.ask import ask
+from mqan_cli.errors import CommandError, FriendlyGroup
+from mqan_core import __version__
+
+app = typer.Typer(
+    cls=FriendlyGroup,
+    help="Answer natural-language questions about texts, and say where every word of the answer came from.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+data_app = typer.Typer(help="Get the official datasets.", no_args_is_help=True)
+app.add_typer(data_app, name="data")
+
+app.command()(ask)
+app.command()(training_verbs.embed)
+app.command()(training_verbs.train)
+app.command()(training_verbs.export)
+app.command()(training_verbs.evaluate)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"mqan {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def serve(
+    bundle: Annotated[Path | None, typer.Option(help="Folder of the model; the default bundle if not given.")] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    http_port: Annotated[int | None, typer.Option(help="Port of REST.")] = None,
+    grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC.")] = None,
+    local: Annotated[bool, typer.Option("--local", help="Serve in this one process, without Ray.")] = False,
+) -> None:
+    """Serve a bundle over REST and gRPC.
+
+    Every other setting is an environment variable: MQAN_MAX_CONTEXT_TOKENS, MQAN_NUM_REPLICAS and so on.
+    """
+    from mqan_serving.main import serve_local, serve_ray
+    from mqan_serving.settings import load_settings
+
+    given = {"bundle": bundle, "host": host, "http_port": http_port, "grpc_port": grpc_port}
+    settings = load_settings(**{name: value for name, value in given.items() if value is not None})
+    if local:
+        serve_local(settings)
+    else:
+        serve_ray(settings)
+
+
+@app.command()
+def verify(bundle: Annotated[Path, typer.Argument(help="Folder of the bundle.")]) -> None:
+    """Check a bundle: the hash of every file, and that it runs; say where it runs."""
+    from mqan_export.engine import Engine
+
+    engine = Engine.open(bundle)
+    manifest = engine.bundle.manifest
+    engine.answer([engine.read("The kettle is in the kitchen.", "Where is the kettle?")], [1])
+    print(f"{manifest.name} {manifest.version}")
+    print(f"sha256 {engine.bundle.sha256}")
+    for name, entry in manifest.files.items():
+        print(f"{name} {entry.num_bytes} bytes, hash as stated")
+    print(f"runs on {engine.provider}")
+
+
+@data_app.command("get")
+def get_data(
+    task: Annotated[str, typer.Argument(help="Name of the task, for example squad.")],
+    data: Annotated[Path, typer.Option(help="Folder to put it in; each task has a folder there.")] = Path("data"),
+) -> None:
+    """Download the official files of a task, verified by their checksums."""
+    from mqan_training.download import fetch
+    from mqan_training.readers.registry import task_named
+
+    try:
+        chosen = task_named(task)
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+    for path in fetch(chosen, data):
+        print(path)
+
+
+if __name__ == "__main__":
+    app()

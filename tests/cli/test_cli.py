@@ -1,0 +1,311 @@
+"""The command line: what it prints where, how it fails, and what it does not load."""
+
+import json
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import mqan_client
+import mqan_core
+from mqan_cli import ask as ask_verb
+from mqan_cli.main import app
+from mqan_client import Answer, AnswerSpan, AnswerToken, Masses, ModelVersion, Source, Span, UnavailableError
+
+MASSES = Masses(0.5, 0.25, 0.25)
+CONTEXT = "The Eiffel Tower is in Paris."
+ANSWER = Answer(
+    text="Paris yes",
+    probability=0.5,
+    tokens=(
+        AnswerToken("Paris", 0.75, Source.CONTEXT, MASSES, Span(23, 28)),
+        AnswerToken("yes", 0.5, Source.VOCABULARY, MASSES, None),
+    ),
+    spans=(AnswerSpan(Source.CONTEXT, 23, 28, "Paris"),),
+    truncated=False,
+    model=ModelVersion("tiny", "1"),
+)
+VERBS = ["ask", "embed", "train", "export", "evaluate", "serve", "verify", "data", "data get"]
+
+runner = CliRunner()
+
+
+class StubClient:
+    """Answers the same to everything, and notes what it was asked."""
+
+    answer_or_error: Answer | Exception = ANSWER
+    asked: list[tuple[Any, ...]]
+
+    def __init__(self, url: str) -> None:
+        StubClient.asked = [(url,)]
+
+    def __enter__(self) -> "StubClient":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def answer(self, context: str, question: str, *, max_answer_tokens: int | None) -> Answer:
+        StubClient.asked.append((context, question, max_answer_tokens))
+        if isinstance(self.answer_or_error, Exception):
+            raise self.answer_or_error
+        return self.answer_or_error
+
+
+@pytest.fixture
+def client(monkeypatch: pytest.MonkeyPatch) -> type[StubClient]:
+    monkeypatch.setattr(mqan_client, "Client", StubClient)
+    monkeypatch.setattr(StubClient, "answer_or_error", ANSWER)
+    monkeypatch.delenv("MQAN_SERVER", raising=False)
+    return StubClient
+
+
+@pytest.fixture
+def context_file(tmp_path: Path) -> str:
+    path = tmp_path / "context.txt"
+    path.write_text(CONTEXT, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_help(verb: str) -> None:
+    result = runner.invoke(app, [*verb.split(), "--help"])
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_version() -> None:
+    result = runner.invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, f"mqan {mqan_core.__version__}\n")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    program = (
+        "import sys\nfrom mqan_cli.main import app\n"
+        "heavy = {'torch', 'ray', 'onnxruntime', 'onnx', 'fastapi', 'grpc', 'numpy'} & sys.modules.keys()\n"
+        "sys.exit(', '.join(heavy) or 0)"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_an_unknown_verb_is_wrong_usage() -> None:
+    assert runner.invoke(app, ["unknown"]).exit_code == 2
+
+
+def test_ask_prints_the_answer_and_notes_its_sources_apart(client: type[StubClient], context_file: str) -> None:
+    result = runner.invoke(app, ["ask", "--context", context_file, "Where?"])
+    assert (result.exit_code, result.stdout) == (0, "Paris yes\n")
+    assert "context 23-28: Paris" in result.stderr
+    assert "the model's own word: yes" in result.stderr
+    assert "probability 0.500, tiny 1" in result.stderr
+    assert client.asked == [("grpc://127.0.0.1:9000",), (CONTEXT, "Where?", None)]
+
+
+def test_ask_prints_the_rest_document(client: type[StubClient], context_file: str) -> None:
+    arguments = ["--server", "http://host:1", "--json", "--max-answer-tokens", "3"]
+    result = runner.invoke(app, ["ask", "--context", context_file, *arguments, "Where?"])
+    document = json.loads(result.stdout)
+    assert list(document) == ["answer", "probability", "tokens", "spans", "truncated", "model"]
+    assert document["tokens"][0] == {
+        "text": "Paris",
+        "probability": 0.75,
+        "source": "context",
+        "masses": {"context": 0.5, "question": 0.25, "vocabulary": 0.25},
+        "span": {"start": 23, "end": 28},
+    }
+    assert document["tokens"][1]["span"] is None
+    assert document["spans"] == [{"source": "context", "start": 23, "end": 28, "text": "Paris"}]
+    assert result.stderr == ""
+    assert client.asked == [("http://host:1",), (CONTEXT, "Where?", 3)]
+
+
+def test_ask_reads_standard_input(client: type[StubClient]) -> None:
+    result = runner.invoke(app, ["ask", "--context", "-", "Where?"], input="Ünï\r\ncode\n")
+    assert result.exit_code == 0
+    assert client.asked[1] == ("Ünï\r\ncode\n", "Where?", None), "not a character is changed"
+
+
+def test_ask_takes_the_server_from_the_environment(
+    client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQAN_SERVER", "http://elsewhere:8000")
+    runner.invoke(app, ["ask", "--context", context_file, "Where?"])
+    assert client.asked[0] == ("http://elsewhere:8000",)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--context", "nowhere.txt"],
+        ["--context", "."],
+        [],
+        ["--context", "-", "--server", "grpc://host", "--bundle", "folder"],
+        ["--context", "-", "--max-answer-tokens", "0"],
+    ],
+)
+def test_wrong_usage_is_status_2(client: type[StubClient], arguments: list[str]) -> None:
+    result = runner.invoke(app, ["ask", *arguments, "Where?"], input="text")
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
+def test_a_context_that_is_not_utf8_is_wrong_usage(client: type[StubClient]) -> None:
+    result = runner.invoke(app, ["ask", "--context", "-", "Where?"], input=b"a\xff")
+    assert result.exit_code == 2
+    assert "byte 1" in result.stderr
+
+
+def test_a_server_that_is_not_there_is_status_1(client: type[StubClient], context_file: str) -> None:
+    client.answer_or_error = UnavailableError("refused", code="unavailable")
+    result = runner.invoke(app, ["ask", "--context", context_file, "Where?"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "mqan serve" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_wrong_url_is_wrong_usage(context_file: str) -> None:
+    assert runner.invoke(app, ["ask", "--context", context_file, "--server", "host", "Where?"]).exit_code == 2
+
+
+class TerminalStream:
+    """Catches what is written, and says it is a terminal."""
+
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self.written = ""
+
+    def write(self, text: str) -> int:
+        self.written += text
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+    def isatty(self) -> bool:
+        return True
+
+
+def show_on_terminal(monkeypatch: pytest.MonkeyPatch, answer: Answer, **environment: str) -> str:
+    stream = TerminalStream()
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in {"TERM": "xterm-256color", "COLORTERM": "", **environment}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "stdout", stream)
+    ask_verb.show(ask_verb.to_document(answer, "tiny", "1"))
+    return stream.written
+
+
+def test_words_are_coloured_by_source(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert show_on_terminal(monkeypatch, ANSWER) == "\x1b[1;32mParis\x1b[0m \x1b[33myes\x1b[0m\n"
+
+
+def test_no_color_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = show_on_terminal(monkeypatch, ANSWER, NO_COLOR="1")
+    assert "[3" not in shown
+    assert "Paris" in shown
+
+
+def test_a_quotation_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "a\x1b[2Jb\x07\x9bc"
+    answer = Answer(text, 0.5, (), (), False, ANSWER.model)
+    shown = show_on_terminal(monkeypatch, answer)
+    assert shown == "a\ufffd[2Jb\ufffd\ufffdc\n"
+
+
+def test_repeated_words_are_coloured_in_order() -> None:
+    tokens = [{"text": text, "source": source} for text, source in (("a", "context"), ("b", "question"), ("a", "x"))]
+    assert ask_verb.colour("a b a", tokens) == [(0, 1, "context"), (2, 3, "question"), (4, 5, "x")]
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Put an engine in the place of the real one; return what it is asked."""
+    asked: list[Any] = []
+    manifest = types.SimpleNamespace(
+        name="tiny", version="1", max_positions=16, files={"vocab.json": types.SimpleNamespace(num_bytes=7)}
+    )
+
+    class StubEngine:
+        bundle = types.SimpleNamespace(manifest=manifest, sha256="ab" * 32)
+        provider = "CPUExecutionProvider"
+
+        @classmethod
+        def open(cls, folder: Path, provider: str = "auto", num_threads: int = 1) -> "StubEngine":
+            asked.append((folder, provider))
+            return cls()
+
+        def read(self, context: str, question: str) -> tuple[str, str]:
+            return context, question
+
+        def answer(self, requests: list[Any], max_answer_tokens: list[int]) -> list[Answer]:
+            asked.append((requests, max_answer_tokens))
+            return [ANSWER]
+
+    module = types.ModuleType("mqan_export.engine")
+    module.Engine = StubEngine  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mqan_export.engine", module)
+    return asked
+
+
+@pytest.mark.parametrize(("given", "wanted"), [([], 16), (["--max-answer-tokens", "3"], 3)])
+def test_ask_answers_in_process(engine: list[Any], context_file: str, given: list[str], wanted: int) -> None:
+    arguments = ["ask", "--context", context_file, "--bundle", "folder", "--provider", "cpu", *given, "Where?"]
+    result = runner.invoke(app, arguments)
+    assert (result.exit_code, result.stdout) == (0, "Paris yes\n")
+    assert engine == [(Path("folder"), "cpu"), ([(CONTEXT, "Where?")], [wanted])]
+
+
+def test_verify_says_where_the_bundle_runs(engine: list[Any]) -> None:
+    result = runner.invoke(app, ["verify", "folder"])
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[0] == "tiny 1"
+    assert result.stdout.splitlines()[-1] == "runs on CPUExecutionProvider"
+    assert len(engine) == 2, "it was asked something"
+
+
+@pytest.mark.parametrize("flag", [[], ["--local"]])
+def test_serve_passes_settings_on(monkeypatch: pytest.MonkeyPatch, flag: list[str]) -> None:
+    import mqan_serving.main
+
+    served: list[Any] = []
+    monkeypatch.setattr(mqan_serving.main, "serve_local", lambda settings: served.append(("local", settings)))
+    monkeypatch.setattr(mqan_serving.main, "serve_ray", lambda settings: served.append(("ray", settings)))
+    monkeypatch.setenv("MQAN_GRPC_PORT", "9001")
+    result = runner.invoke(app, ["serve", *flag, "--http-port", "8001"])
+    assert result.exit_code == 0
+    ((how, settings),) = served
+    assert how == ("local" if flag else "ray")
+    assert (settings.http_port, settings.grpc_port, settings.host) == (8001, 9001, "127.0.0.1")
+
+
+def test_serve_names_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQAN_MAX_BATCH_SIZE", "none")
+    result = runner.invoke(app, ["serve", "--local"])
+    assert result.exit_code == 1
+    assert "MQAN_MAX_BATCH_SIZE" in result.stderr
+
+
+def test_data_get_names_the_tasks_there_are() -> None:
+    result = runner.invoke(app, ["data", "get", "squadd"])
+    assert result.exit_code == 1
+    assert "squad" in result.stderr
+
+
+def test_data_get_fetches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from mqan_training import download
+
+    monkeypatch.setattr(download, "fetch", lambda task, folder: (folder / task.folder / "file",))
+    result = runner.invoke(app, ["data", "get", "squad", "--data", str(tmp_path)])
+    assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'squad' / 'file'}\n")
+
+
+def test_overrides_are_pairs(tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text("name: x")
+    assert runner.invoke(app, ["train", str(recipe), "--set", "steps"]).exit_code == 2
