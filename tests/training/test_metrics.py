@@ -180,3 +180,58 @@ def test_any_text_can_be_read_as_a_state_change(text: str) -> None:
     inform, request = parse_state_change(text)
     assert "" not in request
     assert all(";" not in slot and "," not in slot for slot in (*inform, *request))
+
+
+def test_bleu_of_the_whole_corpus_in_lower_case() -> None:
+    golds = examples("Ein Hund läuft am Strand.", "Zwei Katzen schlafen im Haus.")
+    assert score("bleu", ["ein hund läuft am strand.", "zwei katzen schlafen im haus."], golds) == {"bleu": 100.0}
+    # 10 of 12 tokens (full stops apart), 7 of 10 pairs, 5 of 8 triples, 3 of 6 quadruples; equal lengths
+    scores = score("bleu", ["ein hund läuft im strand.", "zwei katzen schlafen im auto."], golds)
+    expected = 100 * (10 / 12 * 6 / 10 * 3 / 8 * 1 / 6) ** 0.25
+    assert scores == {"bleu": pytest.approx(expected)}
+    assert score("bleu", ["", ""], golds) == {"bleu": 0.0}
+
+
+def test_rouge_averages_three_kinds() -> None:
+    golds = examples("The dogs ran home. It rained.")
+    scores = score("avg_rouge", ["It rained. The dog ran."], golds)  # stems: dog, ran; 5 of 5 and 5 of 6 words
+    rouge1 = 100 * 2 * 1 * (5 / 6) / (1 + 5 / 6)
+    rouge2 = 100 * 2 * (3 / 4) * (3 / 5) / (3 / 4 + 3 / 5)  # it rained, the dog, dog ran; of 4 and of 5
+    assert scores == {
+        "avg_rouge": pytest.approx((2 * rouge1 + rouge2) / 3),
+        "rouge1": pytest.approx(rouge1),
+        "rouge2": pytest.approx(rouge2),
+        "rougeL": pytest.approx(rouge1),  # sentence by sentence, so their order does not matter
+    }
+    assert score("avg_rouge", ["..."], golds)["avg_rouge"] == 0.0
+
+
+def test_corpus_f1_counts_answered_and_answerable() -> None:
+    golds = examples("Ann, Bo", "the Box", "unanswerable", "unanswerable", "France")
+    predictions = ["Bo and Ann", "a box", "Unanswerable.", "Ann", "unanswerable"]
+    assert score("corpus_f1", predictions, golds) == {
+        "corpus_f1": pytest.approx(100 * 2 / 3),
+        "precision": pytest.approx(100 * 2 / 3),  # 2 of the 3 that were answered
+        "recall": pytest.approx(100 * 2 / 3),  # 2 of the 3 that can be
+    }
+    assert score("corpus_f1", ["unanswerable"], examples("Ann"))["corpus_f1"] == 0.0
+    assert score("corpus_f1", ["Ann"], examples("unanswerable"))["corpus_f1"] == 0.0
+    assert score("corpus_f1", ["Ann Ann"], examples("Ann"))["corpus_f1"] == 0.0
+
+
+def test_logical_forms_are_compared_not_texts() -> None:
+    header = ["Ship", "Year"]
+    sql = {"sel": 0, "agg": 3, "conds": [[1, 1, 1900]]}
+    golds = [
+        Example("wikisql", str(index), "c", "q?", ("SELECT COUNT Ship FROM table WHERE Year > 1900",), None, reference)
+        for index, reference in enumerate([{"sql": sql, "header": header}] * 4)
+    ]
+    predictions = [
+        "select count ship from table where year > 1900",
+        "select  count ship from table where year > 1900 ",
+        "select ship from table where year > 1900",
+        "nonsense",
+    ]
+    assert score("lfem", predictions, golds) == {"lfem": 50.0, "em": 50.0}
+    with pytest.raises(ValueError, match="toy 0 has no reference"):
+        score("lfem", ["x"], examples("x"))

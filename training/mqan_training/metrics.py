@@ -12,6 +12,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from mqan_core.example import Example
+from mqan_training.sql import gold_query, read_query
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -148,16 +149,87 @@ def _score_joint_goal_em(predictions: Sequence[str], examples: Sequence[Example]
 
 def _in_dialogue_order(predictions: Sequence[str], examples: Sequence[Example]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return predictions and references, dialogue by dialogue and turn by turn."""
-    turns = []
-    for prediction, example in zip(predictions, examples, strict=True):
-        if example.reference is None:
-            raise ValueError(f"{example.task} {example.id} has no reference to score against.")
-        turns.append((prediction, example.reference))
+    turns = zip(predictions, map(_reference, examples), strict=True)
     return sorted(turns, key=lambda turn: (turn[1]["dialogue"], turn[1]["turn"]))
+
+
+def _score_bleu(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score translations with sacreBLEU's corpus BLEU in lower case; every example counts with its first gold."""
+    from sacrebleu import corpus_bleu
+
+    golds = [example.answers[0] for example in examples]
+    return {"bleu": min(corpus_bleu(list(predictions), [golds], lowercase=True).score, 100.0)}
+
+
+def _score_avg_rouge(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score summaries by the mean of ROUGE-1, ROUGE-2 and ROUGE-L F1 on word stems, averaged over the examples.
+
+    As in decaNLP, a sentence ends at a full stop; ROUGE-L is the summary-level one. Published scores come from the
+    Perl script, which differs a little in tokenising and stemming.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    kinds = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
+    scorer = RougeScorer(list(kinds.values()), use_stemmer=True)
+    sums = dict.fromkeys(kinds, 0.0)
+    for prediction, example in zip(predictions, examples, strict=True):
+        found = scorer.score(_sentence_a_line(example.answers[0]), _sentence_a_line(prediction))
+        for kind, name in kinds.items():
+            sums[kind] += found[name].fmeasure
+    scores = {kind: 100 * total / len(examples) for kind, total in sums.items()}
+    return {"avg_rouge": sum(scores.values()) / len(scores), **scores}
+
+
+def _sentence_a_line(text: str) -> str:
+    return "\n".join(sentence.strip() for sentence in text.split(".") if sentence.strip())
+
+
+def _score_corpus_f1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score relations: an answer is right when it has the gold's words in any order, "and" and articles aside.
+
+    Precision is over what was answered, recall over what can be answered; "unanswerable" counts for neither.
+    """
+    num_right = num_answered = num_answerable = 0
+    for prediction, example in zip(predictions, examples, strict=True):
+        answer = _bag_of_words(prediction)
+        golds = [bag for bag in map(_bag_of_words, example.answers) if bag is not None]
+        num_answered += answer is not None
+        num_answerable += bool(golds)
+        num_right += answer is not None and answer in golds
+    precision = 100 * num_right / num_answered if num_answered else 0.0
+    recall = 100 * num_right / num_answerable if num_answerable else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if num_right else 0.0
+    return {"corpus_f1": f1, "precision": precision, "recall": recall}
+
+
+def _bag_of_words(text: str) -> Counter[str] | None:
+    """Return the words that count; None for "unanswerable"."""
+    words = [word for word in normalize(text).split() if word != "and"]
+    return None if words == ["unanswerable"] else Counter(words)
+
+
+def _score_lfem(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score SQL by exact match of the logical form: aggregation, column, and conditions in order."""
+    num_right = 0
+    for prediction, example in zip(predictions, examples, strict=True):
+        reference = _reference(example)
+        read = read_query(prediction, reference["header"])
+        num_right += read == gold_query(reference["sql"], reference["header"])
+    return {"lfem": 100 * num_right / len(examples), **_score_em(predictions, examples)}
+
+
+def _reference(example: Example) -> Mapping[str, Any]:
+    if example.reference is None:
+        raise ValueError(f"{example.task} {example.id} has no reference to score against.")
+    return example.reference
 
 
 METRICS: dict[str, Scorer] = {
     "em": _score_em,
     "nf1": _score_nf1,
     "joint_goal_em": _score_joint_goal_em,
+    "lfem": _score_lfem,
+    "corpus_f1": _score_corpus_f1,
+    "bleu": _score_bleu,
+    "avg_rouge": _score_avg_rouge,
 }

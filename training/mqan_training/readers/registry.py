@@ -2,10 +2,36 @@
 
 from difflib import get_close_matches
 
-from mqan_training.readers import imdb, mwsc, product_reviews, squad, sst, woz
+from mqan_training.readers import (
+    cnn_dailymail,
+    imdb,
+    iwslt,
+    multi30k,
+    multinli,
+    mwsc,
+    product_reviews,
+    qasrl,
+    rte,
+    sick,
+    snli,
+    squad,
+    sst,
+    subj,
+    wikisql,
+    wnut17,
+    woz,
+    xnli,
+    zre,
+)
 from mqan_training.readers.task import Task
 
-TASKS: dict[str, Task] = {module.TASK.name: module.TASK for module in (squad, sst, woz, mwsc, imdb, product_reviews)}
+# The ten of decaNLP in the paper's order, then those for transfer and for comparison.
+_DECANLP = (squad, iwslt, cnn_dailymail, multinli, sst, qasrl, zre, woz, wikisql, mwsc)
+_OTHERS = (imdb, product_reviews, snli, sick, rte, xnli, subj, wnut17)
+
+TASKS: dict[str, Task] = {
+    task.name: task for task in (*(module.TASK for module in (*_DECANLP, *_OTHERS)), *multi30k.TASKS)
+}
 
 
 def task_named(name: str) -> Task:

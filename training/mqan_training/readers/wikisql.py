@@ -1,0 +1,79 @@
+"""WikiSQL (Zhong et al. 2017): a question on a table, answered by a SQL query.
+
+Files: ``{train,dev,test}.jsonl`` and ``{train,dev,test}.tables.jsonl``, plain or in ``data.tar.bz2``.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mqan_core.example import Example
+from mqan_training.readers.files import (
+    Member,
+    check_split,
+    find_source,
+    malformed,
+    read_json_lines,
+    text_field,
+)
+from mqan_training.readers.task import Download, Task
+from mqan_training.sql import AGGREGATIONS, OPERATORS, write_query
+
+QUESTION = "What is the translation from English to SQL?"
+_PART_OF_SPLIT = {"train": "train", "validation": "dev", "test": "test"}
+_ARCHIVE = "data.tar.bz2"
+_SYMBOLS = (
+    *("SELECT", "WHERE", "AND", "COL", "TABLE", "CAPTION", "PAGE", "SECTION"),
+    *("OP", "COND", "QUESTION", "AGG", "AGGOPS", "CONDOPS"),
+)
+_KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
+
+
+def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
+    """Yield the questions of a split; ``reference`` holds ``sql`` and the ``header`` of the table."""
+    check_split("wikisql", split, _PART_OF_SPLIT)
+    part = _PART_OF_SPLIT[split]
+    headers = dict(_headers(_find(folder, f"{part}.tables.jsonl")))
+    source = _find(folder, f"{part}.jsonl")
+    for number, row in read_json_lines(source):
+        asked, table = text_field(source, number, row, "question"), text_field(source, number, row, "table_id")
+        if table not in headers:
+            raise malformed(source, number, f"there is no table {table!r}.")
+        header = headers[table]
+        try:
+            answer = write_query(row["sql"], header)
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise malformed(source, number, f"`sql` is missing or malformed ({error!r}).") from error
+        context = f"The table has columns {', '.join(header)} and key words {_KEY_WORDS}-- {asked}"
+        reference = {"sql": row["sql"], "header": header}
+        yield Example("wikisql", f"{split}/{number}", context, QUESTION, (answer,), reference=reference)
+
+
+def _find(folder: Path, name: str) -> Path | Member:
+    return find_source("wikisql", folder, name, archive=_ARCHIVE, member=f"data/{name}")
+
+
+def _headers(source: Path | Member) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the column names of each table."""
+    for number, row in read_json_lines(source):
+        header: Any = row.get("header")
+        if not isinstance(header, list) or not all(isinstance(name, str) for name in header):
+            raise malformed(source, number, "`header` must be a list of strings.")
+        yield text_field(source, number, row, "id"), header
+
+
+TASK = Task(
+    name="wikisql",
+    folder="wikisql",
+    splits=tuple(_PART_OF_SPLIT),
+    metric="lfem",
+    read=read,
+    sources=(
+        Download(
+            "https://github.com/salesforce/WikiSQL/raw/master/data.tar.bz2",
+            _ARCHIVE,
+            sha256="755c728ab188e364575705c8641f3fafd86fb089cb8b08e8c03f01832aae0881",
+        ),
+    ),
+)
