@@ -185,7 +185,7 @@ def test_any_text_can_be_read_as_a_state_change(text: str) -> None:
 def test_bleu_of_the_whole_corpus_in_lower_case() -> None:
     golds = examples("Ein Hund läuft am Strand.", "Zwei Katzen schlafen im Haus.")
     assert score("bleu", ["ein hund läuft am strand.", "zwei katzen schlafen im haus."], golds) == {"bleu": 100.0}
-    # 10 of 12 tokens (full stops apart), 7 of 10 pairs, 5 of 8 triples, 3 of 6 quadruples; equal lengths
+    # of the words and stops 10 of 12, of the pairs 6 of 10, of the triples 3 of 8, of the quadruples 1 of 6
     scores = score("bleu", ["ein hund läuft im strand.", "zwei katzen schlafen im auto."], golds)
     expected = 100 * (10 / 12 * 6 / 10 * 3 / 8 * 1 / 6) ** 0.25
     assert scores == {"bleu": pytest.approx(expected)}
