@@ -3,8 +3,8 @@
 ``serve run deploy/serve.yaml`` builds it by ``build_app``; ``mqan serve`` starts Ray on this machine and runs it.
 """
 
+import asyncio
 import logging
-import time
 from typing import Any
 
 import ray
@@ -27,6 +27,7 @@ GRPC_SERVICERS = ["mqan_serving.rpc.add_question_answering", "mqan_serving.rpc.a
 
 _QUIET = LoggingConfig(log_level="WARNING", enable_access_log=False)  # the service writes its own log lines
 _RESERVE_S = 5.0  # between the limits of the service and the coarser ones of Ray, so that the service's come first
+_SEND_S = 0.2  # for the last responses to leave
 
 
 class Ingress:
@@ -52,10 +53,14 @@ class Ingress:
             echoes_request_id=False,  # Ray Serve does
         )
 
-    def reconfigure(self, user_config: dict[str, Any]) -> None:
-        """Take a change that needs no restart: ``draining``."""
-        if user_config.get("draining") and self._service is not None:
-            self._service.health.set_draining()
+    async def drain(self) -> None:
+        """Refuse new requests from now on, and return when those in progress are finished."""
+        if self._service is None:
+            return
+        self._service.health.set_draining()
+        await asyncio.sleep(self._settings.drain_delay_s)
+        await self._service.drain(self._settings.drain_timeout_s)
+        await asyncio.sleep(_SEND_S)
 
     def check_health(self) -> None:
         """Tell Ray to replace this replica when its engine no longer answers."""
@@ -121,18 +126,21 @@ def start_ray(settings: Settings, *, object_store_bytes: int) -> None:
 def stop_ray(settings: Settings) -> None:
     """Say 'not ready', let requests in progress finish, and stop Ray.
 
-    Stopping Ray Serve by itself drops what is in flight; deleting the application first does not.
+    Ray Serve drops what is in flight when it is stopped, so every replica drains first.
     """
     try:
-        serve.run(_bind(settings, draining=True), name=APP_NAME, route_prefix="/")
-        time.sleep(settings.drain_delay_s)
-        serve.delete(APP_NAME)
-        serve.shutdown()  # type: ignore[no-untyped-call]
+        asyncio.run(_drain_and_stop_serve(settings.drain_delay_s + settings.drain_timeout_s + _RESERVE_S))
     finally:
         ray.shutdown()
 
 
-def _bind(settings: Settings, *, draining: bool = False) -> serve.Application:
+async def _drain_and_stop_serve(timeout_s: float) -> None:
+    everywhere = serve.get_app_handle(APP_NAME).broadcast("drain")
+    await everywhere.results_async(timeout_s=timeout_s, return_exceptions=True)
+    await serve.shutdown_async()  # type: ignore[no-untyped-call]
+
+
+def _bind(settings: Settings) -> serve.Application:
     deployment = serve.deployment(
         name="mqan",
         num_replicas=settings.num_replicas,
@@ -145,7 +153,6 @@ def _bind(settings: Settings, *, draining: bool = False) -> serve.Application:
         health_check_period_s=2,
         health_check_timeout_s=10,
         ray_actor_options={"num_cpus": settings.num_cpus, "num_gpus": settings.num_gpus},
-        user_config={"draining": draining},
         logging_config=_QUIET,
     )
     application: serve.Application = deployment(serve.ingress()(Ingress)).bind(settings.model_dump(mode="json"))

@@ -18,6 +18,8 @@ def failure_response(failure: Failure, request_id: str, headers: Mapping[str, st
     all_headers = dict(headers or {})
     if failure.retry_after_s is not None:
         all_headers["retry-after"] = str(failure.retry_after_s)
+    if failure.code == "unavailable":
+        all_headers["connection"] = "close"  # the next attempt shall find another server
     body = {"code": failure.code, "message": failure.message, "hint": failure.hint, "request_id": request_id}
     return JSONResponse(body, failure.kind.http, all_headers)
 

