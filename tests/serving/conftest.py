@@ -1,0 +1,109 @@
+"""A stand-in for the engine, for tests of what surrounds it: it is slow, blocks and fails on demand."""
+
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
+from mqan_core.bundle import Bundle, Dimensions, Manifest
+from mqan_core.text import tokenize
+from mqan_core.vectors import WordVectors
+from mqan_core.vocab import Vocabulary
+from mqan_serving.service import AnswerService
+from mqan_serving.settings import load_settings
+
+
+@dataclass(frozen=True)
+class ReadText:
+    """A tokenised request."""
+
+    context: str
+    question: str
+    num_context_tokens: int
+    num_question_tokens: int
+
+
+@dataclass
+class StandInEngine:
+    """Answers with the first words of the context, and keeps a record of its batches."""
+
+    provider: str = "StandIn"
+    may_answer: threading.Event = field(default_factory=threading.Event)
+    batches: list[list[str]] = field(default_factory=list)
+    num_started: int = 0
+    bundle: Bundle = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.may_answer.set()
+        vocabulary = Vocabulary([" a "], ["a"])
+        vectors = WordVectors(
+            vocabulary, np.zeros((1, 2), np.int8), np.ones(1, np.float32), np.zeros((4, 2), np.float32)
+        )
+        dimensions = Dimensions(
+            width=4, num_layers=1, num_heads=1, head_width=4, num_generated=vocabulary.num_generated, vector_width=4
+        )
+        manifest = Manifest("stand-in", "1", dimensions, 50, {}, {"squad": {"nf1": 50.0}}, {})
+        self.bundle = Bundle(manifest, "0" * 64, b"", b"", vocabulary, vectors)
+
+    def read(self, context: str, question: str) -> ReadText:
+        lengths = [sum(not token.is_blank for token in tokenize(text)) for text in (context, question)]
+        return ReadText(context, question, *lengths)
+
+    def answer(self, requests: Sequence[ReadText], max_answer_tokens: Sequence[int]) -> list[Answer]:
+        self.num_started += 1
+        self.may_answer.wait(10)
+        self.batches.append([request.context for request in requests])
+        if any("explode" in request.context for request in requests):
+            raise RuntimeError("secret of the engine at /srv/model")
+        return [self._answer(request, most) for request, most in zip(requests, max_answer_tokens, strict=True)]
+
+    def _answer(self, request: ReadText, most: int) -> Answer:
+        found = [token for token in tokenize(request.context) if not token.is_blank][: min(most, 3)]
+        tokens = [
+            AnswerToken(
+                request.context[token.start : token.end],
+                token.piece,
+                0.5,
+                Source.CONTEXT,
+                Masses(0.5, 0.25, 0.25),
+                Span(token.start, token.end),
+            )
+            for token in found
+        ]
+        return compose(tokens, 0.5 ** (len(tokens) + 1), False, request.context, request.question)
+
+
+@pytest.fixture
+def engine() -> StandInEngine:
+    """A stand-in that answers at once."""
+    return StandInEngine()
+
+
+ServiceFactory = Callable[..., AnswerService[ReadText]]
+
+
+@pytest.fixture
+async def make_service(engine: StandInEngine) -> AsyncIterator[ServiceFactory]:
+    """Create ready services over the stand-in, by settings; they are closed at the end."""
+    services: list[AnswerService[ReadText]] = []
+
+    def make(**settings: Any) -> AnswerService[ReadText]:
+        service = AnswerService(engine, load_settings(**settings))
+        service.health.set_ready()
+        services.append(service)
+        return service
+
+    yield make
+    engine.may_answer.set()
+    for service in services:
+        await service.close()
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MQAN_BUNDLE", "MQAN_HTTP_PORT", "MQAN_GRPC_PORT", "MQAN_PROVIDER", "MQAN_LOG_LEVEL"):
+        monkeypatch.delenv(name, raising=False)

@@ -1,0 +1,194 @@
+"""Batches are formed without waiting, without starving anyone and without letting one request harm another."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqan_serving.batching import Admission, Batcher, choose
+from mqan_serving.errors import ServingError
+
+BatcherFactory = Callable[..., Batcher[Any]]
+
+
+@pytest.fixture
+async def make_batcher(engine: Any) -> AsyncIterator[BatcherFactory]:
+    executor = ThreadPoolExecutor(1, thread_name_prefix="test-engine")
+    batchers: list[Batcher[Any]] = []
+
+    def make(max_batch_size: int = 8, max_batch_tokens: int = 1000) -> Batcher[Any]:
+        batchers.append(
+            Batcher(engine.answer, executor, max_batch_size=max_batch_size, max_batch_tokens=max_batch_tokens)
+        )
+        return batchers[-1]
+
+    yield make
+    engine.may_answer.set()
+    for batcher in batchers:
+        await batcher.close()
+    executor.shutdown()
+
+
+def ask(batcher: Batcher[Any], engine: Any, context: str) -> "asyncio.Task[Any]":
+    return asyncio.create_task(batcher.answer(engine.read(context, "what ?"), 3))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def test_what_queues_while_the_engine_works_is_the_next_batch(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    others = [ask(batcher, engine, f"other {i}") for i in range(5)]
+    await until(lambda: batcher.num_waiting == 5)
+    engine.may_answer.set()
+    answers = await asyncio.gather(first, *others)
+    assert engine.batches == [["first"], [f"other {i}" for i in range(5)]]
+    assert [answer.text for answer in answers] == ["first", *(f"other {i}" for i in range(5))]
+
+
+async def test_event_loop_runs_while_the_engine_works(make_batcher: BatcherFactory, engine: Any) -> None:
+    engine.may_answer.clear()
+    task = ask(make_batcher(), engine, "slow")
+    started = time.perf_counter()
+    for _ in range(20):
+        await asyncio.sleep(0.001)
+    assert time.perf_counter() - started < 1
+    assert not task.done()
+    engine.may_answer.set()
+    await task
+
+
+async def test_callers_that_have_gone_are_not_answered(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    gone, stays = ask(batcher, engine, "gone"), ask(batcher, engine, "stays")
+    await until(lambda: batcher.num_waiting == 2)
+    gone.cancel()
+    await until(lambda: batcher.num_waiting == 1)
+    engine.may_answer.set()
+    await asyncio.gather(first, stays)
+    assert engine.batches == [["first"], ["stays"]]
+
+
+async def test_caller_who_leaves_during_the_batch_harms_nobody(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    pair = [ask(batcher, engine, "leaves"), ask(batcher, engine, "stays")]
+    engine.may_answer.set()
+    await first
+    engine.may_answer.clear()
+    await until(lambda: engine.num_started == 2)
+    pair[0].cancel()
+    engine.may_answer.set()
+    assert (await pair[1]).text == "stays"
+    assert (await ask(batcher, engine, "later")).text == "later"
+
+
+async def test_one_bad_request_fails_alone(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    tasks = [ask(batcher, engine, text) for text in ("good 1", "explode", "good 2")]
+    await until(lambda: batcher.num_waiting == 3)
+    engine.may_answer.set()
+    await first
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [getattr(result, "text", None) for result in results] == ["good 1", None, "good 2"]
+    assert isinstance(results[1], RuntimeError)
+    assert batcher.is_alive
+
+
+async def test_engine_runs_on_one_thread_one_batch_at_a_time(engine: Any) -> None:
+    threads: set[int] = set()
+    busy = threading.Lock()
+
+    def answer(requests: Any, limits: Any) -> Any:
+        assert busy.acquire(blocking=False)
+        threads.add(threading.get_ident())
+        time.sleep(0.002)
+        busy.release()
+        return engine.answer(requests, limits)
+
+    with ThreadPoolExecutor(1) as executor:
+        batcher: Batcher[Any] = Batcher(answer, executor, max_batch_size=4, max_batch_tokens=100)
+        texts = [f"text {i} " + "word " * (i % 7) for i in range(60)]
+        answers = await asyncio.gather(*(ask(batcher, engine, text) for text in texts))
+        await batcher.close()
+    assert len(threads) == 1
+    assert threads != {threading.get_ident()}
+    for text, answer_ in zip(texts, answers, strict=True):
+        assert text.startswith(answer_.text)  # nobody got the answer of another
+
+
+async def test_closing_tells_whoever_waits(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    tasks = [ask(batcher, engine, "running")]
+    await until(lambda: engine.num_started == 1)
+    tasks.append(ask(batcher, engine, "waiting"))
+    await until(lambda: batcher.num_waiting == 1)
+    await batcher.close()
+    engine.may_answer.set()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(result, ServingError)
+        assert result.code == "unavailable"
+
+
+@given(
+    lengths=st.lists(st.integers(2, 500), min_size=1, max_size=60),
+    max_size=st.integers(1, 40),
+    max_tokens=st.integers(1, 3000),
+)
+def test_choice_is_within_its_bounds(lengths: list[int], max_size: int, max_tokens: int) -> None:
+    batch = choose(lengths, max_size, max_tokens)
+    assert batch[0] == 0  # the oldest always goes
+    assert len(set(batch)) == len(batch) <= max_size
+    chosen = [lengths[i] for i in batch]
+    padded = len(batch) * max(chosen)
+    assert len(batch) == 1 or padded <= max_tokens
+    assert padded <= 2 * sum(chosen)
+
+
+def test_similar_lengths_go_together() -> None:
+    assert choose([100, 2000, 105, 1900, 95, 98], max_size=4, max_tokens=8192) == [0, 5, 2, 4]
+    assert choose([2000, 100, 100, 100, 1990], max_size=4, max_tokens=8192) == [0, 4, 1, 2]
+
+
+async def test_every_request_is_answered_while_others_keep_coming(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher(max_batch_size=2, max_batch_tokens=50)
+    engine.may_answer.clear()
+    tasks = [ask(batcher, engine, "first")]
+    await until(lambda: engine.num_started == 1)
+    long = ask(batcher, engine, "long " * 40)
+    tasks += [ask(batcher, engine, f"short {i}") for i in range(20)]
+    await until(lambda: batcher.num_waiting == 21)
+    engine.may_answer.set()
+    await asyncio.gather(long, *tasks)
+    assert engine.batches[1] == ["long " * 40]
+
+
+def test_admission_is_bounded_and_given_back() -> None:
+    admission = Admission(2)
+    with admission.admit(), admission.admit():
+        with pytest.raises(ServingError) as raised, admission.admit():
+            pass
+        assert raised.value.code == "overloaded"
+        assert raised.value.retry_after_s == 1
+    assert admission.num_requests == 0

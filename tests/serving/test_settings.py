@@ -1,0 +1,68 @@
+"""A wrong setting stops the server before it starts, and the message names the setting."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from mqan_serving.errors import SettingsError
+from mqan_serving.main import ray_environment, serve_local, serve_ray
+from mqan_serving.settings import Settings, find_bundle, load_settings
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("http_port", "x"), ("max_batch_size", 0), ("provider", "tpu"), ("request_timeout_s", -1), ("no_such", 1)],
+)
+def test_bad_values_name_their_setting(name: str, value: object) -> None:
+    with pytest.raises(SettingsError, match=f"{name}.*MQAN_{name.upper()}"):
+        load_settings(**{name: value})
+
+
+def test_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQAN_HTTP_PORT", "8123")
+    assert load_settings().http_port == 8123
+    assert load_settings(http_port=8124).http_port == 8124
+    monkeypatch.setenv("MQAN_HTTP_PORT", "many")
+    with pytest.raises(SettingsError, match="MQAN_HTTP_PORT"):
+        load_settings()
+
+
+def test_settings_that_contradict_each_other() -> None:
+    with pytest.raises(SettingsError, match="max_batch_tokens"):
+        load_settings(max_batch_tokens=100)
+    with pytest.raises(SettingsError, match="http_port and grpc_port"):
+        load_settings(http_port=9000)
+
+
+def test_every_setting_says_why() -> None:
+    for name, field in Settings.model_fields.items():
+        assert field.description, name
+        assert field.description.endswith("."), name
+
+
+def test_bundle_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"bundle.*manifest\.json"):
+        find_bundle(load_settings(bundle=tmp_path))
+
+
+@pytest.mark.parametrize("serve", [serve_local, serve_ray])
+def test_taken_port_is_reported_before_anything_starts(serve: object) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        settings = load_settings(http_port=port, grpc_port=port - 1 if port > 2 else port + 1)
+        assert callable(serve)
+        with pytest.raises(SettingsError, match=r"http_port|grpc_port"):
+            serve(settings)
+
+
+def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
+    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
+    assert ray_environment(load_settings())["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
+    monkeypatch.setenv("RAY_SERVE_ENABLE_HA_PROXY", "0")
+    environment = ray_environment(load_settings())
+    assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == environment["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"
+    assert environment["RAY_AUTH_MODE"] == "token"

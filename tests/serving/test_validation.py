@@ -1,0 +1,135 @@
+"""Bad input is refused with a stable code, and the message says what is wrong, where, and how to fix it."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mqan_core.errors import InputError
+from mqan_serving.errors import ERRORS
+from mqan_serving.validation import Limits, Question, Validator
+
+VALIDATOR = Validator(
+    Limits(max_request_bytes=10_000, max_context_tokens=100, max_question_tokens=20, max_answer_tokens=30),
+    max_word_length=50,
+)
+
+
+def outcome(body: bytes, validator: Validator = VALIDATOR) -> str | None:
+    """Return the code that a document is refused with, or None."""
+    try:
+        validator.check(validator.parse_json(body))
+    except InputError as error:
+        return error.code
+    return None
+
+
+def code_of(body: bytes) -> str:
+    with pytest.raises(InputError) as raised:
+        VALIDATOR.check(VALIDATOR.parse_json(body))
+    error = raised.value
+    assert error.code in ERRORS
+    assert error.message.endswith(".")
+    assert error.hint.endswith(".")
+    return error.code
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", "malformed_request"),
+        (b"{", "malformed_request"),
+        (b"[]", "malformed_request"),
+        (b'"text"', "malformed_request"),
+        (b"null", "malformed_request"),
+        (b"{}{}", "malformed_request"),
+        (b"\xff\xfe", "malformed_request"),
+        (b'{"context": "\xff", "question": "q"}', "malformed_request"),
+        (b'{"context": "\\ud800", "question": "q"}', "malformed_request"),
+        (b"[" * 9_000, "malformed_request"),
+        (b'{"context": "c"}', "missing_field"),
+        (b'{"question": "q"}', "missing_field"),
+        (b'{"context": "c", "question": "q", "labels": []}', "unknown_field"),
+        (b'{"context": null, "question": "q"}', "wrong_type"),
+        (b'{"context": 1, "question": "q"}', "wrong_type"),
+        (b'{"context": ["c"], "question": "q"}', "wrong_type"),
+        (b'{"context": "c", "question": "q", "max_answer_tokens": "5"}', "wrong_type"),
+        (b'{"context": "c", "question": "q", "max_answer_tokens": true}', "wrong_type"),
+        (b'{"context": "c", "question": "q", "max_answer_tokens": 1.5}', "wrong_type"),
+        (b'{"context": "c", "question": "q", "max_answer_tokens": NaN}', "wrong_type"),
+        (b'{"context": "c", "question": "q", "max_answer_tokens": 0}', "max_answer_tokens_out_of_range"),
+        (b'{"context": "c", "question": "q", "max_answer_tokens": -1}', "max_answer_tokens_out_of_range"),
+        (b'{"context": "c", "question": "q", "max_answer_tokens": 31}', "max_answer_tokens_out_of_range"),
+        (b'{"context": "", "question": "q"}', "empty_context"),
+        (b'{"context": " \\n\\u00a0", "question": "q"}', "empty_context"),
+        (b'{"context": "c", "question": ""}', "empty_question"),
+        (b'{"context": "' + b"x" * 10_000 + b'", "question": "q"}', "request_too_large"),
+        (b'{"context": "' + b"x" * 51 + b'", "question": "q"}', "word_too_long"),
+        (b'{"context": "' + b"x " * 101 + b'", "question": "q"}', "context_too_long"),
+        (b'{"context": "c", "question": "' + b"x " * 21 + b'"}', "question_too_long"),
+    ],
+)
+def test_bad_documents_have_their_code(body: bytes, code: str) -> None:
+    assert code_of(body) == code
+
+
+def test_lone_surrogate_in_a_string_is_refused() -> None:
+    with pytest.raises(InputError) as raised:
+        VALIDATOR.check(Question.model_construct(context="a\ud800", question="q", max_answer_tokens=None))
+    assert raised.value.code == "invalid_text"
+    assert "code point 1" in raised.value.message
+
+
+@pytest.mark.parametrize("wanted", [None, 1, 30])
+def test_good_documents_pass(wanted: int | None) -> None:
+    document = {"context": "Ein Bär 🐻.", "question": "Was?", "max_answer_tokens": wanted}
+    question = VALIDATOR.parse_json(json.dumps(document).encode())
+    assert VALIDATOR.check(question) == (wanted or 30)
+
+
+def test_long_run_of_several_tokens_is_no_long_word() -> None:
+    VALIDATOR.check(Question(context="a.b," * 20, question="q"))
+
+
+def test_token_limits_are_exact() -> None:
+    class Read:
+        def __init__(self, context: int, question: int) -> None:
+            self.num_context_tokens = context
+            self.num_question_tokens = question
+
+    VALIDATOR.check_lengths(Read(100, 20))
+    for read, code in ((Read(101, 20), "context_too_long"), (Read(100, 21), "question_too_long")):
+        with pytest.raises(InputError) as raised:
+            VALIDATOR.check_lengths(read)
+        assert raised.value.code == code
+
+
+@given(body=st.binary(max_size=300))
+def test_any_bytes_are_a_question_or_refused(body: bytes) -> None:
+    assert outcome(body) in {None, *ERRORS}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+FIELDS = st.sampled_from(["context", "question", "max_answer_tokens", "other", ""])
+
+
+@given(document=st.dictionaries(FIELDS, JSON, max_size=5))
+def test_any_document_is_a_question_or_refused(document: dict[str, object]) -> None:
+    assert outcome(json.dumps(document).encode()) in {None, *ERRORS}
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 10**6, "! " * 500_000, "!" * 10**6, ("x" * 999 + " ") * 1000, "\n" * 10**6 + "x"], ids=range(5)
+)
+def test_hostile_texts_are_checked_in_linear_time(text: str) -> None:
+    limits = Limits(max_request_bytes=2**22, max_context_tokens=4000, max_question_tokens=100, max_answer_tokens=30)
+    started = time.perf_counter()
+    code = outcome(Question(context=text, question="q").model_dump_json().encode(), Validator(limits, 1000))
+    assert code in {None, "word_too_long", "context_too_long"}
+    assert time.perf_counter() - started < 5
