@@ -1,0 +1,74 @@
+"""What the repository says about itself holds."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mqan_core
+
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"]
+_LINK = re.compile(r"\]\(([^)#\s]+)")
+_PIN = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.!]*")
+
+
+def normalised(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(path: Path) -> dict[str, str]:
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    assert [line for line in lines if not _PIN.fullmatch(line)] == [], "exact versions only, no addresses, no options"
+    return {normalised(name): version for name, version in (line.split("==") for line in lines)}
+
+
+@pytest.fixture(scope="module")
+def project(repository: Path) -> Any:
+    return tomllib.loads((repository / "pyproject.toml").read_text())
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+def test_links_lead_somewhere(repository: Path, document: str) -> None:
+    path = repository / document
+    links = [link for link in _LINK.findall(path.read_text()) if "://" not in link]
+    assert [link for link in links if not (path.parent / link).exists()] == []
+
+
+def test_every_dependency_is_pinned(repository: Path, project: Any) -> None:
+    extras = project["project"]["optional-dependencies"].values()
+    wanted = [name for group in (project["project"]["dependencies"], *extras) for name in group]
+    names = {normalised(re.split(r"[\[<>=~! ;]", requirement)[0]) for requirement in wanted}
+    pinned = pins(repository / "constraints.txt")
+    assert names - pinned.keys() == set()
+    assert pinned["torch"] == "2.13.0"
+    assert pins(repository / "constraints-gpu.txt").keys().isdisjoint(pinned)
+
+
+def test_every_package_is_shipped(repository: Path, project: Any) -> None:
+    packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    roots = {path.parent for path in repository.glob("*/mqan*/__init__.py")}
+    roots |= {path.parent for path in repository.glob("clients/python/mqan*/__init__.py")}
+    assert {repository / package for package in packages} == roots
+    for package in packages:
+        assert (repository / package / "py.typed").exists(), package
+    assert sorted(project["tool"]["importlinter"]["root_packages"]) == sorted(
+        Path(package).name for package in packages
+    )
+
+
+def test_the_change_log_knows_the_version(repository: Path) -> None:
+    text = (repository / "CHANGELOG.md").read_text()
+    assert "## [Unreleased]" in text or f"## [{mqan_core.__version__}]" in text
+
+
+def test_make_lists_its_verbs(repository: Path) -> None:
+    shown = subprocess.run(
+        ["make", "help"], cwd=repository, capture_output=True, text=True, check=True, timeout=30
+    ).stdout
+    makefile = (repository / "Makefile").read_text()
+    phony = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert phony is not None
+    assert re.findall(r"^  make (\w+) ", shown, re.MULTILINE) == phony.group(1).split()
