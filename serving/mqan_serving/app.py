@@ -17,10 +17,9 @@ from mqan_serving.errors import ServingError
 from mqan_serving.health import State
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import Context, RpcMethods
-from mqan_serving.service import AnswerService, open_service
+from mqan_serving.service import Service, open_service
 from mqan_serving.settings import Settings, find_bundle, load_settings
 from mqan_serving.telemetry import set_up_logs
-from mqan_serving.validation import ReadRequest
 
 APP_NAME = "mqan"
 GRPC_SERVICERS = ["mqan_serving.rpc.add_question_answering", "mqan_serving.rpc.add_health"]
@@ -40,7 +39,7 @@ class Ingress:
     def __init__(self, settings: dict[str, Any]) -> None:
         self._settings = load_settings(**settings)
         set_up_logs(self._settings.log_level)
-        self._service: AnswerService[ReadRequest] | None = None
+        self._service: Service | None = None
         self._methods = RpcMethods(self._get_service)
 
     async def __serve_build_asgi_app__(self) -> Any:
@@ -79,7 +78,7 @@ class Ingress:
         """Say whether requests should be sent here."""
         return await self._methods.check(message, grpc_context)
 
-    def _get_service(self) -> AnswerService[ReadRequest]:
+    def _get_service(self) -> Service:
         if self._service is None:
             raise ServingError("unavailable", "The server is starting.", retry_after_s=1)
         return self._service

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mqan_core.answer import Answer, AnswerToken
+from mqan_core.answer import Answer, AnswerToken, Source
 from mqan_serving.service import Model
 
 
@@ -74,7 +74,12 @@ class AnswerDocument(_Document):
             probability=answer.probability,
             tokens=[_token(token) for token in answer.tokens],
             spans=[
-                QuotationDocument.model_construct(source=s.source.value, start=s.start, end=s.end, text=s.text)
+                QuotationDocument.model_construct(
+                    source="context" if s.source is Source.CONTEXT else "question",
+                    start=s.start,
+                    end=s.end,
+                    text=s.text,
+                )
                 for s in answer.spans
             ],
             truncated=answer.truncated,

@@ -18,10 +18,9 @@ from grpc_reflection.v1alpha import reflection
 import mqan_core
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
-from mqan_serving.service import AnswerService
+from mqan_serving.service import Service
 from mqan_serving.settings import Settings
 from mqan_serving.telemetry import log
-from mqan_serving.validation import ReadRequest
 
 _GRPC_GRACE_S = 2.0
 
@@ -59,7 +58,7 @@ class LocalServer:
         settings: addresses and limits.
     """
 
-    def __init__(self, service: AnswerService[ReadRequest], settings: Settings) -> None:
+    def __init__(self, service: Service, settings: Settings) -> None:
         self._service = service
         self._settings = settings
         app = create_rest_app(lambda: service, mqan_core.__version__, settings.max_request_bytes)

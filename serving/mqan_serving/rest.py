@@ -16,11 +16,9 @@ from mqan_serving.documents import AnswerDocument, ErrorDocument, HealthDocument
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
 from mqan_serving.gateway import Gateway, failure_response
 from mqan_serving.playground import load_playground
-from mqan_serving.service import AnswerService
+from mqan_serving.service import Service
 from mqan_serving.telemetry import RequestRecord
-from mqan_serving.validation import Question, ReadRequest
-
-Service = AnswerService[ReadRequest]
+from mqan_serving.validation import Question
 
 _CLIENT_GONE = 499  # never seen by anyone; the usual status of such requests in logs
 

@@ -18,9 +18,9 @@ from mqan.v1 import answer_pb2
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
 from mqan_core.errors import InputError
 from mqan_serving.errors import ServingError, describe
-from mqan_serving.service import AnswerService, Model
+from mqan_serving.service import Model, Service
 from mqan_serving.telemetry import RequestRecord, choose_request_id
-from mqan_serving.validation import Question, ReadRequest
+from mqan_serving.validation import Question
 
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
@@ -58,7 +58,7 @@ class RpcMethods:
         get_service: returns the service.
     """
 
-    def __init__(self, get_service: Callable[[], AnswerService[ReadRequest]]) -> None:
+    def __init__(self, get_service: Callable[[], Service]) -> None:
         self._get_service = get_service
 
     async def answer(self, message: bytes, context: Context) -> answer_pb2.AnswerResponse:

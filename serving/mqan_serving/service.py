@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
 from mqan_core.bundle import Bundle
@@ -27,6 +27,10 @@ class Engine(Protocol[RequestT]):
 
     bundle: Bundle
     provider: str
+
+    @property
+    def max_answer_tokens(self) -> int:
+        """Most tokens that an answer can have."""
 
     def read(self, context: str, question: str) -> RequestT:
         """Tokenise a request."""
@@ -76,7 +80,7 @@ class AnswerService(Generic[RequestT]):
             settings.max_request_bytes,
             settings.max_context_tokens,
             settings.max_question_tokens,
-            min(settings.max_answer_tokens, manifest.max_positions),
+            min(settings.max_answer_tokens, engine.max_answer_tokens),
         )
         self.validator = Validator(self.limits, settings.max_word_length)
         self.model = Model(
@@ -160,7 +164,10 @@ class AnswerService(Generic[RequestT]):
         return request, max_answer_tokens
 
 
-async def open_service(folder: Path, settings: Settings) -> "AnswerService[ReadRequest]":
+Service = AnswerService[Any]  # for those who do not mind what the engine's requests are
+
+
+async def open_service(folder: Path, settings: Settings) -> Service:
     """Open a bundle on the thread that will run it, answer once, and return the service that is then ready.
 
     Raises:
@@ -170,7 +177,7 @@ async def open_service(folder: Path, settings: Settings) -> "AnswerService[ReadR
 
     executor = _engine_thread()
 
-    def open_engine() -> "Engine[ReadRequest]":
+    def open_engine() -> BundleEngine:
         return BundleEngine.open(folder, provider=settings.provider, num_threads=settings.num_threads)
 
     engine = await asyncio.get_running_loop().run_in_executor(executor, open_engine)

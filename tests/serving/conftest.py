@@ -35,6 +35,7 @@ class StandInEngine:
     may_answer: threading.Event = field(default_factory=threading.Event)
     batches: list[list[str]] = field(default_factory=list)
     num_started: int = 0
+    max_answer_tokens: int = 49
     bundle: Bundle = field(init=False)
 
     def __post_init__(self) -> None:
