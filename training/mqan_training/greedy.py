@@ -18,15 +18,17 @@ from mqan_training.model import Decoder, DecoderState, Encoded
 
 
 class SlotBatch(NamedTuple):
-    """Slots of a batch of requests, padded.
+    """Slots of a batch of requests, padded, and the decoder inputs that words stand for.
 
-    ``slot_ids_BU`` is V where a slot has no generator id; ``slot_inputs_BUD`` are the projected decoder inputs.
+    ``slot_ids_BU`` is V where a slot has no generator id; ``slot_inputs_BUD`` and ``generator_inputs_VD`` are the
+    projected vectors (equation 2) of the slots and of the generator's pieces.
     """
 
     c_slots_BC: Tensor
     q_slots_BQ: Tensor
     slot_ids_BU: Tensor
     slot_inputs_BUD: Tensor
+    generator_inputs_VD: Tensor
 
 
 class LoopState(NamedTuple):
@@ -48,16 +50,12 @@ class GreedyStep(nn.Module):
 
     Args:
         decoder: the trained decoder.
-        generator_inputs_VD: projected decoder input of each generator piece.
         end_id: generator id of the end of the answer.
     """
 
-    generator_inputs_VD: Tensor
-
-    def __init__(self, decoder: Decoder, generator_inputs_VD: Tensor, end_id: int) -> None:
+    def __init__(self, decoder: Decoder, end_id: int) -> None:
         super().__init__()
         self.decoder = decoder
-        self.register_buffer("generator_inputs_VD", generator_inputs_VD.detach().float(), persistent=False)
         self.end_id = end_id
 
     def start(self, encoded: Encoded, capacity: int) -> LoopState:
@@ -107,7 +105,7 @@ class GreedyStep(nn.Module):
         trace_BKF = torch.where(here_BK[:, :, None], torch.stack(chosen, dim=1)[:, None, :], state.trace_BKF)
 
         slot_input_BD = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, state.input_BD.shape[1]))[:, 0]
-        input_BD = torch.where(is_slot_B[:, None], slot_input_BD, self.generator_inputs_VD[piece_B])
+        input_BD = torch.where(is_slot_B[:, None], slot_input_BD, request.generator_inputs_VD[piece_B])
         ended_B = ~is_slot_B & (piece_B == self.end_id)
         return LoopState(input_BD, state.position_B + 1, state.finished_B | ended_B, decoder_state, trace_BKF)
 

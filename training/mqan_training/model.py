@@ -259,7 +259,7 @@ class Decoder(nn.Module):
             context = (encoded.keys_LBHCW[i], encoded.values_LBHCW[i], encoded.c_mask_BC)
             a_BAD = layer(a_BAD, keys, values, causal_AA, context)  # (4) to (6)
         a_self_BAD = self.norm(a_BAD)
-        h_BD, cell_BD, c_tilde_BD = self._initial(encoded)
+        h_BD, cell_BD, c_tilde_BD = self.first_recurrence(encoded)
         steps = []
         for t in range(num_steps):
             h_BD, cell_BD, c_tilde_BD, *rest = self._recur(a_self_BAD[:, t], h_BD, cell_BD, c_tilde_BD, encoded)
@@ -271,7 +271,7 @@ class Decoder(nn.Module):
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
         """Return the state before the first step, with room for ``capacity`` steps."""
-        h_BD, cell_BD, c_tilde_BD = self._initial(encoded)
+        h_BD, cell_BD, c_tilde_BD = self.first_recurrence(encoded)
         config = self.config
         shape = (h_BD.shape[0], config.num_layers, config.num_heads, capacity, config.head_width)
         return DecoderState(h_BD, cell_BD, c_tilde_BD, h_BD.new_zeros(shape), h_BD.new_zeros(shape))
@@ -306,7 +306,8 @@ class Decoder(nn.Module):
         caches = torch.stack(all_keys, dim=1), torch.stack(all_values, dim=1)
         return mixture, DecoderState(h_BD, cell_BD, c_tilde_BD, *caches)
 
-    def _initial(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
+    def first_recurrence(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
+        """Return h_0, the cell and the recurrent context state before the first step; the last two are zeros."""
         c_fin = encoded.c_fin_BCD.float()
         zeros_BD = torch.zeros_like(c_fin[:, 0])
         if self.config.decoder_start == "zeros":

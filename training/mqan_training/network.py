@@ -84,7 +84,7 @@ class Network(nn.Module):
         was_training = self.training
         self.eval()
         device = self.mqan.decoder.start.device
-        step = GreedyStep(self.mqan.decoder, self.generator_inputs(), END_ID)
+        step = GreedyStep(self.mqan.decoder, END_ID)
         encoded, slots = self.encode_requests(requests, device)
         # one step more than tokens, for the end
         state = step.start(encoded, max_answer_tokens + 1)
@@ -109,7 +109,7 @@ class Network(nn.Module):
         encoded = self.mqan.encode(
             gather_slots(projected_BUD, c_slots), gather_slots(projected_BUD, q_slots), c_lengths, q_lengths
         )
-        return encoded, SlotBatch(c_slots, q_slots, ids, decoder.project(vectors_BUE))
+        return encoded, SlotBatch(c_slots, q_slots, ids, decoder.project(vectors_BUE), self.generator_inputs())
 
 
 def gather_slots(x_BUD: Tensor, slots_BT: Tensor) -> Tensor:

@@ -1,0 +1,50 @@
+"""Trace the encoder: one input vector a slot and the slot of each position -> all that the decoding step reads."""
+
+import copy
+
+import torch
+from mqan_training.network import Network, gather_slots
+from torch import Tensor, nn
+
+from mqan_export.lstm import replace_bilstms
+
+
+class EncoderGraph(nn.Module):
+    """The graph ``encoder.onnx``; inputs and outputs are those of ``graphs.ENCODER_INPUTS`` and ``ENCODER_OUTPUTS``."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.mqan = copy.deepcopy(network.mqan).eval()
+        replace_bilstms(self.mqan)
+
+    def forward(
+        self,
+        vectors: Tensor,
+        context_slots: Tensor,
+        question_slots: Tensor,
+        context_lengths: Tensor,
+        question_lengths: Tensor,
+    ) -> tuple[Tensor, ...]:
+        """Encode a batch."""
+        projected = self.mqan.encoder.project(vectors)
+        encoded = self.mqan.encode(
+            gather_slots(projected, context_slots),
+            gather_slots(projected, question_slots),
+            context_lengths,
+            question_lengths,
+        )
+        decoder = self.mqan.decoder
+        first_input = decoder.start.expand(vectors.shape[0], -1)
+        first_hidden, _, _ = decoder.first_recurrence(encoded)
+        return (*encoded, decoder.project(vectors), first_input, first_hidden)
+
+    def example_inputs(self, vector_width: int) -> tuple[Tensor, ...]:
+        """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
+        batch, slots, context, question = 3, 11, 13, 7
+        return (
+            torch.randn(batch, slots, vector_width),
+            torch.randint(slots, (batch, context)),
+            torch.randint(slots, (batch, question)),
+            torch.tensor([context, 5, 9]),
+            torch.tensor([question, 3, 4]),
+        )

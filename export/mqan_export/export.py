@@ -1,0 +1,115 @@
+"""Checkpoint to bundle: ``mqan export CHECKPOINT BUNDLE``."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+from mqan_core.bundle import (
+    DECODER_STEP,
+    ENCODER,
+    MANIFEST,
+    MODEL_CARD,
+    VECTORS,
+    VOCABULARY,
+    Dimensions,
+    Manifest,
+    describe_files,
+    open_bundle,
+    write_manifest,
+)
+from mqan_core.example import Example
+from mqan_training.checkpoint import Checkpoint
+from mqan_training.embeddings import load_vectors
+from mqan_training.network import Network, load_network
+from safetensors.numpy import save_file
+
+from mqan_export.decoder_step import DecoderStepGraph
+from mqan_export.encoder import EncoderGraph
+from mqan_export.engine import Engine
+from mqan_export.graphs import ENCODER_INPUTS, ENCODER_OUTPUTS, NEXT, STEP_CONSTANTS, STEP_STATE
+from mqan_export.parity import ParityReport, check_parity
+from mqan_export.trace import to_onnx
+
+
+def export_bundle(
+    checkpoint: Checkpoint,
+    folder: Path,
+    examples: list[Example],
+    *,
+    name: str,
+    version: str,
+    model_card: str,
+) -> ParityReport:
+    """Write a bundle and check that it computes what the checkpoint does; the manifest is written only if it does.
+
+    Args:
+        checkpoint: what to export.
+        folder: where the bundle goes; what is there of an earlier bundle is replaced.
+        examples: real examples for the parity check.
+        name: name of the model.
+        version: version of the model.
+        model_card: text of the bundle's README.
+
+    Raises:
+        ParityError: the graphs and torch disagree; the bundle is left without a manifest.
+    """
+    network = load_network(checkpoint)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    write_graphs(network, folder)
+    write_words(network, checkpoint, folder)
+    (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
+    manifest = Manifest(
+        name=name,
+        version=version,
+        dimensions=dimensions_of(network),
+        max_positions=checkpoint.config.model.max_positions,
+        files=describe_files(folder),
+        training={"recipe": checkpoint.config.name, "steps": checkpoint.step, **checkpoint.training},
+    )
+    aside = folder / ".unchecked"
+    shutil.rmtree(aside, ignore_errors=True)
+    shutil.copytree(folder, aside)
+    try:
+        write_manifest(aside, manifest)
+        report = check_parity(network, Engine(open_bundle(aside), provider="cpu"), examples)
+    finally:
+        shutil.rmtree(aside)
+    write_manifest(folder, manifest)
+    return report
+
+
+def write_graphs(network: Network, folder: Path) -> None:
+    """Write the two graphs of a network."""
+    hidden_width = network.mqan.config.width // 2
+    encoder = EncoderGraph(network)
+    inputs = encoder.example_inputs(network.embedder.width)
+    (folder / ENCODER).write_bytes(to_onnx(encoder, inputs, ENCODER_INPUTS, list(ENCODER_OUTPUTS), hidden_width))
+    step = DecoderStepGraph(network)
+    step_inputs = {**STEP_CONSTANTS, **STEP_STATE}
+    outputs = [NEXT + state for state in STEP_STATE]
+    (folder / DECODER_STEP).write_bytes(to_onnx(step, step.example_inputs(), step_inputs, outputs, hidden_width))
+
+
+def write_words(network: Network, checkpoint: Checkpoint, folder: Path) -> None:
+    """Write the vocabulary and the word vectors."""
+    vectors = load_vectors(checkpoint.vectors_path)
+    lists = {"pieces": list(checkpoint.pieces), "words": list(vectors.words)}
+    (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
+    ngrams = network.embedder.ngrams.weight.detach().numpy().astype(np.float32)
+    tensors = {"rows": vectors.rows, "scales": vectors.scales, "ngrams": ngrams}
+    save_file(tensors, str(folder / VECTORS))
+
+
+def dimensions_of(network: Network) -> Dimensions:
+    """Return the sizes of a network's graphs."""
+    config = network.mqan.config
+    return Dimensions(
+        width=config.width,
+        num_layers=config.num_layers,
+        num_heads=config.num_heads,
+        head_width=config.head_width,
+        num_generated=network.vocabulary.num_generated,
+        vector_width=network.embedder.width,
+    )

@@ -1,0 +1,99 @@
+"""Check that a bundle computes what its checkpoint does: tensors, tokens, alone and in batches."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from mqan_core.answer import Answer
+from mqan_core.errors import MqanError
+from mqan_core.example import Example
+from mqan_core.request import Request
+from mqan_training.network import Network
+
+from mqan_export.engine import Engine
+from mqan_export.greedy import Batch
+
+MAX_DIFFERENCE = 1e-4
+_BATCH = 16
+_MAX_ANSWER_TOKENS = 50
+
+
+class ParityError(MqanError):
+    """A bundle does not compute what its checkpoint does; the message says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParityReport:
+    """What was compared.
+
+    Attributes:
+        num_examples: examples answered in torch, in batches and alone; all answers had the same tokens.
+        max_encoder_difference: largest absolute difference of an encoder output.
+        max_probability_difference: largest absolute difference of a token's probability or mass.
+    """
+
+    num_examples: int
+    max_encoder_difference: float
+    max_probability_difference: float
+
+
+def check_parity(network: Network, engine: Engine, examples: Sequence[Example]) -> ParityReport:
+    """Compare a network with a bundle opened by an engine on the CPU.
+
+    Raises:
+        ParityError: a tensor differs by more than 1e-4, or an answer by a token.
+    """
+    requests = [engine.read(example.context, example.question) for example in examples]
+    encoder_difference = probability_difference = 0.0
+    for first in range(0, len(requests), _BATCH):
+        batch = requests[first : first + _BATCH]
+        limits = [_MAX_ANSWER_TOKENS] * len(batch)
+        encoder_difference = max(encoder_difference, _encoder_difference(network, engine, batch))
+        expected = network.greedy_answers(batch, _MAX_ANSWER_TOKENS)
+        together = engine.answer(batch, limits)
+        alone = [engine.answer([request], limits[:1])[0] for request in batch]
+        for i, answers in enumerate(zip(expected, together, alone, strict=True)):
+            torch_answer, *others = answers
+            for other in others:
+                difference = answer_difference(torch_answer, other)
+                if difference is None or difference > MAX_DIFFERENCE:
+                    raise ParityError(
+                        f"example {examples[first + i].id}: torch answers {torch_answer.text!r}, the bundle "
+                        f"{other.text!r} (largest difference of a probability: {difference})"
+                    )
+                probability_difference = max(probability_difference, difference)
+    if encoder_difference > MAX_DIFFERENCE:
+        raise ParityError(f"the encoders differ by {encoder_difference:.2e}, at most {MAX_DIFFERENCE:.0e} is allowed")
+    return ParityReport(len(requests), encoder_difference, probability_difference)
+
+
+def answer_difference(left: Answer, right: Answer) -> float | None:
+    """Return the largest difference of a probability or mass; None when the answers are not the same words."""
+    if left.text != right.text or [t.piece for t in left.tokens] != [t.piece for t in right.tokens]:
+        return None
+    worst = abs(left.probability - right.probability)
+    for a, b in zip(left.tokens, right.tokens, strict=True):
+        for x, y in (
+            (a.probability, b.probability),
+            (a.masses.context, b.masses.context),
+            (a.masses.question, b.masses.question),
+        ):
+            worst = max(worst, abs(x - y))
+    return worst
+
+
+def _encoder_difference(network: Network, engine: Engine, requests: Sequence[Request]) -> float:
+    with torch.no_grad():
+        encoded, slots = network.encode_requests(requests, torch.device("cpu"))
+    batch: Batch = engine.pad(requests, [1] * len(requests))
+    outputs = engine.loop.encode(batch)
+    pairs = (
+        (encoded.c_fin_BCD, outputs["context"]),
+        (encoded.q_fin_BQD, outputs["question"]),
+        (encoded.keys_LBHCW, outputs["context_keys"]),
+        (encoded.values_LBHCW, outputs["context_values"]),
+    )
+    worst = max(float(np.abs(ours.numpy() - theirs).max()) for ours, theirs in pairs)
+    inputs = np.abs(slots.slot_inputs_BUD.numpy() - outputs["slot_inputs"]).max()
+    return max(worst, float(inputs))
