@@ -4,9 +4,8 @@ import dataclasses
 import json
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,12 +21,7 @@ STYLES = {"context": "bold green", "question": "bold cyan", "vocabulary": "yello
 _KINDS = {"context": "from the context", "question": "from the question", "vocabulary": "the model's own word"}
 
 
-class Provider(StrEnum):
-    """Where to run a bundle."""
-
-    AUTO = "auto"
-    CPU = "cpu"
-    CUDA = "cuda"
+Provider = Literal["auto", "cpu", "cuda"]
 
 
 def ask(
@@ -41,7 +35,7 @@ def ask(
         ),
     ] = None,
     bundle: Annotated[Path | None, typer.Option(metavar="DIR", help="Answer in process from this bundle.")] = None,
-    provider: Annotated[Provider, typer.Option(help="Where to run the bundle.")] = Provider.AUTO,
+    provider: Annotated[Provider, typer.Option(help="Where to run the bundle.")] = "auto",
     max_answer_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of the answer.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
 ) -> None:
@@ -50,7 +44,7 @@ def ask(
         raise typer.BadParameter("give --server or --bundle, not both")
     text = _read_context(context)
     if bundle is not None:
-        document = _ask_bundle(bundle, provider.value, text, question, max_answer_tokens)
+        document = _ask_bundle(bundle, provider, text, question, max_answer_tokens)
     else:
         document = _ask_server(server, text, question, max_answer_tokens)
     if as_json:
@@ -70,15 +64,20 @@ def _read_context(name: str) -> str:
 
 
 def _ask_bundle(
-    folder: Path, provider: str, context: str, question: str, max_answer_tokens: int | None
+    folder: Path, provider: Provider, context: str, question: str, max_answer_tokens: int | None
 ) -> dict[str, Any]:
     from mqan_export.engine import Engine
 
-    engine = Engine.open(folder, provider=provider)
-    manifest = engine.bundle.manifest
-    limit = manifest.max_positions
-    wanted = limit if max_answer_tokens is None else min(max_answer_tokens, limit)
+    try:
+        engine = Engine.open(folder, provider=provider)
+    except RuntimeError as error:
+        raise CommandError(str(error)) from None
+    limit = engine.max_answer_tokens
+    wanted = limit if max_answer_tokens is None else max_answer_tokens
+    if wanted > limit:
+        raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
     (answer,) = engine.answer([engine.read(context, question)], [wanted])
+    manifest = engine.bundle.manifest
     return to_document(answer, manifest.name, manifest.version)
 
 

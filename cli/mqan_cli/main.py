@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from mqan_cli import training_verbs
-from mqan_cli.ask import ask
+from mqan_cli.ask import Provider, ask
 from mqan_cli.errors import CommandError, FriendlyGroup
 from mqan_core import __version__
 
@@ -69,11 +69,17 @@ def serve(
 
 
 @app.command()
-def verify(bundle: Annotated[Path, typer.Argument(help="Folder of the bundle.")]) -> None:
+def verify(
+    bundle: Annotated[Path, typer.Argument(help="Folder of the bundle.")],
+    provider: Annotated[Provider, typer.Option(help="Where to run it.")] = "auto",
+) -> None:
     """Check a bundle: the hash of every file, and that it runs; say where it runs."""
     from mqan_export.engine import Engine
 
-    engine = Engine.open(bundle)
+    try:
+        engine = Engine.open(bundle, provider=provider)
+    except RuntimeError as error:
+        raise CommandError(str(error)) from None
     manifest = engine.bundle.manifest
     engine.answer([engine.read("The kettle is in the kitchen.", "Where is the kettle?")], [1])
     print(f"{manifest.name} {manifest.version}")

@@ -2,12 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mqan_cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from mqan_core.example import Example
 
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
 Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
@@ -59,12 +63,27 @@ def export(
     checkpoint: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of the checkpoint.")],
     bundle: Annotated[Path, typer.Argument(help="Folder of the bundle to write.")],
     data: Data = Path("data"),
+    name: Annotated[str | None, typer.Option(help="Name of the model; the recipe's if not given.")] = None,
+    version: Annotated[str, typer.Option(help="Version of the model.")] = "1",
+    model_card: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Model card: data, licences, scores.")
+    ] = None,
+    num_examples: Annotated[int, typer.Option(min=1, help="Real examples to compare answers on.")] = 500,
 ) -> None:
     """Export a checkpoint to a bundle, and check that both answer alike on validation examples."""
     with _told_in_one_line():
         from mqan_export.export import export_bundle
+        from mqan_training.checkpoint import load_checkpoint
 
-        export_bundle(checkpoint, bundle, data)
+        loaded = load_checkpoint(checkpoint)
+        name = name or loaded.config.name
+        card = f"# {name} {version}\n" if model_card is None else model_card.read_text(encoding="utf-8")
+        examples = _validation_examples([task.name for task in loaded.config.tasks], data, num_examples)
+        report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
+    print(
+        f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "
+        f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}"
+    )
 
 
 def evaluate(
@@ -78,6 +97,18 @@ def evaluate(
         from mqan_training.evaluate import evaluate_bundle
 
         evaluate_bundle(bundle, data, tasks=task, limit=limit)
+
+
+def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":
+    """Return validation examples of several tasks, the same number of each as far as there are as many."""
+    from mqan_training.readers.registry import task_named
+
+    readers = [task for task in map(task_named, tasks) if "validation" in task.splits]
+    of_task = [islice(task.read(data / task.folder, "validation"), number) for task in readers]
+    rows = zip_longest(*of_task)
+    mixed = (example for row in rows for example in row if example is not None)
+    readable = (example for example in mixed if example.context.strip() and example.question.strip())
+    return list(islice(readable, number))
 
 
 def _parse_overrides(overrides: list[str] | None) -> dict[str, str]:

@@ -227,13 +227,12 @@ def test_repeated_words_are_coloured_in_order() -> None:
 def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Put an engine in the place of the real one; return what it is asked."""
     asked: list[Any] = []
-    manifest = types.SimpleNamespace(
-        name="tiny", version="1", max_positions=16, files={"vocab.json": types.SimpleNamespace(num_bytes=7)}
-    )
+    manifest = types.SimpleNamespace(name="tiny", version="1", files={"vocab.json": types.SimpleNamespace(num_bytes=7)})
 
     class StubEngine:
         bundle = types.SimpleNamespace(manifest=manifest, sha256="ab" * 32)
         provider = "CPUExecutionProvider"
+        max_answer_tokens = 16
 
         @classmethod
         def open(cls, folder: Path, provider: str = "auto", num_threads: int = 1) -> "StubEngine":
@@ -259,6 +258,13 @@ def test_ask_answers_in_process(engine: list[Any], context_file: str, given: lis
     result = runner.invoke(app, arguments)
     assert (result.exit_code, result.stdout) == (0, "Paris yes\n")
     assert engine == [(Path("folder"), "cpu"), ([(CONTEXT, "Where?")], [wanted])]
+
+
+def test_a_limit_is_never_lowered_silently(engine: list[Any], context_file: str) -> None:
+    arguments = ["--bundle", "folder", "--max-answer-tokens", "17"]
+    result = runner.invoke(app, ["ask", "--context", context_file, *arguments, "Where?"])
+    assert result.exit_code == 2
+    assert "at most 16" in result.stderr
 
 
 def test_verify_says_where_the_bundle_runs(engine: list[Any]) -> None:
