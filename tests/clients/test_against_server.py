@@ -28,6 +28,7 @@ class CopyingEngine:
     """Answers with the first two tokens of the context and a word of its own."""
 
     provider = "CPUExecutionProvider"
+    max_answer_tokens = 8
 
     def __init__(self) -> None:
         manifest = SimpleNamespace(name="copier", version="1", max_positions=8, scores={"sst": {"em": 80.5}})
@@ -78,7 +79,13 @@ def urls() -> Iterator[dict[str, str]]:
         await stop.wait()
         await server.stop()
 
-    thread = threading.Thread(target=lambda: asyncio.run(run()))
+    def run_in_thread() -> None:
+        try:
+            asyncio.run(run())
+        except Exception as error:
+            started.set_exception(error)
+
+    thread = threading.Thread(target=run_in_thread)
     thread.start()
     loop, stop = started.result(timeout=20)
     yield {"grpc": f"grpc://127.0.0.1:{grpc_port}", "rest": f"http://127.0.0.1:{http_port}"}
