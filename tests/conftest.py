@@ -27,3 +27,15 @@ def data_folder() -> Path:
 def repository() -> Path:
     """Root of the checkout."""
     return Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def bundle_folder(repository: Path) -> Path:
+    """Folder of the bundle that is served in tests: MQAN_TEST_BUNDLE, else the default bundle."""
+    named = os.environ.get("MQAN_TEST_BUNDLE")
+    if named:
+        return Path(named)
+    found = sorted(path.parent for path in (repository / "serving" / "bundles").glob("*/manifest.json"))
+    if not found:
+        pytest.skip("there is no bundle in serving/bundles and MQAN_TEST_BUNDLE names none")
+    return found[0]

@@ -97,6 +97,7 @@ def start_ray(settings: Settings, *, object_store_bytes: int) -> None:
     """Start Ray on this machine, reachable from this machine only, and run the application; return when it is ready."""
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     ray.init(
+        address="local",  # never a cluster that happens to run here
         include_dashboard=False,
         _node_ip_address="127.0.0.1",
         object_store_memory=object_store_bytes,

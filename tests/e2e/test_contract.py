@@ -1,0 +1,223 @@
+"""The contract, held by every kind of server over both transports."""
+
+import json
+import re
+from typing import Any
+
+import grpc
+import httpx2
+import pytest
+from google.protobuf.json_format import MessageToDict
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_export.engine import Engine
+
+pytestmark = pytest.mark.timeout(240)  # the first test of a server waits for its start
+
+QUESTIONS = [
+    ("The Eiffel Tower is 330 metres tall. It was built in Paris.", "How tall is the Eiffel Tower?", None),
+    ("Ein Bär 🐻‍❄️ und\n\n  zwei Füchse 🦊🦊 schlafen.", "Wer schläft?", None),
+    ("  السلام عليكم  — ok\t?", "What does it say?", 5),
+    ("A dull, lifeless film.", "Is this review negative or positive?", 1),
+    (" ".join(f"Sentence {i} is about number {i}." for i in range(60)), "What is it about?", 12),
+]
+LEAKS = re.compile(r"Traceback|site-packages|\.py\b|/work|/tmp|/home|0x[0-9a-f]{6}|ActorI|\bpid\b|Exception")
+
+
+def ask(client: httpx2.Client, context: str, question: str, limit: int | None) -> Any:
+    body: dict[str, Any] = {"context": context, "question": question}
+    if limit is not None:
+        body["max_answer_tokens"] = limit
+    response = client.post("/v1/answer", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+@pytest.mark.parametrize(("context", "question", "limit"), QUESTIONS, ids=range(len(QUESTIONS)))
+def test_rest_answers_as_the_engine_does(
+    rest: httpx2.Client, engine: Engine, context: str, question: str, limit: int | None
+) -> None:
+    body = ask(rest, context, question, limit)
+    most = limit or rest.get("/v1/model").json()["limits"]["max_answer_tokens"]
+    expected = engine.answer([engine.read(context, question)], [most])[0]
+    assert set(body) == {"answer", "probability", "tokens", "spans", "truncated", "model"}
+    assert body["answer"] == expected.text
+    assert body["truncated"] == expected.truncated
+    assert body["probability"] == pytest.approx(expected.probability, rel=1e-3)
+    assert len(body["tokens"]) == len(expected.tokens) <= most
+    texts = {"context": context, "question": question}
+    for token, wanted in zip(body["tokens"], expected.tokens, strict=True):
+        assert set(token) == {"text", "probability", "source", "masses", "span"}
+        assert (token["text"], token["source"]) == (wanted.text, wanted.source)
+        assert sum(token["masses"].values()) == pytest.approx(1, abs=1e-5)
+        assert (token["span"] is None) == (token["source"] == "vocabulary")
+        if token["span"]:
+            assert texts[token["source"]][token["span"]["start"] : token["span"]["end"]] == token["text"]
+    for span in body["spans"]:
+        assert texts[span["source"]][span["start"] : span["end"]] == span["text"]
+    assert body["model"] == {"name": engine.bundle.manifest.name, "version": engine.bundle.manifest.version}
+
+
+@pytest.mark.parametrize(("context", "question", "limit"), QUESTIONS, ids=range(len(QUESTIONS)))
+def test_grpc_carries_the_same_fields(
+    rest: httpx2.Client, channel: grpc.Channel, context: str, question: str, limit: int | None
+) -> None:
+    request = answer_pb2.AnswerRequest(context=context, question=question, max_answer_tokens=limit)
+    response = answer_pb2_grpc.QuestionAnsweringStub(channel).Answer(request, timeout=30)
+    message = MessageToDict(response, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    for place in [*message["tokens"], *message["spans"]]:
+        place["source"] = place["source"].removeprefix("SOURCE_").lower()
+    for token in message["tokens"]:
+        token.setdefault("span", None)
+    assert message == ask(rest, context, question, limit)
+
+
+def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, engine: Engine) -> None:
+    message = answer_pb2_grpc.QuestionAnsweringStub(channel).GetModel(answer_pb2.GetModelRequest(), timeout=30)
+    body = rest.get("/v1/model").json()
+    assert body == MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    assert body["sha256"] == engine.bundle.sha256
+    assert body["provider"].endswith("ExecutionProvider")
+
+
+def test_health(rest: httpx2.Client, channel: grpc.Channel) -> None:
+    assert rest.get("/health/live").json() == {"status": "live"}
+    assert rest.get("/health/ready").json() == {"status": "ready"}
+    stub = health_pb2_grpc.HealthStub(channel)
+    for name in ("", "mqan.v1.QuestionAnswering"):
+        response = stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=10)
+        assert response.status == health_pb2.HealthCheckResponse.SERVING
+    with pytest.raises(grpc.RpcError) as raised:
+        stub.Check(health_pb2.HealthCheckRequest(service="other"), timeout=10)
+    assert raised.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+BAD_REQUESTS = [
+    (b"{", 400, "malformed_request"),
+    (b'{"context": "\xff", "question": "q"}', 400, "malformed_request"),
+    (b'{"context": "\\ud800", "question": "q"}', 400, "malformed_request"),
+    (b"[" * 100_000, 400, "malformed_request"),
+    (b'{"context": "c"}', 422, "missing_field"),
+    (b'{"context": "c", "question": "q", "labels": []}', 422, "unknown_field"),
+    (b'{"context": 1, "question": "q"}', 422, "wrong_type"),
+    (b'{"context": " ", "question": "q"}', 422, "empty_context"),
+    (b'{"context": "c", "question": ""}', 422, "empty_question"),
+    (b'{"context": "' + b"a " * 4001 + b'", "question": "q"}', 422, "context_too_long"),
+    (b'{"context": "c", "question": "' + b"a " * 257 + b'"}', 422, "question_too_long"),
+    (b'{"context": "' + b"a" * 1001 + b'", "question": "q"}', 422, "word_too_long"),
+    (b'{"context": "c", "question": "q", "max_answer_tokens": 0}', 422, "max_answer_tokens_out_of_range"),
+    (b" " * (1024 * 1024 + 1), 413, "request_too_large"),
+]
+
+
+@pytest.mark.parametrize(("content", "status", "code"), BAD_REQUESTS, ids=range(len(BAD_REQUESTS)))
+def test_rest_refuses_with_an_explanation(rest: httpx2.Client, content: bytes, status: int, code: str) -> None:
+    check_refusal(rest.post("/v1/answer", content=content, headers={"content-type": "application/json"}), status, code)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status", "code"),
+    [
+        ("GET", "/v1/nothing", {}, 404, "not_found"),
+        ("GET", "/v1/answer", {}, 405, "method_not_allowed"),
+        ("POST", "/v1/model", {}, 405, "method_not_allowed"),
+        ("POST", "/v1/answer", {}, 415, "unsupported_media_type"),
+        ("POST", "/v1/answer", {"content-type": "text/plain"}, 415, "unsupported_media_type"),
+        ("POST", "/v1/answer", {"content-encoding": "gzip"}, 415, "unsupported_encoding"),
+    ],
+)
+def test_rest_refuses_what_it_does_not_serve(
+    rest: httpx2.Client, method: str, path: str, headers: dict[str, str], status: int, code: str
+) -> None:
+    check_refusal(rest.request(method, path, headers=headers), status, code)
+
+
+def test_rest_refuses_a_stream_that_grows_too_large(rest: httpx2.Client) -> None:
+    chunks = (b" " * 65_536 for _ in range(20))
+    response = rest.post("/v1/answer", content=chunks, headers={"content-type": "application/json"})
+    check_refusal(response, 413, "request_too_large")
+
+
+def check_refusal(response: httpx2.Response, status: int, code: str) -> None:
+    body = response.json()
+    assert (response.status_code, body["code"]) == (status, code)
+    assert set(body) == {"code", "message", "hint", "request_id"}
+    assert body["message"].endswith(".")
+    assert body["hint"].endswith(".")
+    assert not LEAKS.search(response.text)
+
+
+@pytest.mark.parametrize(
+    ("content", "code"),
+    [
+        (answer_pb2.AnswerRequest(question="q").SerializeToString(), "empty_context"),
+        (answer_pb2.AnswerRequest(context="c", question=" ").SerializeToString(), "empty_question"),
+        (answer_pb2.AnswerRequest(context="a " * 4001, question="q").SerializeToString(), "context_too_long"),
+        (answer_pb2.AnswerRequest(context="a" * 2**20, question="q").SerializeToString(), "request_too_large"),
+        (
+            answer_pb2.AnswerRequest(context="c", question="q", max_answer_tokens=0).SerializeToString(),
+            "max_answer_tokens_out_of_range",
+        ),
+        (b"\xff\xff\xff", "malformed_request"),
+        (b"\x0a\x01\xff\x12\x01q", "malformed_request"),
+        (b"\x0a\x01c\x12\x01q\x22\x01x", "unknown_field"),
+    ],
+    ids=range(8),
+)
+def test_grpc_refuses_with_an_explanation(channel: grpc.Channel, content: bytes, code: str) -> None:
+    with pytest.raises(grpc.RpcError) as raised:
+        channel.unary_unary("/mqan.v1.QuestionAnswering/Answer")(content, timeout=10)
+    error: Any = raised.value
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert dict(error.trailing_metadata())["mqan-code"] == code
+    assert error.details().endswith(".")
+    assert not LEAKS.search(error.details())
+
+
+def test_grpc_reflection_lists_the_services(channel: grpc.Channel) -> None:
+    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    requests = [reflection_pb2.ServerReflectionRequest(list_services="")]
+    (response,) = stub.ServerReflectionInfo(iter(requests), timeout=10)
+    names = {service.name for service in response.list_services_response.service}
+    assert {"mqan.v1.QuestionAnswering", "grpc.health.v1.Health"} <= names
+
+
+def test_request_id_is_taken_over_once(rest: httpx2.Client, channel: grpc.Channel) -> None:
+    response = rest.get("/v1/nothing", headers={"x-request-id": "mine-1"})
+    assert response.headers.get_list("x-request-id") == ["mine-1"]
+    assert response.json()["request_id"] == "mine-1"
+    stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+    _, call = stub.GetModel.with_call(answer_pb2.GetModelRequest(), metadata=[("x-request-id", "mine-2")], timeout=10)
+    assert ("x-request-id", "mine-2") in [tuple(pair) for pair in call.trailing_metadata()]
+
+
+def test_documentation_names_every_status(rest: httpx2.Client) -> None:
+    document = rest.get("/openapi.json").json()
+    operation = document["paths"]["/v1/answer"]["post"]
+    assert set(operation["responses"]) == {"200", "400", "413", "415", "422", "429", "500", "503", "504"}
+    schema = operation["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["additionalProperties"] is False
+    assert set(schema["required"]) == {"context", "question"}
+    assert rest.get("/docs").status_code == 200
+
+
+def test_playground_needs_nothing_from_elsewhere(rest: httpx2.Client) -> None:
+    response = rest.get("/")
+    assert response.headers["content-type"].startswith("text/html")
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"(src|href)=\"(?!data:)", response.text)
+    assert "innerHTML" not in response.text
+
+
+def test_log_holds_no_word_of_the_callers(rest: httpx2.Client, server: Any) -> None:
+    ask(rest, "Xylophones are confidential.", "What about marimbas?", 2)
+    check_refusal(rest.post("/v1/answer", json={"context": "glockenspiel"}), 422, "missing_field")
+    lines = server.log.read_text()
+    assert not re.search("xylophone|marimba|glockenspiel", lines, re.IGNORECASE)
+    if server.kind == "local":
+        events = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
+        assert {"answered", "refused"} <= {event["event"] for event in events}
