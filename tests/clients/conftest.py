@@ -74,11 +74,25 @@ class Script:
         failures: HTTP status and code of the next responses; afterwards it answers.
         delay_s: time it takes for each response.
         requests: questions that it received.
+        most_at_once: most requests that it had at the same time.
     """
 
     failures: list[tuple[int, str]] = field(default_factory=list)
     delay_s: float = 0.0
     requests: list[dict[str, Any]] = field(default_factory=list)
+    most_at_once: int = 0
+    _now: int = 0
+
+    async def take(self, seen: dict[str, Any]) -> tuple[int, str] | None:
+        """Take a request; return how to fail it, or None. One that outlives its test stays with that test's script."""
+        self.requests.append(seen)
+        self._now += 1
+        self.most_at_once = max(self.most_at_once, self._now)
+        try:
+            await asyncio.sleep(self.delay_s)
+        finally:
+            self._now -= 1
+        return self.failures.pop(0) if self.failures else None
 
 
 class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
@@ -112,7 +126,14 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
             Route("/v1/answer", self._rest_answer, methods=["POST"]),
             Route("/v1/model", self._rest_model, methods=["GET"]),
         ]
-        config = uvicorn.Config(Starlette(routes=routes), host="127.0.0.1", port=0, log_level="error", lifespan="off")
+        config = uvicorn.Config(
+            Starlette(routes=routes),
+            host="127.0.0.1",
+            port=0,
+            log_level="error",
+            lifespan="off",
+            timeout_graceful_shutdown=1,
+        )
         rest = uvicorn.Server(config)
         rest_task = asyncio.create_task(rest.serve())
         while not rest.started:
@@ -152,19 +173,17 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         return await self._take_rest({}) or JSONResponse(MODEL)
 
     async def _take(self, seen: dict[str, Any], context: Any) -> None:
-        self.script.requests.append(seen)
-        await asyncio.sleep(self.script.delay_s)
-        if self.script.failures:
-            status, code = self.script.failures.pop(0)
+        failure = await self.script.take(seen)
+        if failure is not None:
+            status, code = failure
             metadata = (("mqan-code", code), ("x-request-id", "id-1"))
             await context.abort(_GRPC[status], "A message. A hint.", metadata)
 
     async def _take_rest(self, seen: dict[str, Any]) -> Response | None:
-        self.script.requests.append(seen)
-        await asyncio.sleep(self.script.delay_s)
-        if not self.script.failures:
+        failure = await self.script.take(seen)
+        if failure is None:
             return None
-        status, code = self.script.failures.pop(0)
+        status, code = failure
         headers = {"x-request-id": "id-1"}
         if code == "no json":
             return PlainTextResponse("<html>", status, headers)

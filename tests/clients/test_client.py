@@ -119,20 +119,20 @@ def test_does_not_ask_again_when_told_not_to(server: Any, transport: str, call: 
 
 
 def test_gives_up_in_time(server: Any, transport: str, call: Ask) -> None:
-    server.script.delay_s = 2.0
+    server.script.delay_s = 8.0
     start = time.monotonic()
     with pytest.raises(DeadlineExceededError):
         call(server.urls[transport], "answer", "a", "b", timeout_s=0.1)
-    assert time.monotonic() - start < 1.5
+    assert time.monotonic() - start < 6
 
 
 def test_a_deadline_covers_retries(server: Any, transport: str, call: Ask) -> None:
     server.script.failures = [(503, "unavailable")] * 10
-    slow = Retries(initial_s=5.0, max_s=5.0)
+    slow = Retries(initial_s=60.0, max_s=60.0)
     start = time.monotonic()
     with pytest.raises((UnavailableError, DeadlineExceededError)):
         call(server.urls[transport], "answer", "a", "b", timeout_s=0.3, retries=slow)
-    assert time.monotonic() - start < 2.0
+    assert time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize("scheme", ["grpc", "http"])
@@ -175,11 +175,10 @@ def test_a_client_may_be_shared_by_threads(server: Any, transport: str) -> None:
 
 
 async def test_an_async_client_asks_many_things_at_once(server: Any, transport: str) -> None:
-    server.script.delay_s = 0.2
-    start = time.monotonic()
+    server.script.delay_s = 0.5
     async with AsyncClient(server.urls[transport], retries=QUICK) as client:
         await asyncio.gather(*(client.answer(f"context {i}", "q") for i in range(32)))
-    assert time.monotonic() - start < 3.0  # one after the other would take 6.4 s
+    assert server.script.most_at_once > 8
 
 
 def test_exports() -> None:
