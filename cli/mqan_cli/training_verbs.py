@@ -87,16 +87,20 @@ def export(
 
 
 def evaluate(
-    bundle: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Folder of the bundle.")],
+    bundle: Annotated[Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a bundle.")] = None,
+    checkpoint: Annotated[Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a checkpoint.")] = None,
     data: Data = Path("data"),
-    task: Annotated[list[str] | None, typer.Option(help="Task to score; all tasks of the bundle if not given.")] = None,
+    task: Annotated[list[str] | None, typer.Option(help="Task to score; the model's own tasks if not given.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
+    zero_shot: Annotated[bool, typer.Option("--zero-shot", help="Also rename and reorder the classes.")] = False,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the engine.")] = 2,
+    output: Annotated[Path | None, typer.Option(help="Folder for metrics.json and predictions.jsonl.")] = None,
 ) -> None:
-    """Score a bundle on the validation sets."""
+    """Score a bundle or a checkpoint on the validation sets."""
     with _told_in_one_line():
-        from mqan_training.evaluate import evaluate_bundle
+        from mqan_cli.evaluation import evaluate_model
 
-        evaluate_bundle(bundle, data, tasks=task, limit=limit)
+        evaluate_model(bundle, checkpoint, data, task, limit=limit, zero_shot=zero_shot, threads=threads, output=output)
 
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":

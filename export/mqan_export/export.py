@@ -66,7 +66,12 @@ def export_bundle(
         dimensions=dimensions_of(network),
         max_positions=checkpoint.config.model.max_positions,
         files=describe_files(folder),
-        training={"recipe": checkpoint.config.name, "steps": checkpoint.step, **checkpoint.training},
+        training={
+            "recipe": checkpoint.config.name,
+            "tasks": [task.name for task in checkpoint.config.tasks],
+            "steps": checkpoint.step,
+            **checkpoint.training,
+        },
     )
     aside = folder / ".unchecked"
     shutil.rmtree(aside, ignore_errors=True)

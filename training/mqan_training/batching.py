@@ -166,8 +166,9 @@ class TaskStream:
             self._plan = self._plan_epoch()
         indices = self._plan[self.drawn - self._first_of_epoch]
         rng = np.random.default_rng([*self._seed, 1, self.drawn])
+        rename = self.config.rename_rate > 0 and self.drawn >= self.config.rename_after
         self.drawn += 1
-        return [self._rename(i, rng) for i in indices]
+        return [self._rename(i, rng) if rename else self._data.items[i] for i in indices]
 
     def skip_to(self, drawn: int) -> None:
         """Go to where a stream stands that has drawn this many batches."""

@@ -27,7 +27,7 @@ class ModelConfig:
     norm: Literal["pre", "post"] = "pre"  # layer normalisation before each block (ours) or after it (the paper)
     input_residual: bool = True  # ours: add C_proj and Q_proj to the final encodings
     encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention
-    decoder_start: Literal["zeros", "context"] = "zeros"  # the decoder LSTM starts from zeros or the mean of C_fin
+    decoder_start: Literal["zeros", "context"] = "context"  # the decoder LSTM starts from zeros or the mean of C_fin
     max_positions: int = 128  # most steps of the decoder
 
 
@@ -43,6 +43,7 @@ class TaskConfig:
     weight: int = 1  # batches a round
     class_names: tuple[tuple[str, ...], ...] = ()  # other names for the classes, one tuple a renaming, answers in order
     rename_rate: float = 0.0  # share of training examples whose classes are renamed
+    rename_after: int = 0  # batches of the task before renaming begins: first learn the task, then its variety
     loss_weight: float = 1.0
 
 

@@ -307,13 +307,14 @@ class Decoder(nn.Module):
         return mixture, DecoderState(h_BD, cell_BD, c_tilde_BD, *caches)
 
     def first_recurrence(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
-        """Return h_0, the cell and the recurrent context state before the first step; the last two are zeros."""
+        """Return h_0, the cell and the recurrent context state before the first step; the last is zeros."""
         c_fin = encoded.c_fin_BCD.float()
         zeros_BD = torch.zeros_like(c_fin[:, 0])
         if self.config.decoder_start == "zeros":
             return zeros_BD, zeros_BD, zeros_BD
-        count_B1 = encoded.c_mask_BC.sum(dim=1, keepdim=True).to(c_fin.dtype)
-        return torch.tanh(c_fin.sum(dim=1) / count_B1), zeros_BD, zeros_BD
+        mask_BC1 = encoded.c_mask_BC[:, :, None].to(c_fin.dtype)
+        mean_BD = (c_fin * mask_BC1).sum(dim=1) / mask_BC1.sum(dim=1)
+        return torch.tanh(mean_BD), mean_BD, zeros_BD
 
     def _recur(
         self, a_self_BD: Tensor, h_BD: Tensor, cell_BD: Tensor, c_tilde_BD: Tensor, encoded: Encoded

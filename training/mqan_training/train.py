@@ -164,7 +164,7 @@ def _read_task(config: TrainConfig, task: TaskConfig, data: Path, table: PieceTa
         task.name,
         reader.read(data / reader.folder, "train"),
         table,
-        cut_context_at=reader.max_context_tokens,
+        cut_context_at=min(reader.max_context_tokens, config.max_context_tokens) if reader.max_context_tokens else None,
         max_context_tokens=config.max_context_tokens,
         max_answer_tokens=config.max_answer_tokens,
     )
