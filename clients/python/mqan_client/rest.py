@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import ssl
 import time
 from typing import Any
 
@@ -49,7 +50,7 @@ class RestTransport:
 
     def __init__(self, url: str, retries: Retries) -> None:
         self._retries = retries
-        self._http = httpx2.Client(base_url=url, headers=_HEADERS)
+        self._http = httpx2.Client(base_url=url, headers=_HEADERS, verify=_verification(url))
 
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
@@ -86,7 +87,7 @@ class AsyncRestTransport:
 
     def __init__(self, url: str, retries: Retries) -> None:
         self._retries = retries
-        self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS)
+        self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS, verify=_verification(url))
 
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
@@ -144,6 +145,11 @@ class _Attempts:
         if time.monotonic() + wait_s >= self._deadline:
             raise error from None
         return wait_s
+
+
+def _verification(url: str) -> ssl.SSLContext | bool:
+    """Return how to verify servers. Without TLS that is by no certificate at all: reading them all takes 80 ms."""
+    return True if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _body(question: Question) -> bytes:
