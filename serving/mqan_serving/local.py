@@ -98,12 +98,17 @@ class LocalServer:
         Raises:
             OSError: a port is taken or not allowed.
         """
-        listener = listen(self._settings.host, self._settings.http_port)
+        settings = self._settings
+        listener: socket.socket | None = None
         try:
-            self._grpc.add_insecure_port(_address(self._settings.host, self._settings.grpc_port))
-        except RuntimeError as error:
+            listener = listen(settings.host, settings.http_port)
+            self._grpc.add_insecure_port(_address(settings.host, settings.grpc_port))
+        except (OSError, RuntimeError) as error:
+            await self._grpc.stop(None)
+            if listener is None:
+                raise
             listener.close()
-            raise OSError(f"cannot listen on port {self._settings.grpc_port}") from error
+            raise OSError(f"cannot listen on port {settings.grpc_port}") from error
         await self._grpc.start()
         self._http_task = asyncio.create_task(self._http.serve([listener]), name="mqan-http")
         while not self._http.started and not self._http_task.done():

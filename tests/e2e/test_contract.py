@@ -85,7 +85,7 @@ def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, en
 def test_health(rest: httpx2.Client, channel: grpc.Channel) -> None:
     assert rest.get("/health/live").json() == {"status": "live"}
     assert rest.get("/health/ready").json() == {"status": "ready"}
-    stub = health_pb2_grpc.HealthStub(channel)
+    stub: Any = health_pb2_grpc.HealthStub(channel)
     for name in ("", "mqan.v1.QuestionAnswering"):
         response = stub.Check(health_pb2.HealthCheckRequest(service=name), timeout=10)
         assert response.status == health_pb2.HealthCheckResponse.SERVING
@@ -167,8 +167,9 @@ def check_refusal(response: httpx2.Response, status: int, code: str) -> None:
     ids=range(8),
 )
 def test_grpc_refuses_with_an_explanation(channel: grpc.Channel, content: bytes, code: str) -> None:
+    call: Any = channel.unary_unary("/mqan.v1.QuestionAnswering/Answer")
     with pytest.raises(grpc.RpcError) as raised:
-        channel.unary_unary("/mqan.v1.QuestionAnswering/Answer")(content, timeout=10)
+        call(content, timeout=10)
     error: Any = raised.value
     assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
     assert dict(error.trailing_metadata())["mqan-code"] == code
@@ -177,7 +178,7 @@ def test_grpc_refuses_with_an_explanation(channel: grpc.Channel, content: bytes,
 
 
 def test_grpc_reflection_lists_the_services(channel: grpc.Channel) -> None:
-    stub = reflection_pb2_grpc.ServerReflectionStub(channel)
+    stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
     requests = [reflection_pb2.ServerReflectionRequest(list_services="")]
     (response,) = stub.ServerReflectionInfo(iter(requests), timeout=10)
     names = {service.name for service in response.list_services_response.service}

@@ -1,0 +1,186 @@
+"""Many clients at once, mixed lengths: no errors, and every answer is the one its question gets alone.
+
+In the test suite against a local server for MQAN_LOAD_SECONDS (5); by itself against any server that runs:
+
+    python tests/load/test_load.py --rest http://127.0.0.1:8000 --grpc 127.0.0.1:9000 --seconds 60
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import sys
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import httpx2
+import pytest
+from google.protobuf.json_format import MessageToDict
+
+from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_export.engine import Engine
+from mqan_serving.local import LocalServer
+from mqan_serving.service import AnswerService
+from mqan_serving.settings import load_settings
+from mqan_serving.telemetry import set_up_logs
+
+NUM_CLIENTS = 64
+_WORDS = (
+    "the", "tower", "is", "tall", "and", "kitchen", "Paris", "Ahmed", "330", "happy", "angry", "Été", "🦊", "well-known"
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question, how it is asked, and the answer it gets alone."""
+
+    context: str
+    question: str
+    max_answer_tokens: int
+
+
+@dataclass
+class Report:
+    """What a run of load found."""
+
+    seconds: float = 0.0
+    latencies_ms: list[float] = field(default_factory=list)
+    errors: Counter[str] = field(default_factory=Counter)
+
+    def __str__(self) -> str:
+        """Return one line."""
+        if not self.latencies_ms:
+            return f"no answers, errors: {dict(self.errors)}"
+        p50, p99 = (statistics.quantiles(self.latencies_ms, n=100)[i] for i in (49, 98))
+        rate = len(self.latencies_ms) / self.seconds
+        return (
+            f"{len(self.latencies_ms)} answers in {self.seconds:.1f} s: {rate:.0f}/s, p50 {p50:.1f} ms, "
+            f"p99 {p99:.1f} ms, errors: {dict(self.errors)}"
+        )
+
+
+def make_cases(number: int) -> list[Case]:
+    """Return questions of 5 to 400 tokens, the same every time."""
+    chance = random.Random(7)
+    cases = []
+    for i in range(number):
+        length = round(5 * 80 ** chance.random())  # as many short as long ones, on a logarithmic scale
+        context = " ".join(chance.choices(_WORDS, k=length)) + f" number {i}."
+        question = " ".join(chance.choices(_WORDS, k=chance.randint(2, 15))) + "?"
+        cases.append(Case(context, question, chance.choice([1, 3, 6])))
+    return cases
+
+
+async def put_under_load(rest: str, rpc: str, seconds: float, num_clients: int = NUM_CLIENTS) -> Report:
+    """Ask alone first, then from many clients, half over each transport, and compare."""
+    cases = make_cases(48)
+    report = Report()
+    async with (
+        httpx2.AsyncClient(
+            base_url=rest, trust_env=False, timeout=150, limits=httpx2.Limits(max_connections=num_clients)
+        ) as client,
+        grpc.aio.insecure_channel(rpc) as channel,
+    ):
+        stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+        alone = [identity(await ask_rest(client, case)) for case in cases]
+        end = time.perf_counter() + seconds
+
+        async def run_client(number: int) -> None:
+            chance = random.Random(number)
+            while time.perf_counter() < end:
+                i = chance.randrange(len(cases))
+                begun = time.perf_counter()
+                try:
+                    answering = ask_rpc(stub, cases[i]) if number % 2 else ask_rest(client, cases[i])
+                    answer = await answering
+                except (httpx2.HTTPError, grpc.RpcError, RuntimeError) as error:
+                    report.errors[f"{type(error).__name__}: {str(error)[:200]}"] += 1
+                    continue
+                report.latencies_ms.append((time.perf_counter() - begun) * 1000)
+                if identity(answer) != alone[i]:
+                    report.errors["another answer than alone"] += 1
+
+        begun = time.perf_counter()
+        await asyncio.gather(*(run_client(number) for number in range(num_clients)))
+        report.seconds = time.perf_counter() - begun
+    return report
+
+
+def identity(answer: Any) -> Any:
+    """Return what must not depend on the batch: everything but the last digits of probabilities."""
+    tokens = [(t["text"], t["source"], t["span"] and (t["span"]["start"], t["span"]["end"])) for t in answer["tokens"]]
+    return answer["answer"], answer["truncated"], tokens, round(answer["probability"], 3)
+
+
+async def ask_rest(client: httpx2.AsyncClient, case: Case) -> Any:
+    """Ask over REST."""
+    body = {"context": case.context, "question": case.question, "max_answer_tokens": case.max_answer_tokens}
+    response = await client.post("/v1/answer", json=body)
+    if response.status_code != 200:
+        raise RuntimeError(f"{response.status_code} {response.text}")
+    return response.json()
+
+
+async def ask_rpc(stub: Any, case: Case) -> Any:
+    """Ask over gRPC; return what REST returns."""
+    request = answer_pb2.AnswerRequest(
+        context=case.context, question=case.question, max_answer_tokens=case.max_answer_tokens
+    )
+    response = await stub.Answer(request, timeout=150)
+    message = MessageToDict(response, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    for token in message["tokens"]:
+        token["source"] = token["source"].removeprefix("SOURCE_").lower()
+        token.setdefault("span", None)
+    return message
+
+
+async def test_no_errors_and_no_cross_talk(bundle_folder: Any, unused_tcp_port_factory: Any) -> None:
+    set_up_logs("error")
+    settings = load_settings(
+        http_port=unused_tcp_port_factory(),
+        grpc_port=unused_tcp_port_factory(),
+        request_timeout_s=150,  # nothing is too slow here, however busy the machine
+        drain_delay_s=0,
+        log_level="error",
+    )
+    service = AnswerService(Engine.open(bundle_folder, provider="cpu"), settings)
+    await service.warm_up()
+    server = LocalServer(service, settings)
+    await server.start()
+    try:
+        report = await put_under_load(
+            f"http://127.0.0.1:{settings.http_port}",
+            f"127.0.0.1:{settings.grpc_port}",
+            float(os.environ.get("MQAN_LOAD_SECONDS", "5")),
+        )
+    finally:
+        await server.stop()
+    assert not report.errors, report
+    assert len(report.latencies_ms) >= NUM_CLIENTS
+    print(report)
+
+
+@pytest.mark.parametrize("number", [1, 48])
+def test_cases_are_the_same_every_time(number: int) -> None:
+    assert make_cases(number) == make_cases(48)[:number]
+
+
+def main() -> int:
+    """Put a running server under load and print what was found."""
+    parser = argparse.ArgumentParser(description="Put a running server under load.")
+    parser.add_argument("--rest", default="http://127.0.0.1:8000")
+    parser.add_argument("--grpc", default="127.0.0.1:9000")
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--clients", type=int, default=NUM_CLIENTS)
+    given = parser.parse_args()
+    report = asyncio.run(put_under_load(given.rest, given.grpc, given.seconds, given.clients))
+    print(report)
+    return 1 if report.errors or not report.latencies_ms else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""What callers see, over both transports, when the server is full, slow, failing or stopping, or when they go away."""
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import httpx2
+import pytest
+
+from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_serving.local import LocalServer
+from mqan_serving.settings import load_settings
+from mqan_serving.telemetry import set_up_logs
+
+BODY = {"context": "The kettle is in the kitchen.", "question": "Where is the kettle?"}
+
+
+@dataclass
+class Callers:
+    """A server over the stand-in engine, and both ways to call it."""
+
+    server: LocalServer
+    service: Any
+    rest: httpx2.AsyncClient
+    rpc: Any
+
+    def post(self, **changes: str) -> Awaitable[httpx2.Response]:
+        return self.rest.post("/v1/answer", json=BODY | changes)
+
+    def call(self, **changes: str) -> Any:
+        return self.rpc.Answer(_request(**changes), timeout=10)
+
+
+StartServer = Callable[..., Awaitable[Callers]]
+
+
+@pytest.fixture
+async def start_server(make_service: Any, engine: Any) -> AsyncIterator[StartServer]:
+    opened: list[tuple[Callers, grpc.aio.Channel]] = []
+
+    async def start(**settings: Any) -> Callers:
+        probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+        http_port, grpc_port = (probe.getsockname()[1] for probe in probes)
+        for probe in probes:
+            probe.close()
+        given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.0, **settings}
+        service = make_service(**given)
+        server = LocalServer(service, load_settings(**given))
+        await server.start()
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
+        rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=10)
+        opened.append((Callers(server, service, rest, answer_pb2_grpc.QuestionAnsweringStub(channel)), channel))
+        return opened[-1][0]
+
+    set_up_logs("debug")
+    yield start
+    engine.may_answer.set()
+    for callers, channel in opened:
+        await callers.rest.aclose()
+        await channel.close()
+        await callers.server.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def test_full_server(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(max_queued_requests=1, max_batch_size=1)
+    engine.may_answer.clear()
+    admitted = [asyncio.ensure_future(callers.post()) for _ in range(2)]
+    await until(lambda: callers.service.num_requests == 2)
+    refused = await callers.post()
+    assert (refused.status_code, refused.json()["code"]) == (429, "overloaded")
+    assert refused.headers["retry-after"] == "1"
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.call()
+    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert dict(raised.value.trailing_metadata())["retry-after"] == "1"
+    engine.may_answer.set()
+    assert [response.status_code for response in await asyncio.gather(*admitted)] == [200, 200]
+
+
+async def test_slow_answer(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(request_timeout_s=0.05)
+    engine.may_answer.clear()
+    response = await callers.post()
+    assert (response.status_code, response.json()["code"]) == (504, "deadline_exceeded")
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.call()
+    assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_faults_of_ours_are_logged_and_not_told(
+    start_server: StartServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up_logs("info")
+    callers = await start_server()
+    response = await callers.post(context="explode")
+    body = response.json()
+    assert (response.status_code, body["code"]) == (500, "internal")
+    assert "secret" not in response.text
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.call(context="explode")
+    assert raised.value.code() is grpc.StatusCode.INTERNAL
+    assert "secret" not in str(raised.value)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    failed = [line for line in lines if line["event"] == "failed"]
+    assert [line["transport"] for line in failed] == ["rest", "grpc"]
+    assert failed[0]["request_id"] == body["request_id"]
+    assert "secret of the engine" in failed[0]["exception"]
+    assert (await callers.post()).status_code == 200
+
+
+async def test_callers_who_go_away_free_their_place(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(max_batch_size=1)
+    engine.may_answer.clear()
+    stays = asyncio.ensure_future(callers.post())
+    await until(lambda: engine.num_started == 1)
+    gone_rest = asyncio.ensure_future(callers.post(context="gone by rest"))
+    gone_rpc = callers.call(context="gone by rpc")
+    await until(lambda: callers.service.num_requests == 3)
+    gone_rest.cancel()
+    gone_rpc.cancel()
+    await until(lambda: callers.service.num_requests == 1)
+    engine.may_answer.set()
+    assert (await stays).status_code == 200
+    assert engine.batches == [[BODY["context"]]]
+
+
+async def test_expired_deadline_frees_its_place(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server()
+    engine.may_answer.clear()
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.rpc.Answer(_request(), timeout=0.05)
+    assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    await until(lambda: callers.service.num_requests == 0)
+
+
+async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(drain_delay_s=0.3)
+    engine.may_answer.clear()
+    in_progress = [asyncio.ensure_future(callers.post()), asyncio.ensure_future(_await(callers.call()))]
+    await until(lambda: callers.service.num_requests == 2)
+    stopping = asyncio.ensure_future(callers.server.stop())
+    await until(lambda: not callers.service.health.is_ready)
+    refused = await callers.post()
+    assert (refused.status_code, refused.json()["code"]) == (503, "unavailable")
+    assert refused.headers["retry-after"] == "1"
+    assert refused.headers["connection"] == "close"
+    assert (await callers.rest.get("/health/ready")).status_code == 503
+    assert (await callers.rest.get("/health/live")).status_code == 200
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.call()
+    assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
+    engine.may_answer.set()
+    rest_answer, rpc_answer = await asyncio.gather(*in_progress)
+    assert rest_answer.json()["answer"] == rpc_answer.answer == "The kettle is"
+    await stopping
+
+
+async def test_second_server_on_a_port_is_an_error(start_server: StartServer) -> None:
+    first = await start_server()
+    settings = first.server._settings
+    with pytest.raises(OSError, match="in use"):
+        await LocalServer(first.service, settings).start()
+    free = socket.create_server(("127.0.0.1", 0))
+    http_port = free.getsockname()[1]
+    free.close()
+    with pytest.raises(OSError, match=str(settings.grpc_port)):
+        await LocalServer(first.service, settings.model_copy(update={"http_port": http_port})).start()
+
+
+async def _await(call: Any) -> Any:
+    return await call
+
+
+def _request(**changes: str) -> answer_pb2.AnswerRequest:
+    body = BODY | changes
+    return answer_pb2.AnswerRequest(context=body["context"], question=body["question"])
