@@ -5,6 +5,7 @@
 
 import asyncio
 import logging
+import math
 from typing import Any
 
 import ray
@@ -13,7 +14,7 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
 import mqan_core
-from mqan_serving.errors import ServingError
+from mqan_serving.errors import ServingError, StartError
 from mqan_serving.health import State
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import Context, RpcMethods
@@ -26,6 +27,7 @@ GRPC_SERVICERS = ["mqan_serving.rpc.add_question_answering", "mqan_serving.rpc.a
 
 _QUIET = LoggingConfig(log_level="WARNING", enable_access_log=False)  # the service writes its own log lines
 _RESERVE_S = 5.0  # between the limits of the service and the coarser ones of Ray, so that the service's come first
+_START_ATTEMPTS = 2
 _SEND_S = 0.2  # for the last responses to leave
 
 
@@ -94,17 +96,42 @@ def build_app(args: dict[str, Any]) -> serve.Application:
 
 
 def start_ray(settings: Settings, *, object_store_bytes: int) -> None:
-    """Start Ray on this machine, reachable from this machine only, and run the application; return when it is ready."""
+    """Start Ray on this machine, for this machine only, and run the application; return when it is ready.
+
+    Raises:
+        StartError: Ray or the application does not start.
+    """
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
-    ray.init(
-        address="local",  # never a cluster that happens to run here
-        include_dashboard=False,
-        _node_ip_address="127.0.0.1",
-        object_store_memory=object_store_bytes,
-        num_cpus=max(1, round(settings.num_cpus * settings.num_replicas)),
-        logging_level=logging.WARNING,
-        log_to_driver=True,
-    )
+    try:
+        _init_ray(settings, object_store_bytes)
+        _run_app(settings)
+    except Exception as error:
+        ray.shutdown()
+        raise StartError(f"Ray Serve does not start: {error}") from error
+
+
+def _init_ray(settings: Settings, object_store_bytes: int) -> None:
+    for attempt in range(_START_ATTEMPTS):
+        try:
+            ray.init(
+                address="local",  # never a cluster that happens to run here
+                include_dashboard=False,
+                _node_ip_address="127.0.0.1",
+                object_store_memory=object_store_bytes,
+                num_cpus=max(1, math.ceil(settings.num_cpus * settings.num_replicas)),
+                logging_level=logging.WARNING,
+                log_to_driver=True,
+            )
+        except Exception:
+            # Ray gives its processes 30 s to appear, which a busy machine may need twice.
+            ray.shutdown()
+            if attempt + 1 == _START_ATTEMPTS:
+                raise
+        else:
+            return
+
+
+def _run_app(settings: Settings) -> None:
     serve.start(
         proxy_location="HeadOnly",
         http_options={
