@@ -101,7 +101,7 @@ class AnswerService(Generic[RequestT]):
         self._batcher = Batcher(
             engine.answer,
             self._executor,
-            max_batch_size=settings.max_batch_size,
+            max_batch_size=settings.batch_size_on(engine.provider),
             max_batch_tokens=settings.max_batch_tokens,
         )
 
