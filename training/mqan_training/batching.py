@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from mqan_core.text import read_tokens, word_of
-from mqan_core.vocab import END_ID, Vocabulary
 from torch import Tensor
 
+from mqan_core.text import read_tokens, word_of
+from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.config import TaskConfig
 from mqan_training.dataset import Item, PieceTable, TaskData, numbered, rename_classes, target_ids
 from mqan_training.embeddings import Embedder, WordIndex
@@ -118,12 +118,12 @@ class Batcher:
             torch.tensor([len(x) for x in questions]),
         )
 
-    def _words(self, pieces: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
-        words: np.ndarray = self._word_of_piece[np.maximum(pieces, 0)]  # type: ignore[type-arg]
+    def _words(self, pieces: np.ndarray) -> np.ndarray:
+        words: np.ndarray = self._word_of_piece[np.maximum(pieces, 0)]
         return words
 
 
-def _pad(rows: Sequence[np.ndarray], value: int) -> np.ndarray:  # type: ignore[type-arg]
+def _pad(rows: Sequence[np.ndarray], value: int) -> np.ndarray:
     padded = np.full((len(rows), max(len(row) for row in rows)), value, np.int32)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
@@ -155,6 +155,8 @@ class TaskStream:
         self._first_of_epoch = 0
         if config.rename_rate and not config.class_names:
             raise ValueError(f"task {data.name}: rename_rate is set but class_names is empty")
+        if len({len(names) for names in config.class_names}) > 1:
+            raise ValueError(f"task {data.name}: the lists of class_names differ in length")
         for name in (name for names in config.class_names for name in names):
             numbered(read_tokens(name), table)  # now, so that numbers do not depend on the order of drawing
 
@@ -173,6 +175,7 @@ class TaskStream:
     def skip_to(self, drawn: int) -> None:
         """Go to where a stream stands that has drawn this many batches."""
         self.drawn = drawn
+        self._epoch, self._plan, self._first_of_epoch = -1, [], 0
 
     def _plan_epoch(self) -> list[list[int]]:
         rng = np.random.default_rng([*self._seed, 0, self._epoch])
@@ -191,7 +194,7 @@ class TaskStream:
         example = self._data.examples[index]
         names, *others = self.config.class_names
         new_names = others[int(rng.integers(len(others)))] if others and rng.random() < 0.8 else names
-        order = rng.permutation(len(names))
+        order = rng.permutation(len(names)).tolist()
         question, answer = rename_classes(example.question, example.answers[0], names, new_names, order)
         tokens = read_tokens(question)
         key_of = {token.word: token.key for token in tokens}
@@ -203,7 +206,7 @@ def _cost(item: Item) -> int:
     return len(item.context) + len(item.question) + _ANSWER_COST * (len(item.answer) + 1)
 
 
-def _cut(order: np.ndarray, cost: np.ndarray, pool_of: np.ndarray, budget: int) -> Iterator[list[int]]:  # type: ignore[type-arg]
+def _cut(order: np.ndarray, cost: np.ndarray, pool_of: np.ndarray, budget: int) -> Iterator[list[int]]:
     batch: list[int] = []
     longest, pool = 0, -1
     for index, size, this_pool in zip(order.tolist(), cost.tolist(), pool_of.tolist(), strict=True):

@@ -1,9 +1,9 @@
 """Checkpoints: safetensors and JSON in one folder, written aside and renamed, so that a half-written one never counts.
 
-    checkpoint.json       step, batches drawn of each task, configuration, vocabulary's pieces; written last
-    model.safetensors     weights (the averaged ones under ``average.`` where there are any)
-    vectors.safetensors   the frozen word vectors, so that a checkpoint is complete
-    resume.safetensors    optimiser moments and random state; only a training run needs them
+checkpoint.json       step, batches drawn of each task, configuration, vocabulary's pieces; written last
+model.safetensors     weights (the averaged ones under ``average.`` where there are any)
+vectors.safetensors   the frozen word vectors, so that a checkpoint is complete
+resume.safetensors    optimiser moments and random state; only a training run needs them
 """
 
 import hashlib
@@ -90,6 +90,8 @@ def save_checkpoint(
         os.link(vectors, aside / _VECTORS)  # large and never changed
     except OSError:
         shutil.copyfile(vectors, aside / _VECTORS)
+    for name in (_MODEL, _RESUME):
+        _sync(aside / name)
     document = {
         "format_version": FORMAT_VERSION,
         "step": step,
@@ -101,8 +103,7 @@ def save_checkpoint(
     }
     with (aside / _MANIFEST).open("w", encoding="utf-8") as file:
         json.dump(document, file)
-        file.flush()
-        os.fsync(file.fileno())
+    _sync(aside / _MANIFEST)
     aside.rename(folder)
 
 
@@ -116,8 +117,9 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         document = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         if document["format_version"] != FORMAT_VERSION:
             raise CheckpointError(f"{folder}: format version {document['format_version']!r} is unknown to this release")
-        if _sha256(folder / _MODEL) != document["sha256"][_MODEL]:
-            raise CheckpointError(f"{folder}: {_MODEL} does not have the SHA-256 that {_MANIFEST} states")
+        _check_sha256(folder, document, _MODEL)
+        if not (folder / _VECTORS).is_file():
+            raise CheckpointError(f"{folder} is not a checkpoint: {folder / _VECTORS} is missing")
         tensors = load_file(folder / _MODEL)
         return Checkpoint(
             folder,
@@ -136,9 +138,21 @@ def load_checkpoint(folder: Path) -> Checkpoint:
 
 
 def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Put weights, optimiser moments and random state back as they were."""
-    model.load_state_dict(dict(checkpoint.weights))
-    saved = load_file(checkpoint.folder / _RESUME)
+    """Put weights, optimiser moments and random state back as they were.
+
+    Raises:
+        CheckpointError: what a run needs to go on is missing or damaged, or the weights are of another model.
+    """
+    folder = checkpoint.folder
+    try:
+        _check_sha256(folder, json.loads((folder / _MANIFEST).read_text(encoding="utf-8")), _RESUME)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{folder}: a run cannot go on from it: {error.filename} is missing") from error
+    try:
+        model.load_state_dict(dict(checkpoint.weights))
+    except RuntimeError as error:
+        raise CheckpointError(f"{folder}: the weights do not fit the model of the recipe: {error}") from error
+    saved = load_file(folder / _RESUME)
     torch.set_rng_state(saved.pop("random.cpu"))
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for name, tensor in saved.items():
@@ -150,15 +164,26 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
 
 def latest_checkpoint(folder: Path) -> Path | None:
     """Return the checkpoint with the most steps below a run's folder, or None."""
-    found = [path for path in folder.glob("step-*") if path.is_dir() and not path.name.endswith(".tmp")]
-    return max(found, key=lambda path: int(path.name.split("-")[1]), default=None)
+    return max(_checkpoints(folder), default=(0, None))[1]
 
 
 def prune_checkpoints(folder: Path, keep: int) -> None:
     """Delete all but the newest ``keep`` checkpoints of a run."""
-    found = [path for path in folder.glob("step-*") if path.is_dir() and not path.name.endswith(".tmp")]
-    for path in sorted(found, key=lambda p: int(p.name.split("-")[1]))[:-keep]:
+    found = sorted(_checkpoints(folder))
+    for _, path in found[: max(len(found) - keep, 0)]:
         shutil.rmtree(path)
+
+
+def _checkpoints(folder: Path) -> list[tuple[int, Path]]:
+    """Return the checkpoints below a run's folder with their steps; one still aside (``.tmp``) does not count."""
+    numbers = ((path.name.removeprefix("step-"), path) for path in folder.glob("step-*") if path.is_dir())
+    return [(int(number), path) for number, path in numbers if number.isdecimal()]
+
+
+def _sync(path: Path) -> None:
+    """Bring a file to the disk, so that the renamed folder is whole even after a power cut."""
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
@@ -168,6 +193,11 @@ def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
         for index, parameter in enumerate(parameters)
         for key, value in optimizer.state[parameter].items()
     }
+
+
+def _check_sha256(folder: Path, document: Mapping[str, Any], name: str) -> None:
+    if _sha256(folder / name) != document["sha256"][name]:
+        raise CheckpointError(f"{folder}: {name} does not have the SHA-256 that {_MANIFEST} states")
 
 
 def _sha256(path: Path) -> str:

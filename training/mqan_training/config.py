@@ -111,7 +111,10 @@ def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> Train
             target = target.setdefault(parent, {})
             if not isinstance(target, dict):
                 raise ValueError(f"override {key}: {parent} is not a group of settings")
-        target[last] = yaml.safe_load(text)
+        try:
+            target[last] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ValueError(f"override {key}: not YAML: {error}") from error
     return parse(TrainConfig, document, str(path))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
+
 from mqan_core.example import Example
 from mqan_core.text import Token, read_tokens
 from mqan_core.vocab import END_ID, Vocabulary
@@ -143,7 +144,9 @@ def _reason_to_drop(context: int, question: int, answer: int, max_context: int, 
     return None
 
 
-def rename_classes(question: str, answer: str, names: Sequence[str], new_names: Sequence[str], order: Sequence[int]) -> tuple[str, str]:
+def rename_classes(
+    question: str, answer: str, names: Sequence[str], new_names: Sequence[str], order: Sequence[int]
+) -> tuple[str, str]:
     """Rename and reorder the classes that a question offers.
 
     Args:

@@ -1,4 +1,4 @@
-"""Pretrained word vectors: from a GloVe text file or distilled from a sentence encoder; and the embedder that reads them.
+"""Pretrained word vectors, from a GloVe text file or distilled from a sentence encoder, and the embedder over them.
 
 A vectors file is safetensors with int8 ``rows`` [W, S], ``scales`` [W] and the words in its metadata, most frequent
 first. Rows are quantised when the file is made, so that training and serving read the same numbers.
@@ -12,13 +12,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors import safe_open
+from safetensors.numpy import save_file
+from torch import Tensor, nn
+
 from mqan_core.example import Example
 from mqan_core.ngrams import ngram_buckets
 from mqan_core.text import read_tokens
 from mqan_core.vectors import FloatArray, Int8Array, quantize_rows
-from safetensors import safe_open
-from safetensors.numpy import save_file
-from torch import Tensor, nn
 
 _MEAN_NORM = 15.0  # rows are scaled to this mean norm; at a third of it (GloVe's own) training starts much more slowly
 
@@ -78,7 +79,9 @@ def load_vectors(path: Path) -> StaticVectors:
         FileNotFoundError: there is none; the message says how to make one.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)")
+        raise FileNotFoundError(
+            f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)"
+        )
     with safe_open(str(path), framework="numpy") as file:
         words = json.loads(file.metadata()["words"])
         return StaticVectors(tuple(words), file.get_tensor("rows"), file.get_tensor("scales"))
@@ -100,6 +103,8 @@ def read_glove(path: Path, words: Sequence[str]) -> tuple[list[str], FloatArray]
         for number, line in enumerate(file, 1):
             cells = line.rstrip("\n").split(" ")
             width = width or len(cells) - 1
+            if len(cells) <= width:
+                raise ValueError(f"{path}:{number}: expected a word and {width} numbers, found {len(cells) - 1}")
             word = " ".join(cells[: len(cells) - width])  # a few GloVe words hold spaces
             if word not in wanted:
                 continue
@@ -134,7 +139,8 @@ def reduce_width(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]], width:
         raise ValueError(f"the vectors have {rows.shape[1]} dimensions, {width} were asked for")
     centred = rows - rows.mean(axis=0)
     _, axes = np.linalg.eigh(centred.T @ centred)
-    return (centred @ axes[:, ::-1][:, :width]).astype(np.float32)
+    projected: FloatArray = (centred @ axes[:, ::-1][:, :width]).astype(np.float32)
+    return projected
 
 
 def packaged_encoder() -> Path:
@@ -196,7 +202,7 @@ class WordIndex:
     buckets: np.ndarray[tuple[int], np.dtype[np.int64]]
     starts: np.ndarray[tuple[int], np.dtype[np.int64]]
 
-    def select(self, words_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    def select(self, words_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return rows [N], flat buckets and offsets [N] of some of the words."""
         counts = self.starts[words_N + 1] - self.starts[words_N]
         offsets = np.concatenate([[0], np.cumsum(counts)])

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from mqan_core.attribution import TraceField
 from torch import Tensor, nn
 
+from mqan_core.attribution import TraceField
 from mqan_training.model import Decoder, DecoderState, Encoded
 
 
@@ -98,13 +98,19 @@ class GreedyStep(nn.Module):
             torch.where(is_slot_B, from_v_BU.gather(1, slot_B1)[:, 0], piece_p_B),
             gamma_B,
             lambda_B,
-            torch.where(request.c_slots_BC == slot_B1, alpha_c_BC, zero_B[:, None] - 1).argmax(dim=1).to(slot_p_B.dtype),
-            torch.where(request.q_slots_BQ == slot_B1, alpha_q_BQ, zero_B[:, None] - 1).argmax(dim=1).to(slot_p_B.dtype),
+            torch.where(request.c_slots_BC == slot_B1, alpha_c_BC, zero_B[:, None] - 1)
+            .argmax(dim=1)
+            .to(slot_p_B.dtype),
+            torch.where(request.q_slots_BQ == slot_B1, alpha_q_BQ, zero_B[:, None] - 1)
+            .argmax(dim=1)
+            .to(slot_p_B.dtype),
         )
         here_BK = torch.arange(state.trace_BKF.shape[1], device=slot_B.device)[None, :] == state.position_B[:, None]
         trace_BKF = torch.where(here_BK[:, :, None], torch.stack(chosen, dim=1)[:, None, :], state.trace_BKF)
 
-        slot_input_BD = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, state.input_BD.shape[1]))[:, 0]
+        slot_input_BD = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, state.input_BD.shape[1]))[
+            :, 0
+        ]
         input_BD = torch.where(is_slot_B[:, None], slot_input_BD, request.generator_inputs_VD[piece_B])
         ended_B = ~is_slot_B & (piece_B == self.end_id)
         return LoopState(input_BD, state.position_B + 1, state.finished_B | ended_B, decoder_state, trace_BKF)

@@ -113,7 +113,8 @@ class MultiHead(nn.Module):
 
     def split(self, x_BTX: Tensor) -> Tensor:
         """Split [B, T, H * W] into heads [B, H, T, W]."""
-        return x_BTX.unflatten(-1, (self.num_heads, self.head_width)).transpose(1, 2)
+        heads: Tensor = x_BTX.unflatten(-1, (self.num_heads, self.head_width)).transpose(1, 2)
+        return heads
 
     def keys_values(self, y_BSD: Tensor) -> tuple[Tensor, Tensor]:
         """Return the keys and values of a sequence, each [B, H, S, W]."""
@@ -167,4 +168,5 @@ class Residual(nn.Module):
     def leave(self, x: Tensor, block_output: Tensor) -> Tensor:
         """Return the sum of the input and the block's output."""
         total = x + self.dropout(block_output)
-        return total if self.is_pre else self.norm(total)
+        normalised: Tensor = total if self.is_pre else self.norm(total)
+        return normalised

@@ -1,4 +1,4 @@
-"""MQAN, the multitask question answering network (McCann et al. 2018), in the order of the paper's appendix C and section 3.
+"""MQAN, the multitask question answering network (McCann et al. 2018), in the order of its appendix C and section 3.
 
 - The question is the task: no heads, no labels. Context and question are encoded jointly (dual coattention).
 - Each answer word is a mixture of three sources: the generator's vocabulary, a pointer into the context and a pointer

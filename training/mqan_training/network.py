@@ -5,13 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor, nn
+
 from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
 from mqan_core.request import Request
 from mqan_core.text import word_of
 from mqan_core.vocab import END_ID, Vocabulary
-from torch import Tensor, nn
-
 from mqan_training.batching import Batch
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.config import ModelConfig
@@ -90,7 +90,10 @@ class Network(nn.Module):
         state = step.start(encoded, max_answer_tokens + 1)
         trace = greedy_trace(step, encoded, slots, state, max_answer_tokens + 1)
         self.train(was_training)
-        return [attribute(row, request, self.vocabulary, max_answer_tokens) for row, request in zip(trace, requests, strict=True)]
+        return [
+            attribute(row, request, self.vocabulary, max_answer_tokens)
+            for row, request in zip(trace, requests, strict=True)
+        ]
 
     def encode_requests(self, requests: Sequence[Request], device: torch.device) -> tuple[Encoded, SlotBatch]:
         """Encode requests by their slots, as the exported encoder does."""
@@ -117,7 +120,7 @@ def gather_slots(x_BUD: Tensor, slots_BT: Tensor) -> Tensor:
     return x_BUD.gather(1, slots_BT[:, :, None].expand(-1, -1, x_BUD.shape[2]))
 
 
-def pad_rows(rows: Sequence[np.ndarray], value: int) -> tuple[Tensor, Tensor]:  # type: ignore[type-arg]
+def pad_rows(rows: Sequence[np.ndarray], value: int) -> tuple[Tensor, Tensor]:
     """Pad integer rows to one int64 tensor [B, T]; return it with the lengths [B]."""
     lengths = torch.tensor([len(row) for row in rows])
     padded = torch.full((len(rows), int(lengths.max())), value, dtype=torch.int64)

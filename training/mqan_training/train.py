@@ -1,7 +1,7 @@
 """Train a recipe: ``mqan train RECIPE.yaml``; ``--resume`` goes on where a run was cut, with the same batches.
 
-    mqan train training/recipes/debug.yaml --data DIR         under two minutes
-    mqan train training/recipes/default.yaml --data DIR --resume
+mqan train training/recipes/debug.yaml --data DIR         under two minutes
+mqan train training/recipes/default.yaml --data DIR --resume
 """
 
 import json
@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from mqan_core.example import Example
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import Vocabulary
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch.utils.tensorboard import SummaryWriter
 
+from mqan_core.example import Example
+from mqan_core.request import Request, read_request
+from mqan_core.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream
 from mqan_training.checkpoint import (
     Checkpoint,
@@ -42,6 +42,7 @@ from mqan_training.readers.registry import task_named
 _CHECKPOINTS_KEPT = 2
 _VALIDATION_BATCH = 32
 _SAMPLES_SHOWN = 3
+_LOG = "log.jsonl"
 
 console = Console(stderr=True)
 
@@ -86,7 +87,8 @@ def train(config: TrainConfig, data: Path, folder: Path, *, resume: bool = False
         console.print(f"resuming at step {run.step} of {config.steps}")
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps(to_document(config), indent=2), encoding="utf-8")
-    writer = SummaryWriter(str(folder / "tensorboard"), purge_step=run.step)
+    _cut_log(folder / _LOG, run.step)
+    writer = SummaryWriter(str(folder / "tensorboard"), purge_step=run.step + 1)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("training", total=config.steps, completed=run.step)
@@ -147,7 +149,7 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     with torch.autocast(run.device.type, dtype=torch.bfloat16) if reduced else nullcontext():
         loss: Loss = run.network(batch)
     run.optimizer.zero_grad(set_to_none=True)
-    (loss.mean * stream.config.loss_weight).backward()  # type: ignore[no-untyped-call]
+    (loss.mean * stream.config.loss_weight).backward()
     norm = torch.nn.utils.clip_grad_norm_(run.network.parameters(), run.config.optim.grad_clip)
     if not bool(torch.isfinite(norm)):
         raise FloatingPointError(f"step {run.step} ({task}): the gradient is not finite; lower optim.peak_rate")
@@ -233,9 +235,25 @@ def _log(run: Run, writer: SummaryWriter, task: str, loss: Loss, rate: float, to
         writer.add_scalar(f"{task}/{name}", value, run.step)
     writer.add_scalar("rate", rate, run.step)
     writer.add_scalar("tokens_per_s", tokens_per_s, run.step)
-    with (run.folder / "log.jsonl").open("a", encoding="utf-8") as file:
+    with (run.folder / _LOG).open("a", encoding="utf-8") as file:
         record = {"step": run.step, "task": task, "rate": rate, "tokens_per_s": tokens_per_s, **values}
         file.write(json.dumps(record) + "\n")
+
+
+def _cut_log(path: Path, step: int) -> None:
+    """Drop the lines of steps after ``step``, which are taken again, and lines that were cut while written."""
+    if not path.exists():
+        return
+    kept = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        try:
+            if json.loads(line)["step"] <= step:
+                kept.append(line + "\n")
+        except ValueError:  # cut while written
+            continue
+    aside = path.with_suffix(".tmp")
+    aside.write_text("".join(kept), encoding="utf-8")
+    aside.replace(path)
 
 
 def _checkpoint_folder(run: Run) -> Path:
