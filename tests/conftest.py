@@ -1,9 +1,18 @@
 """What all tests share: where the datasets are, and which tests this machine can run."""
 
 import os
+import random
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks here are tiny: threads would only wait for each other
+
+import numpy as np
 import pytest
+
+if TYPE_CHECKING:
+    from mqan_training.network import Network
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -30,12 +39,88 @@ def repository() -> Path:
 
 
 @pytest.fixture(scope="session")
-def bundle_folder(repository: Path) -> Path:
-    """Folder of the bundle that is served in tests: MQAN_TEST_BUNDLE, else the default bundle."""
+def bundle_folder(repository: Path, request: pytest.FixtureRequest) -> Path:
+    """Folder of the bundle that tests serve: MQAN_TEST_BUNDLE, else the default bundle, else an untrained one."""
     named = os.environ.get("MQAN_TEST_BUNDLE")
     if named:
         return Path(named)
     found = sorted(path.parent for path in (repository / "serving" / "bundles").glob("*/manifest.json"))
     if not found:
-        pytest.skip("there is no bundle in serving/bundles and MQAN_TEST_BUNDLE names none")
+        untrained: Path = request.getfixturevalue("tiny_bundle")
+        return untrained
     return found[0]
+
+
+_TEXT = (
+    "the old harbour was closed in 1923 because storms had torn its walls apart nobody knew who would pay for repairs "
+    "Ada Lovelace wrote notes on the Analytical Engine and Menabrea's paper it's état naïve Ελλάδα 🙂 x-ray $4.50 "
+    "happy angry negative positive review Is this or the answer (yes) no; maybe: perhaps? never!"
+)
+WORDS = _TEXT.split()
+
+
+@pytest.fixture(scope="session")
+def sentences() -> Callable[[random.Random, int], str]:
+    """Makes random sentences, some of their words unknown to any vocabulary."""
+
+    def make(rng: random.Random, num_words: int) -> str:
+        words = [
+            "".join(rng.choices("abcdefgh", k=rng.randint(1, 9))) if rng.random() < 0.2 else rng.choice(WORDS)
+            for _ in range(num_words)
+        ]
+        return "".join(word + rng.choice((" ", " ", " ", "  ", "\n", ", ")) for word in words)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_network() -> "Network":
+    """A small untrained network with large random weights, so that its answers differ from text to text."""
+    import torch
+
+    from mqan_core.vocab import Vocabulary
+    from mqan_training.config import ModelConfig
+    from mqan_training.embeddings import StaticVectors
+    from mqan_training.network import Network
+
+    words = sorted({word.lower() for word in WORDS})
+    rows = np.random.default_rng(7).integers(-127, 128, (len(words), 12), dtype=np.int8)
+    vectors = StaticVectors(tuple(words), rows, np.full(len(words), 0.02, np.float32))
+    pieces = [f" {word} " for word in words if word.isalpha()] + [", ", "? "]
+    config = ModelConfig(width=24, ffn_width=20, head_width=8, num_layers=2, ngram_buckets=300, ngram_width=6)
+    torch.manual_seed(11)
+    network = Network(config, vectors, Vocabulary(pieces, words)).eval()
+    with torch.no_grad():
+        for name, parameter in network.named_parameters():
+            if parameter.dim() > 1 and "ngrams" not in name:
+                parameter.mul_(1.3)
+    return network
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small network as a bundle."""
+    import json
+
+    from safetensors.numpy import save_file
+
+    from mqan_core.bundle import MODEL_CARD, VECTORS, VOCABULARY, Manifest, describe_files, write_manifest
+    from mqan_export.export import dimensions_of, write_graphs
+
+    folder = tmp_path_factory.mktemp("tiny")
+    write_graphs(tiny_network, folder)
+    embedder, vocabulary = tiny_network.embedder, tiny_network.vocabulary
+    lists = {"pieces": vocabulary.pieces[1:], "words": vocabulary.words}
+    (folder / VOCABULARY).write_text(json.dumps(lists), encoding="utf-8")
+    rng = np.random.default_rng(7)
+    rows = rng.integers(-127, 128, (len(vocabulary.words), 12), dtype=np.int8)
+    tensors = {
+        "rows": rows,
+        "scales": np.full(len(rows), 0.02, np.float32),
+        "ngrams": embedder.ngrams.weight.detach().numpy(),
+    }
+    save_file(tensors, folder / VECTORS)
+    (folder / MODEL_CARD).write_text("# tiny\n", encoding="utf-8")
+    manifest = Manifest("tiny", "0", dimensions_of(tiny_network), 128, describe_files(folder))
+    write_manifest(folder, manifest)
+    return folder

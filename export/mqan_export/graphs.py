@@ -23,6 +23,7 @@ ENCODER_OUTPUTS: Final[dict[str, tuple[str, ...]]] = {
     "slot_inputs": ("B", "U", "D"),
     "first_input": ("B", "D"),
     "first_hidden": ("B", "D"),
+    "first_cell": ("B", "D"),
 }
 
 # decoder_step.onnx: what stays the same during an answer, and what one step hands to the next

@@ -172,8 +172,8 @@ def _first_state(encoded: Mapping[str, Array], sizes: Mapping[str, int]) -> Buff
     state = _allocate(STEP_STATE, sizes)
     for array in state.values():
         array.fill(0)
-    state["input"][...] = encoded["first_input"]
-    state["hidden"][...] = encoded["first_hidden"]
+    for name in ("input", "hidden", "cell"):
+        state[name][...] = encoded["first_" + name]
     return state
 
 

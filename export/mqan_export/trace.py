@@ -1,5 +1,7 @@
 """Turn a traced module into the bytes of an ONNX graph with dynamic axes and its weights inside."""
 
+import logging
+import warnings
 from collections.abc import Mapping, Sequence
 
 import onnx
@@ -30,19 +32,22 @@ def to_onnx(
     """
     dynamic = {letter: torch.export.Dim.DYNAMIC for letter in DYNAMIC_AXES}
     shapes = tuple({i: dynamic[axis] for i, axis in enumerate(axes) if axis in dynamic} for axes in inputs.values())
-    program = torch.onnx.export(
-        module.eval(),
-        tuple(example_inputs),
-        dynamo=True,
-        dynamic_shapes=shapes,
-        input_names=list(inputs),
-        output_names=list(output_names),
-        custom_translation_table=translation_table(hidden_width),
-        opset_version=_OPSET,
-        optimize=True,
-        verbose=False,
-        external_data=False,
-    )
+    with warnings.catch_warnings():  # torch's exporter warns of its own internals and of packages it can do without
+        warnings.simplefilter("ignore")
+        logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
+        program = torch.onnx.export(
+            module.eval(),
+            tuple(example_inputs),
+            dynamo=True,
+            dynamic_shapes=shapes,
+            input_names=list(inputs),
+            output_names=list(output_names),
+            custom_translation_table=translation_table(hidden_width),
+            opset_version=_OPSET,
+            optimize=True,
+            verbose=False,
+            external_data=False,
+        )
     if program is None:
         raise RuntimeError("torch.onnx.export returned no program")
     model = program.model_proto

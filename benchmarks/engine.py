@@ -1,0 +1,145 @@
+"""Time the engine against eager torch with the same weights, on one core: ``make bench``.
+
+The case: a context of 150 tokens, a question of 14, 4 decoding steps, one request at a time. The weights are random
+(speed does not depend on them) and of the default recipe's sizes. Both run in this process, taking turns, so that a
+busy machine slows both.
+"""
+
+import argparse
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+import random
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import torch
+from mqan_core.bundle import (
+    MODEL_CARD,
+    VECTORS,
+    VOCABULARY,
+    Manifest,
+    describe_files,
+    open_bundle,
+    write_manifest,
+)
+from mqan_core.request import Request
+from mqan_core.vocab import END_ID, Vocabulary
+from mqan_export.engine import Engine
+from mqan_export.export import dimensions_of, write_graphs
+from mqan_training.config import ModelConfig
+from mqan_training.embeddings import StaticVectors
+from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
+from mqan_training.network import Network, gather_slots
+from safetensors.numpy import save_file
+
+NUM_WORDS, NUM_GENERATED, STATIC_WIDTH = 20_000, 8_000, 300
+CONTEXT_TOKENS, QUESTION_TOKENS, STEPS = 150, 14, 4
+
+
+def main() -> int:
+    """Run the benchmark; exit 1 when the engine is less than ``--at-least`` times faster."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=60)
+    parser.add_argument("--at-least", type=float, default=3.0, help="required ratio eager / engine")
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    print(f"building and exporting a network of the default sizes ({NUM_GENERATED:,} generated words) ...", flush=True)
+    network = make_network()
+    with tempfile.TemporaryDirectory() as folder:
+        engine = make_engine(network, Path(folder))
+    request = make_request(engine)
+    eager = eager_decoder(network, request)
+    batch = engine.pad([request], [STEPS - 1])
+    times: dict[str, list[float]] = {"eager torch": [], "engine": [], "engine with text": []}
+    runs: dict[str, Callable[[], object]] = {
+        "eager torch": eager,
+        "engine": lambda: engine.loop.run(batch),
+        "engine with text": lambda: engine.answer(
+            [engine.read(request.context, request.question)], [STEPS - 1]
+        ),
+    }
+    for turn in range(arguments.runs + 5):
+        for name, run in runs.items():
+            started = time.perf_counter()
+            run()
+            if turn >= 5:
+                times[name].append(1000 * (time.perf_counter() - started))
+    print(f"{CONTEXT_TOKENS} context tokens, {QUESTION_TOKENS} question tokens, {STEPS} steps, one core, {arguments.runs} runs")
+    for name, values in times.items():
+        low, *_, high = statistics.quantiles(values, n=10)
+        print(f"  {name:18} median {statistics.median(values):6.2f} ms   10-90 % {low:.2f} - {high:.2f} ms")
+    ratio = statistics.median(a / b for a, b in zip(times["eager torch"], times["engine"], strict=True))
+    print(f"  eager torch / engine, pair by pair: median {ratio:.1f} (at least {arguments.at_least:g} required)")
+    return 0 if ratio >= arguments.at_least else 1
+
+
+def make_network() -> Network:
+    """Build a network of the default sizes with random weights."""
+    words = [f"w{i}" for i in range(NUM_WORDS)]
+    rows = np.random.default_rng(0).integers(-127, 128, (NUM_WORDS, STATIC_WIDTH), dtype=np.int8)
+    vectors = StaticVectors(tuple(words), rows, np.full(NUM_WORDS, 0.01, np.float32))
+    torch.manual_seed(0)
+    pieces = [f" {word} " for word in words[: NUM_GENERATED - 1]]
+    network = Network(ModelConfig(), vectors, Vocabulary(pieces, words)).eval()
+    with torch.no_grad():
+        network.mqan.decoder.generator.bias[END_ID] = -100.0  # never ends early: every run takes all steps
+    return network
+
+
+def make_engine(network: Network, folder: Path) -> Engine:
+    """Export a network to a bundle and open it."""
+    import json
+
+    write_graphs(network, folder)
+    vocabulary = network.vocabulary
+    lists = {"pieces": vocabulary.pieces[1:], "words": vocabulary.words}
+    (folder / VOCABULARY).write_text(json.dumps(lists), encoding="utf-8")
+    rows = np.random.default_rng(0).integers(-127, 128, (NUM_WORDS, STATIC_WIDTH), dtype=np.int8)
+    ngrams = network.embedder.ngrams.weight.detach().numpy()
+    save_file({"rows": rows, "scales": np.full(NUM_WORDS, 0.01, np.float32), "ngrams": ngrams}, folder / VECTORS)
+    (folder / MODEL_CARD).write_text("# benchmark\n", encoding="utf-8")
+    write_manifest(folder, Manifest("benchmark", "0", dimensions_of(network), 128, describe_files(folder)))
+    return Engine(open_bundle(folder), provider="cpu", num_threads=1)
+
+
+def make_request(engine: Engine) -> Request:
+    """Make a request of the stated size, about a third of its words repeated."""
+    rng = random.Random(1)
+    context = " ".join(f"w{rng.randrange(120)}x{'abcdefgh'[rng.randrange(8)]}" for _ in range(CONTEXT_TOKENS // 3 + 1))
+    question = " ".join(f"word{chr(97 + i)}" for i in range(QUESTION_TOKENS))
+    context_text = engine.read(context, question)
+    cut = context_text.context_tokens[CONTEXT_TOKENS - 1].end
+    return engine.read(context[:cut], question)
+
+
+def eager_decoder(network: Network, request: Request) -> Callable[[], object]:
+    """Return a function that encodes and decodes the request in eager torch, from word vectors to trace."""
+    step = GreedyStep(network.mqan.decoder, END_ID)
+    _, slots = network.encode_requests([request], torch.device("cpu"))
+    vectors = network.embedder.embed_words(request.slots.words)[None].detach()
+    lengths = torch.tensor([request.num_context_tokens]), torch.tensor([request.num_question_tokens])
+    encoder, decoder = network.mqan.encoder, network.mqan.decoder
+    generator_inputs = network.generator_inputs().detach()
+
+    @torch.no_grad()
+    def decode() -> object:
+        projected = encoder.project(vectors)
+        c_proj, q_proj = gather_slots(projected, slots.c_slots_BC), gather_slots(projected, slots.q_slots_BQ)
+        encoded = network.mqan.encode(c_proj, q_proj, *lengths)
+        batch = SlotBatch(
+            slots.c_slots_BC, slots.q_slots_BQ, slots.slot_ids_BU, decoder.project(vectors), generator_inputs
+        )
+        return greedy_trace(step, encoded, batch, step.start(encoded, STEPS), STEPS)
+
+    return decode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,22 @@
+"""The exported LSTM operator equals the trained layer."""
+
+import torch
+from mqan_export.lstm import ExportedBiLSTM, replace_bilstms
+from mqan_training.layers import BiLSTM
+from torch import nn
+
+
+def test_the_operator_equals_the_layer() -> None:
+    torch.manual_seed(2)
+    layer = BiLSTM(5, 8)
+    for parameter in layer.parameters():
+        parameter.data.normal_()
+    x, lengths = torch.randn(4, 9, 5), torch.tensor([9, 1, 4, 7])
+    torch.testing.assert_close(ExportedBiLSTM(layer)(x, lengths), layer(x, lengths), atol=1e-6, rtol=1e-5)
+
+
+def test_every_layer_is_replaced() -> None:
+    module = nn.ModuleDict({"a": BiLSTM(4, 4), "b": nn.ModuleList([BiLSTM(4, 4), nn.Linear(4, 4)])})
+    replace_bilstms(module)
+    assert not any(isinstance(child, BiLSTM) for child in module.modules())
+    assert sum(isinstance(child, ExportedBiLSTM) for child in module.modules()) == 2

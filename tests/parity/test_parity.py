@@ -1,0 +1,110 @@
+"""One function everywhere: torch under teacher forcing, torch greedy, and the bundle in onnxruntime."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from mqan_core.answer import Answer, Source
+from mqan_core.example import Example
+from mqan_core.request import Request
+from mqan_export.engine import Engine
+from mqan_export.parity import ParityError, answer_difference, check_parity
+from mqan_training.network import Network
+
+MakeSentence = Callable[[random.Random, int], str]
+MAX_TOKENS = 12
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_bundle: Path) -> Engine:
+    return Engine.open(tiny_bundle, provider="cpu")
+
+
+def make_requests(engine: Engine, sentences: MakeSentence, count: int, seed: int) -> list[Request]:
+    rng = random.Random(seed)
+    return [
+        engine.read("x" + sentences(rng, rng.randint(1, 40)), "y" + sentences(rng, rng.randint(1, 9)))
+        for _ in range(count)
+    ]
+
+
+def test_the_bundle_computes_what_torch_does(tiny_network: Network, engine: Engine, sentences: MakeSentence) -> None:
+    """Encoder tensors to 1e-4, all tokens equal, batched and alone.
+
+    That torch's greedy answers equal teacher forcing is tested with the training code.
+    """
+    requests = make_requests(engine, sentences, 120, 1)
+    examples = [Example("t", str(i), r.context, r.question, ("",)) for i, r in enumerate(requests)]
+    report = check_parity(tiny_network, engine, examples)
+    assert report.num_examples == 120
+    assert report.max_encoder_difference < 1e-4
+    assert report.max_probability_difference < 1e-4
+
+
+def test_the_parity_check_notices_a_difference(tiny_network: Network, engine: Engine, sentences: MakeSentence) -> None:
+    requests = make_requests(engine, sentences, 8, 2)
+    examples = [Example("t", str(i), r.context, r.question, ("",)) for i, r in enumerate(requests)]
+    weight = tiny_network.mqan.decoder.generator.bias
+    before = weight.detach().clone()
+    try:
+        weight.data[5] += 3.0
+        with pytest.raises(ParityError, match="torch answers"):
+            check_parity(tiny_network, engine, examples)
+    finally:
+        weight.data.copy_(before)
+
+
+def test_two_thousand_pairings_answer_as_alone(engine: Engine, sentences: MakeSentence) -> None:
+    requests = make_requests(engine, sentences, 200, 3)
+    alone = [engine.answer([request], [MAX_TOKENS])[0] for request in requests]
+    rng = random.Random(9)
+    for _ in range(500):
+        chosen = rng.choices(range(len(requests)), k=4)  # each row against three others: 2,000 in all
+        answers = engine.answer([requests[i] for i in chosen], [MAX_TOKENS] * 4)
+        for i, answer in zip(chosen, answers, strict=True):
+            assert_same(alone[i], answer)
+
+
+def test_limits_of_one_row_do_not_reach_another(engine: Engine, sentences: MakeSentence) -> None:
+    requests = make_requests(engine, sentences, 30, 4)
+    short = [engine.answer([r], [1])[0] for r in requests]
+    long = [engine.answer([r], [40])[0] for r in requests]  # more steps than there is room for at first
+    limits = [1 if i % 2 else 40 for i in range(30)]
+    for i, answer in enumerate(engine.answer(requests, limits)):
+        assert_same(short[i] if i % 2 else long[i], answer)
+        assert len(answer.tokens) <= limits[i]
+    assert any(len(answer.tokens) > 8 for answer in long)
+
+
+def test_spans_are_exact_over_ten_thousand_texts(engine: Engine, sentences: MakeSentence) -> None:
+    requests = make_requests(engine, sentences, 10_000, 5)
+    copied = 0
+    for first in range(0, len(requests), 100):
+        batch = requests[first : first + 100]
+        for request, answer in zip(batch, engine.answer(batch, [6] * len(batch)), strict=True):
+            copied += check_spans(request, answer)
+    assert copied > 10_000  # tokens; the network copies often enough for this to mean something
+
+
+def check_spans(request: Request, answer: Answer) -> int:
+    """Check every span of an answer; return how many tokens were copied."""
+    texts = {Source.CONTEXT: request.context, Source.QUESTION: request.question}
+    for token in answer.tokens:
+        masses = token.masses
+        assert masses.context + masses.question + masses.vocabulary == pytest.approx(1)
+        assert (token.span is None) == (token.source is Source.VOCABULARY)
+        if token.span is not None:
+            assert texts[token.source][token.span.start : token.span.end] == token.text
+    for span in answer.spans:
+        assert texts[span.source][span.start : span.end] == span.text
+        assert span.text in answer.text
+    return sum(token.span is not None for token in answer.tokens)
+
+
+def assert_same(expected: Answer, found: Answer) -> None:
+    assert found.text == expected.text
+    assert found.spans == expected.spans
+    difference = answer_difference(expected, found)
+    assert difference is not None
+    assert difference < 1e-5

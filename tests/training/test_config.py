@@ -1,0 +1,127 @@
+"""Recipes: they load, say what is wrong with them, and survive being written down."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqan_training.config import ModelConfig, OptimConfig, TrainConfig, load_config, parse, to_document
+from mqan_training.curriculum import schedule
+from mqan_training.readers.registry import TASKS
+
+RECIPES = sorted((Path(__file__).resolve().parents[2] / "training" / "recipes").glob("*.yaml"))
+TINY = "name: tiny\nsteps: 3\nvectors: v.safetensors\ntasks: [{name: sst}]\n"
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.yaml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_every_recipe_loads_and_survives_json(path: Path) -> None:
+    config = load_config(path)
+    assert config.name == path.stem
+    assert {task.name for task in config.tasks} <= set(TASKS)
+    assert len(schedule(config)) == config.steps
+    assert parse(TrainConfig, json.loads(json.dumps(to_document(config))), "checkpoint") == config
+
+
+def test_there_are_recipes() -> None:
+    assert {"debug", "default"} <= {path.stem for path in RECIPES}
+
+
+def test_what_a_recipe_leaves_out_has_its_default(recipe: Path) -> None:
+    config = load_config(recipe)
+    assert (config.model, config.optim, config.seed) == (ModelConfig(), OptimConfig(), 123)
+    assert config.tasks[0].weight == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (TINY + "speed: 3\n", r"tiny\.yaml: unknown key 'speed'; the keys are autocast, batch_tokens"),
+        (TINY + "model: {widht: 3}\n", r"tiny\.yaml: model: unknown key 'widht'; the keys are .*width"),
+        (TINY.replace("{name: sst}", "{name: sst}, {weight: 2}"), r"tasks\[1\]: the key 'name' is missing"),
+        (TINY.replace("vectors", "# vectors"), r"tiny\.yaml: the key 'vectors' is missing"),
+        (TINY.replace("steps: 3", "steps: 3.5"), r"steps: expected int, found 3\.5"),
+        (TINY.replace("steps: 3", "steps: yes"), r"steps: expected int, found True"),
+        (TINY.replace("steps: 3", "steps: '3'"), r"steps: expected int, found '3'"),
+        (TINY.replace("name: tiny", "name: 7"), r"name: expected str, found 7"),
+        (TINY + "model: {input_residual: 1}\n", r"model: input_residual: expected bool, found 1"),
+        (TINY + "model: {dropout: much}\n", r"model: dropout: expected float, found 'much'"),
+        (TINY + "model: {dropout: yes}\n", r"model: dropout: expected float, found True"),
+        (TINY + "model: {norm: both}\n", r"model: norm: 'both' is not one of 'pre', 'post'"),
+        (TINY + "autocast: float16\n", r"autocast: 'float16' is not one of 'none', 'bfloat16'"),
+        (TINY + "model: 3\n", r"model: expected a mapping, found 3"),
+        (TINY + "optim: {betas: [0.9]}\n", r"betas: expected 2 values, found 1"),
+        (TINY + "optim: {betas: 0.9}\n", r"betas: expected a list, found 0\.9"),
+        (
+            TINY + "phases: [{steps: 2, weights: {sst: much}}]\n",
+            r"phases\[0\]: weights\.sst: expected int, found 'much'",
+        ),
+        (TINY + "phases: [{steps: 2, weights: [sst]}]\n", r"weights: expected a mapping, found \['sst'\]"),
+        ("- a\n- b\n", r"tiny\.yaml: expected a mapping of settings"),
+        ("", r"tiny\.yaml: expected a mapping of settings"),
+        ("name: [", r"tiny\.yaml: not YAML"),
+    ],
+)
+def test_a_wrong_recipe_says_where_and_what(recipe: Path, text: str, message: str) -> None:
+    recipe.write_text(text)
+    with pytest.raises(ValueError, match=message):
+        load_config(recipe)
+
+
+def test_1e_3_is_a_number_although_yaml_reads_text(recipe: Path) -> None:
+    recipe.write_text(TINY + "optim: {peak_rate: 1e-3, epsilon: 1}\n")
+    config = load_config(recipe)
+    assert (config.optim.peak_rate, config.optim.epsilon) == (1e-3, 1.0)
+    assert isinstance(config.optim.epsilon, float)
+
+
+def test_overrides_reach_into_groups(recipe: Path) -> None:
+    overrides = {"steps": "9", "optim.peak_rate": "1e-4", "model.norm": "post", "optim.betas": "[0.5, 0.6]"}
+    config = load_config(recipe, overrides)
+    expected = replace(
+        load_config(recipe),
+        steps=9,
+        optim=OptimConfig(peak_rate=1e-4, betas=(0.5, 0.6)),
+        model=ModelConfig(norm="post"),
+    )
+    assert config == expected
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "message"),
+    [
+        ("model.widht", "3", "unknown key 'widht'"),
+        ("modle.width", "3", "unknown key 'modle'"),
+        ("steps.more", "3", r"override steps\.more: steps is not a group of settings"),
+        ("tasks.0", "3", r"override tasks\.0: tasks is not a group of settings"),
+        ("steps", "many", "steps: expected int, found 'many'"),
+        ("steps", "[3", "override steps: not YAML"),
+    ],
+)
+def test_a_wrong_override_says_what(recipe: Path, key: str, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        load_config(recipe, {key: text})
+
+
+def test_a_configuration_is_read_back_from_plain_types() -> None:
+    document: dict[str, Any] = {
+        "name": "all",
+        "steps": 9,
+        "vectors": "v",
+        "tasks": [{"name": "sst", "class_names": [["a", "b"], ["c", "d"]], "rename_rate": 0.5}, {"name": "woz"}],
+        "phases": [{"steps": 2, "weights": {"sst": 1, "woz": 3}}],
+        "optim": {"betas": [0.8, 0.99], "schedule": "cosine"},
+    }
+    config = parse(TrainConfig, document, "here")
+    assert config.tasks[0].class_names == (("a", "b"), ("c", "d"))
+    assert config.phases[0].weights == {"sst": 1, "woz": 3}
+    assert parse(TrainConfig, to_document(config), "there") == config
+    assert json.loads(json.dumps(to_document(config)))["optim"]["betas"] == [0.8, 0.99]
