@@ -48,7 +48,9 @@ proto: $(VENV)/.dev  ## Generate the stubs from the contract
 		protos/mqan/v1/answer.proto
 
 bench: $(VENV)/.dev  ## Measure the engine against eager torch, and the server against the engine
-	$(BIN)/python benchmarks/engine.py $(ARGS)
+	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/served.py --local
+	$(BIN)/python benchmarks/served.py
 
 evaluate: $(VENV)/.dev  ## Score BUNDLE on the validation sets in DATA
 	$(BIN)/mqan evaluate --bundle $(BUNDLE) --data $(DATA) $(ARGS)

@@ -20,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from safetensors.numpy import save_file
+
 from mqan_core.bundle import (
     MODEL_CARD,
     VECTORS,
@@ -37,7 +39,6 @@ from mqan_training.config import ModelConfig
 from mqan_training.embeddings import StaticVectors
 from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
 from mqan_training.network import Network, gather_slots
-from safetensors.numpy import save_file
 
 NUM_WORDS, NUM_GENERATED, STATIC_WIDTH = 20_000, 8_000, 300
 CONTEXT_TOKENS, QUESTION_TOKENS, STEPS = 150, 14, 4
@@ -61,9 +62,7 @@ def main() -> int:
     runs: dict[str, Callable[[], object]] = {
         "eager torch": eager,
         "engine": lambda: engine.loop.run(batch),
-        "engine with text": lambda: engine.answer(
-            [engine.read(request.context, request.question)], [STEPS - 1]
-        ),
+        "engine with text": lambda: engine.answer([engine.read(request.context, request.question)], [STEPS - 1]),
     }
     for turn in range(arguments.runs + 5):
         for name, run in runs.items():
@@ -71,7 +70,9 @@ def main() -> int:
             run()
             if turn >= 5:
                 times[name].append(1000 * (time.perf_counter() - started))
-    print(f"{CONTEXT_TOKENS} context tokens, {QUESTION_TOKENS} question tokens, {STEPS} steps, one core, {arguments.runs} runs")
+    print(
+        f"{CONTEXT_TOKENS} context and {QUESTION_TOKENS} question tokens, {STEPS} steps, one core, {arguments.runs} runs"
+    )
     for name, values in times.items():
         low, *_, high = statistics.quantiles(values, n=10)
         print(f"  {name:18} median {statistics.median(values):6.2f} ms   10-90 % {low:.2f} - {high:.2f} ms")

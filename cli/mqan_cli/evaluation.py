@@ -32,8 +32,8 @@ def evaluate_model(
     zero_shot: bool,
     threads: int,
     output: Path | None,
-) -> None:
-    """Score a model and print the table on stdout, progress on stderr.
+) -> list[Result]:
+    """Score a model, print the table on stdout and progress on stderr, and return the results.
 
     Raises:
         ValueError: not exactly one model is given, or no task.
@@ -69,6 +69,7 @@ def evaluate_model(
     if output is not None:
         write_results(output, results)
         messages.print(f"wrote {output / 'metrics.json'} and {output / 'predictions.jsonl'}")
+    return results
 
 
 def _open_bundle(folder: Path, threads: int) -> tuple[AnswerBatch, Vocabulary, list[str]]:
@@ -99,4 +100,6 @@ def _print(results: list[Result]) -> None:
     Console(width=None if Console().is_terminal else 160).print(table)
     for result in results:
         if result.unreadable:
-            print(f"{result.task}: {len(result.unreadable)} examples have no text to ask about: {result.unreadable[:5]}")
+            print(
+                f"{result.task}: {len(result.unreadable)} examples have no text to ask about: {result.unreadable[:5]}"
+            )

@@ -88,19 +88,32 @@ def export(
 
 def evaluate(
     bundle: Annotated[Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a bundle.")] = None,
-    checkpoint: Annotated[Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a checkpoint.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a checkpoint.")
+    ] = None,
     data: Data = Path("data"),
     task: Annotated[list[str] | None, typer.Option(help="Task to score; the model's own tasks if not given.")] = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
     zero_shot: Annotated[bool, typer.Option("--zero-shot", help="Also rename and reorder the classes.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the engine.")] = 2,
     output: Annotated[Path | None, typer.Option(help="Folder for metrics.json and predictions.jsonl.")] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write the scores into the bundle and its model card.")
+    ] = False,
 ) -> None:
     """Score a bundle or a checkpoint on the validation sets."""
     with _told_in_one_line():
         from mqan_cli.evaluation import evaluate_model
 
-        evaluate_model(bundle, checkpoint, data, task, limit=limit, zero_shot=zero_shot, threads=threads, output=output)
+        if record and (bundle is None or limit is not None):
+            raise ValueError("--record needs --bundle, and scores of whole validation sets: leave --limit out")
+        results = evaluate_model(
+            bundle, checkpoint, data, task, limit=limit, zero_shot=zero_shot, threads=threads, output=output
+        )
+        if record and bundle is not None:
+            from mqan_export.card import record_scores
+
+            record_scores(bundle, results)
 
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":

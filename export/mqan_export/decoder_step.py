@@ -3,12 +3,13 @@
 import copy
 
 import torch
+from torch import Tensor, nn
+
 from mqan_core.attribution import TraceField
 from mqan_core.vocab import END_ID
 from mqan_training.greedy import GreedyStep, LoopState, SlotBatch
 from mqan_training.model import DecoderState, Encoded
 from mqan_training.network import Network
-from torch import Tensor, nn
 
 
 class DecoderStepGraph(nn.Module):
@@ -32,7 +33,7 @@ class DecoderStepGraph(nn.Module):
         question_slots: Tensor,
         slot_ids: Tensor,
         generator_inputs: Tensor,
-        input: Tensor,  # noqa: A002  (the names are the graph's)
+        input: Tensor,
         position: Tensor,
         finished: Tensor,
         hidden: Tensor,

@@ -3,10 +3,10 @@
 import copy
 
 import torch
-from mqan_training.network import Network, gather_slots
 from torch import Tensor, nn
 
 from mqan_export.lstm import replace_bilstms
+from mqan_training.network import Network, gather_slots
 
 
 class EncoderGraph(nn.Module):

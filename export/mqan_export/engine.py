@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
 from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
 from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
-
 from mqan_export.graphs import ENCODER_INPUTS, STEP_CONSTANTS, STEP_STATE
 from mqan_export.greedy import Batch, GreedyLoop
 from mqan_export.session import Provider, open_session
@@ -33,9 +33,7 @@ class Engine:
             bundle.encoder, ENCODER, list(ENCODER_INPUTS), provider=provider, num_threads=num_threads
         )
         step_inputs = [*STEP_CONSTANTS, *STEP_STATE]
-        step = open_session(
-            bundle.decoder_step, DECODER_STEP, step_inputs, provider=provider, num_threads=num_threads
-        )
+        step = open_session(bundle.decoder_step, DECODER_STEP, step_inputs, provider=provider, num_threads=num_threads)
         self.provider: str = step.get_providers()[0]
         generator_vectors = bundle.vectors.lookup([word_of(piece) for piece in bundle.vocabulary.pieces])
         self.loop = GreedyLoop(encoder, step, bundle.manifest.dimensions, generator_vectors)
@@ -79,9 +77,13 @@ class Engine:
             ValueError: there are no requests, or a limit is out of range.
         """
         if not requests or len(requests) != len(max_answer_tokens):
-            raise ValueError(f"{len(requests)} requests with {len(max_answer_tokens)} limits; expected one or more each")
+            raise ValueError(
+                f"{len(requests)} requests with {len(max_answer_tokens)} limits; expected one or more each"
+            )
         if not all(1 <= limit <= self.max_answer_tokens for limit in max_answer_tokens):
-            raise ValueError(f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}")
+            raise ValueError(
+                f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
+            )
         trace = self.loop.run(self.pad(requests, max_answer_tokens))
         return [
             attribute(row, request, self.bundle.vocabulary, limit)

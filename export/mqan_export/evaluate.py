@@ -17,12 +17,11 @@ from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
+from mqan_export.engine import Engine
 from mqan_training.dataset import rename_classes
 from mqan_training.metrics import score
 from mqan_training.readers.registry import task_named
 from mqan_training.readers.task import Task
-
-from mqan_export.engine import Engine
 
 AnswerBatch = Callable[[Sequence[Request]], list[Answer]]
 

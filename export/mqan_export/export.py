@@ -5,6 +5,8 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+from safetensors.numpy import save_file
+
 from mqan_core.bundle import (
     DECODER_STEP,
     ENCODER,
@@ -19,17 +21,15 @@ from mqan_core.bundle import (
     write_manifest,
 )
 from mqan_core.example import Example
-from mqan_training.checkpoint import Checkpoint
-from mqan_training.embeddings import load_vectors
-from mqan_training.network import Network, load_network
-from safetensors.numpy import save_file
-
 from mqan_export.decoder_step import DecoderStepGraph
 from mqan_export.encoder import EncoderGraph
 from mqan_export.engine import Engine
 from mqan_export.graphs import ENCODER_INPUTS, ENCODER_OUTPUTS, NEXT, STEP_CONSTANTS, STEP_STATE
 from mqan_export.parity import ParityReport, check_parity
 from mqan_export.trace import to_onnx
+from mqan_training.checkpoint import Checkpoint
+from mqan_training.embeddings import load_vectors
+from mqan_training.network import Network, load_network
 
 
 def export_bundle(

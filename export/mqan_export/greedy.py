@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import onnxruntime
+
 from mqan_core.attribution import TraceField
 from mqan_core.bundle import Dimensions
-
 from mqan_export.graphs import ENCODER_INPUTS, ENCODER_OUTPUTS, NEXT, STEP_CONSTANTS, STEP_STATE, TYPES
 
 Array = npt.NDArray[np.generic]
@@ -158,7 +158,6 @@ class GreedyLoop:
         num_rows, num_slots, _ = inputs["vectors"].shape
         context, question = inputs["context_slots"].shape[1], inputs["question_slots"].shape[1]
         return {**self._sizes, "B": num_rows, "U": num_slots, "C": context, "Q": question}
-
 
 
 def _allocate(tensors: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> Buffers:

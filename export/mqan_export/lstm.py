@@ -6,9 +6,10 @@ calls a custom torch operator, which is translated to ONNX ``LSTM`` with ``seque
 
 import onnxscript
 import torch
-from mqan_training.layers import BiLSTM
 from onnxscript import opset18 as op
 from torch import Tensor, nn
+
+from mqan_training.layers import BiLSTM
 
 _TORCH_GATES = ("i", "f", "g", "o")
 _ONNX_GATES = ("i", "o", "f", "g")  # ONNX calls the cell gate c

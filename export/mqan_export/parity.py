@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+
 from mqan_core.answer import Answer
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
 from mqan_core.request import Request
-from mqan_training.network import Network
-
 from mqan_export.engine import Engine
 from mqan_export.greedy import Batch
+from mqan_training.network import Network
 
 MAX_DIFFERENCE = 1e-4
 _BATCH = 16

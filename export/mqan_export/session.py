@@ -7,6 +7,7 @@ from typing import Literal
 import onnx
 import onnxruntime
 from google.protobuf.message import DecodeError
+
 from mqan_core.errors import BundleError
 
 Provider = Literal["auto", "cpu", "cuda"]
@@ -48,8 +49,8 @@ def open_session(
     running = session.get_providers()[0]
     if provider == "cuda" and running != CUDA:
         raise RuntimeError(
-            "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and cuDNN 9, "
-            "or set provider to cpu"
+            "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and "
+            "cuDNN 9, or set provider to cpu"
         )
     found = [node.name for node in session.get_inputs()]
     if sorted(found) != sorted(inputs):
@@ -71,7 +72,9 @@ def check_graph(content: bytes, name: str) -> None:
         raise BundleError(f"{name}: holds functions, which are not allowed")
     for node in model.graph.node:
         if node.domain not in ("", "ai.onnx"):
-            raise BundleError(f"{name}: holds the operator {node.domain}.{node.op_type}; only standard ones are allowed")
+            raise BundleError(
+                f"{name}: holds the operator {node.domain}.{node.op_type}; only standard ones are allowed"
+            )
         for attribute in node.attribute:
             if attribute.HasField("g") or attribute.graphs:
                 raise BundleError(f"{name}: the operator {node.op_type} holds a sub-graph, which is not allowed")

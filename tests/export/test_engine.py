@@ -4,6 +4,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+
 from mqan_core.errors import BundleError, InputError
 from mqan_export.engine import Engine
 from mqan_export.session import CPU, check_graph, open_session
@@ -25,7 +26,9 @@ def test_cuda_without_a_device_is_an_error_not_a_silent_fallback(tiny_bundle: Pa
         Engine.open(tiny_bundle, provider="cuda")
 
 
-@pytest.mark.parametrize(("context", "question", "code"), [(" \n", "Who?", "empty_context"), ("Ada.", "", "empty_question")])
+@pytest.mark.parametrize(
+    ("context", "question", "code"), [(" \n", "Who?", "empty_context"), ("Ada.", "", "empty_question")]
+)
 def test_blank_input_is_refused(engine: Engine, context: str, question: str, code: str) -> None:
     with pytest.raises(InputError) as caught:
         engine.read(context, question)

@@ -1,9 +1,10 @@
 """The exported LSTM operator equals the trained layer."""
 
 import torch
+from torch import nn
+
 from mqan_export.lstm import ExportedBiLSTM, replace_bilstms
 from mqan_training.layers import BiLSTM
-from torch import nn
 
 
 def test_the_operator_equals_the_layer() -> None:

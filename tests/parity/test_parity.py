@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from mqan_core.answer import Answer, Source
 from mqan_core.example import Example
 from mqan_core.request import Request
