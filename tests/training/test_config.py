@@ -62,7 +62,7 @@ def test_what_a_recipe_leaves_out_has_its_default(recipe: Path) -> None:
         (TINY + "optim: {betas: 0.9}\n", r"betas: expected a list, found 0\.9"),
         (
             TINY + "phases: [{steps: 2, weights: {sst: much}}]\n",
-            r"phases\[0\]: weights\.sst: expected int, found 'much'",
+            r"phases\[0\]: weights\.sst: expected int",
         ),
         (TINY + "phases: [{steps: 2, weights: [sst]}]\n", r"weights: expected a mapping, found \['sst'\]"),
         ("- a\n- b\n", r"tiny\.yaml: expected a mapping of settings"),

@@ -42,7 +42,7 @@ def spell(context: str, question: str, answer: str, start: int | None = None, cu
         ("The boat, 5km away, sank.", "km", [" km "]),
         ("It cost $4.50US, no more.", "$4.50", [" $", " 4 ", ".", " 50"]),
         ("They gave it 100%y of it.", "100%", [" 100 ", "%"]),
-        ("It is ('cute'), no?", "'cute'", ["'", " cute ", "'"]),
+        ("It is ('cute'), no?", "'cute'", ["'", " cute ", "' "]),
     ],
 )
 def test_an_answer_with_a_start_is_spelled_with_the_pieces_that_stand_there(
