@@ -70,9 +70,8 @@ def main() -> int:
             run()
             if turn >= 5:
                 times[name].append(1000 * (time.perf_counter() - started))
-    print(
-        f"{CONTEXT_TOKENS} context and {QUESTION_TOKENS} question tokens, {STEPS} steps, one core, {arguments.runs} runs"
-    )
+    sizes = f"{CONTEXT_TOKENS} context and {QUESTION_TOKENS} question tokens, {STEPS} steps"
+    print(f"{sizes}, one core, {arguments.runs} runs")
     for name, values in times.items():
         low, *_, high = statistics.quantiles(values, n=10)
         print(f"  {name:18} median {statistics.median(values):6.2f} ms   10-90 % {low:.2f} - {high:.2f} ms")

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+
 from mqan_core.attribution import TraceField
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID
@@ -54,7 +55,11 @@ def test_each_choice_is_the_argmax_of_teacher_forcing(tiny_network: Network, req
 def test_answers_use_all_three_sources(tiny_network: Network, requests: list[Request]) -> None:
     """Guard of the other tests: the random network is not stuck on one source."""
     answers = tiny_network.greedy_answers(requests, 12)
-    assert {token.source.value for answer in answers for token in answer.tokens} == {"context", "question", "vocabulary"}
+    assert {token.source.value for answer in answers for token in answer.tokens} == {
+        "context",
+        "question",
+        "vocabulary",
+    }
 
 
 def test_an_answer_is_the_same_alone_and_in_a_batch(tiny_network: Network, requests: list[Request]) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+
 from mqan_training.config import ModelConfig
 from mqan_training.model import MQAN, Coattention, Encoded, Mixture, target_probability
 
@@ -54,7 +55,9 @@ def test_padding_and_neighbours_change_nothing(model: MQAN) -> None:
     torch.testing.assert_close(together.q_fin_BQD[1:2, :2], alone.q_fin_BQD, atol=1e-5, rtol=0)
     start = model.decoder.start.expand(3, 1, -1)
     for padded, exact in zip(model.decoder(start, together), model.decoder(start[:1], alone), strict=True):
-        torch.testing.assert_close(padded[1:2, :, : exact.shape[2]] if exact.dim() > 2 else padded[1:2], exact, atol=1e-5, rtol=0)
+        torch.testing.assert_close(
+            padded[1:2, :, : exact.shape[2]] if exact.dim() > 2 else padded[1:2], exact, atol=1e-5, rtol=0
+        )
 
 
 @torch.no_grad()
@@ -90,7 +93,11 @@ def test_the_mixture_is_a_distribution_over_the_three_sources() -> None:
 
 def test_a_target_without_source_has_no_probability() -> None:
     mixture = Mixture(
-        torch.full((1, 1, 4), 0.25), torch.ones(1, 1, 1), torch.ones(1, 1, 1), torch.full((1, 1), 0.5), torch.full((1, 1), 0.5)
+        torch.full((1, 1, 4), 0.25),
+        torch.ones(1, 1, 1),
+        torch.ones(1, 1, 1),
+        torch.full((1, 1), 0.5),
+        torch.full((1, 1), 0.5),
     )
     nothing = target_probability(
         mixture, torch.tensor([[4]]), torch.tensor([[9]]), torch.tensor([[1]]), torch.tensor([[2]])

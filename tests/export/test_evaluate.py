@@ -1,0 +1,82 @@
+"""Scoring a bundle: every example counts, classes are renamed as asked, and scores are recorded in the bundle."""
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from mqan_core.bundle import describe_files, open_bundle, write_manifest
+from mqan_core.example import Example
+from mqan_export.card import record_scores
+from mqan_export.engine import Engine
+from mqan_export.evaluate import ZERO_SHOT, Renaming, Result, answer_with_engine, evaluate_task, write_results
+from mqan_training.readers.registry import task_named
+
+ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   "), (1, "I'd see it again. " * 30)]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "sst").mkdir()
+    with (folder / "sst" / "dev_binary_sent.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("label", "sentence"), *ROWS])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def result(tiny_bundle: Path, data: Path) -> Result:
+    engine = Engine.open(tiny_bundle)
+    return evaluate_task(answer_with_engine(engine), engine.bundle.vocabulary, task_named("sst"), data)
+
+
+def test_every_example_is_scored_and_unreadable_ones_are_named(result: Result) -> None:
+    assert result.num_examples == len(ROWS)
+    assert result.unreadable == ["validation/2"]
+    assert result.predictions[2]["answer"] is None
+    assert result.scores["em"] in (0, 25, 50, 75)
+    assert sum(result.source_mix.values()) == pytest.approx(1)
+
+
+def test_answers_belong_to_their_examples(tiny_bundle: Path, result: Result) -> None:
+    """Batches are formed by length; the answers must come back in the order of the file."""
+    engine = Engine.open(tiny_bundle)
+    for (_, sentence), record in zip(ROWS, result.predictions, strict=True):
+        if record["answer"] is not None:
+            request = engine.read(sentence, "Is this review negative or positive?")
+            assert engine.answer([request], [engine.max_answer_tokens])[0].text == record["answer"]
+
+
+def test_renaming_changes_question_and_answer_together() -> None:
+    example = Example("sst", "1", "Dull.", "Is this review negative or positive?", ("negative",))
+    renamed = Renaming(("negative", "positive"), ("angry", "happy"), (1, 0)).apply(example)
+    assert renamed.question == "Is this review happy or angry?"
+    assert renamed.answers == ("angry",)
+    assert {str(r) for r in ZERO_SHOT["sst"]} >= {"happy or angry", "angry or happy", "positive or negative"}
+
+
+def test_results_are_written_in_full(result: Result, tmp_path: Path) -> None:
+    write_results(tmp_path, [result])
+    metrics = json.loads((tmp_path / "metrics.json").read_text())
+    assert metrics[0]["scores"] == result.scores
+    rows = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    assert [row["id"] for row in rows] == [f"validation/{i}" for i in range(len(ROWS))]
+
+
+def test_scores_go_into_manifest_and_card(tiny_bundle: Path, result: Result, tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    shutil.copytree(tiny_bundle, folder)
+    with pytest.raises(ValueError, match="has no <!-- scores -->"):
+        record_scores(folder, [result])
+    (folder / "README.md").write_text("# card\n<!-- scores -->\nold\n<!-- /scores -->\nend\n")
+    bundle = open_bundle(tiny_bundle)
+    write_manifest(folder, replace(bundle.manifest, files=describe_files(folder)))
+    record_scores(folder, [result])
+    after = open_bundle(folder)  # verifies the new hashes
+    assert after.manifest.scores["sst"] == result.scores
+    card = (folder / "README.md").read_text()
+    assert "old" not in card
+    assert "| sst |" in card
+    assert card.endswith("end\n")

@@ -1,0 +1,268 @@
+"""Checkpoints: whole or not at all, and what is read is what was written."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from mqan_core.vocab import Vocabulary
+from mqan_training.checkpoint import (
+    Checkpoint,
+    latest_checkpoint,
+    load_checkpoint,
+    prune_checkpoints,
+    restore_run,
+    save_checkpoint,
+)
+from mqan_training.config import ModelConfig, OptimConfig, TaskConfig, TrainConfig
+from mqan_training.embeddings import load_vectors, save_vectors
+from mqan_training.errors import CheckpointError
+from mqan_training.network import Network, load_network
+from mqan_training.optim import WeightAverage, make_optimizer
+
+MODEL = ModelConfig(width=8, ffn_width=6, num_heads=1, head_width=4, num_layers=1, ngram_buckets=20, ngram_width=4)
+OPTIM = OptimConfig(average_decay=0.9, weight_decay=0.1)
+PIECES = (" yes ", "? ")
+
+
+@pytest.fixture(scope="module")
+def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("vectors") / "v.safetensors"
+    save_vectors(path, ["yes", "no", "ß"], np.random.default_rng(1).standard_normal((3, 6), np.float32))
+    return path
+
+
+class Trained:
+    """A network a few real optimiser steps old."""
+
+    def __init__(self, vectors: Path, seed: int = 0) -> None:
+        torch.manual_seed(seed)
+        self.vectors = vectors
+        self.config = TrainConfig("t", (TaskConfig("sst", 2, (("a", "b"),), 0.5),), 9, str(vectors), MODEL, OPTIM)
+        static = load_vectors(vectors)
+        self.network = Network(MODEL, static, Vocabulary(PIECES, static.words))
+        self.optimizer = make_optimizer(self.network, OPTIM)
+        self.average = WeightAverage(self.network, OPTIM.average_decay)
+
+    def step(self, number: int) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = 0.01
+        for parameter in self.network.parameters():
+            parameter.grad = torch.randn_like(parameter)
+        self.optimizer.step()
+        self.average.update(self.network, number)
+
+    def save(self, folder: Path, step: int = 3, averaged: bool = True) -> None:
+        save_checkpoint(
+            folder,
+            config=self.config,
+            step=step,
+            drawn={"sst": step},
+            pieces=PIECES,
+            vectors=self.vectors,
+            model=self.network,
+            average=self.average.state() if averaged else {},
+            optimizer=self.optimizer,
+            training={"seconds": 1.5, "torch": torch.__version__},
+        )
+
+
+@pytest.fixture(scope="module")
+def trained(vectors: Path) -> Trained:
+    trained = Trained(vectors)
+    for number in range(1, 4):
+        trained.step(number)
+    return trained
+
+
+@pytest.fixture
+def folder(trained: Trained, tmp_path: Path) -> Path:
+    trained.save(tmp_path / "step-0000003")
+    return tmp_path / "step-0000003"
+
+
+def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+
+
+def test_a_checkpoint_is_read_as_it_was_written(trained: Trained, folder: Path) -> None:
+    checkpoint = load_checkpoint(folder)
+    assert checkpoint.config == trained.config
+    assert (checkpoint.step, dict(checkpoint.drawn), checkpoint.pieces) == (3, {"sst": 3}, PIECES)
+    assert checkpoint.training["seconds"] == 1.5
+    for read, written in (
+        (checkpoint.weights, weights_of(trained.network)),
+        (checkpoint.average, trained.average.state()),
+    ):
+        assert read.keys() == written.keys()
+        assert all(torch.equal(read[name], written[name]) for name in written)
+    assert not torch.equal(checkpoint.weights["mqan.decoder.start"], checkpoint.average["mqan.decoder.start"])
+
+
+def test_a_checkpoint_is_complete_in_itself(trained: Trained, folder: Path) -> None:
+    """Copied elsewhere, without the vectors that the recipe names, it gives the averaged network."""
+    moved = folder.parent / "elsewhere"
+    shutil.copytree(folder, moved)
+    shutil.rmtree(folder)
+    network = load_network(load_checkpoint(moved))
+    assert not network.training
+    assert network.vocabulary.words == ("yes", "no", "ß")
+    average = trained.average.state()
+    assert all(torch.equal(tensor, average[name]) for name, tensor in network.named_parameters())
+    assert (
+        load_vectors(load_checkpoint(moved).vectors_path).rows.tolist() == load_vectors(trained.vectors).rows.tolist()
+    )
+
+
+def test_without_an_average_the_last_weights_are_the_best(trained: Trained, tmp_path: Path) -> None:
+    trained.save(tmp_path / "plain", averaged=False)
+    checkpoint = load_checkpoint(tmp_path / "plain")
+    assert checkpoint.average == {}
+    assert checkpoint.best_weights() is checkpoint.weights
+
+
+def test_a_restored_run_goes_on_as_if_it_never_stopped(vectors: Path, tmp_path: Path) -> None:
+    """Weights, both moments, the step count of Adam and the random state come back: later steps are equal."""
+    first = Trained(vectors)
+    for number in range(1, 4):
+        first.step(number)
+    first.save(tmp_path / "c")
+    for number in range(4, 8):
+        first.step(number)
+    second = Trained(vectors, seed=99)
+    restore_run(load_checkpoint(tmp_path / "c"), second.network, second.optimizer)
+    for number in range(4, 8):
+        second.step(number)
+    expected = weights_of(first.network)
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in weights_of(second.network).items())
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[-5] ^= 0x10
+    path.unlink()  # vectors are linked, not copied
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "resume.safetensors"])
+def test_a_damaged_bit_is_noticed(trained: Trained, folder: Path, name: str) -> None:
+    flip_a_bit(folder / name)
+    with pytest.raises(CheckpointError, match=rf"step-0000003: {name} does not have the SHA-256"):
+        restore_run(load_checkpoint(folder), trained.network, trained.optimizer)
+
+
+def test_a_damaged_file_leaves_the_network_as_it_was(trained: Trained, vectors: Path, folder: Path) -> None:
+    other = Trained(vectors, seed=5)
+    before = weights_of(other.network)
+    checkpoint = load_checkpoint(folder)
+    flip_a_bit(folder / "resume.safetensors")
+    with pytest.raises(CheckpointError):
+        restore_run(checkpoint, other.network, other.optimizer)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in weights_of(other.network).items())
+
+
+@pytest.mark.parametrize("name", ["checkpoint.json", "model.safetensors", "vectors.safetensors"])
+def test_a_missing_file_is_named(folder: Path, name: str) -> None:
+    (folder / name).unlink()
+    with pytest.raises(CheckpointError, match=rf"is not a checkpoint: .*{name} is missing"):
+        load_checkpoint(folder)
+
+
+def test_only_going_on_needs_the_moments(trained: Trained, folder: Path) -> None:
+    (folder / "resume.safetensors").unlink()
+    checkpoint = load_checkpoint(folder)
+    assert load_network(checkpoint).vocabulary.pieces[1:] == PIECES
+    with pytest.raises(CheckpointError, match=r"cannot go on from it: .*resume\.safetensors is missing"):
+        restore_run(checkpoint, trained.network, trained.optimizer)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda document: document.update(format_version=99), "format version 99 is unknown to this release"),
+        (lambda document: document.pop("format_version"), "malformed checkpoint: 'format_version'"),
+        (lambda document: document.pop("pieces"), "malformed checkpoint: 'pieces'"),
+        (lambda document: document.pop("sha256"), "malformed checkpoint: 'sha256'"),
+        (lambda document: document["config"].update(speed=1), "config: unknown key 'speed'"),
+        (lambda document: document["config"]["model"].update(width="wide"), "model: width: expected int"),
+    ],
+)
+def test_a_manifest_of_another_kind_is_refused(
+    folder: Path, change: Callable[[dict[str, object]], object], message: str
+) -> None:
+    path = folder / "checkpoint.json"
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b'{"format_version": 1, "st', b"[]", b"\xff\xfe"])
+def test_a_cut_manifest_is_refused(folder: Path, content: bytes) -> None:
+    (folder / "checkpoint.json").write_bytes(content)
+    with pytest.raises(CheckpointError, match="malformed checkpoint"):
+        load_checkpoint(folder)
+
+
+def test_another_model_does_not_take_the_weights(trained: Trained, folder: Path) -> None:
+    static = load_vectors(trained.vectors)
+    other = Network(MODEL, static, Vocabulary((*PIECES, "more"), static.words))
+    with pytest.raises(CheckpointError, match="the weights do not fit the model of the recipe"):
+        restore_run(load_checkpoint(folder), other, make_optimizer(other, OPTIM))
+
+
+# --- The checkpoints of a run
+
+
+def test_the_newest_is_found_by_number_and_half_written_ones_do_not_count(tmp_path: Path) -> None:
+    assert latest_checkpoint(tmp_path) is None
+    assert latest_checkpoint(tmp_path / "nowhere") is None
+    for name in ("step-0000009", "step-0000010", "step-10000000", "step-20000000.tmp", "step-old", "other"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "step-99999999").write_text("a file")
+    assert latest_checkpoint(tmp_path) == tmp_path / "step-10000000"
+
+
+def test_what_an_earlier_save_left_aside_is_replaced(trained: Trained, tmp_path: Path) -> None:
+    aside = tmp_path / "step-0000003.tmp"
+    aside.mkdir()
+    (aside / "model.safetensors").write_bytes(b"half")
+    (aside / "stray").write_bytes(b"")
+    trained.save(tmp_path / "step-0000003")
+    assert not aside.exists()
+    assert load_checkpoint(tmp_path / "step-0000003").step == 3
+    assert not (tmp_path / "step-0000003" / "stray").exists()
+
+
+def test_a_checkpoint_is_not_written_over(trained: Trained, folder: Path) -> None:
+    with pytest.raises(OSError, match="not empty"):
+        trained.save(folder, step=4)
+    assert load_checkpoint(folder).step == 3
+
+
+@pytest.mark.parametrize(("keep", "left"), [(5, [1, 9, 10, 200]), (2, [10, 200]), (1, [200]), (0, [])])
+def test_older_checkpoints_are_deleted(tmp_path: Path, keep: int, left: list[int]) -> None:
+    others = [tmp_path / "step-0000300.tmp", tmp_path / "tensorboard"]
+    for path in (*(tmp_path / f"step-{step:07d}" for step in (9, 200, 10, 1)), *others):
+        path.mkdir()
+        (path / "file").write_bytes(b"x")
+    prune_checkpoints(tmp_path, keep)
+    assert sorted(tmp_path.glob("step-*[0-9]")) == [tmp_path / f"step-{step:07d}" for step in left]
+    assert all((path / "file").exists() for path in others)
+
+
+def test_pruning_spares_the_vectors_of_the_others(trained: Trained, tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        trained.save(tmp_path / f"step-{step:07d}", step)
+    prune_checkpoints(tmp_path, 1)
+    newest = latest_checkpoint(tmp_path)
+    assert newest is not None
+    checkpoint: Checkpoint = load_checkpoint(newest)
+    assert checkpoint.step == 3
+    assert load_vectors(checkpoint.vectors_path).words == load_vectors(trained.vectors).words

@@ -1,0 +1,168 @@
+"""Word vectors: GloVe text, files of vectors, PCA, and one embedding in training and serving."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mqan_core.example import Example
+from mqan_core.vectors import WordVectors
+from mqan_core.vocab import Vocabulary
+from mqan_training.config import TaskConfig, TrainConfig
+from mqan_training.embed import make_vectors
+from mqan_training.embeddings import (
+    Embedder,
+    StaticVectors,
+    count_words,
+    load_vectors,
+    most_frequent,
+    read_glove,
+    reduce_width,
+    save_vectors,
+)
+
+GLOVE = ", 0.5 -1 2\nthe 1 2 3\n. . . 4 5 6\ncat -0.25 1e-3 0\nunused 1 1 1\n"
+
+
+@pytest.fixture
+def glove(tmp_path: Path) -> Path:
+    path = tmp_path / "glove.txt"
+    path.write_text(GLOVE, encoding="utf-8")
+    return path
+
+
+# --- GloVe
+
+
+def test_glove_rows_come_in_the_order_of_the_words_asked_for(glove: Path) -> None:
+    words, rows = read_glove(glove, ["cat", "missing", "the", ",", ". . ."])
+    assert words == ["cat", "the", ",", ". . ."]  # one of GloVe's few words that hold spaces
+    assert rows.dtype == np.float32
+    np.testing.assert_array_equal(rows, np.array([[-0.25, 1e-3, 0], [1, 2, 3], [0.5, -1, 2], [4, 5, 6]], np.float32))
+
+
+def test_a_file_with_none_of_the_words_is_refused(glove: Path) -> None:
+    with pytest.raises(ValueError, match=r"glove\.txt: none of the 2 words of the data is in this file"):
+        read_glove(glove, ["dog", "bird"])
+
+
+@pytest.mark.parametrize("line", ["dog 1 2 x", "dog 1 2 ", "dog 1 2", "dog 1", "dog", ""])
+def test_a_malformed_line_is_named(glove: Path, line: str) -> None:
+    glove.write_text(GLOVE + line + "\nend 1 2 3\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"glove\.txt:6: expected a word and 3 numbers"):
+        read_glove(glove, ["the", "dog", "dog 1"])
+
+
+# --- Which words have vectors
+
+
+def test_words_are_counted_once_a_context() -> None:
+    examples = [
+        Example("t", "0", "The cat, the dog.", "Which cat?", ("cat", "the dog")),
+        Example("t", "1", "The cat, the dog.", "Why?", ("so",)),
+    ]
+    counts = count_words(examples)
+    assert counts == {"the": 3, "cat": 3, "dog": 2, ",": 1, ".": 1, "?": 2, "which": 1, "why": 1, "so": 1}
+    assert most_frequent(counts, 4) == ["cat", "the", "?", "dog"]
+    assert most_frequent(Counter(), 4) == []
+
+
+def test_vectors_of_a_recipe_are_made_from_its_training_data(glove: Path, tmp_path: Path) -> None:
+    (tmp_path / "data" / "sst").mkdir(parents=True)
+    (tmp_path / "data" / "sst" / "train_binary_sent.csv").write_text('label,sentence\n1,"The cat, the Cat"\n0,a dog\n')
+    config = TrainConfig("t", (TaskConfig("sst"),), 1, str(tmp_path / "made" / "v.safetensors"))
+    assert make_vectors(config, tmp_path / "data", num_words=50, width=2, glove=glove) == 3
+    assert load_vectors(Path(config.vectors)).words == ("cat", "the", ",")
+
+
+# --- Files of vectors
+
+
+def test_a_file_gives_back_words_directions_and_a_common_scale(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).standard_normal((40, 8), np.float32) * np.float32(0.03)
+    words = [f"w{i} " for i in range(38)] + ["ß", '"']
+    save_vectors(tmp_path / "new" / "v.safetensors", words, rows)
+    vectors = load_vectors(tmp_path / "new" / "v.safetensors")
+    assert vectors.words == tuple(words)
+    assert (vectors.rows.dtype, vectors.scales.dtype, vectors.width) == (np.int8, np.float32, 8)
+    read = vectors.dequantized()
+    assert np.linalg.norm(read, axis=1).mean() == pytest.approx(15.0, rel=1e-2)
+    scale = 15.0 / np.linalg.norm(rows, axis=1).mean()
+    np.testing.assert_allclose(read, rows * scale, atol=float(np.abs(rows).max() * scale / 127))
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["v.safetensors"]
+
+
+def test_a_row_of_zeros_stays_zero(tmp_path: Path) -> None:
+    save_vectors(tmp_path / "v.safetensors", ["a", "b"], np.array([[0, 0], [3, 4]], np.float32))
+    read = load_vectors(tmp_path / "v.safetensors").dequantized()
+    assert read[0].tolist() == [0, 0]
+    assert np.linalg.norm(read[1]) == pytest.approx(30, rel=1e-2)
+
+
+def test_missing_vectors_say_how_to_make_them(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no word vectors at .*none\.safetensors: make them with `mqan embed"):
+        load_vectors(tmp_path / "none.safetensors")
+
+
+# --- PCA
+
+
+def test_reducing_keeps_the_first_principal_components() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.standard_normal((60, 9)) * np.array([9, 7, 5, 4, 3, 2, 1, 0.5, 0.1]) + 4
+    reduced = reduce_width(rows, 4)
+    centred = rows - rows.mean(axis=0)
+    left, sizes, _ = np.linalg.svd(centred, full_matrices=False)
+    expected = left[:, :4] * sizes[:4]
+    signs = np.sign((reduced * expected).sum(axis=0))
+    assert reduced.dtype == np.float32
+    np.testing.assert_allclose(reduced * signs, expected, atol=1e-4)
+    np.testing.assert_allclose(reduced.mean(axis=0), 0, atol=1e-5)
+
+
+def test_reducing_cannot_widen() -> None:
+    with pytest.raises(ValueError, match="the vectors have 3 dimensions, 4 were asked for"):
+        reduce_width(np.zeros((5, 3)), 4)
+
+
+# --- One embedding in training and serving
+
+WORDS = ("the", "cat", "ß", "'", "a")
+ASKED = ["cat", "unknown", "the", "cat", "x", "", "a" * 60, "🙂", "ß", "naïve", "'"]
+
+
+@pytest.fixture
+def both() -> tuple[Embedder, WordVectors]:
+    rng = np.random.default_rng(4)
+    rows = rng.integers(-127, 128, (len(WORDS), 7), dtype=np.int8)
+    scales = rng.random(len(WORDS), np.float32)
+    embedder = Embedder(StaticVectors(WORDS, rows, scales), 30, 5)
+    ngrams = embedder.ngrams.weight.detach().numpy()
+    return embedder, WordVectors(Vocabulary([], WORDS), rows, scales, ngrams)
+
+
+def test_training_and_serving_embed_alike(both: tuple[Embedder, WordVectors]) -> None:
+    embedder, served = both
+    trained = embedder.embed_words(ASKED).detach().numpy()
+    assert trained.shape == (len(ASKED), embedder.width) == (len(ASKED), served.width)
+    np.testing.assert_allclose(trained, served.lookup(ASKED), atol=1e-6)
+    assert (trained[[1, 4, 6, 7, 9], :7] == 0).all()  # no pretrained row, but n-grams
+    assert (np.abs(trained[[1, 4, 6, 7, 9], 7:]).sum(axis=1) > 0).all()
+    assert (np.abs(trained[[0, 2, 8, 10], :7]).sum(axis=1) > 0).all()
+
+
+def test_an_index_selects_any_words_in_any_order(both: tuple[Embedder, WordVectors]) -> None:
+    embedder, served = both
+    index = embedder.index(ASKED)
+    order = np.array([9, 0, 5, 5, 2, 10])
+    rows, buckets, offsets = index.select(order)
+    vectors = embedder(torch.from_numpy(rows), torch.from_numpy(buckets), torch.from_numpy(offsets))
+    np.testing.assert_allclose(vectors.detach().numpy(), served.lookup([ASKED[i] for i in order]), atol=1e-6)
+
+
+def test_only_the_ngrams_are_trained(both: tuple[Embedder, WordVectors]) -> None:
+    embedder, _ = both
+    assert [name for name, _ in embedder.named_parameters()] == ["ngrams.weight"]
+    assert list(embedder.state_dict()) == ["ngrams.weight"]
