@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mqan_core.bundle import MODEL_CARD, describe_files, open_bundle, write_manifest
-
 from mqan_export.evaluate import Result
 
 _SCORES = re.compile(r"<!-- scores -->.*?<!-- /scores -->", re.DOTALL)

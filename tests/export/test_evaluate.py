@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from mqan_core.bundle import describe_files, open_bundle, write_manifest
 from mqan_core.example import Example
 from mqan_export.card import record_scores
