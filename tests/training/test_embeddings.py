@@ -55,6 +55,12 @@ def test_a_malformed_line_is_named(glove: Path, line: str) -> None:
         read_glove(glove, ["the", "dog", "dog 1"])
 
 
+def test_the_first_line_needs_numbers_too(glove: Path) -> None:
+    glove.write_text("the\n" + GLOVE, encoding="utf-8")
+    with pytest.raises(ValueError, match=r"glove\.txt:1: expected a word and numbers"):
+        read_glove(glove, ["the"])
+
+
 # --- Which words have vectors
 
 
@@ -86,7 +92,8 @@ def test_a_file_gives_back_words_directions_and_a_common_scale(tmp_path: Path) -
     save_vectors(tmp_path / "new" / "v.safetensors", words, rows)
     vectors = load_vectors(tmp_path / "new" / "v.safetensors")
     assert vectors.words == tuple(words)
-    assert (vectors.rows.dtype, vectors.scales.dtype, vectors.width) == (np.int8, np.float32, 8)
+    assert [str(array.dtype) for array in (vectors.rows, vectors.scales)] == ["int8", "float32"]
+    assert vectors.width == 8
     read = vectors.dequantized()
     assert np.linalg.norm(read, axis=1).mean() == pytest.approx(15.0, rel=1e-2)
     scale = 15.0 / np.linalg.norm(rows, axis=1).mean()

@@ -33,7 +33,7 @@ def test_linear_and_cosine_end_at_0(schedule_name: str, middle: float) -> None:
 
 
 def test_linear_and_cosine_differ_between_the_ends() -> None:
-    quarter = [learning_rate(OptimConfig(1.0, 0, name), 25, 100) for name in ("linear", "cosine")]  # type: ignore[arg-type]
+    quarter = [learning_rate(OptimConfig(1.0, 0, name), 25, 100) for name in ("linear", "cosine")]
     done = 24 / 99
     assert quarter == pytest.approx([1 - done, 0.5 * (1 + math.cos(math.pi * done))])
 

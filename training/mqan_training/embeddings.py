@@ -103,8 +103,10 @@ def read_glove(path: Path, words: Sequence[str]) -> tuple[list[str], FloatArray]
         for number, line in enumerate(file, 1):
             cells = line.rstrip("\n").split(" ")
             width = width or len(cells) - 1
-            if len(cells) <= width:
-                raise ValueError(f"{path}:{number}: expected a word and {width} numbers, found {len(cells) - 1}")
+            if len(cells) <= max(width, 1):
+                raise ValueError(
+                    f"{path}:{number}: expected a word and {f'{width} ' if width else ''}numbers, found {line!r}"
+                )
             word = " ".join(cells[: len(cells) - width])  # a few GloVe words hold spaces
             if word not in wanted:
                 continue

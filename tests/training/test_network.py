@@ -1,0 +1,163 @@
+"""The training loss against the mixture worked out by hand, and greedy answers in batches."""
+
+import math
+import random
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from mqan_core.example import Example
+from mqan_core.request import Request, read_request
+from mqan_core.text import read_tokens, word_of
+from mqan_core.vocab import END, Vocabulary
+from mqan_training.batching import Batch, Batcher
+from mqan_training.config import ModelConfig
+from mqan_training.dataset import PieceTable, number_examples
+from mqan_training.embeddings import StaticVectors
+from mqan_training.network import Network, pad_rows
+
+PIECES = (" red ", " never ", " is ")
+TRIPLES = (
+    ("The boat is red, the red boat.", "What is red?", "the red boat"),  # all of it can be copied
+    ("It rains.", "Will it end?", "never, unseen is"),  # "unseen" and "," have no source
+    ("Ann and Bob", "Red or blue?", "blue"),
+)
+UNREACHABLE = {" unseen ", ", "}
+
+
+@pytest.fixture
+def network() -> Network:
+    words = ("the", "boat", "is", "red", "it", "ann")
+    rows = np.random.default_rng(2).integers(-127, 128, (len(words), 6), dtype=np.int8)
+    vectors = StaticVectors(words, rows, np.full(len(words), 0.02, np.float32))
+    config = ModelConfig(width=12, ffn_width=10, num_heads=2, head_width=5, ngram_buckets=40, ngram_width=4)
+    torch.manual_seed(6)
+    network = Network(config, vectors, Vocabulary(PIECES, words)).eval()
+    with torch.no_grad():
+        for parameter in network.mqan.parameters():
+            if parameter.dim() > 1:
+                parameter.mul_(2.0)  # far from uniform
+    return network
+
+
+def make_batch(network: Network, *triples: tuple[str, str, str]) -> Batch:
+    table = PieceTable()
+    examples = [
+        Example("t", str(i), context, question, (answer,)) for i, (context, question, answer) in enumerate(triples)
+    ]
+    data = number_examples("t", examples, table, cut_context_at=None, max_context_tokens=99, max_answer_tokens=99)
+    return Batcher(table, network.vocabulary, network.embedder).collate("t", data.items)
+
+
+@torch.no_grad()
+def losses_by_hand(network: Network, triple: tuple[str, str, str]) -> list[float]:
+    """Work out -log p of each target with a source, one example and one step at a time, pieces compared as text."""
+    context, question, answer = triple
+    decoder = network.mqan.decoder
+    encoded, _ = network.encode_requests([read_request(network.vocabulary, context, question)], torch.device("cpu"))
+    context_pieces, question_pieces = ([t.key for t in read_tokens(text)] for text in (context, question))
+    targets = [*(t.key for t in read_tokens(answer)), END]
+    state = decoder.initial_state(encoded, len(targets))
+    read = decoder.start[None]
+    losses = []
+    for i, target in enumerate(targets):
+        mixture, state = decoder.step(read, torch.tensor([i]), state, encoded)
+        gamma, lambda_ = mixture.gamma_BA.item(), mixture.lambda_BA.item()
+        p = 0.0
+        for piece, share in zip(network.vocabulary.pieces, mixture.p_vocab_BAV[0, 0].tolist(), strict=True):
+            p += gamma * share * (piece == target)
+        for piece, share in zip(context_pieces, mixture.p_context_BAC[0, 0].tolist(), strict=True):
+            p += (1 - gamma) * lambda_ * share * (piece == target)
+        for piece, share in zip(question_pieces, mixture.p_question_BAQ[0, 0].tolist(), strict=True):
+            p += (1 - gamma) * (1 - lambda_) * share * (piece == target)
+        if target in UNREACHABLE:
+            assert p == 0
+        else:
+            losses.append(-math.log(p))
+        read = decoder.project(network.embedder.embed_words([word_of(target)]))
+    return losses
+
+
+@pytest.mark.parametrize("chosen", [(0,), (1,), (2,), (0, 1, 2)], ids=["copied", "generated", "question", "padded"])
+def test_the_loss_is_the_mean_of_minus_log_of_the_mixture(network: Network, chosen: tuple[int, ...]) -> None:
+    triples = [TRIPLES[i] for i in chosen]
+    loss = network(make_batch(network, *triples))
+    expected = [value for triple in triples for value in losses_by_hand(network, triple)]
+    assert loss.num_targets == len(expected)
+    assert loss.mean.item() == pytest.approx(sum(expected) / len(expected), abs=1e-4)
+    assert max(expected) - min(expected) > 0.5  # a guard: the mixture tells targets apart
+    assert sum(loss.source_mix) == pytest.approx(1, abs=1e-5)
+
+
+def test_targets_without_a_source_teach_nothing(network: Network) -> None:
+    batch = make_batch(network, TRIPLES[1])
+    assert batch.reachable.tolist() == [[True, False, False, True, True]]
+    assert network(batch).num_targets == 3
+
+
+def test_the_spreads_tell_collapse_from_variety(network: Network) -> None:
+    same = network(make_batch(network, TRIPLES[0], TRIPLES[0]))
+    varied = network(make_batch(network, TRIPLES[0], TRIPLES[1]))
+    for name in ("spread_context", "spread_question", "spread_state"):
+        assert getattr(same, name) == pytest.approx(0, abs=1e-5)
+        assert getattr(varied, name) > 0.01
+    alone = network(make_batch(network, TRIPLES[0]))
+    assert (alone.spread_context, alone.spread_question, alone.spread_state) == (0, 0, 0)
+
+
+def test_learning_the_batch_brings_its_answers(network: Network) -> None:
+    """The gradient of the loss leads to a network that answers as it was taught."""
+    triples = [TRIPLES[0], TRIPLES[2]]
+    batch = make_batch(network, *triples)
+    optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
+    for _ in range(120):
+        loss = network(batch).mean
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if loss.item() < 0.05:
+            break
+    requests = [read_request(network.vocabulary, context, question) for context, question, _ in triples]
+    assert [a.text.lower() for a in network.greedy_answers(requests, 6)] == [answer for *_, answer in triples]
+
+
+# --- Greedy answers
+
+
+@pytest.fixture
+def requests(tiny_network: Network, sentences: Callable[[random.Random, int], str]) -> list[Request]:
+    rng = random.Random(8)
+    texts = [(sentences(rng, rng.randint(1, 20)), sentences(rng, rng.randint(1, 8))) for _ in range(10)]
+    return [read_request(tiny_network.vocabulary, *pair) for pair in texts]
+
+
+def test_answers_do_not_depend_on_their_batch(tiny_network: Network, requests: list[Request]) -> None:
+    together = tiny_network.greedy_answers(requests, 7)
+    backwards = tiny_network.greedy_answers(requests[::-1], 7)[::-1]
+    assert len({answer.text for answer in together}) > 3  # a guard: they differ from request to request
+    for request, answer, other in zip(requests, together, backwards, strict=True):
+        (alone,) = tiny_network.greedy_answers([request], 7)
+        for same in (alone, other):
+            assert (same.text, same.spans, same.truncated) == (answer.text, answer.spans, answer.truncated)
+            assert [t.source for t in same.tokens] == [t.source for t in answer.tokens]
+            assert same.probability == pytest.approx(answer.probability, rel=1e-3)
+
+
+def test_answers_are_those_of_evaluation_whatever_the_mode(tiny_network: Network, requests: list[Request]) -> None:
+    expected = tiny_network.greedy_answers(requests, 5)
+    tiny_network.train()
+    try:
+        assert tiny_network.greedy_answers(requests, 5) == expected
+        assert tiny_network.training
+    finally:
+        tiny_network.eval()
+    assert all(len(answer.tokens) <= 5 for answer in expected)
+
+
+def test_rows_are_padded_on_the_right() -> None:
+    padded, lengths = pad_rows([np.array([3], np.int32), np.array([1, 2], np.int32)], 9)
+    assert padded.tolist() == [[3, 9], [1, 2]]
+    assert lengths.tolist() == [1, 2]
+    assert padded.dtype == torch.int64
