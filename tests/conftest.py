@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks here are tiny: threads would only wait for each other
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactor
     (folder / VOCABULARY).write_text(json.dumps(lists), encoding="utf-8")
     rng = np.random.default_rng(7)
     rows = rng.integers(-127, 128, (len(vocabulary.words), 12), dtype=np.int8)
-    tensors = {
+    tensors: dict[str, npt.NDArray[np.generic]] = {
         "rows": rows,
         "scales": np.full(len(rows), 0.02, np.float32),
         "ngrams": embedder.ngrams.weight.detach().numpy(),

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from safetensors.numpy import save_file
 
 from mqan_core.bundle import (
@@ -103,7 +104,7 @@ def write_words(network: Network, checkpoint: Checkpoint, folder: Path) -> None:
     lists = {"pieces": list(checkpoint.pieces), "words": list(vectors.words)}
     (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
     ngrams = network.embedder.ngrams.weight.detach().numpy().astype(np.float32)
-    tensors = {"rows": vectors.rows, "scales": vectors.scales, "ngrams": ngrams}
+    tensors: dict[str, npt.NDArray[np.generic]] = {"rows": vectors.rows, "scales": vectors.scales, "ngrams": ngrams}
     save_file(tensors, str(folder / VECTORS))
 
 

@@ -87,8 +87,7 @@ class GreedyLoop:
         taken = 0
         while True:
             state, taken = self._run_steps(constants, state, sizes, taken, batch.max_tokens)
-            done = state["finished"] | (batch.max_tokens < taken)
-            if done.all():
+            if _all_done(state, batch.max_tokens, taken):
                 trace: npt.NDArray[np.float32] = state["trace"][:, :taken].copy()  # type: ignore[assignment]
                 return trace
             sizes["K"] = min(sizes["K"] * _ROOM_GROWTH, max_steps)
@@ -111,7 +110,7 @@ class GreedyLoop:
         pairs = ((state, other), (other, state))
         bindings = [self._bind_step(constants, before, after) for before, after in pairs]
         turn = 0
-        while taken < sizes["K"] and not (state["finished"] | (max_tokens < taken)).all():
+        while taken < sizes["K"] and not _all_done(state, max_tokens, taken):
             self._step.run_with_iobinding(bindings[turn])
             state = pairs[turn][1]
             turn = 1 - turn
@@ -143,7 +142,7 @@ class GreedyLoop:
         """Project vectors [V, E] to decoder inputs [V, D]: the encoder does so for the slots of any request."""
         one = np.zeros((1, 1), np.int64)
         length = np.ones(1, np.int64)
-        inputs = {
+        inputs: Buffers = {
             "vectors": np.ascontiguousarray(vectors[None]),
             "context_slots": one,
             "question_slots": one,
@@ -151,7 +150,7 @@ class GreedyLoop:
             "question_lengths": length,
         }
         outputs = self._encode(inputs, self._sizes_of(inputs))
-        projected: npt.NDArray[np.float32] = outputs["slot_inputs"][0]  # type: ignore[assignment]
+        projected: npt.NDArray[np.float32] = outputs["slot_inputs"][0]
         return projected
 
     def _sizes_of(self, inputs: Mapping[str, Array]) -> dict[str, int]:
@@ -165,6 +164,11 @@ def _allocate(tensors: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) ->
         name: np.empty([sizes[axis] for axis in axes], np.dtype(TYPES.get(name, "float32")))
         for name, axes in tensors.items()
     }
+
+
+def _all_done(state: Mapping[str, Array], max_tokens: npt.NDArray[np.int64], taken: int) -> bool:
+    """Whether every row has ended, or has taken the steps for its most tokens and the end."""
+    return bool(np.logical_or(state["finished"], max_tokens < taken).all())
 
 
 def _first_state(encoded: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:

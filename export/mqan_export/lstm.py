@@ -4,6 +4,9 @@
 calls a custom torch operator, which is translated to ONNX ``LSTM`` with ``sequence_lens``.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import onnxscript
 import torch
 from onnxscript import opset18 as op
@@ -45,14 +48,14 @@ def _(x_BTI: Tensor, lengths_B: Tensor, w_2GI: Tensor, r_2GK: Tensor, b_2G: Tens
     return x_BTI.new_empty(x_BTI.shape[0], x_BTI.shape[1], 2 * r_2GK.shape[2])
 
 
-def translation_table(hidden_width: int) -> dict[object, object]:
+def translation_table(hidden_width: int) -> dict[Callable[..., Any], Callable[..., Any]]:
     """Return the ``custom_translation_table`` for ``torch.onnx.export``.
 
     Args:
         hidden_width: width K of one direction, an attribute of the ONNX operator.
     """
 
-    def bilstm_onnx(x, lengths, w, r, b):  # type: ignore[no-untyped-def]
+    def bilstm_onnx(x, lengths, w, r, b):  # type: ignore[no-untyped-def]  # the exporter reads annotations
         x_TBI = op.Transpose(x, perm=[1, 0, 2])
         lengths_32 = op.Cast(lengths, to=onnxscript.INT32.dtype)
         y_T2BK, _, _ = op.LSTM(x_TBI, w, r, b, lengths_32, direction="bidirectional", hidden_size=hidden_width)
@@ -79,7 +82,9 @@ class ExportedBiLSTM(nn.Module):
         return output
 
 
-def _reorder(weights: Tensor) -> Tensor:
+def _reorder(weights: Tensor | nn.Module) -> Tensor:
+    if not isinstance(weights, Tensor):
+        raise TypeError("expected a weight")
     gates = dict(zip(_TORCH_GATES, weights.detach().chunk(4), strict=True))
     return torch.cat([gates[name] for name in _ONNX_GATES]).contiguous()
 

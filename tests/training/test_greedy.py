@@ -29,7 +29,7 @@ def test_each_choice_is_the_argmax_of_teacher_forcing(tiny_network: Network, req
         encoded, slots = tiny_network.encode_requests([request], torch.device("cpu"))
         step = GreedyStep(decoder, END_ID)
         trace = greedy_trace(step, encoded, slots, step.start(encoded, 9), 9)[0]
-        inputs = [decoder.start]
+        inputs: list[torch.Tensor] = [decoder.start]
         for row in trace[:-1].tolist():
             slot, piece = int(row[TraceField.SLOT]), int(row[TraceField.PIECE])
             inputs.append(slots.slot_inputs_BUD[0, slot] if slot >= 0 else generator_inputs[piece])
@@ -37,8 +37,8 @@ def test_each_choice_is_the_argmax_of_teacher_forcing(tiny_network: Network, req
         for t, row in enumerate(trace.tolist()):
             gamma, lambda_ = mixture.gamma_BA[0, t].item(), mixture.lambda_BA[0, t].item()
             p_of: dict[str, float] = {}
-            for i, piece in enumerate(vocabulary.pieces):
-                p_of[piece] = gamma * mixture.p_vocab_BAV[0, t, i].item()
+            for i, word in enumerate(vocabulary.pieces):
+                p_of[word] = gamma * mixture.p_vocab_BAV[0, t, i].item()
             for token, alpha in zip(request.context_tokens, mixture.p_context_BAC[0, t].tolist(), strict=True):
                 p_of[token.key] = p_of.get(token.key, 0.0) + (1 - gamma) * lambda_ * alpha
             for token, alpha in zip(request.question_tokens, mixture.p_question_BAQ[0, t].tolist(), strict=True):

@@ -26,6 +26,7 @@ class ModelConfig:
     ngram_width: int = 50
     norm: Literal["pre", "post"] = "pre"  # layer normalisation before each block (ours) or after it (the paper)
     input_residual: bool = True  # ours: add C_proj and Q_proj to the final encodings
+    norm_parts: bool = False  # ours: layer normalisation of the four inputs of the compression BiLSTMs
     encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention
     decoder_start: Literal["zeros", "context"] = "context"  # the decoder LSTM starts from zeros or the mean of C_fin
     max_positions: int = 128  # most steps of the decoder

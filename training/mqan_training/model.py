@@ -117,6 +117,7 @@ class SequenceTail(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        self.part_norms = nn.ModuleList(nn.LayerNorm(config.width) for _ in range(4 if config.norm_parts else 0))
         self.compression = BiLSTM(4 * config.width, config.width)  # BiLSTM_com
         self.layers = nn.ModuleList(SelfAttentiveLayer(config) for _ in range(config.num_layers))
         self.final = BiLSTM(config.width, config.width)  # BiLSTM_fin
@@ -127,7 +128,8 @@ class SequenceTail(nn.Module):
 
     def forward(self, parts: tuple[Tensor, Tensor, Tensor, Tensor], lengths_B: Tensor, mask_BT: Tensor) -> Tensor:
         """Map the four representations [B, T, D] of equation 20 or 21 to the final encoding [B, T, D]."""
-        x_BTD = self.compression(self.dropout(torch.cat(parts, dim=-1)), lengths_B)  # (20) (21)
+        read = [norm(part) for norm, part in zip(self.part_norms, parts, strict=True)] if self.part_norms else parts
+        x_BTD = self.compression(self.dropout(torch.cat(list(read), dim=-1)), lengths_B)  # (20) (21)
         if self.add_positions:
             x_BTD = x_BTD + sinusoidal_positions(x_BTD.shape[1], x_BTD.shape[2]).to(x_BTD)
         for layer in self.layers:

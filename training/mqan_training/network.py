@@ -55,8 +55,9 @@ class Network(nn.Module):
         """Return the loss of a batch under teacher forcing."""
         vectors_NE = self.embedder(*batch.words)
         encoder, decoder = self.mqan.encoder, self.mqan.decoder
-        c_proj = nn.functional.embedding(batch.context_words, encoder.project(vectors_NE))
-        q_proj = nn.functional.embedding(batch.question_words, encoder.project(vectors_NE))
+        projected_ND = encoder.project(vectors_NE)  # once: a word has the same dropout in context and question
+        c_proj = nn.functional.embedding(batch.context_words, projected_ND)
+        q_proj = nn.functional.embedding(batch.question_words, projected_ND)
         encoded = self.mqan.encode(c_proj, q_proj, batch.context_lengths, batch.question_lengths)
         a_proj = nn.functional.embedding(batch.answer_words, decoder.project(vectors_NE))
         start = decoder.start.to(a_proj.dtype).expand(a_proj.shape[0], 1, -1)
