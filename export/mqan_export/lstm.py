@@ -58,9 +58,10 @@ def translation_table(hidden_width: int) -> dict[Callable[..., Any], Callable[..
     def bilstm_onnx(x, lengths, w, r, b):  # type: ignore[no-untyped-def]  # the exporter reads annotations
         x_TBI = op.Transpose(x, perm=[1, 0, 2])
         lengths_32 = op.Cast(lengths, to=onnxscript.INT32.dtype)
-        y_T2BK, _, _ = op.LSTM(x_TBI, w, r, b, lengths_32, direction="bidirectional", hidden_size=hidden_width)
+        attributes: dict[str, Any] = {"direction": "bidirectional", "hidden_size": hidden_width}
+        y_T2BK, _, _ = op.LSTM(x_TBI, w, r, b, lengths_32, **attributes)  # type: ignore[arg-type]
         y_BT2K = op.Transpose(y_T2BK, perm=[2, 0, 1, 3])
-        return op.Reshape(y_BT2K, op.Constant(value_ints=[0, 0, -1]))
+        return op.Reshape(y_BT2K, op.Constant(value_ints=[0, 0, -1]))  # type: ignore[arg-type]
 
     return {torch.ops.mqan.bilstm.default: bilstm_onnx}
 
