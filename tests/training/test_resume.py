@@ -138,7 +138,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
         file.write('{"step": 99, "lo')
 
     process = start("resume", recipe, tmp / "data", whole, resumed)
-    _, errors = process.communicate(timeout=90)
+    _, errors = process.communicate(timeout=150)
     assert process.returncode == 0, errors.decode()
     assert f"resuming at step {killed_at} of {NUM_STEPS}" in errors.decode()
     return Runs(load_config(recipe), tmp / "data", whole, resumed, killed_at)
