@@ -17,9 +17,11 @@ def length_mask(lengths_B: Tensor, max_length: int) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
-    """Softmax over the true positions of ``mask``, in float32; the others get exactly 0."""
-    scores = scores.float().masked_fill(~mask, -1e9)
-    return torch.softmax(scores, dim=dim).masked_fill(~mask, 0.0)
+    """Softmax over the true positions of ``mask``, in float32; the others get exactly 0.
+
+    Every slice along ``dim`` must have a true position.
+    """
+    return torch.softmax(scores.float().masked_fill(~mask, -1e9), dim=dim)
 
 
 def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
