@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -23,7 +24,8 @@ QUESTIONS = [
     ("A dull, lifeless film.", "Is this review negative or positive?", 1),
     (" ".join(f"Sentence {i} is about number {i}." for i in range(60)), "What is it about?", 12),
 ]
-LEAKS = re.compile(r"Traceback|site-packages|\.py\b|/work|/tmp|/home|0x[0-9a-f]{6}|ActorI|\bpid\b|Exception")
+CHECKOUT = re.escape(str(Path(__file__).resolve().parents[2]))
+LEAKS = re.compile(rf"Traceback|site-packages|\.py\b|{CHECKOUT}|/tmp|/home|0x[0-9a-f]{{6}}|ActorI|\bpid\b|Exception")
 
 
 def ask(client: httpx2.Client, context: str, question: str, limit: int | None) -> Any:
