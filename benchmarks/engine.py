@@ -20,21 +20,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.numpy import save_file
 
-from mqan_core.bundle import (
-    MODEL_CARD,
-    VECTORS,
-    VOCABULARY,
-    Manifest,
-    describe_files,
-    open_bundle,
-    write_manifest,
-)
+from mqan_core.bundle import Manifest, describe_files, open_bundle, write_manifest
 from mqan_core.request import Request
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_export.engine import Engine
-from mqan_export.export import dimensions_of, write_graphs
+from mqan_export.export import dimensions_of, write_files
 from mqan_training.config import ModelConfig
 from mqan_training.embeddings import StaticVectors
 from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
@@ -95,16 +86,7 @@ def make_network() -> Network:
 
 def make_engine(network: Network, folder: Path) -> Engine:
     """Export a network to a bundle and open it."""
-    import json
-
-    write_graphs(network, folder)
-    vocabulary = network.vocabulary
-    lists = {"pieces": vocabulary.pieces[1:], "words": vocabulary.words}
-    (folder / VOCABULARY).write_text(json.dumps(lists), encoding="utf-8")
-    rows = np.random.default_rng(0).integers(-127, 128, (NUM_WORDS, STATIC_WIDTH), dtype=np.int8)
-    ngrams = network.embedder.ngrams.weight.detach().numpy()
-    save_file({"rows": rows, "scales": np.full(NUM_WORDS, 0.01, np.float32), "ngrams": ngrams}, folder / VECTORS)
-    (folder / MODEL_CARD).write_text("# benchmark\n", encoding="utf-8")
+    write_files(network, folder, "# benchmark\n")
     write_manifest(folder, Manifest("benchmark", "0", dimensions_of(network), 128, describe_files(folder)))
     return Engine(open_bundle(folder), provider="cpu", num_threads=1)
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks here are tiny: threads would only wait for each other
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 if TYPE_CHECKING:
@@ -101,27 +100,10 @@ def tiny_network() -> "Network":
 @pytest.fixture(scope="session")
 def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small network as a bundle."""
-    import json
-
-    from safetensors.numpy import save_file
-
-    from mqan_core.bundle import MODEL_CARD, VECTORS, VOCABULARY, Manifest, describe_files, write_manifest
-    from mqan_export.export import dimensions_of, write_graphs
+    from mqan_core.bundle import Manifest, describe_files, write_manifest
+    from mqan_export.export import dimensions_of, write_files
 
     folder = tmp_path_factory.mktemp("tiny")
-    write_graphs(tiny_network, folder)
-    embedder, vocabulary = tiny_network.embedder, tiny_network.vocabulary
-    lists = {"pieces": vocabulary.pieces[1:], "words": vocabulary.words}
-    (folder / VOCABULARY).write_text(json.dumps(lists), encoding="utf-8")
-    rng = np.random.default_rng(7)
-    rows = rng.integers(-127, 128, (len(vocabulary.words), 12), dtype=np.int8)
-    tensors: dict[str, npt.NDArray[np.generic]] = {
-        "rows": rows,
-        "scales": np.full(len(rows), 0.02, np.float32),
-        "ngrams": embedder.ngrams.weight.detach().numpy(),
-    }
-    save_file(tensors, folder / VECTORS)
-    (folder / MODEL_CARD).write_text("# tiny\n", encoding="utf-8")
-    manifest = Manifest("tiny", "0", dimensions_of(tiny_network), 128, describe_files(folder))
-    write_manifest(folder, manifest)
+    write_files(tiny_network, folder, "# tiny\n")
+    write_manifest(folder, Manifest("tiny", "0", dimensions_of(tiny_network), 128, describe_files(folder)))
     return folder

@@ -29,7 +29,6 @@ from mqan_export.graphs import ENCODER_INPUTS, ENCODER_OUTPUTS, NEXT, STEP_CONST
 from mqan_export.parity import ParityReport, check_parity
 from mqan_export.trace import to_onnx
 from mqan_training.checkpoint import Checkpoint
-from mqan_training.embeddings import load_vectors
 from mqan_training.network import Network, load_network
 
 
@@ -58,9 +57,7 @@ def export_bundle(
     network = load_network(checkpoint)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
-    write_graphs(network, folder)
-    write_words(network, checkpoint, folder)
-    (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
+    write_files(network, folder, model_card)
     manifest = Manifest(
         name=name,
         version=version,
@@ -86,6 +83,13 @@ def export_bundle(
     return report
 
 
+def write_files(network: Network, folder: Path, model_card: str) -> None:
+    """Write every file of a bundle but the manifest."""
+    write_graphs(network, folder)
+    write_words(network, folder)
+    (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
+
+
 def write_graphs(network: Network, folder: Path) -> None:
     """Write the two graphs of a network."""
     hidden_width = network.mqan.config.width // 2
@@ -98,10 +102,10 @@ def write_graphs(network: Network, folder: Path) -> None:
     (folder / DECODER_STEP).write_bytes(to_onnx(step, step.example_inputs(), step_inputs, outputs, hidden_width))
 
 
-def write_words(network: Network, checkpoint: Checkpoint, folder: Path) -> None:
+def write_words(network: Network, folder: Path) -> None:
     """Write the vocabulary and the word vectors."""
-    vectors = load_vectors(checkpoint.vectors_path)
-    lists = {"pieces": list(checkpoint.pieces), "words": list(vectors.words)}
+    vectors = network.embedder.vectors
+    lists = {"pieces": list(network.vocabulary.pieces[1:]), "words": list(vectors.words)}
     (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
     ngrams = network.embedder.ngrams.weight.detach().numpy().astype(np.float32)
     tensors: dict[str, npt.NDArray[np.generic]] = {"rows": vectors.rows, "scales": vectors.scales, "ngrams": ngrams}

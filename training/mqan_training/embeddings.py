@@ -168,6 +168,7 @@ class Embedder(nn.Module):
 
     def __init__(self, vectors: StaticVectors, num_buckets: int, ngram_width: int) -> None:
         super().__init__()
+        self.vectors = vectors
         self.row_of = {word: i for i, word in enumerate(vectors.words)}
         self.num_buckets = num_buckets
         self.width = vectors.width + ngram_width
