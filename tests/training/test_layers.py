@@ -57,11 +57,14 @@ def test_multi_head_attention_equals_its_equation() -> None:
     heads = []
     for j in range(2):
         rows = slice(3 * j, 3 * j + 3)
-        q, k, v = (z[0] @ w.weight[rows].T for z, w in ((x, attention.query), (y, attention.key), (y, attention.value)))
+        q, k, v = (z[0] @ w[rows].T for z, w in zip((x, y, y), attention.inputs.weight.chunk(3), strict=True))
         heads.append(torch.softmax(q @ k.T / math.sqrt(3), dim=1) @ v)
     expected = torch.cat(heads, dim=1) @ attention.output.weight.T
     mask = torch.ones(1, 1, 1, 5, dtype=torch.bool)
-    torch.testing.assert_close(attention(x, y, mask)[0], expected, atol=1e-6, rtol=1e-5)
+    attended = attention.attend(attention.queries(x), *attention.keys_values(y), mask)
+    torch.testing.assert_close(attended[0], expected, atol=1e-6, rtol=1e-5)
+    own = attention.attend(*attention.queries_keys_values(y), mask)
+    torch.testing.assert_close(own, attention.attend(attention.queries(y), *attention.keys_values(y), mask))
 
 
 def test_residual_normalises_before_or_after() -> None:

@@ -38,7 +38,18 @@ def test_linear_and_cosine_differ_between_the_ends() -> None:
     assert quarter == pytest.approx([1 - done, 0.5 * (1 + math.cos(math.pi * done))])
 
 
-@pytest.mark.parametrize("name", ["inverse_sqrt", "linear", "cosine"])
+def test_constant_stays_at_the_peak_and_cools_down_at_the_end() -> None:
+    config = OptimConfig(peak_rate=4e-3, warmup_steps=20, schedule="constant", cooldown_steps=40)
+    rates = [learning_rate(config, step, 120) for step in range(1, 121)]
+    assert rates[9] == pytest.approx(2e-3)
+    assert rates[19:81] == [4e-3] * 62
+    assert rates[100] == pytest.approx(2e-3)
+    assert rates[119] == pytest.approx(1e-4)
+    longer = [learning_rate(config, step, 1000) for step in range(1, 81)]
+    assert longer == rates[:80]
+
+
+@pytest.mark.parametrize("name", ["inverse_sqrt", "linear", "cosine", "constant"])
 def test_without_warm_up_the_first_step_has_the_peak(name: str) -> None:
     config = OptimConfig(peak_rate=1e-3, warmup_steps=0, schedule=name)  # type: ignore[arg-type]
     assert learning_rate(config, 1, 1) == 1e-3

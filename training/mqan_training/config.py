@@ -26,9 +26,10 @@ class ModelConfig:
     ngram_width: int = 50
     norm: Literal["pre", "post"] = "pre"  # layer normalisation before each block (ours) or after it (the paper)
     input_residual: bool = True  # ours: add C_proj and Q_proj to the final encodings
+    coattention_residual: bool = True  # ours: coattention reads C_ind + C_proj and Q_ind + Q_proj
     norm_parts: bool = False  # ours: layer normalisation of the four inputs of the compression BiLSTMs
     encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention
-    decoder_start: Literal["zeros", "context"] = "context"  # the decoder LSTM starts from zeros or the mean of C_fin
+    decoder_start: Literal["zeros", "context"] = "context"  # state of the LSTM: zeros, or the normed mean of C_fin
     max_positions: int = 128  # most steps of the decoder
 
 
@@ -62,7 +63,8 @@ class OptimConfig:
 
     peak_rate: float = 2.5e-3
     warmup_steps: int = 800
-    schedule: Literal["inverse_sqrt", "linear", "cosine"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
+    cooldown_steps: int = 0  # steps at the end over which `constant` falls to 0
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-9
     grad_clip: float = 1.0

@@ -21,7 +21,7 @@ from mqan_core.ngrams import ngram_buckets
 from mqan_core.text import read_tokens
 from mqan_core.vectors import FloatArray, Int8Array, quantize_rows
 
-_MEAN_NORM = 15.0  # rows are scaled to this mean norm; at a third of it (GloVe's own) training starts much more slowly
+_MEAN_NORM = 5.0  # rows are scaled to this mean norm, about that of GloVe
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,13 +12,16 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     """Return the learning rate of a step, counted from 1.
 
     ``inverse_sqrt`` is the paper's: linear from 0 to the peak over the warm-up, then peak * sqrt(warmup / step).
-    ``linear`` and ``cosine`` fall to 0 at ``total_steps``.
+    ``linear`` and ``cosine`` fall to 0 at ``total_steps``. ``constant`` stays at the peak and falls linearly to 0 over
+    the last ``cooldown_steps``, so that a run can be made longer or shorter until then (Haegele et al. 2024).
     """
     warmup = max(config.warmup_steps, 1)
     if step < warmup:
         return config.peak_rate * step / warmup
     if config.schedule == "inverse_sqrt":
         return config.peak_rate * math.sqrt(warmup / step)
+    if config.schedule == "constant":
+        return config.peak_rate * min(1.0, (total_steps - step + 1) / max(config.cooldown_steps, 1))
     done = min(max(step - warmup, 0) / max(total_steps - warmup, 1), 1.0)
     if config.schedule == "linear":
         return config.peak_rate * (1 - done)
