@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 from mqan_core.bundle import Manifest, describe_files, open_bundle, write_manifest
-from mqan_core.request import Request
+from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_export.engine import Engine
 from mqan_export.export import dimensions_of, write_files
@@ -86,16 +86,22 @@ def make_network() -> Network:
 
 def make_engine(network: Network, folder: Path) -> Engine:
     """Export a network to a bundle and open it."""
-    write_files(network, folder, "# benchmark\n")
+    context, question = make_texts()
+    write_files(network, folder, "# benchmark\n", [read_request(network.vocabulary, context, question)])
     write_manifest(folder, Manifest("benchmark", "0", dimensions_of(network), 128, describe_files(folder)))
     return Engine(open_bundle(folder), provider="cpu", num_threads=1)
 
 
-def make_request(engine: Engine) -> Request:
-    """Make a request of the stated size, about a third of its words repeated."""
+def make_texts() -> tuple[str, str]:
+    """Make a context of at least the stated size, about a third of its words repeated, and a question."""
     rng = random.Random(1)
     context = " ".join(f"w{rng.randrange(120)}x{'abcdefgh'[rng.randrange(8)]}" for _ in range(CONTEXT_TOKENS // 3 + 1))
-    question = " ".join(f"word{chr(97 + i)}" for i in range(QUESTION_TOKENS))
+    return context, " ".join(f"word{chr(97 + i)}" for i in range(QUESTION_TOKENS))
+
+
+def make_request(engine: Engine) -> Request:
+    """Make a request of the stated size."""
+    context, question = make_texts()
     context_text = engine.read(context, question)
     cut = context_text.context_tokens[CONTEXT_TOKENS - 1].end
     return engine.read(context[:cut], question)

@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,6 +95,8 @@ def tiny_network() -> "Network":
         for name, parameter in network.named_parameters():
             if parameter.dim() > 1 and "ngrams" not in name:
                 parameter.mul_(1.3)
+            elif parameter.dim() == 1:
+                parameter.add_(torch.randn_like(parameter) * 0.05)  # no two alike, as in a trained network
     return network
 
 
@@ -101,9 +104,13 @@ def tiny_network() -> "Network":
 def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small network as a bundle."""
     from mqan_core.bundle import Manifest, describe_files, write_manifest
+    from mqan_core.request import read_request
     from mqan_export.export import dimensions_of, write_files
 
     folder = tmp_path_factory.mktemp("tiny")
-    write_files(tiny_network, folder, "# tiny\n")
-    write_manifest(folder, Manifest("tiny", "0", dimensions_of(tiny_network), 128, describe_files(folder)))
+    requests = [read_request(tiny_network.vocabulary, _TEXT, " ".join(WORDS[:9]))]
+    write_files(tiny_network, folder, "# tiny\n", requests)
+    provenance = {"model": asdict(tiny_network.mqan.config)}
+    files = describe_files(folder)
+    write_manifest(folder, Manifest("tiny", "0", dimensions_of(tiny_network), 128, files, training=provenance))
     return folder

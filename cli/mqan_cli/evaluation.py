@@ -1,5 +1,7 @@
 """``mqan evaluate``: the table of scores on the terminal."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
@@ -18,6 +20,12 @@ from mqan_export.evaluate import (
     evaluate_task,
     write_results,
 )
+from mqan_export.report import write_report
+from mqan_export.session import Precision
+from mqan_export.weights import pretrained_of_bundle
+from mqan_training.checkpoint import load_checkpoint
+from mqan_training.network import Network, load_network
+from mqan_training.transfer import network_of
 
 _TORCH_ANSWER_TOKENS = 100
 
@@ -31,6 +39,7 @@ def evaluate_model(
     limit: int | None,
     zero_shot: bool,
     threads: int,
+    precision: Precision,
     output: Path | None,
 ) -> list[Result]:
     """Score a model, print the table on stdout and progress on stderr, and return the results.
@@ -40,11 +49,11 @@ def evaluate_model(
     """
     if (bundle is None) == (checkpoint is None):
         raise ValueError("give either --bundle or --checkpoint")
-    if bundle is not None:
-        answer_batch, vocabulary, own_tasks = _open_bundle(bundle, threads)
-    else:
-        answer_batch, vocabulary, own_tasks = _open_checkpoint(checkpoint)  # type: ignore[arg-type]
-    names = tasks or own_tasks
+    if checkpoint is not None and precision != "auto":
+        raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
+    model = _bundle(bundle, threads, precision) if bundle is not None else _checkpoint(checkpoint)  # type: ignore[arg-type]
+    network = model.network() if output is not None else None  # now: an error must not come after the work
+    names = tasks or model.own_tasks
     if not names:
         raise ValueError("the bundle does not say what it was trained on: name the tasks with --task")
     results: list[Result] = []
@@ -56,8 +65,8 @@ def evaluate_model(
                 bar = progress.add_task(f"{task.name} {renaming or ''}", total=None)
                 results.append(
                     evaluate_task(
-                        answer_batch,
-                        vocabulary,
+                        model.answer,
+                        model.vocabulary,
                         task,
                         data,
                         limit=limit,
@@ -66,26 +75,47 @@ def evaluate_model(
                     )
                 )
     _print(results)
-    if output is not None:
+    if output is not None and network is not None:
         write_results(output, results)
-        messages.print(f"wrote {output / 'metrics.json'} and {output / 'predictions.jsonl'}")
+        write_report(output / "report.html", model.title, results, network)
+        written = ", ".join(str(output / name) for name in ("metrics.json", "predictions.jsonl", "report.html"))
+        messages.print(f"wrote {written}")
     return results
 
 
-def _open_bundle(folder: Path, threads: int) -> tuple[AnswerBatch, Vocabulary, list[str]]:
-    engine = Engine.open(folder, num_threads=threads)
-    own_tasks = engine.bundle.manifest.training.get("tasks", [])
-    return answer_with_engine(engine), engine.bundle.vocabulary, list(own_tasks)
+@dataclass(frozen=True)
+class _Model:
+    """A bundle or a checkpoint, as far as scoring it goes."""
+
+    title: str
+    answer: AnswerBatch
+    vocabulary: Vocabulary
+    own_tasks: list[str]
+    network: Callable[[], Network]
 
 
-def _open_checkpoint(folder: Path) -> tuple[AnswerBatch, Vocabulary, list[str]]:
-    from mqan_training.checkpoint import load_checkpoint
-    from mqan_training.network import load_network
+def _bundle(folder: Path, threads: int, precision: Precision) -> _Model:
+    engine = Engine.open(folder, num_threads=threads, precision=precision)
+    manifest = engine.bundle.manifest
+    return _Model(
+        f"{manifest.name} {manifest.version}",
+        answer_with_engine(engine),
+        engine.bundle.vocabulary,
+        list(manifest.training.get("tasks", [])),
+        lambda: network_of(pretrained_of_bundle(engine.bundle, str(folder))),
+    )
 
+
+def _checkpoint(folder: Path) -> _Model:
     loaded = load_checkpoint(folder)
     network = load_network(loaded)
-    own_tasks = [task.name for task in loaded.config.tasks]
-    return lambda requests: network.greedy_answers(requests, _TORCH_ANSWER_TOKENS), network.vocabulary, own_tasks
+    return _Model(
+        f"{loaded.config.name}, step {loaded.step:,}",
+        lambda requests: network.greedy_answers(requests, _TORCH_ANSWER_TOKENS),
+        network.vocabulary,
+        [task.name for task in loaded.config.tasks],
+        lambda: network,
+    )
 
 
 def _print(results: list[Result]) -> None:

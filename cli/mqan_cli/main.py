@@ -86,7 +86,7 @@ def verify(
     print(f"sha256 {engine.bundle.sha256}")
     for name, entry in manifest.files.items():
         print(f"{name} {entry.num_bytes} bytes, hash as stated")
-    print(f"runs on {engine.provider}")
+    print(f"runs on {engine.provider}, {engine.precision}")
 
 
 @data_app.command("get")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -12,6 +12,7 @@ from mqan_cli.errors import CommandError
 
 if TYPE_CHECKING:
     from mqan_core.example import Example
+    from mqan_training.transfer import Pretrained
 
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
 Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
@@ -47,6 +48,13 @@ def train(
     data: Data = Path("data"),
     output: Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME if not given.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in that folder was cut.")] = False,
+    start: Annotated[
+        Path | None,
+        typer.Option("--from", exists=True, file_okay=False, help="Bundle or checkpoint whose weights to start from."),
+    ] = None,
+    cache: Annotated[
+        Path, typer.Option(help="Folder that keeps tokenised examples, so that the next start is quick.")
+    ] = Path("runs/cache"),
     overrides: Overrides = None,
 ) -> None:
     """Train a recipe; print the last checkpoint."""
@@ -55,7 +63,9 @@ def train(
         from mqan_training.train import train as run
 
         config = load_config(recipe, _parse_overrides(overrides))
-        checkpoint = run(config, data, output or Path("runs") / config.name, resume=resume)
+        pretrained = None if start is None else _pretrained(start)
+        folder = output or Path("runs") / config.name
+        checkpoint = run(config, data, folder, resume=resume, pretrained=pretrained, cache=cache)
     print(checkpoint)
 
 
@@ -82,7 +92,8 @@ def export(
         report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
     print(
         f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "
-        f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}"
+        f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}; "
+        f"with 8-bit products {report.int8_agreement:.1%} equal"
     )
 
 
@@ -96,7 +107,12 @@ def evaluate(
     limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
     zero_shot: Annotated[bool, typer.Option("--zero-shot", help="Also rename and reorder the classes.")] = False,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the engine.")] = 2,
-    output: Annotated[Path | None, typer.Option(help="Folder for metrics.json and predictions.jsonl.")] = None,
+    precision: Annotated[
+        Literal["auto", "float32", "int8"], typer.Option(help="Products of the engine; auto: 8-bit on a CPU.")
+    ] = "auto",
+    output: Annotated[
+        Path | None, typer.Option(help="Folder for metrics.json, predictions.jsonl and report.html.")
+    ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Write the scores into the bundle and its model card.")
     ] = False,
@@ -108,12 +124,34 @@ def evaluate(
         if record and (bundle is None or limit is not None):
             raise ValueError("--record needs --bundle, and scores of whole validation sets: leave --limit out")
         results = evaluate_model(
-            bundle, checkpoint, data, task, limit=limit, zero_shot=zero_shot, threads=threads, output=output
+            bundle,
+            checkpoint,
+            data,
+            task,
+            limit=limit,
+            zero_shot=zero_shot,
+            threads=threads,
+            precision=precision,
+            output=output,
         )
         if record and bundle is not None:
             from mqan_export.card import record_scores
 
             record_scores(bundle, results)
+
+
+def _pretrained(folder: Path) -> "Pretrained":
+    """Read the bundle or checkpoint that a run starts from."""
+    from mqan_core.bundle import MANIFEST, open_bundle
+
+    if (folder / MANIFEST).is_file():
+        from mqan_export.weights import pretrained_of_bundle
+
+        return pretrained_of_bundle(open_bundle(folder), str(folder))
+    from mqan_training.checkpoint import load_checkpoint
+    from mqan_training.transfer import pretrained_of
+
+    return pretrained_of(load_checkpoint(folder))
 
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":

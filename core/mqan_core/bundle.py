@@ -5,6 +5,7 @@
     decoder_step.onnx      one step of greedy decoding (weights inside)
     vocab.json             generator pieces and words
     vectors.safetensors    word vectors (int8 rows, scales) and n-gram table
+    input_ranges.safetensors   what the LSTMs read lies within these, feature by feature: for 8-bit products on a CPU
     README.md              model card
 
 Opening a bundle reads every listed file once, checks its hash and hands out those very bytes, so nothing that was not
@@ -25,20 +26,23 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 
 from mqan_core.errors import BundleError
-from mqan_core.vectors import WordVectors
+from mqan_core.vectors import FloatArray, WordVectors
 from mqan_core.vocab import Vocabulary
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MANIFEST = "manifest.json"
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
 VOCABULARY = "vocab.json"
 VECTORS = "vectors.safetensors"
+INPUT_RANGES = "input_ranges.safetensors"
 MODEL_CARD = "README.md"
-FILES = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, MODEL_CARD)
+FILES = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, INPUT_RANGES, MODEL_CARD)
 
 _MAX_FILE_BYTES = 512 * 1024 * 1024
 _MAX_MANIFEST_BYTES = 1024 * 1024
+_MAX_LAYERS = 64
+_LEAST_RANGE, _MAX_RANGE = 1e-6, 1e6
 # What reading a document of the wrong form raises; RecursionError comes from JSON nested too deep.
 _MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 
@@ -97,6 +101,7 @@ class Bundle:
         decoder_step: bytes of the decoding step graph.
         vocabulary: words and generator pieces.
         vectors: input vectors of words.
+        input_ranges: name of an LSTM in the encoder graph -> largest absolute value of each of its inputs.
     """
 
     manifest: Manifest
@@ -105,6 +110,7 @@ class Bundle:
     decoder_step: bytes
     vocabulary: Vocabulary
     vectors: WordVectors
+    input_ranges: Mapping[str, FloatArray]
 
 
 def open_bundle(folder: Path) -> Bundle:
@@ -124,6 +130,16 @@ def open_bundle(folder: Path) -> Bundle:
         vectors = WordVectors(vocabulary, tensors["rows"], tensors["scales"], tensors["ngrams"].astype(np.float32))
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
+    try:
+        input_ranges = load_safetensors(contents[INPUT_RANGES])
+    except (*_MALFORMED, SafetensorError) as error:
+        raise BundleError(f"bundle {folder}: {INPUT_RANGES} is malformed: {error}") from error
+    for name, values in input_ranges.items():
+        if values.dtype != np.float32 or not ((values >= _LEAST_RANGE) & (values <= _MAX_RANGE)).all():
+            raise BundleError(
+                f"bundle {folder}: {INPUT_RANGES} is malformed: {name} must be float32 numbers from "
+                f"{_LEAST_RANGE:g} to {_MAX_RANGE:g}"
+            )
     dimensions = manifest.dimensions
     if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
         raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
@@ -134,6 +150,7 @@ def open_bundle(folder: Path) -> Bundle:
         contents[DECODER_STEP],
         vocabulary,
         vectors,
+        input_ranges,
     )
 
 
@@ -170,6 +187,8 @@ def _parse_manifest(content: bytes) -> Manifest:
         files = {name: FileEntry(**entry) for name, entry in document.pop("files").items()}
         dimensions = Dimensions(**document.pop("dimensions"))
         manifest = Manifest(files=files, dimensions=dimensions, **document)
+        if not isinstance(manifest.training, dict):
+            raise TypeError("training is not a mapping")
         for task, scores in manifest.scores.items():
             if not all(isinstance(score, int | float) for score in scores.values()):
                 raise TypeError(f"a score of {task} is not a number")
@@ -180,6 +199,8 @@ def _parse_manifest(content: bytes) -> Manifest:
     sizes = [*asdict(dimensions).values(), manifest.max_positions]
     if not all(isinstance(size, int) and 0 < size < 2**31 for size in sizes):
         raise BundleError(f"{MANIFEST}: dimensions and max_positions must be positive integers")
+    if dimensions.num_layers > _MAX_LAYERS:
+        raise BundleError(f"{MANIFEST}: {dimensions.num_layers} layers, at most {_MAX_LAYERS} are allowed")
     if not (isinstance(manifest.name, str) and isinstance(manifest.version, str)):
         raise BundleError(f"{MANIFEST}: name and version must be strings")
     return manifest

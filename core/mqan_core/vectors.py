@@ -32,6 +32,9 @@ class WordVectors:
         scales: one scale a row, float32 [W].
         ngrams: trained n-gram table, float32 [N, G].
 
+    Attributes:
+        rows, scales, ngrams: as given.
+
     Raises:
         ValueError: the shapes do not belong together.
     """
@@ -47,9 +50,9 @@ class WordVectors:
                 f"word vectors: {len(vocabulary.words)} words but {rows.shape[0]} rows and scales {list(scales.shape)}"
             )
         self._vocabulary = vocabulary
-        self._rows = rows
-        self._scales = scales
-        self._ngrams = ngrams
+        self.rows = rows
+        self.scales = scales
+        self.ngrams = ngrams
         self._static_width = int(rows.shape[1])
         self._ngram_means = np.zeros((rows.shape[0], ngrams.shape[1]), np.float32)  # filled as words are used
         self._has_ngram_mean = np.zeros(rows.shape[0], np.bool_)
@@ -57,7 +60,7 @@ class WordVectors:
     @property
     def width(self) -> int:
         """Width E of a vector: static and n-gram part together."""
-        return self._static_width + int(self._ngrams.shape[1])
+        return self._static_width + int(self.ngrams.shape[1])
 
     def lookup(self, words: Sequence[str]) -> FloatArray:
         """Return the vectors of lower-cased words, float32 [len(words), E]."""
@@ -71,7 +74,7 @@ class WordVectors:
         if known:
             at = np.array([i for i, _ in known])
             which = np.array([row for _, row in known])
-            vectors[at, : self._static_width] = self._rows[which].astype(np.float32) * self._scales[which, None]
+            vectors[at, : self._static_width] = self.rows[which].astype(np.float32) * self.scales[which, None]
             vectors[at, self._static_width :] = self._ngram_means[which]
         for i, row in enumerate(rows):
             if row is None:
@@ -79,8 +82,8 @@ class WordVectors:
         return vectors
 
     def _ngram_mean(self, word: str) -> FloatArray:
-        buckets = ngram_buckets(word, self._ngrams.shape[0])
+        buckets = ngram_buckets(word, self.ngrams.shape[0])
         if not buckets:
-            return np.zeros(self._ngrams.shape[1], np.float32)
-        mean: FloatArray = self._ngrams[buckets].mean(axis=0, dtype=np.float32)
+            return np.zeros(self.ngrams.shape[1], np.float32)
+        mean: FloatArray = self.ngrams[buckets].mean(axis=0, dtype=np.float32)
         return mean

@@ -13,42 +13,30 @@ from mqan_training.network import Network
 
 
 class DecoderStepGraph(nn.Module):
-    """The graph ``decoder_step.onnx``: ``graphs.STEP_CONSTANTS`` and ``STEP_STATE`` in, the next state out."""
+    """The graph ``decoder_step.onnx``: ``graphs.step_constants`` and ``step_state`` in, the next state out."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         decoder = copy.deepcopy(network.mqan.decoder).eval()
         self.step = GreedyStep(decoder, END_ID)
 
-    def forward(
-        self,
-        context: Tensor,
-        question: Tensor,
-        context_keys: Tensor,
-        context_values: Tensor,
-        context_mask: Tensor,
-        question_mask: Tensor,
-        slot_inputs: Tensor,
-        context_slots: Tensor,
-        question_slots: Tensor,
-        slot_ids: Tensor,
-        generator_inputs: Tensor,
-        input: Tensor,
-        position: Tensor,
-        finished: Tensor,
-        hidden: Tensor,
-        cell: Tensor,
-        context_state: Tensor,
-        answer_keys: Tensor,
-        answer_values: Tensor,
-        trace: Tensor,
-    ) -> tuple[Tensor, ...]:
-        """Take one step."""
-        encoded = Encoded(context, question, context_keys, context_values, context_mask, question_mask)
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Take one step; tensors in the order of ``graphs``."""
+        num_layers = self.step.decoder.config.num_layers
+        given = iter(tensors)
+
+        def take(number: int) -> list[Tensor]:
+            return [next(given) for _ in range(number)]
+
+        context, question = take(2)
+        encoded = Encoded(context, question, tuple(take(num_layers)), tuple(take(num_layers)), *take(2))
+        slot_inputs, context_slots, question_slots, slot_ids, generator_inputs = take(5)
         slots = SlotBatch(context_slots, question_slots, slot_ids, slot_inputs, generator_inputs)
-        decoder_state = DecoderState(hidden, cell, context_state, answer_keys, answer_values)
-        after = self.step(encoded, slots, LoopState(input, position, finished, decoder_state, trace))
-        return (after.input_BD, after.position_B, after.finished_B, *after.decoder, after.trace_BKF)
+        word, position, finished, h, cell, c_tilde = take(6)
+        decoder_state = DecoderState(h, cell, c_tilde, tuple(take(num_layers)), tuple(take(num_layers)))
+        after = self.step(encoded, slots, LoopState(word, position, finished, decoder_state, *take(1)))
+        h, cell, c_tilde, keys, values = after.decoder
+        return (after.input_BD, after.position_B, after.finished_B, h, cell, c_tilde, *keys, *values, after.trace_BKF)
 
     def example_inputs(self) -> tuple[Tensor, ...]:
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
@@ -56,12 +44,10 @@ class DecoderStepGraph(nn.Module):
         config = self.step.decoder.config
         width, heads, head_width, layers = config.width, config.num_heads, config.head_width, config.num_layers
         num_generated = self.step.decoder.generator.out_features
-        cache = (batch, layers, heads, room, head_width)
         return (
             torch.randn(batch, context, width),
             torch.randn(batch, question, width),
-            torch.randn(layers, batch, heads, context, head_width),
-            torch.randn(layers, batch, heads, context, head_width),
+            *(torch.randn(batch, heads, context, head_width) for _ in range(2 * layers)),
             torch.ones(batch, context, dtype=torch.bool),
             torch.ones(batch, question, dtype=torch.bool),
             torch.randn(batch, slots, width),
@@ -75,7 +61,6 @@ class DecoderStepGraph(nn.Module):
             torch.randn(batch, width),
             torch.randn(batch, width),
             torch.randn(batch, width),
-            torch.randn(cache),
-            torch.randn(cache),
+            *(torch.randn(batch, heads, room, head_width) for _ in range(2 * layers)),
             torch.zeros(batch, room, len(TraceField)),
         )

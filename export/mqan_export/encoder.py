@@ -36,7 +36,18 @@ class EncoderGraph(nn.Module):
         decoder = self.mqan.decoder
         first_input = decoder.start.expand(vectors.shape[0], -1)
         first_hidden, first_cell, _ = decoder.first_recurrence(encoded)
-        return (*encoded, decoder.project(vectors), first_input, first_hidden, first_cell)
+        return (
+            encoded.c_fin_BCD,
+            encoded.q_fin_BQD,
+            *encoded.keys_BHCW,
+            *encoded.values_BHCW,
+            encoded.c_mask_BC,
+            encoded.q_mask_BQ,
+            decoder.project(vectors),
+            first_input,
+            first_hidden,
+            first_cell,
+        )
 
     def example_inputs(self, vector_width: int) -> tuple[Tensor, ...]:
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""

@@ -1,6 +1,7 @@
 """Answers questions with a bundle, in process: text in, attributed answers out. Needs no torch."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,13 @@ import numpy.typing as npt
 from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
 from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
+from mqan_core.errors import BundleError
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
-from mqan_export.graphs import ENCODER_INPUTS, STEP_CONSTANTS, STEP_STATE
+from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
 from mqan_export.greedy import Batch, GreedyLoop
-from mqan_export.session import Provider, open_session
+from mqan_export.quantize import quantize_encoder, quantize_step
+from mqan_export.session import Precision, Provider, is_int8, open_session
 
 
 class Engine:
@@ -24,34 +27,68 @@ class Engine:
     Attributes:
         bundle: what is run.
         provider: execution provider that really runs it.
+        precision: ``float32``, or ``int8`` where the products that dominate are 8-bit.
         loop: the loop over token ids below the text.
     """
 
-    def __init__(self, bundle: Bundle, *, provider: Provider = "auto", num_threads: int = 1) -> None:
+    def __init__(
+        self,
+        bundle: Bundle,
+        *,
+        provider: Provider = "auto",
+        num_threads: int = 1,
+        precision: Precision = "auto",
+    ) -> None:
         self.bundle = bundle
+        int8 = is_int8(provider, precision)
+        self.precision = "int8" if int8 else "float32"
+        num_layers = bundle.manifest.dimensions.num_layers
         encoder = open_session(
-            bundle.encoder, ENCODER, list(ENCODER_INPUTS), provider=provider, num_threads=num_threads
+            bundle.encoder,
+            ENCODER,
+            list(ENCODER_INPUTS),
+            list(encoder_outputs(num_layers)),
+            provider=provider,
+            num_threads=num_threads,
+            rewrite=partial(quantize_encoder, ranges=bundle.input_ranges) if int8 else None,
         )
-        step_inputs = [*STEP_CONSTANTS, *STEP_STATE]
-        step = open_session(bundle.decoder_step, DECODER_STEP, step_inputs, provider=provider, num_threads=num_threads)
+        state = step_state(num_layers)
+        step = open_session(
+            bundle.decoder_step,
+            DECODER_STEP,
+            [*step_constants(num_layers), *state],
+            [NEXT + name for name in state],
+            provider=provider,
+            num_threads=num_threads,
+            rewrite=quantize_step if int8 else None,
+        )
         self.provider: str = step.get_providers()[0]
         generator_vectors = bundle.vectors.lookup([word_of(piece) for piece in bundle.vocabulary.pieces])
-        self.loop = GreedyLoop(encoder, step, bundle.manifest.dimensions, generator_vectors)
+        try:
+            self.loop = GreedyLoop(encoder, step, bundle.manifest.dimensions, generator_vectors)
+        except Exception as error:  # the encoder runs here for the first time; onnxruntime raises many types
+            raise BundleError(
+                f"{ENCODER}: does not run with the dimensions that the manifest states: {error}"
+            ) from error
 
     @classmethod
-    def open(cls, folder: Path, *, provider: Provider = "auto", num_threads: int = 1) -> "Engine":
+    def open(
+        cls, folder: Path, *, provider: Provider = "auto", num_threads: int = 1, precision: Precision = "auto"
+    ) -> "Engine":
         """Open and verify a bundle and make it ready.
 
         Args:
             folder: the bundle.
             provider: ``cpu``, ``cuda``, or ``auto`` for a GPU when there is one.
             num_threads: threads within an operator.
+            precision: ``float32`` computes what the checkpoint does to 1e-4; ``int8`` (a CPU's ``auto``) is faster.
 
         Raises:
             BundleError: the bundle is damaged, incomplete, of an unknown version, or not allowed.
             RuntimeError: ``cuda`` was asked for and does not run here.
+            ValueError: ``int8`` was asked for on a GPU.
         """
-        return cls(open_bundle(folder), provider=provider, num_threads=num_threads)
+        return cls(open_bundle(folder), provider=provider, num_threads=num_threads, precision=precision)
 
     @property
     def max_answer_tokens(self) -> int:

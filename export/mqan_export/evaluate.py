@@ -189,7 +189,12 @@ def _answer_all(
 
 
 def _record(example: Example, answer: Answer | None) -> dict[str, Any]:
-    record: dict[str, Any] = {"id": example.id, "question": example.question, "gold": list(example.answers)}
+    record: dict[str, Any] = {
+        "id": example.id,
+        "context": example.context,
+        "question": example.question,
+        "gold": list(example.answers),
+    }
     if answer is None:
         return {**record, "answer": None}
     return {

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from safetensors.numpy import save_file
 from mqan_core.bundle import (
     DECODER_STEP,
     ENCODER,
+    INPUT_RANGES,
     MANIFEST,
     MODEL_CARD,
     VECTORS,
@@ -22,10 +25,12 @@ from mqan_core.bundle import (
     write_manifest,
 )
 from mqan_core.example import Example
+from mqan_core.request import Request, read_request
+from mqan_export.calibrate import measure_input_ranges
 from mqan_export.decoder_step import DecoderStepGraph
 from mqan_export.encoder import EncoderGraph
 from mqan_export.engine import Engine
-from mqan_export.graphs import ENCODER_INPUTS, ENCODER_OUTPUTS, NEXT, STEP_CONSTANTS, STEP_STATE
+from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
 from mqan_export.parity import ParityReport, check_parity
 from mqan_export.trace import to_onnx
 from mqan_training.checkpoint import Checkpoint
@@ -57,7 +62,8 @@ def export_bundle(
     network = load_network(checkpoint)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
-    write_files(network, folder, model_card)
+    requests = [read_request(network.vocabulary, example.context, example.question) for example in examples]
+    write_files(network, folder, model_card, requests)
     manifest = Manifest(
         name=name,
         version=version,
@@ -68,6 +74,7 @@ def export_bundle(
             "recipe": checkpoint.config.name,
             "tasks": [task.name for task in checkpoint.config.tasks],
             "steps": checkpoint.step,
+            "model": asdict(checkpoint.config.model),
             **checkpoint.training,
         },
     )
@@ -76,16 +83,19 @@ def export_bundle(
     shutil.copytree(folder, aside)
     try:
         write_manifest(aside, manifest)
-        report = check_parity(network, Engine(open_bundle(aside), provider="cpu"), examples)
+        bundle = open_bundle(aside)
+        exact = Engine(bundle, provider="cpu", precision="float32")
+        report = check_parity(network, exact, Engine(bundle, provider="cpu", precision="int8"), examples)
     finally:
         shutil.rmtree(aside)
     write_manifest(folder, manifest)
     return report
 
 
-def write_files(network: Network, folder: Path, model_card: str) -> None:
-    """Write every file of a bundle but the manifest."""
+def write_files(network: Network, folder: Path, model_card: str, requests: Sequence[Request]) -> None:
+    """Write every file of a bundle but the manifest; input ranges are measured on real requests."""
     write_graphs(network, folder)
+    save_file(measure_input_ranges(network, requests), folder / INPUT_RANGES)
     write_words(network, folder)
     (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
 
@@ -95,10 +105,13 @@ def write_graphs(network: Network, folder: Path) -> None:
     hidden_width = network.mqan.config.width // 2
     encoder = EncoderGraph(network)
     inputs = encoder.example_inputs(network.embedder.width)
-    (folder / ENCODER).write_bytes(to_onnx(encoder, inputs, ENCODER_INPUTS, list(ENCODER_OUTPUTS), hidden_width))
+    num_layers = network.mqan.config.num_layers
+    outputs = list(encoder_outputs(num_layers))
+    (folder / ENCODER).write_bytes(to_onnx(encoder, inputs, ENCODER_INPUTS, outputs, hidden_width))
     step = DecoderStepGraph(network)
-    step_inputs = {**STEP_CONSTANTS, **STEP_STATE}
-    outputs = [NEXT + state for state in STEP_STATE]
+    state = step_state(num_layers)
+    step_inputs = {**step_constants(num_layers), **state}
+    outputs = [NEXT + name for name in state]
     (folder / DECODER_STEP).write_bytes(to_onnx(step, step.example_inputs(), step_inputs, outputs, hidden_width))
 
 

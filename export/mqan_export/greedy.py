@@ -16,7 +16,7 @@ import onnxruntime
 
 from mqan_core.attribution import TraceField
 from mqan_core.bundle import Dimensions
-from mqan_export.graphs import ENCODER_INPUTS, ENCODER_OUTPUTS, NEXT, STEP_CONSTANTS, STEP_STATE, TYPES
+from mqan_export.graphs import ENCODER_INPUTS, NEXT, TYPES, encoder_outputs, step_constants, step_state
 
 Array = npt.NDArray[np.generic]
 Buffers = dict[str, Array]
@@ -61,13 +61,15 @@ class GreedyLoop:
         self._step = step
         self._sizes = {
             "D": dimensions.width,
-            "L": dimensions.num_layers,
             "H": dimensions.num_heads,
             "W": dimensions.head_width,
             "V": dimensions.num_generated,
             "E": dimensions.vector_width,
             "F": len(TraceField),
         }
+        self._encoder_outputs = encoder_outputs(dimensions.num_layers)
+        self._step_constants = step_constants(dimensions.num_layers)
+        self._step_state = step_state(dimensions.num_layers)
         self._generator_inputs = self._project(generator_vectors)
 
     def run(self, batch: Batch) -> npt.NDArray[np.float32]:
@@ -75,7 +77,7 @@ class GreedyLoop:
         sizes = self._sizes_of(batch.inputs)
         encoded = self._encode(batch.inputs, sizes)
         constants: dict[str, Array] = {
-            **{name: array for name, array in encoded.items() if name in STEP_CONSTANTS},
+            **{name: array for name, array in encoded.items() if name in self._step_constants},
             "context_slots": batch.inputs["context_slots"],
             "question_slots": batch.inputs["question_slots"],
             "slot_ids": batch.slot_ids,
@@ -83,7 +85,7 @@ class GreedyLoop:
         }
         max_steps = int(batch.max_tokens.max()) + 1  # one more than tokens, for the end
         sizes["K"] = min(_FIRST_ROOM, max_steps)
-        state = _first_state(encoded, sizes)
+        state = self._first_state(encoded, sizes)
         taken = 0
         while True:
             state, taken = self._run_steps(constants, state, sizes, taken, batch.max_tokens)
@@ -91,7 +93,7 @@ class GreedyLoop:
                 trace: npt.NDArray[np.float32] = state["trace"][:, :taken].copy()  # type: ignore[assignment]
                 return trace
             sizes["K"] = min(sizes["K"] * _ROOM_GROWTH, max_steps)
-            state = _grow(state, sizes)
+            state = self._grow(state, sizes)
 
     def encode(self, batch: Batch) -> Buffers:
         """Return the encoder's outputs for a batch, for comparing with another implementation."""
@@ -106,7 +108,7 @@ class GreedyLoop:
         max_tokens: npt.NDArray[np.int64],
     ) -> tuple[Buffers, int]:
         """Take steps until all rows are done or the room is used up; return the state and the steps taken so far."""
-        other = _allocate(STEP_STATE, sizes)
+        other = _allocate(self._step_state, sizes)
         pairs = ((state, other), (other, state))
         bindings = [self._bind_step(constants, before, after) for before, after in pairs]
         turn = 0
@@ -121,15 +123,15 @@ class GreedyLoop:
         self, constants: Mapping[str, Array], before: Mapping[str, Array], after: Mapping[str, Array]
     ) -> onnxruntime.IOBinding:
         binding = self._step.io_binding()
-        for name in STEP_CONSTANTS:
+        for name in self._step_constants:
             _bind_input(binding, name, constants[name])
-        for name in STEP_STATE:
+        for name in self._step_state:
             _bind_input(binding, name, before[name])
             _bind_output(binding, NEXT + name, after[name])
         return binding
 
     def _encode(self, inputs: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:
-        outputs = _allocate(ENCODER_OUTPUTS, sizes)
+        outputs = _allocate(self._encoder_outputs, sizes)
         binding = self._encoder.io_binding()
         for name in ENCODER_INPUTS:
             _bind_input(binding, name, inputs[name])
@@ -153,6 +155,26 @@ class GreedyLoop:
         projected: npt.NDArray[np.float32] = outputs["slot_inputs"][0]
         return projected
 
+    def _first_state(self, encoded: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:
+        state = _allocate(self._step_state, sizes)
+        for array in state.values():
+            array.fill(0)
+        for name in ("input", "hidden", "cell"):
+            state[name][...] = encoded["first_" + name]
+        return state
+
+    def _grow(self, state: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:
+        """Copy a state into buffers with more room for the answer."""
+        grown = _allocate(self._step_state, sizes)
+        for name, axes in self._step_state.items():
+            if "K" not in axes:
+                grown[name][...] = state[name]
+                continue
+            axis = axes.index("K")
+            grown[name].fill(0)
+            grown[name][(slice(None),) * axis + (slice(state[name].shape[axis]),)] = state[name]
+        return grown
+
     def _sizes_of(self, inputs: Mapping[str, Array]) -> dict[str, int]:
         num_rows, num_slots, _ = inputs["vectors"].shape
         context, question = inputs["context_slots"].shape[1], inputs["question_slots"].shape[1]
@@ -169,28 +191,6 @@ def _allocate(tensors: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) ->
 def _all_done(state: Mapping[str, Array], max_tokens: npt.NDArray[np.int64], taken: int) -> bool:
     """Whether every row has ended, or has taken the steps for its most tokens and the end."""
     return bool(np.logical_or(state["finished"], max_tokens < taken).all())
-
-
-def _first_state(encoded: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:
-    state = _allocate(STEP_STATE, sizes)
-    for array in state.values():
-        array.fill(0)
-    for name in ("input", "hidden", "cell"):
-        state[name][...] = encoded["first_" + name]
-    return state
-
-
-def _grow(state: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:
-    """Copy a state into buffers with more room for the answer."""
-    grown = _allocate(STEP_STATE, sizes)
-    for name, axes in STEP_STATE.items():
-        if "K" not in axes:
-            grown[name][...] = state[name]
-            continue
-        axis = axes.index("K")
-        grown[name].fill(0)
-        grown[name][(slice(None),) * axis + (slice(state[name].shape[axis]),)] = state[name]
-    return grown
 
 
 def _bind_input(binding: onnxruntime.IOBinding, name: str, array: Array) -> None:

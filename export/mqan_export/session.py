@@ -1,24 +1,50 @@
 """Open an onnxruntime session from verified bytes, and say which provider really runs it."""
 
 import ctypes.util
-from collections.abc import Sequence
+import platform
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Literal
 
 import onnx
 import onnxruntime
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, EncodeError
 
 from mqan_core.errors import BundleError
 
 Provider = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "float32", "int8"]
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
+# what rewriting a graph of the wrong form raises
+_MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
 _PROVIDERS: dict[Provider, tuple[str, ...]] = {"cpu": (CPU,), "cuda": (CUDA, CPU), "auto": (CUDA, CPU)}
 
 
+def is_int8(provider: Provider, precision: Precision) -> bool:
+    """Whether graphs run with 8-bit products: on a CPU that computes them exactly, unless float32 is asked for.
+
+    Raises:
+        ValueError: int8 was asked for on a GPU, or on a CPU where it would be wrong.
+    """
+    on_cpu = provider == "cpu" or (provider == "auto" and not _has_cuda())
+    if precision == "int8" and not on_cpu:
+        raise ValueError("precision int8 is for the CPU: set provider to cpu, or precision to auto")
+    if precision == "int8" and not _has_exact_int8():
+        raise ValueError("precision int8 needs a CPU with VNNI, without it sums overflow: set precision to auto")
+    return on_cpu and precision != "float32" and _has_exact_int8()
+
+
 def open_session(
-    content: bytes, name: str, inputs: Sequence[str], *, provider: Provider, num_threads: int
+    content: bytes,
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    provider: Provider,
+    num_threads: int,
+    rewrite: Callable[[onnx.ModelProto], None] | None = None,
 ) -> onnxruntime.InferenceSession:
     """Open a session over the bytes of a graph.
 
@@ -26,15 +52,24 @@ def open_session(
         content: the graph, as hashed.
         name: name of the file, for messages.
         inputs: names of the inputs it must have.
+        outputs: names of the outputs it must have.
         provider: where to run; ``auto`` takes a GPU when there is one.
         num_threads: threads within an operator.
+        rewrite: changes the checked graph in place before it runs; raises ValueError where it does not fit.
 
     Raises:
         BundleError: the graph is malformed, refers to data outside itself, holds operators of another domain,
-            functions or sub-graphs, or has other inputs than expected.
+            functions or sub-graphs, or has other inputs or outputs than expected.
         RuntimeError: ``cuda`` was asked for and does not run here.
     """
-    check_graph(content, name)
+    model = check_graph(content, name)
+    if rewrite is not None:
+        try:
+            onnx.checker.check_model(model)
+            rewrite(model)
+            content = model.SerializeToString()
+        except _MALFORMED as error:
+            raise BundleError(f"{name}: cannot be rewritten to 8-bit products: {error}") from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = num_threads
     options.inter_op_num_threads = 1
@@ -52,14 +87,18 @@ def open_session(
             "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and "
             "cuDNN 9, or set provider to cpu"
         )
-    found = [node.name for node in session.get_inputs()]
-    if sorted(found) != sorted(inputs):
-        raise BundleError(f"{name}: has the inputs {found}, expected {list(inputs)}")
+    for kind, nodes, expected in (
+        ("inputs", session.get_inputs(), inputs),
+        ("outputs", session.get_outputs(), outputs),
+    ):
+        found = [node.name for node in nodes]
+        if sorted(found) != sorted(expected):
+            raise BundleError(f"{name}: has the {kind} {found}, expected {list(expected)}")
     return session
 
 
-def check_graph(content: bytes, name: str) -> None:
-    """Refuse a graph that could reach outside itself.
+def check_graph(content: bytes, name: str) -> onnx.ModelProto:
+    """Read a graph and refuse one that could reach outside itself.
 
     Raises:
         BundleError: what it holds that is not allowed.
@@ -85,11 +124,23 @@ def check_graph(content: bytes, name: str) -> None:
         _refuse_external(tensor, name)
     if model.graph.sparse_initializer:
         raise BundleError(f"{name}: holds sparse weights, which are not allowed")
+    return model
 
 
 def _refuse_external(tensor: onnx.TensorProto, name: str) -> None:
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
         raise BundleError(f"{name}: the tensor {tensor.name!r} lies outside the file, which is not allowed")
+
+
+def _has_exact_int8() -> bool:
+    """Whether products of unsigned and signed bytes add up without overflow: not on x86 without VNNI."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return True
+    try:
+        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        return False
+    return "avx512_vnni" in flags or "avx_vnni" in flags
 
 
 def _has_cuda() -> bool:

@@ -178,7 +178,9 @@ async def open_service(folder: Path, settings: Settings) -> Service:
     executor = _engine_thread()
 
     def open_engine() -> BundleEngine:
-        return BundleEngine.open(folder, provider=settings.provider, num_threads=settings.num_threads)
+        return BundleEngine.open(
+            folder, provider=settings.provider, num_threads=settings.num_threads, precision=settings.precision
+        )
 
     engine = await asyncio.get_running_loop().run_in_executor(executor, open_engine)
     service = AnswerService(engine, settings, executor)

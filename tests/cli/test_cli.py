@@ -232,6 +232,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     class StubEngine:
         bundle = types.SimpleNamespace(manifest=manifest, sha256="ab" * 32)
         provider = "CPUExecutionProvider"
+        precision = "int8"
         max_answer_tokens = 16
 
         @classmethod
@@ -271,7 +272,7 @@ def test_verify_says_where_the_bundle_runs(engine: list[Any]) -> None:
     result = runner.invoke(app, ["verify", "folder"])
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == "tiny 1"
-    assert result.stdout.splitlines()[-1] == "runs on CPUExecutionProvider"
+    assert result.stdout.splitlines()[-1] == "runs on CPUExecutionProvider, int8"
     assert len(engine) == 2, "it was asked something"
 
 

@@ -38,6 +38,7 @@ def make_bundle(folder: Path, **replaced: bytes) -> Path:
         "decoder_step": b"step graph",
         "vocab": json.dumps({"pieces": [" yes ", " no "], "words": ["yes", "no"]}).encode(),
         "vectors": save_safetensors(tensors),
+        "input_ranges": save_safetensors({"m": np.ones(3, np.float32)}),
         "README": b"# card\n",
         **replaced,
     }
@@ -123,7 +124,7 @@ def test_files_beyond_the_limit_are_refused(folder: Path, monkeypatch: pytest.Mo
         open_bundle(folder)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [0, 1, 3, "2", None])
 def test_an_unknown_version_is_refused(folder: Path, version: object) -> None:
     edit_manifest(folder, lambda document: document.update(format_version=version))
     with pytest.raises(BundleError, match="unknown to this release"):

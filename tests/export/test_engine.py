@@ -89,4 +89,4 @@ def test_garbage_and_other_graphs_are_refused() -> None:
     with pytest.raises(BundleError, match="not an ONNX graph"):
         check_graph(b"\xff\xfe garbage", "m.onnx")
     with pytest.raises(BundleError, match="has the inputs"):
-        open_session(make_graph().SerializeToString(), "m.onnx", ["a"], provider="cpu", num_threads=1)
+        open_session(make_graph().SerializeToString(), "m.onnx", ["a"], [], provider="cpu", num_threads=1)

@@ -18,8 +18,13 @@ MAX_TOKENS = 12
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_bundle: Path) -> Engine:
-    return Engine.open(tiny_bundle, provider="cpu")
+def exact_engine(tiny_bundle: Path) -> Engine:
+    return Engine.open(tiny_bundle, provider="cpu", precision="float32")
+
+
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def engine(tiny_bundle: Path, request: pytest.FixtureRequest) -> Engine:
+    return Engine.open(tiny_bundle, provider="cpu", precision=request.param)
 
 
 def make_requests(engine: Engine, sentences: MakeSentence, count: int, seed: int) -> list[Request]:
@@ -30,28 +35,34 @@ def make_requests(engine: Engine, sentences: MakeSentence, count: int, seed: int
     ]
 
 
-def test_the_bundle_computes_what_torch_does(tiny_network: Network, engine: Engine, sentences: MakeSentence) -> None:
+def test_the_bundle_computes_what_torch_does(
+    tiny_network: Network, exact_engine: Engine, tiny_bundle: Path, sentences: MakeSentence
+) -> None:
     """Encoder tensors to 1e-4, all tokens equal, batched and alone.
 
     That torch's greedy answers equal teacher forcing is tested with the training code.
     """
-    requests = make_requests(engine, sentences, 120, 1)
+    requests = make_requests(exact_engine, sentences, 120, 1)
     examples = [Example("t", str(i), r.context, r.question, ("",)) for i, r in enumerate(requests)]
-    report = check_parity(tiny_network, engine, examples)
+    int8_engine = Engine.open(tiny_bundle, provider="cpu", precision="int8")
+    report = check_parity(tiny_network, exact_engine, int8_engine, examples)
     assert report.num_examples == 120
+    assert 0 < report.int8_agreement < 1, "of long answers of an untrained network few agree to the last word"
     assert report.max_encoder_difference < 1e-4
     assert report.max_probability_difference < 1e-4
 
 
-def test_the_parity_check_notices_a_difference(tiny_network: Network, engine: Engine, sentences: MakeSentence) -> None:
-    requests = make_requests(engine, sentences, 8, 2)
+def test_the_parity_check_notices_a_difference(
+    tiny_network: Network, exact_engine: Engine, sentences: MakeSentence
+) -> None:
+    requests = make_requests(exact_engine, sentences, 8, 2)
     examples = [Example("t", str(i), r.context, r.question, ("",)) for i, r in enumerate(requests)]
     weight = tiny_network.mqan.decoder.generator.bias
     before = weight.detach().clone()
     try:
         weight.data[5] += 3.0
         with pytest.raises(ParityError, match="torch answers"):
-            check_parity(tiny_network, engine, examples)
+            check_parity(tiny_network, exact_engine, exact_engine, examples)
     finally:
         weight.data.copy_(before)
 
@@ -64,7 +75,7 @@ def test_two_thousand_pairings_answer_as_alone(engine: Engine, sentences: MakeSe
         chosen = rng.choices(range(len(requests)), k=4)  # each row against three others: 2,000 in all
         answers = engine.answer([requests[i] for i in chosen], [MAX_TOKENS] * 4)
         for i, answer in zip(chosen, answers, strict=True):
-            assert_same(alone[i], answer)
+            assert_same(engine, alone[i], answer)
 
 
 def test_limits_of_one_row_do_not_reach_another(engine: Engine, sentences: MakeSentence) -> None:
@@ -73,7 +84,7 @@ def test_limits_of_one_row_do_not_reach_another(engine: Engine, sentences: MakeS
     long = [engine.answer([r], [40])[0] for r in requests]  # more steps than there is room for at first
     limits = [1 if i % 2 else 40 for i in range(30)]
     for i, answer in enumerate(engine.answer(requests, limits)):
-        assert_same(short[i] if i % 2 else long[i], answer)
+        assert_same(engine, short[i] if i % 2 else long[i], answer)
         assert len(answer.tokens) <= limits[i]
     assert any(len(answer.tokens) > 8 for answer in long)
 
@@ -103,9 +114,14 @@ def check_spans(request: Request, answer: Answer) -> int:
     return sum(token.span is not None for token in answer.tokens)
 
 
-def assert_same(expected: Answer, found: Answer) -> None:
+def assert_same(engine: Engine, expected: Answer, found: Answer) -> None:
+    """The same words, and the same probabilities as far as float32 goes.
+
+    onnxruntime adds up a product in another order for another number of rows. Where such a difference, of 1e-7, lies
+    across the border of two 8-bit numbers, it becomes one of 1e-5.
+    """
     assert found.text == expected.text
     assert found.spans == expected.spans
     difference = answer_difference(expected, found)
     assert difference is not None
-    assert difference < 1e-5
+    assert difference < (1e-5 if engine.precision == "float32" else 1e-4)

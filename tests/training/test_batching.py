@@ -105,7 +105,7 @@ def test_only_the_seed_decides_on_the_order(data: TaskData, table: PieceTable) -
 
 
 def test_two_tasks_with_the_same_data_have_orders_of_their_own(data: TaskData, table: PieceTable) -> None:
-    twin = TaskData("twin", data.items, data.examples)
+    twin = TaskData("twin", data.items, data.texts)
     one, two = stream(data, table), stream(twin, table, config=TaskConfig("twin"))
     assert [list(map(id, one.draw())) for _ in range(9)] != [list(map(id, two.draw())) for _ in range(9)]
 
@@ -154,7 +154,7 @@ def test_renamed_questions_offer_names_of_one_list_and_the_right_one_is_the_answ
 ) -> None:
     config = TaskConfig("sst", class_names=NAMES, rename_rate=1.0)
     source = stream(data, table, config=config)
-    label_of = {texts([i], table)[0][0]: e.answers[0] for i, e in zip(data.items, data.examples, strict=True)}
+    label_of = {texts([i], table)[0][0]: answer for i, (_, answer) in zip(data.items, data.texts, strict=True)}
     seen: Counter[tuple[str, str]] = Counter()
     for item in (item for _ in range(80) for item in source.draw()):
         ((context, question, answer),) = texts([item], table)

@@ -345,3 +345,14 @@ def test_wnut17_lists_entities_with_their_types(tmp_path: Path) -> None:
     write(tmp_path / "wnut17" / "emerging.dev.conll", "Rae person\n")
     with pytest.raises(DatasetError, match=r"dev\.conll:1: expected a token, a tab and a BIO tag"):
         read("wnut17", "validation", tmp_path)
+
+
+def test_a_folder_of_json_lines_is_a_task_by_its_name(tmp_path: Path) -> None:
+    write(tmp_path / "mine" / "val.jsonl", '{"context": "A b.", "question": "Q?", "answer": ["a", "b"]}\n')
+    task = task_named("jsonl:mine:nf1")
+    assert (task.name, task.folder, task.metric) == ("jsonl:mine:nf1", "mine", "nf1")
+    (example,) = task.read(tmp_path / task.folder, "validation")
+    assert (example.question, example.answers) == ("Q?", ("a", "b"))
+    assert task_named("jsonl:mine").metric == "em"
+    with pytest.raises(ValueError, match="scored by em, nf1, .*; 'lfem' is none"):
+        task_named("jsonl:mine:lfem")

@@ -66,11 +66,11 @@ def losses_by_hand(network: Network, triple: tuple[str, str, str]) -> list[float
         mixture, state = decoder.step(read, torch.tensor([i]), state, encoded)
         gamma, lambda_ = mixture.gamma_BA.item(), mixture.lambda_BA.item()
         p = 0.0
-        for piece, share in zip(network.vocabulary.pieces, mixture.p_vocab_BAV[0, 0].tolist(), strict=True):
+        for piece, share in zip(network.vocabulary.pieces, mixture.p_vocab_BAV[0].tolist(), strict=True):
             p += gamma * share * (piece == target)
-        for piece, share in zip(context_pieces, mixture.p_context_BAC[0, 0].tolist(), strict=True):
+        for piece, share in zip(context_pieces, mixture.p_context_BAC[0].tolist(), strict=True):
             p += (1 - gamma) * lambda_ * share * (piece == target)
-        for piece, share in zip(question_pieces, mixture.p_question_BAQ[0, 0].tolist(), strict=True):
+        for piece, share in zip(question_pieces, mixture.p_question_BAQ[0].tolist(), strict=True):
             p += (1 - gamma) * (1 - lambda_) * share * (piece == target)
         if target in UNREACHABLE:
             assert p == 0

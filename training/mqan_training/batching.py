@@ -191,11 +191,11 @@ class TaskStream:
         item = self._data.items[index]
         if rng.random() >= self.config.rename_rate:
             return item
-        example = self._data.examples[index]
+        text, label = self._data.texts[index]
         names, *others = self.config.class_names
         new_names = others[int(rng.integers(len(others)))] if others and rng.random() < 0.8 else names
         order = rng.permutation(len(names)).tolist()
-        question, answer = rename_classes(example.question, example.answers[0], names, new_names, order)
+        question, answer = rename_classes(text, label, names, new_names, order)
         tokens = read_tokens(question)
         key_of = {token.word: token.key for token in tokens}
         answer_pieces = [key_of.get(token.word, token.key) for token in read_tokens(answer)]

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from mqan_training.config import TrainConfig, parse, to_document
 from mqan_training.errors import CheckpointError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 _MANIFEST = "checkpoint.json"
 _MODEL = "model.safetensors"
 _VECTORS = "vectors.safetensors"

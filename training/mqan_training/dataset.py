@@ -92,13 +92,13 @@ class TaskData:
     Attributes:
         name: the task.
         items: its examples in piece numbers.
-        examples: the same in text, for renaming classes.
+        texts: question and first answer of each in text, for renaming classes.
         dropped: how many examples were left out, by reason.
     """
 
     name: str
     items: list[Item] = field(default_factory=list)
-    examples: list[Example] = field(default_factory=list)
+    texts: list[tuple[str, str]] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
 
@@ -114,19 +114,22 @@ def number_examples(
     """Tokenise and filter training examples as decaNLP does (cut contexts first, then drop what is too long)."""
     data = TaskData(name)
     context_text: str | None = None
+    context_numbers: Int32Array | None = None
     for example in examples:
         if example.context != context_text:  # neighbouring questions often share a paragraph
             context_text = example.context
             context = read_tokens(example.context)[:cut_context_at]
-            context_numbers = numbered(context, table)
+            context_numbers = None
         question = read_tokens(example.question)
         answer = spell_answer(example, context, question)
         reason = _reason_to_drop(len(context), len(question), len(answer), max_context_tokens, max_answer_tokens)
         if reason:
             data.dropped[reason] += 1
             continue
+        if context_numbers is None:  # only pieces of what is kept get numbers
+            context_numbers = numbered(context, table)
         data.items.append(Item(context_numbers, numbered(question, table), table.numbers(answer)))
-        data.examples.append(example)
+        data.texts.append((example.question, example.answers[0]))
     return data
 
 

@@ -66,9 +66,15 @@ def save_vectors(path: Path, words: Sequence[str], rows: FloatArray) -> None:
     """Scale rows [W, S] to a common mean norm, quantise them and write a vectors file."""
     quantized, scales = quantize_rows(rows.astype(np.float32))
     scales *= np.float32(_MEAN_NORM / np.linalg.norm(rows, axis=1).mean())
+    write_vectors(path, StaticVectors(tuple(words), quantized, scales))
+
+
+def write_vectors(path: Path, vectors: StaticVectors) -> None:
+    """Write quantised vectors as they are."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
-    save_file({"rows": quantized, "scales": scales}, str(temporary), {"words": json.dumps(list(words))})
+    tensors: dict[str, np.ndarray] = {"rows": vectors.rows, "scales": vectors.scales}
+    save_file(tensors, str(temporary), {"words": json.dumps(list(vectors.words))})
     temporary.replace(path)
 
 

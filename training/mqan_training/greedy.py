@@ -73,47 +73,48 @@ class GreedyStep(nn.Module):
     def forward(self, encoded: Encoded, request: SlotBatch, state: LoopState) -> LoopState:
         """Choose the next word of every row and advance; rows that have ended go on harmlessly."""
         mixture, decoder_state = self.decoder.step(state.input_BD, state.position_B, state.decoder, encoded)
-        p_vocab_BV, alpha_c_BC, alpha_q_BQ, gamma_B, lambda_B = (term[:, 0] for term in mixture)
+        p_vocab_BV, alpha_c_BC, alpha_q_BQ, gamma_B, lambda_B = mixture
         num_generated = p_vocab_BV.shape[1]
         gamma_B1, lambda_B1 = gamma_B[:, None], lambda_B[:, None]
 
         nothing_BU = torch.zeros_like(request.slot_ids_BU, dtype=p_vocab_BV.dtype)
-        from_c_BU = nothing_BU.scatter_add(1, request.c_slots_BC, alpha_c_BC) * (1 - gamma_B1) * lambda_B1  # (10)
-        from_q_BU = nothing_BU.scatter_add(1, request.q_slots_BQ, alpha_q_BQ) * (1 - gamma_B1) * (1 - lambda_B1)
+        from_c_BU = nothing_BU.scatter_add(1, request.c_slots_BC, alpha_c_BC) * ((1 - gamma_B1) * lambda_B1)  # (10)
+        from_q_BU = nothing_BU.scatter_add(1, request.q_slots_BQ, alpha_q_BQ) * ((1 - gamma_B1) * (1 - lambda_B1))
         generated_BU = request.slot_ids_BU < num_generated
         ids_BU = request.slot_ids_BU.clamp(max=num_generated - 1)
         from_v_BU = torch.where(generated_BU, p_vocab_BV.gather(1, ids_BU), nothing_BU) * gamma_B1
-        slot_p_B, slot_B = (from_c_BU + from_q_BU + from_v_BU).max(dim=1)  # (13)
-        piece_p_B, piece_B = (p_vocab_BV * gamma_B1).max(dim=1)
-        is_slot_B = slot_p_B >= piece_p_B
+        slot_p_B1, slot_B1 = (from_c_BU + from_q_BU + from_v_BU).max(dim=1, keepdim=True)  # (13)
+        piece_p_B1, piece_B1 = p_vocab_BV.max(dim=1, keepdim=True)
+        piece_p_B1 = piece_p_B1 * gamma_B1
+        is_slot_B1 = slot_p_B1 >= piece_p_B1
 
-        slot_B1 = slot_B[:, None]
-        zero_B = torch.zeros_like(slot_p_B)
+        zero_B1 = torch.zeros_like(slot_p_B1)
         chosen = (
-            torch.where(is_slot_B, slot_B.to(slot_p_B.dtype), zero_B - 1),
-            piece_B.to(slot_p_B.dtype),
-            torch.where(is_slot_B, slot_p_B, piece_p_B),
-            torch.where(is_slot_B, from_c_BU.gather(1, slot_B1)[:, 0], zero_B),
-            torch.where(is_slot_B, from_q_BU.gather(1, slot_B1)[:, 0], zero_B),
-            torch.where(is_slot_B, from_v_BU.gather(1, slot_B1)[:, 0], piece_p_B),
-            gamma_B,
-            lambda_B,
-            torch.where(request.c_slots_BC == slot_B1, alpha_c_BC, zero_B[:, None] - 1)
-            .argmax(dim=1)
-            .to(slot_p_B.dtype),
-            torch.where(request.q_slots_BQ == slot_B1, alpha_q_BQ, zero_B[:, None] - 1)
-            .argmax(dim=1)
-            .to(slot_p_B.dtype),
+            torch.where(is_slot_B1, slot_B1.to(slot_p_B1.dtype), zero_B1 - 1),
+            piece_B1.to(slot_p_B1.dtype),
+            torch.where(is_slot_B1, slot_p_B1, piece_p_B1),
+            torch.where(is_slot_B1, from_c_BU.gather(1, slot_B1), zero_B1),
+            torch.where(is_slot_B1, from_q_BU.gather(1, slot_B1), zero_B1),
+            torch.where(is_slot_B1, from_v_BU.gather(1, slot_B1), piece_p_B1),
+            gamma_B1,
+            lambda_B1,
+            _place(request.c_slots_BC, slot_B1, alpha_c_BC),
+            _place(request.q_slots_BQ, slot_B1, alpha_q_BQ),
         )
-        here_BK = torch.arange(state.trace_BKF.shape[1], device=slot_B.device)[None, :] == state.position_B[:, None]
-        trace_BKF = torch.where(here_BK[:, :, None], torch.stack(chosen, dim=1)[:, None, :], state.trace_BKF)
+        here_BK = torch.arange(state.trace_BKF.shape[1], device=slot_B1.device)[None, :] == state.position_B[:, None]
+        trace_BKF = torch.where(here_BK[:, :, None], torch.cat(chosen, dim=1)[:, None, :], state.trace_BKF)
 
-        slot_input_BD = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, state.input_BD.shape[1]))[
-            :, 0
-        ]
-        input_BD = torch.where(is_slot_B[:, None], slot_input_BD, request.generator_inputs_VD[piece_B])
-        ended_B = ~is_slot_B & (piece_B == self.end_id)
+        width = state.input_BD.shape[1]
+        slot_input_B1D = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, width))
+        piece_B = piece_B1[:, 0]
+        input_BD = torch.where(is_slot_B1, slot_input_B1D[:, 0], request.generator_inputs_VD[piece_B])
+        ended_B = (~is_slot_B1 & (piece_B1 == self.end_id))[:, 0]
         return LoopState(input_BD, state.position_B + 1, state.finished_B | ended_B, decoder_state, trace_BKF)
+
+
+def _place(slots_BT: Tensor, slot_B1: Tensor, alpha_BT: Tensor) -> Tensor:
+    """Return, among the positions of a slot, the one with the most pointer mass, [B, 1]."""
+    return torch.where(slots_BT == slot_B1, alpha_BT, -1.0).argmax(dim=1, keepdim=True).to(alpha_BT.dtype)
 
 
 @torch.no_grad()

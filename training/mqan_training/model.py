@@ -35,19 +35,19 @@ from mqan_training.layers import (
 class Encoded(NamedTuple):
     """What the decoder reads of a batch of contexts and questions.
 
-    Keys and values of the context attention are per decoder layer, stacked, so that they are computed once.
+    Keys and values of the context attention are one tensor a decoder layer, so that they are computed once.
     """
 
     c_fin_BCD: Tensor
     q_fin_BQD: Tensor
-    keys_LBHCW: Tensor
-    values_LBHCW: Tensor
+    keys_BHCW: tuple[Tensor, ...]
+    values_BHCW: tuple[Tensor, ...]
     c_mask_BC: Tensor
     q_mask_BQ: Tensor
 
 
 class Mixture(NamedTuple):
-    """The terms of equation 13 at each step."""
+    """The terms of equation 13 at each step; without the axis A where there is but one."""
 
     p_vocab_BAV: Tensor
     p_context_BAC: Tensor  # attention over context positions, alpha^C
@@ -59,14 +59,14 @@ class Mixture(NamedTuple):
 class DecoderState(NamedTuple):
     """What one decoding step leaves for the next.
 
-    The caches hold keys and values of the answer so far, with room for K steps.
+    The caches hold keys and values of the answer so far, one tensor a layer, with room for K steps.
     """
 
     h_BD: Tensor
     cell_BD: Tensor
     c_tilde_BD: Tensor
-    keys_BLHKW: Tensor
-    values_BLHKW: Tensor
+    keys_BHKW: tuple[Tensor, ...]
+    values_BHKW: tuple[Tensor, ...]
 
 
 class Coattention(nn.Module):
@@ -255,10 +255,10 @@ class Decoder(nn.Module):
         projected: Tensor = self.projection(self.dropout(vectors))
         return projected
 
-    def read_context(self, c_fin_BCD: Tensor) -> tuple[Tensor, Tensor]:
-        """Return keys and values of the context attention for every layer, each [L, B, H, C, W]."""
+    def read_context(self, c_fin_BCD: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+        """Return keys and values of the context attention, each [B, H, C, W] for every layer."""
         pairs = [layer.context_attention.keys_values(c_fin_BCD) for layer in self.layers]  # type: ignore[union-attr,operator]
-        return torch.stack([keys for keys, _ in pairs]), torch.stack([values for _, values in pairs])
+        return tuple(keys for keys, _ in pairs), tuple(values for _, values in pairs)
 
     def forward(self, a_proj_BAD: Tensor, encoded: Encoded) -> Mixture:
         """Return the mixture at every step, given the projected answer words shifted right (teacher forcing).
@@ -269,7 +269,7 @@ class Decoder(nn.Module):
         a_BAD = self.dropout(a_proj_BAD + self.positions[:num_steps].to(a_proj_BAD.dtype))  # (3)
         causal_AA = torch.ones(num_steps, num_steps, dtype=torch.bool, device=a_BAD.device).tril()
         for i, layer in enumerate(self.layers):
-            context = (encoded.keys_LBHCW[i], encoded.values_LBHCW[i], encoded.c_mask_BC)
+            context = (encoded.keys_BHCW[i], encoded.values_BHCW[i], encoded.c_mask_BC)
             a_BAD = layer(a_BAD, (*layer.read_answer(a_BAD), causal_AA), context)  # type: ignore[operator]  # (4) to (6)
         a_self_BAD = self.norm(a_BAD)
         h_BD, cell_BD, c_tilde_BD = self.first_recurrence(encoded)
@@ -286,8 +286,9 @@ class Decoder(nn.Module):
         """Return the state before the first step, with room for ``capacity`` steps."""
         h_BD, cell_BD, c_tilde_BD = self.first_recurrence(encoded)
         config = self.config
-        shape = (h_BD.shape[0], config.num_layers, config.num_heads, capacity, config.head_width)
-        return DecoderState(h_BD, cell_BD, c_tilde_BD, h_BD.new_zeros(shape), h_BD.new_zeros(shape))
+        empty_BHKW = h_BD.new_zeros(h_BD.shape[0], config.num_heads, capacity, config.head_width)
+        caches = (empty_BHKW,) * config.num_layers
+        return DecoderState(h_BD, cell_BD, c_tilde_BD, caches, caches)
 
     def step(
         self, a_proj_BD: Tensor, position_B: Tensor, state: DecoderState, encoded: Encoded
@@ -301,23 +302,22 @@ class Decoder(nn.Module):
             encoded: the encoder's output.
         """
         a_BTD = (a_proj_BD + self.positions[position_B])[:, None]  # T = 1
-        slot_K = torch.arange(state.keys_BLHKW.shape[3], device=a_BTD.device)
+        slot_K = torch.arange(state.keys_BHKW[0].shape[2], device=a_BTD.device)
         here_BK = slot_K[None, :] == position_B[:, None]
         so_far_BK = slot_K[None, :] <= position_B[:, None]
         all_keys, all_values = [], []
         for i, layer in enumerate(self.layers):
             query_BHTW, key_BHTW, value_BHTW = layer.read_answer(a_BTD)  # type: ignore[operator]
-            keys_BHKW = torch.where(here_BK[:, None, :, None], key_BHTW, state.keys_BLHKW[:, i])
-            values_BHKW = torch.where(here_BK[:, None, :, None], value_BHTW, state.values_BLHKW[:, i])
-            context = (encoded.keys_LBHCW[i], encoded.values_LBHCW[i], encoded.c_mask_BC)
+            keys_BHKW = torch.where(here_BK[:, None, :, None], key_BHTW, state.keys_BHKW[i])
+            values_BHKW = torch.where(here_BK[:, None, :, None], value_BHTW, state.values_BHKW[i])
+            context = (encoded.keys_BHCW[i], encoded.values_BHCW[i], encoded.c_mask_BC)
             a_BTD = layer(a_BTD, (query_BHTW, keys_BHKW, values_BHKW, so_far_BK[:, None, None, :]), context)
             all_keys.append(keys_BHKW)
             all_values.append(values_BHKW)
         a_self_BD = self.norm(a_BTD[:, 0])
         h_BD, cell_BD, c_tilde_BD, *rest = self._recur(a_self_BD, state.h_BD, state.cell_BD, state.c_tilde_BD, encoded)
-        mixture = self._mix(*(x[:, None] for x in (a_self_BD, h_BD, c_tilde_BD, *rest)))
-        caches = torch.stack(all_keys, dim=1), torch.stack(all_values, dim=1)
-        return mixture, DecoderState(h_BD, cell_BD, c_tilde_BD, *caches)
+        mixture = self._mix(a_self_BD, h_BD, c_tilde_BD, *rest)
+        return mixture, DecoderState(h_BD, cell_BD, c_tilde_BD, tuple(all_keys), tuple(all_values))
 
     def first_recurrence(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
         """Return h_0, the cell and the recurrent context state before the first step; the last is zeros."""
@@ -354,7 +354,7 @@ class Decoder(nn.Module):
         alpha_c_BAC: Tensor,
         alpha_q_BAQ: Tensor,
     ) -> Mixture:
-        """The two switches and the generator (equations 11 and 12)."""
+        """The two switches and the generator (equations 11 and 12); the axis A may be missing."""
         p_vocab_BAV = torch.softmax(self.generator(self.dropout(c_tilde_BAD)).float(), dim=-1)  # (11)
         gamma_BA = torch.sigmoid(self.gamma(torch.cat([c_tilde_BAD, h_BAD, a_self_BAD], dim=-1)).float())[
             ..., 0

@@ -16,6 +16,7 @@ from mqan_training.batching import Batch
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.config import ModelConfig
 from mqan_training.embeddings import Embedder, StaticVectors, load_vectors
+from mqan_training.errors import CheckpointError
 from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
 from mqan_training.model import MQAN, Encoded, target_probability
 
@@ -135,7 +136,10 @@ def load_network(checkpoint: Checkpoint) -> Network:
     vectors = load_vectors(checkpoint.vectors_path)
     vocabulary = Vocabulary(checkpoint.pieces, vectors.words)
     network = Network(checkpoint.config.model, vectors, vocabulary)
-    network.load_state_dict(dict(checkpoint.best_weights()))
+    try:
+        network.load_state_dict(dict(checkpoint.best_weights()))
+    except RuntimeError as error:
+        raise CheckpointError(f"{checkpoint.folder}: the weights do not fit the model it states: {error}") from error
     return network.eval()
 
 

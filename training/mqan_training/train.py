@@ -7,6 +7,7 @@ mqan train training/recipes/default.yaml --data DIR --resume
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream
+from mqan_training.cache import cached
 from mqan_training.checkpoint import (
     Checkpoint,
     latest_checkpoint,
@@ -33,16 +35,18 @@ from mqan_training.checkpoint import (
 from mqan_training.config import TaskConfig, TrainConfig, to_document
 from mqan_training.curriculum import schedule
 from mqan_training.dataset import PieceTable, TaskData, generator_pieces, number_examples
-from mqan_training.embeddings import load_vectors
+from mqan_training.embeddings import load_vectors, write_vectors
 from mqan_training.metrics import score
 from mqan_training.network import Loss, Network
 from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
 from mqan_training.readers.registry import task_named
+from mqan_training.transfer import Pretrained, adopt, grow_pieces
 
 _CHECKPOINTS_KEPT = 2
 _VALIDATION_BATCH = 32
 _SAMPLES_SHOWN = 3
 _LOG = "log.jsonl"
+_FROM = "from.txt"  # which network a run started from
 
 console = Console(stderr=True)
 
@@ -53,6 +57,7 @@ class Run:
 
     config: TrainConfig
     folder: Path
+    vectors_path: Path
     network: Network
     optimizer: torch.optim.Adam
     average: WeightAverage | None
@@ -64,7 +69,15 @@ class Run:
     seconds: float = 0.0
 
 
-def train(config: TrainConfig, data: Path, folder: Path, *, resume: bool = False) -> Path:
+def train(
+    config: TrainConfig,
+    data: Path,
+    folder: Path,
+    *,
+    resume: bool = False,
+    pretrained: Pretrained | None = None,
+    cache: Path | None = None,
+) -> Path:
     """Run a recipe to its last step; return the last checkpoint.
 
     Args:
@@ -72,17 +85,23 @@ def train(config: TrainConfig, data: Path, folder: Path, *, resume: bool = False
         data: folder of the datasets.
         folder: where the run's checkpoints, log and TensorBoard files go.
         resume: go on from the newest checkpoint in ``folder``.
+        pretrained: start from these weights, pieces and vectors instead of random weights and the recipe's vectors.
+        cache: folder where numbered examples are kept for the next start; None for none.
 
     Raises:
-        ValueError: the recipe does not fit the data, or ``folder`` holds a run and ``resume`` was not asked for.
+        ValueError: the recipe does not fit the data or the pretrained network, or ``folder`` holds a run and
+            ``resume`` was not asked for.
         CheckpointError: the checkpoint to resume from is damaged.
     """
     newest = latest_checkpoint(folder)
+    if newest is None and resume and pretrained is None and (folder / _FROM).exists():
+        source = (folder / _FROM).read_text(encoding="utf-8")
+        raise ValueError(f"{folder} has no checkpoint yet and started from {source}: give --from {source} again")
     if newest is not None and not resume:
         raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
     steps = schedule(config)
     checkpoint = load_checkpoint(newest) if newest is not None else None
-    run = prepare(config, data, folder, checkpoint)
+    run = prepare(config, data, folder, checkpoint, pretrained if checkpoint is None else None, cache)
     if checkpoint is not None:
         console.print(f"resuming at step {run.step} of {config.steps}")
     folder.mkdir(parents=True, exist_ok=True)
@@ -108,24 +127,45 @@ def train(config: TrainConfig, data: Path, folder: Path, *, resume: bool = False
     return _checkpoint_folder(run)
 
 
-def prepare(config: TrainConfig, data: Path, folder: Path, checkpoint: Checkpoint | None) -> Run:
-    """Read data, choose the vocabulary, build the network; put back the state of a checkpoint."""
+def prepare(
+    config: TrainConfig,
+    data: Path,
+    folder: Path,
+    checkpoint: Checkpoint | None,
+    pretrained: Pretrained | None = None,
+    cache: Path | None = None,
+) -> Run:
+    """Read data, choose the vocabulary, build the network; put back a checkpoint's state, or start from weights."""
     torch.manual_seed(config.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     table = PieceTable()
-    tasks = {task.name: _read_task(config, task, data, table) for task in config.tasks}
+    tasks = {task.name: read_task(config, task, data, table, cache) for task in config.tasks}
     streams = {
         task.name: TaskStream(tasks[task.name], task, table, config.batch_tokens, config.seed) for task in config.tasks
     }
-    vectors = load_vectors(checkpoint.vectors_path if checkpoint else Path(config.vectors))
-    pieces = checkpoint.pieces if checkpoint else tuple(generator_pieces(tasks.values(), table, config.num_generated))
+    if pretrained is not None:
+        vectors_path = folder / "vectors.safetensors"
+        write_vectors(vectors_path, pretrained.vectors)
+        (folder / _FROM).write_text(pretrained.source, encoding="utf-8")
+    else:
+        vectors_path = checkpoint.vectors_path if checkpoint else Path(config.vectors)
+    vectors = load_vectors(vectors_path)
+    if checkpoint is not None:
+        pieces = checkpoint.pieces
+    else:
+        pieces = tuple(generator_pieces(tasks.values(), table, config.num_generated))
+        if pretrained is not None:
+            pieces = grow_pieces(pretrained.pieces, pieces, config.num_generated)
     vocabulary = Vocabulary(pieces, vectors.words)
-    network = Network(config.model, vectors, vocabulary).to(device)
+    network = Network(config.model, vectors, vocabulary)
+    if pretrained is not None:
+        adopt(network, pretrained)
+    network.to(device)
     optimizer = make_optimizer(network, config.optim)
     average = WeightAverage(network, config.optim.average_decay) if config.optim.average_decay else None
     batcher = Batcher(table, vocabulary, network.embedder)
     validation = {task.name: _read_validation(config, task, data, vocabulary) for task in config.tasks}
-    run = Run(config, folder, network, optimizer, average, batcher, streams, validation, device)
+    run = Run(config, folder, vectors_path, network, optimizer, average, batcher, streams, validation, device)
     if checkpoint is not None:
         restore_run(checkpoint, network, optimizer)
         if average is not None:
@@ -159,17 +199,27 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     return loss, rate, batch.num_tokens
 
 
-def _read_task(config: TrainConfig, task: TaskConfig, data: Path, table: PieceTable) -> TaskData:
+def read_task(config: TrainConfig, task: TaskConfig, data: Path, table: PieceTable, cache: Path | None) -> TaskData:
+    """Read, tokenise and number a task's training examples, or take them from the cache, and say what was left out."""
     reader = task_named(task.name)
     started = time.perf_counter()
-    numbered = number_examples(
-        task.name,
-        reader.read(data / reader.folder, "train"),
-        table,
-        cut_context_at=min(reader.max_context_tokens, config.max_context_tokens) if reader.max_context_tokens else None,
-        max_context_tokens=config.max_context_tokens,
-        max_answer_tokens=config.max_answer_tokens,
-    )
+    cut_at = min(reader.max_context_tokens, config.max_context_tokens) if reader.max_context_tokens else None
+
+    def read() -> TaskData:
+        dropped: Counter[str] = Counter()
+        numbered = number_examples(
+            task.name,
+            reader.read(data / reader.folder, "train", dropped),
+            table,
+            cut_context_at=cut_at,
+            max_context_tokens=config.max_context_tokens,
+            max_answer_tokens=config.max_answer_tokens,
+        )
+        numbered.dropped.update(dropped)
+        return numbered
+
+    limits = (cut_at, config.max_context_tokens, config.max_answer_tokens)
+    numbered = cached(cache, reader, data, "train", limits, table, read)
     left_out = ", ".join(f"{count} {reason}" for reason, count in numbered.dropped.items()) or "none"
     elapsed = time.perf_counter() - started
     console.print(f"{task.name}: {len(numbered.items)} training examples in {elapsed:.0f} s, left out: {left_out}")
@@ -271,11 +321,16 @@ def _save(run: Run) -> None:
         model=run.network,
         average=run.average.state() if run.average is not None else {},
         optimizer=run.optimizer,
-        training={"seconds": run.seconds, "torch": torch.__version__, "device": run.device.type},
+        training={
+            "seconds": run.seconds,
+            "torch": torch.__version__,
+            "device": run.device.type,
+            "from": (run.folder / _FROM).read_text(encoding="utf-8") if (run.folder / _FROM).exists() else None,
+        },
     )
     prune_checkpoints(run.folder, _CHECKPOINTS_KEPT)
 
 
 def _vectors_path(run: Run) -> Path:
     newest = latest_checkpoint(run.folder)
-    return newest / "vectors.safetensors" if newest is not None else Path(run.config.vectors)
+    return newest / "vectors.safetensors" if newest is not None else run.vectors_path

@@ -23,11 +23,15 @@ from mqan_training.readers import (
     xnli,
     zre,
 )
+from mqan_training.readers.jsonl import jsonl_task
 from mqan_training.readers.task import Task
 
 # The ten of decaNLP in the paper's order, then those for transfer and for comparison.
 _DECANLP = (squad, iwslt, cnn_dailymail, multinli, sst, qasrl, zre, woz, wikisql, mwsc)
 _OTHERS = (imdb, product_reviews, snli, sick, rte, xnli, subj, wnut17)
+
+# the metrics that need the answers alone
+_METRICS_WITHOUT_REFERENCE = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")
 
 TASKS: dict[str, Task] = {
     task.name: task for task in (*(module.TASK for module in (*_DECANLP, *_OTHERS)), *multi30k.TASKS)
@@ -35,13 +39,25 @@ TASKS: dict[str, Task] = {
 
 
 def task_named(name: str) -> Task:
-    """Return the task with a name.
+    """Return the task with a name; ``jsonl:FOLDER`` or ``jsonl:FOLDER:METRIC`` is a folder of JSON lines.
 
     Raises:
         ValueError: there is none; the message lists the nearest names, or all.
     """
     if name in TASKS:
         return TASKS[name]
+    kind, _, rest = name.partition(":")
+    if kind == "jsonl" and rest:
+        folder, _, metric = rest.partition(":")
+        return jsonl_task(name, folder, _known_metric(metric or "em"))
     near = get_close_matches(name, TASKS, n=3)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known tasks: {', '.join(TASKS)}."
     raise ValueError(f"There is no task {name!r}. {hint}")
+
+
+def _known_metric(name: str) -> str:
+    if name not in _METRICS_WITHOUT_REFERENCE:
+        raise ValueError(
+            f"A folder of JSON lines is scored by {', '.join(_METRICS_WITHOUT_REFERENCE)}; {name!r} is none."
+        )
+    return name

@@ -1,0 +1,179 @@
+"""The 8-bit graphs: close to float32, and no row of a batch moves another."""
+
+import platform
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from mqan_core.bundle import open_bundle
+from mqan_core.errors import BundleError
+from mqan_export import session
+from mqan_export.engine import Engine
+from mqan_export.quantize import GENERATOR, quantize_encoder, quantize_step
+
+HIDDEN, INPUTS, STEPS = 40, 24, 30
+LENGTHS = np.array([STEPS, 17, 5], np.int32)
+rng = np.random.default_rng(0)
+WEIGHTS = {
+    "m.w": rng.normal(0, 0.3, (2, 4 * HIDDEN, INPUTS)).astype(np.float32),
+    "m.r": rng.normal(0, 0.2, (2, 4 * HIDDEN, HIDDEN)).astype(np.float32),
+    "m.b": rng.normal(0, 0.3, (2, 8 * HIDDEN)).astype(np.float32),
+}
+X = rng.normal(0, 1, (STEPS, 3, INPUTS)).astype(np.float32) * np.linspace(0.1, 4, INPUTS, dtype=np.float32)
+RANGES = {"m": np.abs(X).max(axis=(0, 1))}
+
+
+def graph_of(
+    node: onnx.NodeProto,
+    inputs: dict[str, tuple[int, list[int | str]]],
+    shape: list[int | str],
+    weights: dict[str, np.ndarray],
+) -> onnx.ModelProto:
+    """Return a model of one node."""
+    given = [helper.make_tensor_value_info(name, kind, axes) for name, (kind, axes) in inputs.items()]
+    output = helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, shape)
+    graph = helper.make_graph(
+        [node], "g", given, [output], [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+
+
+def lstm_graph() -> onnx.ModelProto:
+    node = helper.make_node(
+        "LSTM", ["x", "m.w", "m.r", "m.b", "lengths"], ["y"], direction="bidirectional", hidden_size=HIDDEN
+    )
+    inputs = {
+        "x": (TensorProto.FLOAT, ["T", "B", INPUTS]),
+        "lengths": (TensorProto.INT32, ["B"]),
+    }
+    return graph_of(node, inputs, ["T", 2, "B", HIDDEN], WEIGHTS)  # type: ignore[arg-type]
+
+
+def run(model: onnx.ModelProto) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+
+    def call(x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        output: np.ndarray = session.run(None, {"x": x, "lengths": lengths})[0]
+        return output
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def int8_lstm() -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    model = lstm_graph()
+    quantize_encoder(model, RANGES)
+    assert "LSTM" not in {node.op_type for node in model.graph.node}
+    return run(model)
+
+
+def test_the_lstm_is_close_to_float32(int8_lstm: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+    expected = run(lstm_graph())(X, LENGTHS)
+    found = int8_lstm(X, LENGTHS)
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() < 0.1  # outputs lie in (-1, 1)
+    assert np.abs(found - expected).mean() < 0.01
+    assert not found[5:, :, 2].any(), "beyond a row's length"
+
+
+def test_a_row_of_the_lstm_does_not_move_with_its_batch_mates(
+    int8_lstm: Callable[[np.ndarray, np.ndarray], np.ndarray],
+) -> None:
+    together = int8_lstm(X, LENGTHS)
+    for row in range(3):
+        alone = int8_lstm(X[:, row : row + 1], LENGTHS[row : row + 1])
+        np.testing.assert_array_equal(alone, together[:, :, row : row + 1])
+    louder = X.copy()
+    louder[:, 1] *= 50
+    np.testing.assert_array_equal(int8_lstm(louder, LENGTHS)[:, :, [0, 2]], together[:, :, [0, 2]])
+
+
+def test_what_is_out_of_range_is_clipped(int8_lstm: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
+    limit = RANGES["m"]
+    np.testing.assert_array_equal(int8_lstm(X * 9, LENGTHS), int8_lstm(np.clip(X * 9, -limit, limit), LENGTHS))
+
+
+def test_the_generator_is_close_to_float32_row_by_row() -> None:
+    weights = {
+        GENERATOR: rng.normal(0, 0.3, (500, INPUTS)).astype(np.float32),
+        "bias": rng.normal(0, 1, 500).astype(np.float32),
+    }
+    node = helper.make_node("Gemm", ["c", GENERATOR, "bias"], ["logits"], transB=1)
+    inputs = {"c": (TensorProto.FLOAT, ["B", INPUTS])}
+    c_tilde = np.tanh(rng.normal(0, 2, (4, INPUTS))).astype(np.float32)
+    models = [graph_of(node, inputs, ["B", 500], weights) for _ in range(2)]  # type: ignore[arg-type]
+    quantize_step(models[1])
+    sessions = [onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in models]
+    expected, found = (session.run(None, {"c": c_tilde})[0] for session in sessions)
+    assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+    alone = np.concatenate([sessions[1].run(None, {"c": c_tilde[i : i + 1]})[0] for i in range(4)])
+    np.testing.assert_array_equal(alone, found)
+
+
+def test_ranges_that_do_not_fit_are_told() -> None:
+    with pytest.raises(ValueError, match="no range of the inputs of m"):
+        quantize_encoder(lstm_graph(), {})
+    with pytest.raises(ValueError, match="m has 24 inputs, the ranges are of 3"):
+        quantize_encoder(lstm_graph(), {"m": np.ones(3, np.float32)})
+    with pytest.raises(ValueError, match="no LSTM"):
+        quantize_encoder(onnx.ModelProto(), {})
+    with pytest.raises(ValueError, match=r"no product with step\.decoder\.generator"):
+        quantize_step(lstm_graph())
+
+
+def test_a_cpu_runs_8_bit_unless_told_otherwise(tiny_bundle: Path) -> None:
+    assert Engine.open(tiny_bundle, provider="cpu").precision == "int8"
+    assert Engine.open(tiny_bundle, provider="cpu", precision="float32").precision == "float32"
+    with pytest.raises(ValueError, match="int8 is for the CPU"):
+        Engine.open(tiny_bundle, provider="cuda", precision="int8")
+
+
+def test_a_cpu_whose_8_bit_sums_overflow_runs_float32(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("flags : fpu sse4_1 avx2 avx512f\n")
+    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(session, "Path", lambda _: tmp_path / "cpuinfo")
+    assert not session.is_int8("cpu", "auto")
+    with pytest.raises(ValueError, match="needs a CPU with VNNI"):
+        session.is_int8("cpu", "int8")
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    assert session.is_int8("cpu", "auto")
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes", "wrong"),
+    [
+        ("LSTM", {"clip": 1.0}, "unexpected clip"),
+        ("LSTM", {"direction": "forward"}, "unexpected direction"),
+        ("Gemm", {"alpha": 2.0}, "unexpected alpha"),
+        ("Gemm", {"transB": 0}, "unexpected transB"),
+    ],
+)
+def test_what_the_replacement_would_not_compute_is_refused(op: str, attributes: dict[str, object], wrong: str) -> None:
+    model = lstm_graph()
+    node = model.graph.node[0]
+    if op == "Gemm":
+        del model.graph.node[:]
+        node = helper.make_node("Gemm", ["x", GENERATOR], ["y"], transB=1)
+        model.graph.node.append(node)
+        node = model.graph.node[0]
+        model.graph.initializer.append(numpy_helper.from_array(np.ones((3, 2), np.float32), GENERATOR))
+    kept = [attribute for attribute in node.attribute if attribute.name not in attributes]
+    del node.attribute[:]
+    node.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in attributes.items())])
+    with pytest.raises(ValueError, match=wrong):
+        quantize_encoder(model, RANGES) if op == "LSTM" else quantize_step(model)
+
+
+def test_a_bundle_without_its_ranges_is_told(tiny_bundle: Path) -> None:
+    bundle = open_bundle(tiny_bundle)
+    incomplete = type(bundle)(
+        bundle.manifest, bundle.sha256, bundle.encoder, bundle.decoder_step, bundle.vocabulary, bundle.vectors, {}
+    )
+    with pytest.raises(BundleError, match=r"encoder\.onnx: cannot be rewritten to 8-bit products: no range"):
+        Engine(incomplete, provider="cpu")
+    assert Engine(incomplete, provider="cpu", precision="float32").precision == "float32"

@@ -1,0 +1,132 @@
+"""The cache gives back what was read, and only while nothing that it was made from has changed."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqan_core import text as text_module
+from mqan_core.example import Example
+from mqan_training.cache import cached
+from mqan_training.dataset import PieceTable, TaskData, number_examples
+from mqan_training.readers.task import Task
+
+CONTEXT = "Ada wrote notes on the Analytical Engine."
+EXAMPLES = [
+    Example("t", "1", CONTEXT, "Who wrote notes?", ("Ada",)),
+    Example("t", "2", CONTEXT, "What did Ada write?", ("notes", "Notes")),
+    Example("t", "3", "Dull, and 'far' too long… 🦊", "Is this review negative or positive?", ("negative",)),
+    Example("t", "4", " ", "Left out?", ("yes",)),
+]
+
+
+class Reading:
+    """A task in a folder, and how often it was read."""
+
+    def __init__(self, data: Path, examples: list[Example]) -> None:
+        self.data = data
+        self.count = 0
+        self.examples = examples
+        (data / "t").mkdir(parents=True)
+        (data / "t" / "train.txt").write_text("one")
+
+        def rows(*_: object) -> Iterator[Example]:
+            raise NotImplementedError
+
+        self.task = Task("t", "t", ("train",), "em", rows)
+
+    def get(self, table: PieceTable, limit: int | None = 50) -> TaskData:
+        def read() -> TaskData:
+            self.count += 1
+            return number_examples(
+                "t", self.examples, table, cut_context_at=limit, max_context_tokens=50, max_answer_tokens=9
+            )
+
+        return cached(self.data / "cache", self.task, self.data, "train", (limit, 50, 9), table, read)
+
+
+@pytest.fixture
+def reading(tmp_path: Path) -> Reading:
+    return Reading(tmp_path, EXAMPLES)
+
+
+def in_text(data: TaskData, table: PieceTable) -> list[list[str]]:
+    return [
+        ["".join(table.pieces[n] for n in part) for part in (item.context, item.question, item.answer)]
+        for item in data.items
+    ]
+
+
+def test_what_comes_back_is_what_was_read(reading: Reading) -> None:
+    first_table, second_table = PieceTable(), PieceTable()
+    second_table.number("a piece that another task numbered first")
+    first, second = reading.get(first_table), reading.get(second_table)
+    assert reading.count == 1
+    assert len(second.items) == 3
+    assert in_text(second, second_table) == in_text(first, first_table)
+    assert (second.name, second.texts, second.dropped) == (first.name, first.texts, first.dropped)
+    assert second.dropped == {"empty context": 1}
+    assert second.items[0].context is second.items[1].context, "one array for a shared paragraph"
+    assert all(array.dtype == np.int32 for item in second.items for array in (item.context, item.question, item.answer))
+
+
+def test_without_a_folder_nothing_is_kept(reading: Reading) -> None:
+    expected = TaskData("t")
+    assert cached(None, reading.task, reading.data, "train", (), PieceTable(), lambda: expected) is expected
+    assert sorted(path.name for path in reading.data.iterdir()) == ["t"]
+
+
+def rewrite(path: Path) -> None:
+    path.write_text("two")
+    os.utime(path, ns=(1, 1))
+
+
+def touch(path: Path) -> None:
+    os.utime(path, ns=(5, 5))
+
+
+def add(path: Path) -> None:
+    (path.parent / "more.txt").write_text("")
+
+
+@pytest.mark.parametrize("change", [rewrite, touch, add, Path.unlink])
+def test_a_changed_dataset_is_read_again(reading: Reading, change: Callable[[Path], None]) -> None:
+    reading.get(PieceTable())
+    change(reading.data / "t" / "train.txt")
+    reading.get(PieceTable())
+    assert reading.count == 2
+    reading.get(PieceTable())
+    assert reading.count == 2, "the new examples took the place of the old ones"
+
+
+def test_other_limits_are_read_apart(reading: Reading) -> None:
+    assert len(reading.get(PieceTable(), 2).items[0].context) == 2
+    assert len(reading.get(PieceTable(), 50).items[0].context) > 2
+    assert reading.count == 2
+
+
+def test_a_changed_tokenizer_is_noticed(reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading.get(PieceTable())
+    source = Path(text_module.__file__)
+    changed = tmp_path / "text.py"
+    changed.write_bytes(source.read_bytes() + b"\n# changed\n")
+    monkeypatch.setattr(text_module, "__file__", str(changed))
+    reading.get(PieceTable())
+    assert reading.count == 2
+
+
+@pytest.mark.parametrize("content", [b"", b"\x08\0\0\0\0\0\0\0{}", b"garbage" * 40])
+def test_a_damaged_file_is_read_again(reading: Reading, content: bytes) -> None:
+    expected = reading.get(PieceTable()).texts
+    (file,) = (reading.data / "cache").iterdir()
+    file.write_bytes(content)
+    assert reading.get(PieceTable()).texts == expected
+    assert reading.count == 2
+
+
+def test_a_task_without_examples_is_kept_too(tmp_path: Path) -> None:
+    reading = Reading(tmp_path, [EXAMPLES[3]])
+    assert reading.get(PieceTable()).items == reading.get(PieceTable()).items == []
+    assert reading.count == 1

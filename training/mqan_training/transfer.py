@@ -1,0 +1,96 @@
+"""Go on from a trained network with other tasks: the vocabulary grows without touching learned rows (section 4.3)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import torch
+from torch import Tensor
+
+from mqan_core.vocab import Vocabulary
+from mqan_training.checkpoint import Checkpoint
+from mqan_training.config import ModelConfig
+from mqan_training.embeddings import StaticVectors, load_vectors
+from mqan_training.network import Network
+
+_GENERATOR = ("mqan.decoder.generator.weight", "mqan.decoder.generator.bias")  # one row a piece, the end first
+_MAY_DIFFER = frozenset({"dropout", "attention_dropout"})  # no shape depends on these
+
+
+@dataclass(frozen=True, slots=True)
+class Pretrained:
+    """A trained network to go on from.
+
+    Attributes:
+        source: where it was read from, for messages.
+        model: its configuration.
+        pieces: the generator's pieces without the end.
+        vectors: its frozen word vectors; a run that goes on keeps them, for the weights were learnt on them.
+        weights: by the names of ``Network``.
+    """
+
+    source: str
+    model: ModelConfig
+    pieces: tuple[str, ...]
+    vectors: StaticVectors
+    weights: Mapping[str, Tensor]
+
+
+def pretrained_of(checkpoint: Checkpoint) -> Pretrained:
+    """Return what a new run can take over of a checkpoint: its averaged weights where there are any."""
+    return Pretrained(
+        str(checkpoint.folder),
+        checkpoint.config.model,
+        checkpoint.pieces,
+        load_vectors(checkpoint.vectors_path),
+        checkpoint.best_weights(),
+    )
+
+
+def network_of(pretrained: Pretrained) -> Network:
+    """Build the network itself, in evaluation mode."""
+    vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
+    network = Network(pretrained.model, pretrained.vectors, vocabulary)
+    adopt(network, pretrained)
+    return network.eval()
+
+
+def grow_pieces(known: Sequence[str], wanted: Sequence[str], num_generated: int) -> tuple[str, ...]:
+    """Return the known pieces, in their order, and as many of the wanted ones as fit (the end takes one place).
+
+    Raises:
+        ValueError: there are more known pieces than places.
+    """
+    room = num_generated - 1 - len(known)
+    if room < 0:
+        raise ValueError(
+            f"num_generated is {num_generated}, but the network to go on from generates {len(known) + 1} pieces; "
+            "a vocabulary can only grow"
+        )
+    seen = set(known)
+    return (*known, *[piece for piece in wanted if piece not in seen][:room])
+
+
+@torch.no_grad()
+def adopt(network: Network, pretrained: Pretrained) -> None:
+    """Copy trained weights into a network whose generator may have more pieces; new rows keep their random start.
+
+    Raises:
+        ValueError: the networks differ in more than the number of pieces; the message names what.
+    """
+    given, expected = asdict(pretrained.model), asdict(network.mqan.config)
+    differing = [key for key in expected if key not in _MAY_DIFFER and given.get(key) != expected[key]]
+    if differing:
+        pairs = ", ".join(f"{key} is {given.get(key)}, the recipe says {expected[key]}" for key in differing)
+        raise ValueError(f"{pretrained.source} is another model: {pairs}")
+    for name, parameter in network.state_dict().items():
+        if name not in pretrained.weights:
+            raise ValueError(f"{pretrained.source} has no weights {name}")
+        source = pretrained.weights[name]
+        if name in _GENERATOR and source.shape[0] <= parameter.shape[0] and source.shape[1:] == parameter.shape[1:]:
+            parameter[: source.shape[0]] = source
+        elif source.shape == parameter.shape:
+            parameter.copy_(source)
+        else:
+            raise ValueError(
+                f"{pretrained.source}: {name} has the shape {list(source.shape)}, expected {list(parameter.shape)}"
+            )
