@@ -129,7 +129,7 @@ def test_any_document_is_a_question_or_refused(document: dict[str, object]) -> N
 )
 def test_hostile_texts_are_checked_in_linear_time(text: str) -> None:
     limits = Limits(max_request_bytes=2**22, max_context_tokens=4000, max_question_tokens=100, max_answer_tokens=30)
-    started = time.perf_counter()
+    started = time.process_time()
     code = outcome(Question(context=text, question="q").model_dump_json().encode(), Validator(limits, 1000))
     assert code in {None, "word_too_long", "context_too_long"}
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5
