@@ -17,10 +17,10 @@ Int8Array = npt.NDArray[np.int8]
 
 
 def quantize_rows(rows: FloatArray) -> tuple[Int8Array, FloatArray]:
-    """Quantise each row of [W, S] to int8 with its own scale: ``row ~ int8 * scale``; a zero row stays zero."""
-    scales = (np.abs(rows).max(axis=1) / 127.0).astype(np.float32)
+    """Quantise each row (the last axis) to int8 with its own scale: ``row ~ int8 * scale``; a zero row stays zero."""
+    scales = (np.abs(rows).max(axis=-1) / 127.0).astype(np.float32)
     safe = np.where(scales > 0, scales, 1.0)
-    return np.clip(np.rint(rows / safe[:, None]), -127, 127).astype(np.int8), scales
+    return np.clip(np.rint(rows / safe[..., None]), -127, 127).astype(np.int8), scales
 
 
 class WordVectors:

@@ -20,7 +20,8 @@ import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
-FloatArray = npt.NDArray[np.float32]
+from mqan_core.vectors import FloatArray, quantize_rows
+
 Constants = dict[str, npt.NDArray[np.generic]]
 
 GENERATOR = "step.decoder.generator.weight"
@@ -39,7 +40,7 @@ def quantize_step(model: onnx.ModelProto) -> None:
     for node in model.graph.node:
         if node.op_type == "Gemm" and node.input[1] == GENERATOR:
             _require(node, {"transB": 1}, {"transA": 0, "alpha": 1.0, "beta": 1.0})
-            quantized_VD, scales_V = _quantize_rows(weights[GENERATOR])
+            quantized_VD, scales_V = quantize_rows(weights[GENERATOR])
             constants: Constants = {
                 "int8.unit": np.array(1 / 127, np.float32),
                 "int8.middle": np.array(128, np.uint8),
@@ -113,8 +114,8 @@ def _lstm_constants(
     if range_I.shape != w_2GI.shape[2:]:
         raise ValueError(f"{module} has {w_2GI.shape[2]} inputs, the ranges are of {range_I.size}")
     hidden_width = r_2GH.shape[2]
-    w_int8, w_scales = _quantize_rows(np.pad(_widen_gates(w_2GI * range_I), ((0, 0), (0, 0), (0, 1))))
-    r_int8, r_scales = _quantize_rows(np.pad(_widen_gates(r_2GH), ((0, 0), (0, 0), (0, _PINNED_UNITS))))
+    w_int8, w_scales = quantize_rows(np.pad(_widen_gates(w_2GI * range_I), ((0, 0), (0, 0), (0, 1))))
+    r_int8, r_scales = quantize_rows(np.pad(_widen_gates(r_2GH), ((0, 0), (0, 0), (0, _PINNED_UNITS))))
     # the operator reads x / range + 1, which lies in 0 to 2: what the 1 adds is taken away again
     shift_2G = (w_int8[..., :-1].astype(np.float32) * w_scales[..., None]).sum(axis=2)
     input_bias, recurrent_bias = (_widen_gates(part[..., None])[..., 0] for part in np.split(b_2G, 2, axis=1))
@@ -193,13 +194,6 @@ def _pinned_state(width: int, value: float) -> FloatArray:
     state = np.zeros((2, 1, width), np.float32)
     state[..., -2], state[..., -1] = value, -value
     return state
-
-
-def _quantize_rows(rows: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
-    """Quantise along the last axis, symmetrically; return the numbers and one scale a row."""
-    largest = np.abs(rows).max(axis=-1)
-    scales = np.where(largest > 0, largest / 127, 1.0).astype(np.float32)
-    return np.rint(rows / scales[..., None]).astype(np.int8), scales
 
 
 def _initializers(model: onnx.ModelProto) -> dict[str, FloatArray]:

@@ -33,7 +33,7 @@ class Reading:
         (data / "t" / "train.txt").write_text("one")
 
         def rows(*_: object) -> Iterator[Example]:
-            raise NotImplementedError
+            return iter(())
 
         self.task = Task("t", "t", ("train",), "em", rows)
 

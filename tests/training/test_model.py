@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from mqan_training.config import ModelConfig
-from mqan_training.model import MQAN, Coattention, Encoded, Mixture, target_probability
+from mqan_training.model import MQAN, Coattention, Encoded, Mixture
+from mqan_training.network import target_probability
 
 CONFIG = ModelConfig(width=24, ffn_width=20, head_width=8, num_layers=2, ngram_buckets=50, ngram_width=6)
 VARIANTS = {

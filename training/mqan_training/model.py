@@ -377,32 +377,3 @@ class MQAN(nn.Module):
         c_fin, q_fin, c_mask, q_mask = self.encoder(c_proj_BCD, q_proj_BQD, c_lengths_B, q_lengths_B)
         keys, values = self.decoder.read_context(c_fin)
         return Encoded(c_fin, q_fin, keys, values, c_mask, q_mask)
-
-
-def target_probability(
-    mixture: Mixture,
-    target_ids_BA: Tensor,
-    target_pieces_BA: Tensor,
-    context_pieces_BC: Tensor,
-    question_pieces_BQ: Tensor,
-) -> Tensor:
-    """Return p(a_t) of equation 13 for given target words, [B, A].
-
-    Args:
-        mixture: the decoder's output.
-        target_ids_BA: generator id of each target, V where it has none.
-        target_pieces_BA: identity of each target's piece; pieces are equal exactly when these are. Targets that
-            cannot be copied (the end, padding) hold a number that no context or question has.
-        context_pieces_BC: identity of each context token's piece; a negative number for padding.
-        question_pieces_BQ: identity of each question token's piece; a negative number for padding.
-    """
-    num_generated = mixture.p_vocab_BAV.shape[2]
-    known_BA = target_ids_BA < num_generated
-    ids_BA1 = target_ids_BA.clamp(max=num_generated - 1)[..., None]
-    p_v_BA = mixture.p_vocab_BAV.gather(2, ids_BA1)[..., 0] * known_BA
-    p_c_BA = (mixture.p_context_BAC * (target_pieces_BA[:, :, None] == context_pieces_BC[:, None, :])).sum(
-        dim=2
-    )  # (10)
-    p_q_BA = (mixture.p_question_BAQ * (target_pieces_BA[:, :, None] == question_pieces_BQ[:, None, :])).sum(dim=2)
-    gamma, lambda_ = mixture.gamma_BA, mixture.lambda_BA
-    return gamma * p_v_BA + (1 - gamma) * (lambda_ * p_c_BA + (1 - lambda_) * p_q_BA)  # (13)
