@@ -2,10 +2,11 @@
 
 import os
 import random
+import socket
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks here are tiny: threads would only wait for each other
 
@@ -52,6 +53,22 @@ def bundle_folder(repository: Path, request: pytest.FixtureRequest) -> Path:
     return found[0]
 
 
+@pytest.fixture(scope="session")
+def free_ports() -> Callable[[int], list[int]]:
+    """Finds ports that nobody listens on, below those that systems hand out to outgoing connections.
+
+    A port that the system itself chooses is often taken again, by a connection of Ray's own processes, before a
+    server that needs ten seconds to start listens on it.
+    """
+    candidates = iter(random.sample(range(20_000, 32_000), 1_000))
+
+    def is_free(port: int) -> bool:
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", port)) != 0
+
+    return lambda number: [next(port for port in candidates if is_free(port)) for _ in range(number)]
+
+
 _TEXT = (
     "the old harbour was closed in 1923 because storms had torn its walls apart nobody knew who would pay for repairs "
     "Ada Lovelace wrote notes on the Analytical Engine and Menabrea's paper it's état naïve Ελλάδα 🙂 x-ray $4.50 "
@@ -74,9 +91,8 @@ def sentences() -> Callable[[random.Random, int], str]:
     return make
 
 
-@pytest.fixture(scope="session")
-def tiny_network() -> "Network":
-    """A small untrained network with large random weights, so that its answers differ from text to text."""
+def make_network(**variant: Any) -> "Network":
+    """Make a small untrained network with large random weights, so that its answers differ from text to text."""
     import torch
 
     from mqan_core.vocab import Vocabulary
@@ -88,7 +104,8 @@ def tiny_network() -> "Network":
     rows = np.random.default_rng(7).integers(-127, 128, (len(words), 12), dtype=np.int8)
     vectors = StaticVectors(tuple(words), rows, np.full(len(words), 0.02, np.float32))
     pieces = [f" {word} " for word in words if word.isalpha()] + [", ", "? "]
-    config = ModelConfig(width=24, ffn_width=20, head_width=8, num_layers=2, ngram_buckets=300, ngram_width=6)
+    sizes = {"width": 24, "ffn_width": 20, "head_width": 8, "num_layers": 2, "ngram_buckets": 300, "ngram_width": 6}
+    config = ModelConfig(**{**sizes, **variant})
     torch.manual_seed(11)
     network = Network(config, vectors, Vocabulary(pieces, words)).eval()
     with torch.no_grad():
@@ -100,17 +117,48 @@ def tiny_network() -> "Network":
     return network
 
 
-@pytest.fixture(scope="session")
-def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The small network as a bundle."""
+def make_bundle(network: "Network", folder: Path) -> Path:
+    """Write a network as a bundle."""
     from mqan_core.bundle import Manifest, describe_files, write_manifest
     from mqan_core.request import read_request
     from mqan_export.export import dimensions_of, write_files
 
-    folder = tmp_path_factory.mktemp("tiny")
-    requests = [read_request(tiny_network.vocabulary, _TEXT, " ".join(WORDS[:9]))]
-    write_files(tiny_network, folder, "# tiny\n", requests)
-    provenance = {"model": asdict(tiny_network.mqan.config)}
+    requests = [read_request(network.vocabulary, _TEXT, " ".join(WORDS[:9]))]
+    write_files(network, folder, "# tiny\n", requests)
+    provenance = {"model": asdict(network.mqan.config)}
     files = describe_files(folder)
-    write_manifest(folder, Manifest("tiny", "0", dimensions_of(tiny_network), 128, files, training=provenance))
+    write_manifest(folder, Manifest("tiny", "0", dimensions_of(network), 128, files, training=provenance))
     return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_network() -> "Network":
+    """The small network, complete."""
+    return make_network()
+
+
+@pytest.fixture(scope="session")
+def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The small network as a bundle."""
+    return make_bundle(tiny_network, tmp_path_factory.mktemp("tiny"))
+
+
+LADDER: dict[str, dict[str, Any]] = {
+    "s2s": {"num_layers": 0, "coattention": False, "question_pointer": False},
+    "+satt": {"coattention": False, "question_pointer": False},
+    "+catt": {"question_pointer": False},
+    "+qptr": {},
+}
+"""The rungs of the paper's table 2, as settings of the model."""
+
+
+@pytest.fixture(scope="session", params=LADDER)
+def rung(request: pytest.FixtureRequest) -> "Network":
+    """A small network of each rung of the ladder."""
+    return make_network(**LADDER[request.param])
+
+
+@pytest.fixture(scope="session")
+def rung_bundle(rung: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as a bundle."""
+    return make_bundle(rung, tmp_path_factory.mktemp("rung"))

@@ -1,9 +1,8 @@
 """The client against our own server, with an engine that always copies the same: both transports tell the same."""
 
 import asyncio
-import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -52,18 +51,8 @@ class CopyingEngine:
         return compose(tokens[:limit], 0.125, limit < len(tokens), request.context, request.question)
 
 
-def free_ports(number: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(number)]
-    for unused in sockets:
-        unused.bind(("127.0.0.1", 0))
-    ports = [unused.getsockname()[1] for unused in sockets]
-    for unused in sockets:
-        unused.close()
-    return ports
-
-
 @pytest.fixture(scope="module")
-def urls() -> Iterator[dict[str, str]]:
+def urls(free_ports: Callable[[int], list[int]]) -> Iterator[dict[str, str]]:
     http_port, grpc_port = free_ports(2)
     set_up_logs("error")
     settings = Settings(http_port=http_port, grpc_port=grpc_port, drain_delay_s=0, drain_timeout_s=1, log_level="error")

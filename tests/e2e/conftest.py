@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -51,17 +50,10 @@ class ServerProcess:
 StartServer = Callable[..., ServerProcess]
 
 
-def free_ports(number: int) -> list[int]:
-    """Return ports that nobody listens on."""
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [probe.getsockname()[1] for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 @pytest.fixture(scope="session")
-def start_server(bundle_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[StartServer]:
+def start_server(
+    bundle_folder: Path, free_ports: Callable[[int], list[int]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StartServer]:
     """Start servers of a kind with settings; those still running at the end are stopped."""
     started: list[ServerProcess] = []
 
