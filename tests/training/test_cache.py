@@ -1,14 +1,20 @@
 """The cache gives back what was read, and only while nothing that it was made from has changed."""
 
 import os
+import shutil
+import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 
 from mqan_core import text as text_module
 from mqan_core.example import Example
+from mqan_training import dataset as dataset_module
+from mqan_training import readers
+from mqan_training import sql as sql_module
 from mqan_training.cache import cached
 from mqan_training.dataset import PieceTable, TaskData, number_examples
 from mqan_training.readers.task import Task
@@ -107,12 +113,36 @@ def test_other_limits_are_read_apart(reading: Reading) -> None:
     assert reading.count == 2
 
 
-def test_a_changed_tokenizer_is_noticed(reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("module", [text_module, dataset_module, sql_module])
+def test_a_changed_tokenizer_is_noticed(
+    reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType
+) -> None:
+    """Tokens, their numbering, and the writing of queries decide what is in the cache."""
     reading.get(PieceTable())
-    source = Path(text_module.__file__)
-    changed = tmp_path / "text.py"
+    source = Path(str(module.__file__))
+    changed = tmp_path / source.name
     changed.write_bytes(source.read_bytes() + b"\n# changed\n")
-    monkeypatch.setattr(text_module, "__file__", str(changed))
+    monkeypatch.setattr(module, "__file__", str(changed))
+    reading.get(PieceTable())
+    assert reading.count == 2
+
+
+def test_a_changed_reader_is_noticed(reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading.get(PieceTable())
+    folder = tmp_path / "readers"
+    shutil.copytree(readers.__path__[0], folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(readers, "__path__", [str(folder)])
+    reading.get(PieceTable())
+    assert reading.count == 1, "the same source in another place"
+    (folder / "squad.py").write_text("# changed")
+    reading.get(PieceTable())
+    assert reading.count == 2
+
+
+def test_another_version_of_unicode_is_noticed(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tokenizer goes by the categories of characters, which a newer Python may change."""
+    reading.get(PieceTable())
+    monkeypatch.setattr(unicodedata, "unidata_version", "0.0.0")
     reading.get(PieceTable())
     assert reading.count == 2
 

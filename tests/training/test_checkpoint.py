@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from torch import nn
 
 from mqan_core.vocab import Vocabulary
+from mqan_training import checkpoint as checkpoint_module
 from mqan_training.checkpoint import (
     Checkpoint,
     latest_checkpoint,
@@ -20,10 +22,11 @@ from mqan_training.checkpoint import (
     save_checkpoint,
 )
 from mqan_training.config import ModelConfig, OptimConfig, TaskConfig, TrainConfig
-from mqan_training.embeddings import load_vectors, save_vectors
+from mqan_training.embeddings import load_vectors, quantized_vectors, write_vectors
 from mqan_training.errors import CheckpointError
-from mqan_training.network import Network, load_network
+from mqan_training.network import Network
 from mqan_training.optim import WeightAverage, make_optimizer
+from mqan_training.transfer import network_of, pretrained_of
 
 MODEL = ModelConfig(width=8, ffn_width=6, num_heads=1, head_width=4, num_layers=1, ngram_buckets=20, ngram_width=4)
 OPTIM = OptimConfig(average_decay=0.9, weight_decay=0.1)
@@ -33,7 +36,9 @@ PIECES = (" yes ", "? ")
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("vectors") / "v.safetensors"
-    save_vectors(path, ["yes", "no", "ß"], np.random.default_rng(1).standard_normal((3, 6), np.float32))
+    write_vectors(
+        path, quantized_vectors(["yes", "no", "ß"], np.random.default_rng(1).standard_normal((3, 6), np.float32))
+    )
     return path
 
 
@@ -109,7 +114,7 @@ def test_a_checkpoint_is_complete_in_itself(trained: Trained, folder: Path) -> N
     moved = folder.parent / "elsewhere"
     shutil.copytree(folder, moved)
     shutil.rmtree(folder)
-    network = load_network(load_checkpoint(moved))
+    network = network_of(pretrained_of(load_checkpoint(moved)))
     assert not network.training
     assert network.vocabulary.words == ("yes", "no", "ß")
     average = trained.average.state()
@@ -176,7 +181,7 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 def test_only_going_on_needs_the_moments(trained: Trained, folder: Path) -> None:
     (folder / "resume.safetensors").unlink()
     checkpoint = load_checkpoint(folder)
-    assert load_network(checkpoint).vocabulary.pieces[1:] == PIECES
+    assert network_of(pretrained_of(checkpoint)).vocabulary.pieces[1:] == PIECES
     with pytest.raises(CheckpointError, match=r"cannot go on from it: .*resume\.safetensors is missing"):
         restore_run(checkpoint, trained.network, trained.optimizer)
 
@@ -266,3 +271,30 @@ def test_pruning_spares_the_vectors_of_the_others(trained: Trained, tmp_path: Pa
     checkpoint: Checkpoint = load_checkpoint(newest)
     assert checkpoint.step == 3
     assert load_vectors(checkpoint.vectors_path).words == load_vectors(trained.vectors).words
+
+
+def test_a_run_of_a_gpu_goes_on_on_a_cpu(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "step-0000003"
+    with monkeypatch.context() as patch:
+        state = {"random.cpu": torch.get_rng_state(), "random.cuda": torch.zeros(16, dtype=torch.uint8)}
+        patch.setattr(checkpoint_module, "_random_state", lambda device: state)
+        trained.save(folder)
+    assert "random.cuda" in load_file(folder / "resume.safetensors")
+    resumed = Trained(trained.vectors, seed=1)
+    restore_run(load_checkpoint(folder), resumed.network, resumed.optimizer)
+    for name, tensor in trained.network.state_dict().items():
+        assert torch.equal(resumed.network.state_dict()[name], tensor)
+
+
+@pytest.mark.gpu
+def test_the_random_state_of_a_gpu_comes_back(trained: Trained, tmp_path: Path) -> None:
+    on_gpu = Trained(trained.vectors)
+    on_gpu.network.cuda()
+    on_gpu.optimizer = make_optimizer(on_gpu.network, OPTIM)
+    on_gpu.average = WeightAverage(on_gpu.network, OPTIM.average_decay)
+    on_gpu.step(1)
+    on_gpu.save(tmp_path / "step-0000001", 1)
+    drawn = torch.rand(5, device="cuda")
+    torch.manual_seed(99)
+    restore_run(load_checkpoint(tmp_path / "step-0000001"), on_gpu.network, on_gpu.optimizer)
+    assert torch.equal(torch.rand(5, device="cuda"), drawn)

@@ -31,6 +31,16 @@ def test_every_recipe_loads_and_survives_json(path: Path) -> None:
     assert parse(TrainConfig, json.loads(json.dumps(to_document(config))), "checkpoint") == config
 
 
+@pytest.mark.parametrize("name", ["transfer-en-cs", "transfer-ner"])
+def test_transfer_recipes_fit_the_default_bundle(name: str, repository: Path) -> None:
+    """A run can start from it with the recipe as it is, so that a run from random weights differs in nothing else."""
+    config = load_config(repository / "training" / "recipes" / f"{name}.yaml")
+    manifest = json.loads((repository / "serving" / "bundles" / "default" / "manifest.json").read_text())
+    assert config.model == parse(ModelConfig, manifest["training"]["model"], "manifest")
+    assert config.num_generated > manifest["dimensions"]["num_generated"], "there is room for the task's own words"
+    assert {task.name for task in config.tasks}.isdisjoint(manifest["training"]["tasks"])
+
+
 def test_there_are_recipes() -> None:
     assert {"debug", "default"} <= {path.stem for path in RECIPES}
 

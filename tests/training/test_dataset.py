@@ -13,6 +13,7 @@ from mqan_training.dataset import (
     Item,
     PieceTable,
     TaskData,
+    are_in,
     generator_pieces,
     number_examples,
     rename_classes,
@@ -207,6 +208,13 @@ def test_pieces_that_answers_need_and_cannot_copy_come_first() -> None:
     assert set(pieces) == set(table.pieces)
 
 
+def test_without_a_question_pointer_words_of_the_question_have_to_be_generated() -> None:
+    table = PieceTable()
+    data = items(table, ("a a a b", "good or bad", "good"))
+    assert generator_pieces([data], table, 2) == ["a"]
+    assert generator_pieces([data], table, 2, question_pointer=False) == ["good"]
+
+
 def test_a_shared_context_counts_once() -> None:
     table = PieceTable()
     data = items(table, ("twice", "a a a", "a"))
@@ -231,3 +239,10 @@ def test_data_cannot_hold_the_end_of_the_answer() -> None:
     table.number("<eos>")
     with pytest.raises(ValueError, match="has the id of the end of the answer"):
         target_ids(table, Vocabulary(["a"], []))
+
+
+@pytest.mark.parametrize("sizes", [(0, 4), (3, 0), (5, 40), (60, 400)])
+def test_membership_is_that_of_numpy(sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(1)
+    wanted, numbers = (rng.integers(-2, 60, size, dtype=np.int32) for size in sizes)
+    assert are_in(wanted, numbers).tolist() == np.isin(wanted, numbers).tolist()

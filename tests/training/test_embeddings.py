@@ -18,9 +18,10 @@ from mqan_training.embeddings import (
     count_words,
     load_vectors,
     most_frequent,
+    quantized_vectors,
     read_glove,
     reduce_width,
-    save_vectors,
+    write_vectors,
 )
 
 GLOVE = ", 0.5 -1 2\nthe 1 2 3\n. . . 4 5 6\ncat -0.25 1e-3 0\nunused 1 1 1\n"
@@ -89,7 +90,7 @@ def test_vectors_of_a_recipe_are_made_from_its_training_data(glove: Path, tmp_pa
 def test_a_file_gives_back_words_directions_and_a_common_scale(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).standard_normal((40, 8), np.float32) * np.float32(0.03)
     words = [f"w{i} " for i in range(38)] + ["ß", '"']
-    save_vectors(tmp_path / "new" / "v.safetensors", words, rows)
+    write_vectors(tmp_path / "new" / "v.safetensors", quantized_vectors(words, rows))
     vectors = load_vectors(tmp_path / "new" / "v.safetensors")
     assert vectors.words == tuple(words)
     assert [str(array.dtype) for array in (vectors.rows, vectors.scales)] == ["int8", "float32"]
@@ -102,7 +103,7 @@ def test_a_file_gives_back_words_directions_and_a_common_scale(tmp_path: Path) -
 
 
 def test_a_row_of_zeros_stays_zero(tmp_path: Path) -> None:
-    save_vectors(tmp_path / "v.safetensors", ["a", "b"], np.array([[0, 0], [3, 4]], np.float32))
+    write_vectors(tmp_path / "v.safetensors", quantized_vectors(["a", "b"], np.array([[0, 0], [3, 4]], np.float32)))
     read = load_vectors(tmp_path / "v.safetensors").dequantized()
     assert read[0].tolist() == [0, 0]
     assert np.linalg.norm(read[1]) == pytest.approx(10, rel=1e-2)

@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from mqan_training.config import ModelConfig
-from mqan_training.model import MQAN, Coattention, Encoded, Mixture
+from mqan_training.decoder import Encoded, Mixture
+from mqan_training.encoder import Coattention
+from mqan_training.model import MQAN
 from mqan_training.network import target_probability
 
 CONFIG = ModelConfig(width=24, ffn_width=20, head_width=8, num_layers=2, ngram_buckets=50, ngram_width=6)
@@ -15,6 +17,9 @@ VARIANTS = {
     "post-norm": replace(CONFIG, norm="post"),
     "plain paper": replace(CONFIG, norm="post", input_residual=False, decoder_start="zeros", head_width=24),
     "positions": replace(CONFIG, encoder_positions=True, num_layers=1),
+    "s2s": replace(CONFIG, num_layers=0, coattention=False, question_pointer=False),
+    "+satt": replace(CONFIG, coattention=False, question_pointer=False),
+    "+catt": replace(CONFIG, question_pointer=False),
 }
 NUM_GENERATED = 30
 

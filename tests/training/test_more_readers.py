@@ -15,6 +15,7 @@ from mqan_core.example import Example
 from mqan_training.errors import DatasetError, MissingFileError
 from mqan_training.readers import cnn_dailymail, qasrl
 from mqan_training.readers.registry import task_named
+from mqan_training.sql_execution import Table
 
 THREE = "entailment, neutral, or contradiction?"
 
@@ -182,7 +183,9 @@ def test_sick_rte_and_xnli_read_tables(tmp_path: Path) -> None:
 
     rows = "language\tgold_label\tsentence1\tsentence2\nde\tneutral\tX\tY\nen\tentailment\tA\tB\n"
     write_zip(extra / "xnli" / "XNLI-1.0.zip", {"XNLI-1.0/xnli.dev.tsv": rows})
-    (example,) = read("xnli", "validation", tmp_path)
+    dropped: Counter[str] = Counter()
+    (example,) = read("xnli", "validation", tmp_path, dropped)
+    assert dropped == {"row in another language": 1}
     assert (example.id, example.context, example.answers) == ("validation/3", 'Premise: "A"', ("entailment",))
 
 
@@ -222,7 +225,7 @@ def test_qasrl_writes_questions_and_answers_as_text(tmp_path: Path) -> None:
     assert first.answers == ("The boats", "two of them", "ships")
     assert first.id == "WIKI1_7/4"
     assert (second.question, second.answers) == ("what might something sink in?", ("The boats",))
-    assert dropped == {"answer is not in the sentence": 1}
+    assert dropped == {"answer is not in the sentence (the example stays)": 1}
 
 
 def test_qasrl_names_the_line_of_a_malformed_row(tmp_path: Path) -> None:
@@ -294,6 +297,19 @@ def test_wikisql_has_the_question_in_the_context(tmp_path: Path) -> None:
     assert read("wikisql", "validation", tmp_path / "packed") == [example]
 
 
+def test_wikisql_keeps_the_rows_of_a_table_for_running_queries(tmp_path: Path) -> None:
+    table = {"id": "t", "header": ["Ship", "Year"], "types": ["text", "real"], "rows": [["Vasa", 1628]]}
+    row = {"table_id": "t", "question": "Which?", "sql": {"sel": 0, "agg": 0, "conds": []}}
+    write(tmp_path / "wikisql" / "dev.tables.jsonl", json.dumps(table))
+    write(tmp_path / "wikisql" / "dev.jsonl", json.dumps(row))
+    (example,) = read("wikisql", "validation", tmp_path)
+    assert example.reference is not None
+    assert example.reference["table"] == Table(["Ship", "Year"], ["text", "real"], [["Vasa", 1628]])
+    write(tmp_path / "wikisql" / "dev.tables.jsonl", json.dumps(table | {"rows": [["Vasa"]]}))
+    with pytest.raises(DatasetError, match=r"dev\.tables\.jsonl:1: .*each of `rows` must be as long as `header`"):
+        read("wikisql", "validation", tmp_path)
+
+
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -356,3 +372,26 @@ def test_a_folder_of_json_lines_is_a_task_by_its_name(tmp_path: Path) -> None:
     assert task_named("jsonl:mine").metric == "em"
     with pytest.raises(ValueError, match="scored by em, nf1, .*; 'lfem' is none"):
         task_named("jsonl:mine:lfem")
+
+
+def test_ontonotes_lists_entities_of_the_documents_of_a_split(tmp_path: Path) -> None:
+    folder = tmp_path / "ontonotes"
+    annotations = folder / "ontonotes-release-5.0" / "data" / "files" / "data" / "english" / "annotations"
+    sentences = (
+        '<DOC DOCNO="nw/a/00/a_0001@0001@a@nw@en@on">\n'
+        '<ENAMEX TYPE="ORG" S_OFF="1">AT&amp;T</ENAMEX> paid <ENAMEX TYPE="MONEY">$ 3 million</ENAMEX> .\n'
+        "Nobody knows why .\n</DOC>\n"
+    )
+    write(annotations / "nw" / "a" / "00" / "a_0001.name", sentences)
+    ids = folder / "english-ontonotes-5.0-development-document-ids.txt"
+    write(ids, "annotations/nw/a/00/a_0001\n\n")
+    first, second = read("ontonotes", "validation", tmp_path)
+    assert (first.context, first.question) == ("AT&T paid $ 3 million .", "What are the tags for all entities?")
+    assert first.answers == ("AT&T -- organization; $ 3 million -- monetary",)
+    assert second.answers == ("None",)
+    write(annotations / "nw" / "a" / "00" / "a_0001.name", '<ENAMEX TYPE="PERSON">Ann\n')
+    with pytest.raises(DatasetError, match=r"a_0001\.name:1: entities are nested or not closed"):
+        read("ontonotes", "validation", tmp_path)
+    write(ids, "annotations/nw/a/00/a_0002\n")
+    with pytest.raises(DatasetError, match=r"a_0002\.name"):
+        read("ontonotes", "validation", tmp_path)

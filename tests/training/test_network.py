@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,6 +96,16 @@ def test_targets_without_a_source_teach_nothing(network: Network) -> None:
     batch = make_batch(network, TRIPLES[1])
     assert batch.reachable.tolist() == [[True, False, False, True, True]]
     assert network(batch).num_targets == 3
+
+
+def test_without_a_question_pointer_its_words_teach_nothing(network: Network) -> None:
+    config = replace(network.mqan.config, question_pointer=False)
+    without = Network(config, network.embedder.vectors, network.vocabulary).eval()
+    batch = make_batch(network, TRIPLES[2])  # "blue" and the end
+    assert network(batch).num_targets == 2
+    loss = without(batch)
+    assert loss.num_targets == 1
+    assert loss.source_mix[2] == 0
 
 
 def test_the_spreads_tell_collapse_from_variety(network: Network) -> None:

@@ -67,7 +67,7 @@ def test_squad_keeps_the_context_and_normalises_the_question() -> None:
     assert first.answer_start is not None
     assert first.context[first.answer_start :].startswith("1871")
     assert second.answer_start is None  # the file says 0, where something else stands
-    assert dropped == {"answer_start does not point at the answer": 1}
+    assert dropped == {"answer_start does not point at the answer (the example stays, without it)": 1}
 
 
 def test_squad_keeps_every_gold_answer() -> None:
@@ -321,6 +321,13 @@ def test_product_reviews_follow_a_splits_file(products: Path) -> None:
         "books/positive/9",
         "books/positive/1",
     ]
+    with pytest.raises(MissingFileError, match=r"splits\.json has no test part"):
+        read("product_reviews", "test", products)
+    path.write_text("[]")
+    with pytest.raises(DatasetError, match=r"splits\.json: expected an object"):
+        read("product_reviews", "test", products)
+    splits["books"]["test"] = {"positive": [2]}
+    path.write_text(json.dumps(splits))
     with pytest.raises(DatasetError, match=r"splits\.json: gives no test indices for books, negative"):
         read("product_reviews", "test", products)
     splits["books"]["train"] = {"negative": [10], "positive": []}

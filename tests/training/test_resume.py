@@ -3,50 +3,24 @@
 import importlib
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from mqan_training.checkpoint import latest_checkpoint, load_checkpoint
 from mqan_training.config import TrainConfig, load_config
-from mqan_training.embeddings import save_vectors
 from mqan_training.errors import CheckpointError
-from mqan_training.train import train
+from mqan_training.train import find_start, train
+from mqan_training.transfer import record_source, recorded_source
 
 NUM_STEPS = 30
-RECIPE = f"""
-name: tiny
-steps: {NUM_STEPS}
-vectors: {{vectors}}
-num_generated: 60
-batch_tokens: 260
-max_answer_tokens: 8
-validate_every: 15
-validate_examples: 4
-checkpoint_every: 5
-log_every: 1
-model: {{{{width: 16, ffn_width: 12, num_heads: 2, head_width: 8, num_layers: 1, ngram_buckets: 64, ngram_width: 4}}}}
-optim: {{{{peak_rate: 3e-3, warmup_steps: 5, schedule: cosine, average_decay: 0.9, weight_decay: 0.01}}}}
-phases:
-  - steps: 6
-    weights: {{{{sst: 1}}}}
-tasks:
-  - name: sst
-    weight: 2
-    rename_rate: 0.5
-    rename_after: 3
-    class_names: [[negative, positive], [bad, good], [sour-faced, glad]]
-  - {{{{name: mwsc}}}}
-"""
 CHILD = """
 import sys
 from pathlib import Path
@@ -56,23 +30,6 @@ how, recipe, data, *folders = sys.argv[1:]
 for folder in folders:
     train(load_config(Path(recipe)), Path(data), Path(folder), resume=how == "resume")
 """
-TEXT = "the film is a dull warm odd long bright story of two old friends and no plot at all 1999 it's well-made"
-WORDS = TEXT.split()
-
-
-def write_data(folder: Path) -> None:
-    """Write SST and MWSC files of our own in the official formats."""
-    rng = random.Random(2)
-    (folder / "sst").mkdir(parents=True)
-    for split, num_rows in (("train", 60), ("dev", 6)):
-        rows = [f"{rng.randint(0, 1)},{' '.join(rng.choices(WORDS, k=rng.randint(3, 12)))}" for _ in range(num_rows)]
-        (folder / "sst" / f"{split}_binary_sent.csv").write_text("\n".join(["label,sentence", *rows, ""]))
-    (folder / "mwsc").mkdir()
-    schemas = []
-    for _ in range(95):
-        one, two = rng.sample(("Ann", "Bob", "Carl", "the cat", "the dog"), 2)
-        schemas.append(f"{one} told {two} that [he/she] was late.\nWho was [late/early]?\n{one}/{two}\n\n")
-    (folder / "mwsc" / "schema.txt").write_text("".join(schemas))
 
 
 def start(how: str, recipe: Path, data: Path, *folders: Path) -> subprocess.Popen[bytes]:
@@ -117,18 +74,13 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+def runs(tmp_path_factory: pytest.TempPathFactory, tiny_recipe: tuple[Path, Path]) -> Runs:
+    recipe, data = tiny_recipe
     tmp = tmp_path_factory.mktemp("resume")
-    write_data(tmp / "data")
-    words = sorted({word.lower() for word in [*WORDS, "negative", "positive", "ann", "review", "or"]})
-    vectors = np.random.default_rng(0).standard_normal((len(words), 10), np.float32)
-    save_vectors(tmp / "vectors.safetensors", words, vectors)
-    recipe = tmp / "tiny.yaml"
-    recipe.write_text(RECIPE.format(vectors=tmp / "vectors.safetensors"))
     killed_at = NUM_STEPS
     while killed_at == NUM_STEPS:  # once more if the machine let it end first
         shutil.rmtree(tmp / "resumed", ignore_errors=True)
-        killed_at = start_and_kill(recipe, tmp / "data", tmp / "resumed", 10)
+        killed_at = start_and_kill(recipe, data, tmp / "resumed", 10)
     whole, resumed = tmp / "whole", tmp / "resumed"
 
     half_written = resumed / "step-0000099.tmp"  # as a run leaves it that is killed while it saves
@@ -136,12 +88,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     (half_written / "model.safetensors").write_bytes(b"\x10\x00")
     with (resumed / "log.jsonl").open("a") as file:
         file.write('{"step": 99, "lo')
+    with (resumed / "validation.jsonl").open("a") as file:
+        file.write('{"step": 30, "seconds": 1.0, "task": "sst", "scores": {"em": 50.0}, "num_examples": 4}\n')
 
-    process = start("resume", recipe, tmp / "data", whole, resumed)
+    process = start("resume", recipe, data, whole, resumed)
     _, errors = process.communicate(timeout=150)
     assert process.returncode == 0, errors.decode()
     assert f"resuming at step {killed_at} of {NUM_STEPS}" in errors.decode()
-    return Runs(load_config(recipe), tmp / "data", whole, resumed, killed_at)
+    return Runs(load_config(recipe), data, whole, resumed, killed_at)
 
 
 def test_the_resumed_run_takes_the_same_steps_bit_for_bit(runs: Runs) -> None:
@@ -174,6 +128,21 @@ def test_tensorboard_shows_every_step_once(runs: Runs) -> None:
     assert [event.step for event in events.Scalars("rate")] == list(range(1, NUM_STEPS + 1))
 
 
+def test_every_validation_is_recorded_once(runs: Runs) -> None:
+    whole, resumed = (
+        [json.loads(line) for line in (folder / "validation.jsonl").read_text().splitlines()]
+        for folder in (runs.whole, runs.resumed)
+    )
+    assert [(record["step"], record["task"]) for record in whole] == [
+        (step, task.name) for step in (15, NUM_STEPS) for task in runs.config.tasks
+    ]
+    for record in whole:
+        assert record["num_examples"] == 4
+        assert 0 <= record["scores"]["em"] <= 100
+    assert 0 < whole[0]["seconds"] < whole[-1]["seconds"]
+    assert [record | {"seconds": 0} for record in resumed] == [record | {"seconds": 0} for record in whole]
+
+
 def test_a_run_is_not_begun_over_another(runs: Runs) -> None:
     before = records(runs.whole)
     with pytest.raises(ValueError, match="already holds a run; resume it with --resume, or name another folder"):
@@ -201,6 +170,26 @@ def test_a_damaged_checkpoint_is_not_gone_on_from(runs: Runs, tmp_path: Path, na
 def test_a_run_does_not_go_on_with_another_model(runs: Runs, tmp_path: Path) -> None:
     last = f"step-{NUM_STEPS:07d}"
     shutil.copytree(runs.whole / last, tmp_path / last)
-    recipe = runs.whole.parent / "tiny.yaml"
+    other = replace(runs.config, model=replace(runs.config.model, width=20))
     with pytest.raises(CheckpointError, match="the weights do not fit the model of the recipe"):
-        train(load_config(recipe, {"model.width": "20"}), runs.data, tmp_path, resume=True)
+        train(other, runs.data, tmp_path, resume=True)
+
+
+def test_a_run_goes_on_from_its_own_source_only(tmp_path: Path) -> None:
+    run, checkpoint = tmp_path / "run", tmp_path / "run" / "step-0000005"
+    assert find_start(run, resume=True, source="bundle") is None  # nothing there yet
+    record_source(run, "bundle")
+    assert find_start(run, resume=True, source=str(Path("bundle").resolve())) is None
+    assert find_start(run, resume=False, source="other") is None  # begins anew
+    with pytest.raises(ValueError, match="no checkpoint yet and started from bundle: give --from bundle again"):
+        find_start(run, resume=True, source=None)
+    with pytest.raises(ValueError, match=r"started from bundle, not from other: give --from bundle to go on"):
+        find_start(run, resume=True, source="other")
+    checkpoint.mkdir()
+    assert find_start(run, resume=True, source=None) == find_start(run, resume=True, source="bundle") == checkpoint
+    with pytest.raises(ValueError, match=r"started from bundle, not from other: leave --from out to go on"):
+        find_start(run, resume=True, source="other")
+    record_source(run, None)
+    assert recorded_source(run) is None
+    with pytest.raises(ValueError, match="started from random weights, not from bundle: leave --from out"):
+        find_start(run, resume=True, source="bundle")

@@ -1,13 +1,16 @@
 """A run that starts from trained weights: what was learnt stays, the vocabulary grows."""
 
 from dataclasses import replace
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
 from mqan_core.vocab import Vocabulary
+from mqan_training.embeddings import join_columns, quantized_vectors, write_vectors
 from mqan_training.network import Network
-from mqan_training.transfer import Pretrained, adopt, grow_pieces
+from mqan_training.transfer import Pretrained, adopt, grow_pieces, vectors_for
 
 GENERATOR = "mqan.decoder.generator.weight"
 
@@ -55,3 +58,31 @@ def test_missing_and_misshapen_weights_are_named(pretrained: Pretrained) -> None
         adopt(network, replace(pretrained, weights=without))
     with pytest.raises(ValueError, match=r"mqan.decoder.start has the shape \[3\], expected \[24\]"):
         adopt(network, replace(pretrained, weights={**pretrained.weights, "mqan.decoder.start": torch.zeros(3)}))
+
+
+def test_wider_vectors_leave_the_answers_as_they_were(
+    tiny_network: Network, pretrained: Pretrained, tmp_path: Path
+) -> None:
+    learned = pretrained.vectors
+    names = [learned.words[0], "never seen before"]
+    rows = np.random.default_rng(3).standard_normal((2, 5)).astype(np.float32)
+    path = tmp_path / "wider.safetensors"
+    write_vectors(path, join_columns(learned, quantized_vectors(names, rows)))
+    vectors = vectors_for(pretrained, path)
+    assert vectors.words == (*learned.words, "never seen before")
+    assert vectors.width == learned.width + 5
+    vocabulary = Vocabulary(pretrained.pieces, vectors.words)
+    network = Network(pretrained.model, vectors, vocabulary).eval()
+    adopt(network, pretrained)
+    before = tiny_network.mqan.encoder.project(tiny_network.embedder.embed_words(list(learned.words)))
+    after = network.mqan.encoder.project(network.embedder.embed_words(list(learned.words)))
+    torch.testing.assert_close(after, before, atol=0.02, rtol=0)  # the joined rows are quantised anew
+
+
+def test_a_file_that_does_not_extend_the_learned_vectors_is_left_alone(pretrained: Pretrained, tmp_path: Path) -> None:
+    assert vectors_for(pretrained, tmp_path / "none.safetensors") is pretrained.vectors
+    learned = pretrained.vectors
+    rows = np.random.default_rng(4).standard_normal((len(learned.words), 40)).astype(np.float32)
+    other = quantized_vectors(learned.words, rows)
+    write_vectors(tmp_path / "other.safetensors", other)
+    assert vectors_for(pretrained, tmp_path / "other.safetensors") is learned

@@ -10,7 +10,7 @@ from torch import Tensor
 from mqan_core.text import read_tokens, word_of
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.config import TaskConfig
-from mqan_training.dataset import Item, PieceTable, TaskData, numbered, rename_classes, target_ids
+from mqan_training.dataset import Item, PieceTable, TaskData, are_in, numbered, rename_classes, target_ids
 from mqan_training.embeddings import Embedder, WordIndex
 
 _POOL_BATCHES = 50  # batches are cut from pools of about this many batches, sorted by length
@@ -91,7 +91,7 @@ class Batcher:
         ids = np.where(targets == _END_PIECE, END_ID, ids)
         copyable = np.stack(
             [
-                np.isin(row, context) | np.isin(row, question)
+                are_in(row, context) | are_in(row, question)
                 for row, context, question in zip(targets, contexts, questions, strict=True)
             ]
         )

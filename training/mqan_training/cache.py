@@ -1,14 +1,15 @@
 """Numbered examples on disk, so that only the first start of a run tokenises.
 
 One file a task, split and limits: safetensors with flat int32 arrays, and JSON with the pieces that the numbers stand
-for, the texts and what was left out. It is used only while the dataset's files (size and time of change) and the source
-of readers and tokenizer are what they were; anything else is read anew and written over it.
+for, the texts and what was left out. It is used only while the dataset's files (size and time of change), the source of
+readers and tokenizer and the version of Unicode are what they were; anything else is read anew and written over it.
 """
 
 import hashlib
 import inspect
 import json
 import os
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,10 +24,12 @@ import mqan_core.example
 import mqan_core.text
 import mqan_training.dataset
 import mqan_training.readers
+import mqan_training.sql
 from mqan_training.dataset import Int32Array, Item, PieceTable, TaskData
 from mqan_training.readers.task import Task
 
 _FORMAT = "1"
+_SOURCES = (mqan_core.text, mqan_core.example, mqan_training.dataset, mqan_training.sql)  # and all readers
 _PARTS = ("context", "question", "answer")
 
 
@@ -64,8 +67,8 @@ def cached(
 
 
 def _signature(folder: Path) -> str:
-    digest = hashlib.sha256(_FORMAT.encode())
-    paths = [Path(inspect.getfile(module)) for module in (mqan_core.text, mqan_core.example, mqan_training.dataset)]
+    digest = hashlib.sha256(f"{_FORMAT} {unicodedata.unidata_version}".encode())
+    paths = [Path(inspect.getfile(module)) for module in _SOURCES]
     paths += sorted(Path(mqan_training.readers.__path__[0]).glob("*.py"))
     for path in paths:
         digest.update(path.read_bytes())

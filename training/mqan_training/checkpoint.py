@@ -29,6 +29,8 @@ _MODEL = "model.safetensors"
 _VECTORS = "vectors.safetensors"
 _RESUME = "resume.safetensors"
 _AVERAGE = "average."
+_RANDOM_CPU = "random.cpu"
+_RANDOM_CUDA = "random.cuda"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def save_checkpoint(
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
     averaged = {_AVERAGE + name: tensor.detach().cpu().contiguous() for name, tensor in average.items()}
     save_file({**weights, **averaged}, aside / _MODEL)
-    save_file({**_moments(optimizer), "random.cpu": torch.get_rng_state()}, aside / _RESUME)
+    save_file({**_moments(optimizer), **_random_state(_device_of(model))}, aside / _RESUME)
     try:
         os.link(vectors, aside / _VECTORS)  # large and never changed
     except OSError:
@@ -153,7 +155,11 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
     except RuntimeError as error:
         raise CheckpointError(f"{folder}: the weights do not fit the model of the recipe: {error}") from error
     saved = load_file(folder / _RESUME)
-    torch.set_rng_state(saved.pop("random.cpu"))
+    torch.set_rng_state(saved.pop(_RANDOM_CPU))
+    random_cuda = saved.pop(_RANDOM_CUDA, None)  # of a run on a GPU, since it is saved
+    device = _device_of(model)
+    if random_cuda is not None and device.type == "cuda":
+        torch.cuda.set_rng_state(random_cuda, device)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     for name, tensor in saved.items():
         index, key = name.split(".")
@@ -184,6 +190,18 @@ def _sync(path: Path) -> None:
     """Bring a file to the disk, so that the renamed folder is whole even after a power cut."""
     with path.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _device_of(model: nn.Module) -> torch.device:
+    return next(model.parameters()).device
+
+
+def _random_state(device: torch.device) -> dict[str, Tensor]:
+    """Return the state of what draws dropout: the generator of the CPU, and on a GPU that of the GPU."""
+    states = {_RANDOM_CPU: torch.get_rng_state()}
+    if device.type == "cuda":
+        states[_RANDOM_CUDA] = torch.cuda.get_rng_state(device)
+    return states
 
 
 def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

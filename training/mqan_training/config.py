@@ -18,7 +18,7 @@ class ModelConfig:
     width: int = 200  # d
     ffn_width: int = 150  # f
     num_heads: int = 3  # p
-    num_layers: int = 2  # self-attentive layers of the encoder and of the decoder
+    num_layers: int = 2  # self-attentive layers of the encoder and of the decoder; 0 for S2S of table 2
     head_width: int = 64  # width of a head; the paper's text says d, its published code d / p
     dropout: float = 0.2
     attention_dropout: float = 0.2  # of the attention weights; costs much time on a CPU
@@ -26,6 +26,8 @@ class ModelConfig:
     ngram_width: int = 50
     norm: Literal["pre", "post"] = "pre"  # layer normalisation before each block (ours) or after it (the paper)
     input_residual: bool = True  # ours: add C_proj and Q_proj to the final encodings
+    coattention: bool = True  # of two sequences; without it context and question are one (S2S and +SAtt of table 2)
+    question_pointer: bool = True  # the third source; without it +CAtt of table 2
     coattention_residual: bool = True  # ours: coattention reads C_ind + C_proj and Q_ind + Q_proj
     norm_parts: bool = False  # ours: layer normalisation of the four inputs of the compression BiLSTMs
     encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention

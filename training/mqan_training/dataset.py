@@ -59,6 +59,12 @@ def numbered(tokens: Sequence[Token], table: PieceTable) -> Int32Array:
     return table.numbers(token.key for token in tokens)
 
 
+def are_in(wanted: Int32Array, numbers: Int32Array) -> npt.NDArray[np.bool_]:
+    """Return which of the wanted piece numbers are among others; of rows this short much quicker than ``np.isin``."""
+    found: npt.NDArray[np.bool_] = (wanted[:, None] == numbers).any(axis=1)
+    return found
+
+
 def spell_answer(example: Example, context: Sequence[Token], question: Sequence[Token]) -> list[str]:
     """Return the pieces of the first answer, those of the source it can be quoted from if there is one."""
     answer = example.answers[0]
@@ -167,8 +173,16 @@ def rename_classes(
     return pattern.sub(lambda _: new_names[next(places)], question), new_names[names.index(answer)]
 
 
-def generator_pieces(data: Iterable[TaskData], table: PieceTable, num_generated: int) -> list[str]:
+def generator_pieces(
+    data: Iterable[TaskData], table: PieceTable, num_generated: int, *, question_pointer: bool = True
+) -> list[str]:
     """Choose the generator's pieces: first those that answers need and cannot copy, then the most frequent ones.
+
+    Args:
+        data: the training examples.
+        table: numbers their pieces.
+        num_generated: rows of the generator, the end of the answer included.
+        question_pointer: whether answers can be copied from the question.
 
     Returns:
         At most ``num_generated - 1`` pieces (the end of the answer takes the remaining place).
@@ -176,15 +190,19 @@ def generator_pieces(data: Iterable[TaskData], table: PieceTable, num_generated:
     total = np.zeros(len(table.pieces), np.int64)
     needed = np.zeros(len(table.pieces), np.int64)
     for task in data:
+        rows, missing = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
         previous: Int32Array | None = None
         for item in task.items:
             if item.context is not previous:
-                np.add.at(total, item.context, 1)
+                rows.append(item.context)
                 previous = item.context
-            np.add.at(total, item.question, 1)
-            np.add.at(total, item.answer, 1)
-            copyable = np.isin(item.answer, item.context) | np.isin(item.answer, item.question)
-            np.add.at(needed, item.answer[~copyable], 1)
+            rows += (item.question, item.answer)
+            copyable = are_in(item.answer, item.context)
+            if question_pointer:
+                copyable |= are_in(item.answer, item.question)
+            missing.append(item.answer[~copyable])
+        total += np.bincount(np.concatenate(rows), minlength=len(total))
+        needed += np.bincount(np.concatenate(missing), minlength=len(needed))
     order = sorted(range(len(table.pieces)), key=lambda i: (-int(needed[i]), -int(total[i]), table.pieces[i]))
     return [table.pieces[i] for i in order[: num_generated - 1]]
 

@@ -3,7 +3,17 @@
 from pathlib import Path
 
 from mqan_training.config import TrainConfig
-from mqan_training.embeddings import count_words, distil, most_frequent, packaged_encoder, read_glove, save_vectors
+from mqan_training.embeddings import (
+    StaticVectors,
+    count_words,
+    distil,
+    join_columns,
+    most_frequent,
+    packaged_encoder,
+    quantized_vectors,
+    read_glove,
+    write_vectors,
+)
 from mqan_training.readers.registry import task_named
 
 
@@ -15,6 +25,7 @@ def make_vectors(
     width: int,
     encoder: Path | None = None,
     glove: Path | None = None,
+    beside: StaticVectors | None = None,
 ) -> int:
     """Write ``config.vectors`` for the most frequent words of the recipe's training data; return their number.
 
@@ -25,6 +36,8 @@ def make_vectors(
         width: width of distilled vectors; GloVe keeps its own.
         encoder: folder of a sentence-transformers model to distil; the packaged one when None.
         glove: GloVe text file to read instead of distilling.
+        beside: vectors to keep as the first columns, for a run that goes on from a network trained on them; the new
+            ones come beside them.
     """
     tasks = [task_named(task.name) for task in config.tasks]
     counts = count_words(example for task in tasks for example in task.read(data / task.folder, "train"))
@@ -33,5 +46,8 @@ def make_vectors(
         words, rows = read_glove(glove, words)
     else:
         rows = distil(words, width, encoder or packaged_encoder())
-    save_vectors(Path(config.vectors), words, rows)
-    return len(words)
+    vectors = quantized_vectors(words, rows)
+    if beside is not None:
+        vectors = join_columns(beside, vectors)
+    write_vectors(Path(config.vectors), vectors)
+    return len(vectors.words)

@@ -62,11 +62,25 @@ def most_frequent(counts: Counter[str], num_words: int) -> list[str]:
     return [word for word, _ in ranked[:num_words]]
 
 
-def save_vectors(path: Path, words: Sequence[str], rows: FloatArray) -> None:
-    """Scale rows [W, S] to a common mean norm, quantise them and write a vectors file."""
+def quantized_vectors(words: Sequence[str], rows: FloatArray) -> StaticVectors:
+    """Scale rows [W, S] to the common mean norm and quantise them."""
     quantized, scales = quantize_rows(rows.astype(np.float32))
     scales *= np.float32(_MEAN_NORM / np.linalg.norm(rows, axis=1).mean())
-    write_vectors(path, StaticVectors(tuple(words), quantized, scales))
+    return StaticVectors(tuple(words), quantized, scales)
+
+
+def join_columns(first: StaticVectors, second: StaticVectors) -> StaticVectors:
+    """Put the columns of two sets of vectors side by side, [first ; second]; zeros where one lacks the word.
+
+    The words of ``first`` keep their order and come first, so that a network trained on them can go on.
+    """
+    known = set(first.words)
+    words = (*first.words, *[word for word in second.words if word not in known])
+    row_of = {word: row for row, word in enumerate(words)}
+    rows = np.zeros((len(words), first.width + second.width), np.float32)
+    rows[: len(first.words), : first.width] = first.dequantized()
+    rows[[row_of[word] for word in second.words], first.width :] = second.dequantized()
+    return StaticVectors(words, *quantize_rows(rows))
 
 
 def write_vectors(path: Path, vectors: StaticVectors) -> None:

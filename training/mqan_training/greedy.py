@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mqan_core.attribution import TraceField
-from mqan_training.model import Decoder, DecoderState, Encoded
+from mqan_training.decoder import Decoder, DecoderState, Encoded
 
 
 class SlotBatch(NamedTuple):

@@ -75,12 +75,12 @@ class BiLSTM(nn.Module):
         mirrored_BT = lengths_B[:, None] - 1 - position_T[None, :]
         mirrored_BT = torch.where(mirrored_BT >= 0, mirrored_BT, position_T[None, :])
         ahead_BTK, _ = self.forward_lstm(x_BTI)
-        back_BTK, _ = self.backward_lstm(_gather_steps(x_BTI, mirrored_BT))
-        both_BTD = torch.cat([ahead_BTK, _gather_steps(back_BTK, mirrored_BT)], dim=-1)
+        back_BTK, _ = self.backward_lstm(gather_steps(x_BTI, mirrored_BT))
+        both_BTD = torch.cat([ahead_BTK, gather_steps(back_BTK, mirrored_BT)], dim=-1)
         return both_BTD * length_mask(lengths_B, max_length)[:, :, None].to(both_BTD.dtype)
 
 
-def _gather_steps(x_BTD: Tensor, index_BT: Tensor) -> Tensor:
+def gather_steps(x_BTD: Tensor, index_BT: Tensor) -> Tensor:
     return x_BTD.gather(1, index_BT[:, :, None].expand(-1, -1, x_BTD.shape[2]))
 
 

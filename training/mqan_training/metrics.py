@@ -12,7 +12,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from mqan_core.example import Example
-from mqan_training.sql import gold_query, read_query
+from mqan_training.sql import fold, gold_query, read_query
+from mqan_training.sql_execution import Table, execute
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -43,11 +44,6 @@ def score(metric: str, predictions: Sequence[str], examples: Sequence[Example]) 
     if not examples:
         raise ValueError("There is nothing to score.")
     return METRICS[metric](predictions, examples)
-
-
-def fold(text: str) -> str:
-    """Return the text in lower case, with single spaces and none at its ends."""
-    return " ".join(text.lower().split())
 
 
 def normalize(text: str) -> str:
@@ -209,13 +205,25 @@ def _bag_of_words(text: str) -> Counter[str] | None:
 
 
 def _score_lfem(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Score SQL by exact match of the logical form: aggregation, column, and conditions in order."""
-    num_right = 0
+    """Score SQL by exact match of the logical form: aggregation, column, and conditions in order.
+
+    Where the tables have rows, ``execution`` is the share of queries with the gold's result, of those whose gold runs.
+    """
+    num_right = num_run = num_same = 0
     for prediction, example in zip(predictions, examples, strict=True):
         reference = _reference(example)
         read = read_query(prediction, reference["header"])
-        num_right += read == gold_query(reference["sql"], reference["header"])
-    return {"lfem": 100 * num_right / len(examples), **_score_em(predictions, examples)}
+        gold = gold_query(reference["sql"], reference["header"])
+        num_right += read == gold
+        table: Table | None = reference.get("table")
+        expected = execute(gold, table) if table else None
+        if table and expected is not None:
+            num_run += 1
+            num_same += read is not None and execute(read, table) == expected
+    scores = {"lfem": 100 * num_right / len(examples)}
+    if num_run:
+        scores["execution"] = 100 * num_same / num_run
+    return {**scores, **_score_em(predictions, examples)}
 
 
 def _reference(example: Example) -> Mapping[str, Any]:

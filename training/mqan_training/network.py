@@ -13,12 +13,11 @@ from mqan_core.request import Request
 from mqan_core.text import word_of
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.batching import Batch
-from mqan_training.checkpoint import Checkpoint
 from mqan_training.config import ModelConfig
-from mqan_training.embeddings import Embedder, StaticVectors, load_vectors
-from mqan_training.errors import CheckpointError
+from mqan_training.decoder import Encoded, Mixture
+from mqan_training.embeddings import Embedder, StaticVectors
 from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
-from mqan_training.model import MQAN, Encoded, Mixture
+from mqan_training.model import MQAN
 
 _LEAST_PROBABILITY = 1e-12  # keeps the logarithm finite
 
@@ -68,10 +67,14 @@ class Network(nn.Module):
             mixture, batch.target_ids, batch.target_pieces, batch.context_pieces, batch.question_pieces
         )
         reachable = batch.reachable
+        if not self.mqan.config.question_pointer:  # what only the question holds is out of reach
+            in_context_BA = (batch.target_pieces[:, :, None] == batch.context_pieces[:, None, :]).any(dim=2)
+            reachable = reachable & (in_context_BA | (batch.target_ids < self.vocabulary.num_generated))
         losses = -torch.log(p_BA[reachable] + _LEAST_PROBABILITY)
         with torch.no_grad():
-            gamma, lambda_ = mixture.gamma_BA[reachable].mean(), mixture.lambda_BA[reachable].mean()
-            mix = (float(gamma), float((1 - gamma) * lambda_), float((1 - gamma) * (1 - lambda_)))
+            gamma, lambda_ = mixture.gamma_BA[reachable], mixture.lambda_BA[reachable]
+            terms = (gamma, (1 - gamma) * lambda_, (1 - gamma) * (1 - lambda_))
+            mix = (float(terms[0].mean()), float(terms[1].mean()), float(terms[2].mean()))
         return Loss(losses.mean(), int(reachable.sum()), *_spreads(encoded, mixture.p_vocab_BAV[:, 0]), mix)
 
     def generator_inputs(self) -> Tensor:
@@ -158,18 +161,6 @@ def pad_rows(rows: Sequence[np.ndarray], value: int) -> tuple[Tensor, Tensor]:
     for i, row in enumerate(rows):
         padded[i, : len(row)] = torch.from_numpy(row.astype(np.int64))
     return padded, lengths
-
-
-def load_network(checkpoint: Checkpoint) -> Network:
-    """Build the network of a checkpoint with its best weights, in evaluation mode."""
-    vectors = load_vectors(checkpoint.vectors_path)
-    vocabulary = Vocabulary(checkpoint.pieces, vectors.words)
-    network = Network(checkpoint.config.model, vectors, vocabulary)
-    try:
-        network.load_state_dict(dict(checkpoint.best_weights()))
-    except RuntimeError as error:
-        raise CheckpointError(f"{checkpoint.folder}: the weights do not fit the model it states: {error}") from error
-    return network.eval()
 
 
 @torch.no_grad()

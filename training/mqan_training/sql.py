@@ -31,6 +31,11 @@ class Query:
     conditions: tuple[tuple[str, str, str], ...]
 
 
+def fold(text: str) -> str:
+    """Return the text in lower case, with single spaces and none at its ends."""
+    return " ".join(text.lower().split())
+
+
 def write_query(sql: Mapping[str, Any], header: Sequence[str]) -> str:
     """Write a query of the dataset (``sel``, ``agg``, ``conds``) as text, in the words of decaNLP.
 
@@ -48,9 +53,9 @@ def gold_query(sql: Mapping[str, Any], header: Sequence[str]) -> Query:
     """Return a query of the dataset as ``read_query`` returns it."""
     return Query(
         AGGREGATIONS[sql["agg"]].lower(),
-        _fold(header[sql["sel"]]),
+        fold(header[sql["sel"]]),
         tuple(
-            (_fold(header[column]), OPERATORS[operator].lower(), _fold(str(value)))
+            (fold(header[column]), OPERATORS[operator].lower(), fold(str(value)))
             for column, operator, value in sql["conds"]
         ),
     )
@@ -62,17 +67,13 @@ def read_query(text: str, header: Sequence[str]) -> Query | None:
     Where a column's name is the beginning of another's, the longer one is meant; a selected column that is called
     like an aggregated other one is meant as a column.
     """
-    match = _QUERY.fullmatch(_fold(text))
-    columns = sorted({_fold(name) for name in header}, key=len, reverse=True)
+    match = _QUERY.fullmatch(fold(text))
+    columns = sorted({fold(name) for name in header}, key=len, reverse=True)
     selected = _read_selection(match[1], columns) if match else None
     if not match or not selected:
         return None
     conditions = _read_conditions(match[2], columns) if match[2] else ()
     return None if conditions is None else Query(*selected, conditions)
-
-
-def _fold(text: str) -> str:
-    return " ".join(text.lower().split())
 
 
 def _read_selection(text: str, columns: list[str]) -> tuple[str, str] | None:

@@ -5,22 +5,19 @@ mqan train training/recipes/default.yaml --data DIR --resume
 """
 
 import json
-import random
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from torch.utils.tensorboard import SummaryWriter
+from torch import nn
 
 from mqan_core.example import Example
-from mqan_core.request import Request, read_request
+from mqan_core.request import Request
 from mqan_core.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream
 from mqan_training.cache import cached
@@ -35,36 +32,36 @@ from mqan_training.checkpoint import (
 from mqan_training.config import TaskConfig, TrainConfig, to_document
 from mqan_training.curriculum import schedule
 from mqan_training.dataset import PieceTable, TaskData, generator_pieces, number_examples
+from mqan_training.distributed import Processes, joined_processes
 from mqan_training.embeddings import load_vectors, write_vectors
-from mqan_training.metrics import score
 from mqan_training.network import Loss, Network
 from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
 from mqan_training.readers.registry import task_named
-from mqan_training.transfer import Pretrained, adopt, grow_pieces
+from mqan_training.runlog import RunLog, console
+from mqan_training.transfer import Pretrained, adopt, grow_pieces, record_source, recorded_source, vectors_for
+from mqan_training.validation import read_validation, validate
 
 _CHECKPOINTS_KEPT = 2
-_VALIDATION_BATCH = 32
-_SAMPLES_SHOWN = 3
-_LOG = "log.jsonl"
-_FROM = "from.txt"  # which network a run started from
-
-console = Console(stderr=True)
 
 
 @dataclass(slots=True)
 class Run:
-    """Everything a training run works with."""
+    """Everything a training run works with.
+
+    ``parallel`` is ``network`` itself, or around it what averages the gradients of several processes.
+    """
 
     config: TrainConfig
     folder: Path
     vectors_path: Path
     network: Network
+    parallel: nn.Module
     optimizer: torch.optim.Adam
     average: WeightAverage | None
     batcher: Batcher
     streams: Mapping[str, TaskStream]
     validation: Mapping[str, list[tuple[Example, Request]]]
-    device: torch.device
+    processes: Processes
     step: int = 0
     seconds: float = 0.0
 
@@ -80,34 +77,80 @@ def train(
 ) -> Path:
     """Run a recipe to its last step; return the last checkpoint.
 
+    Processes that a launcher started together train one run; each calls this (see ``distributed``).
+
     Args:
         config: the recipe.
         data: folder of the datasets.
-        folder: where the run's checkpoints, log and TensorBoard files go.
+        folder: where the run's checkpoints, logs and TensorBoard files go; all processes must see the same.
         resume: go on from the newest checkpoint in ``folder``.
-        pretrained: start from these weights, pieces and vectors instead of random weights and the recipe's vectors.
+        pretrained: start from these weights, pieces and vectors instead of random weights and the recipe's vectors;
+            the recipe's vectors are used where they extend the learned ones. Not needed once there is a checkpoint.
         cache: folder where numbered examples are kept for the next start; None for none.
 
     Raises:
-        ValueError: the recipe does not fit the data or the pretrained network, or ``folder`` holds a run and
-            ``resume`` was not asked for.
+        ValueError: the recipe does not fit the data or the pretrained network, or ``find_start`` refuses.
         CheckpointError: the checkpoint to resume from is damaged.
     """
-    newest = latest_checkpoint(folder)
-    if newest is None and resume and pretrained is None and (folder / _FROM).exists():
-        source = (folder / _FROM).read_text(encoding="utf-8")
-        raise ValueError(f"{folder} has no checkpoint yet and started from {source}: give --from {source} again")
-    if newest is not None and not resume:
-        raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
+    newest = find_start(folder, resume=resume, source=None if pretrained is None else pretrained.source)
     steps = schedule(config)
     checkpoint = load_checkpoint(newest) if newest is not None else None
-    run = prepare(config, data, folder, checkpoint, pretrained if checkpoint is None else None, cache)
-    if checkpoint is not None:
-        console.print(f"resuming at step {run.step} of {config.steps}")
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "config.json").write_text(json.dumps(to_document(config), indent=2), encoding="utf-8")
-    _cut_log(folder / _LOG, run.step)
-    writer = SummaryWriter(str(folder / "tensorboard"), purge_step=run.step + 1)
+    with joined_processes() as processes:
+        console.quiet = not processes.is_first
+        processes.wait()  # until all have looked into the folder
+        start = pretrained if checkpoint is None else None
+        run = prepare(config, data, folder, processes, checkpoint=checkpoint, pretrained=start, cache=cache)
+        if not processes.all_same(run.step):
+            raise ValueError(f"the processes found different checkpoints: put {folder} where all machines see it")
+        if checkpoint is not None:
+            console.print(f"resuming at step {run.step} of {config.steps}")
+        elif processes.is_first:
+            record_source(folder, None if start is None else start.source)
+        _take_steps(run, steps)
+        return _checkpoint_folder(run)
+
+
+def find_start(folder: Path, *, resume: bool, source: str | None) -> Path | None:
+    """Return the checkpoint that a run goes on from, or None when it begins.
+
+    Args:
+        folder: of the run.
+        resume: whether it may go on.
+        source: the pretrained network that is given to start from, if any; without a checkpoint it is needed.
+
+    Raises:
+        ValueError: ``folder`` holds a run and ``resume`` was not asked for, or its run started from something else
+            than ``source``.
+    """
+    newest = latest_checkpoint(folder)
+    if newest is not None and not resume:
+        raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
+    recorded = recorded_source(folder)
+    if not resume or (newest is None and recorded is None):
+        return newest
+    if source is None:
+        if newest is None:
+            raise ValueError(
+                f"{folder} has no checkpoint yet and started from {recorded}: give --from {recorded} again"
+            )
+    elif recorded is None or Path(recorded).resolve() != Path(source).resolve():
+        instead = "leave --from out" if newest is not None else f"give --from {recorded}"
+        raise ValueError(
+            f"the run in {folder} started from {recorded or 'random weights'}, not from {source}: {instead} to go on "
+            "with it, or name another folder with --output"
+        )
+    return newest
+
+
+def _take_steps(run: Run, steps: Sequence[str]) -> None:
+    """Train to the last step; the first process logs, validates and saves, while the others wait."""
+    config, processes = run.config, run.processes
+    log = None
+    if processes.is_first:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        (run.folder / "config.json").write_text(json.dumps(to_document(config), indent=2), encoding="utf-8")
+        log = RunLog(run.folder, run.step)
+    processes.seed_dropout(config.seed, run.step)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         bar = progress.add_task("training", total=config.steps, completed=run.step)
@@ -117,43 +160,57 @@ def train(
             loss, rate, num_tokens = take_step(run, task)
             elapsed = time.perf_counter() - started
             run.seconds += elapsed
-            _log(run, writer, task, loss, rate, num_tokens / elapsed)
             progress.update(bar, advance=1, description=f"{task} loss {float(loss.mean.detach()):.3f}")
+            if log is not None and run.step % config.log_every == 0:
+                log.training_step(run.step, task, loss, rate, num_tokens / elapsed)
             if run.step % config.validate_every == 0 or run.step == config.steps:
-                _validate(run, writer)
+                if log is not None:
+                    _validate(run, log)
+                processes.wait()
             if run.step % config.checkpoint_every == 0 or run.step == config.steps:
-                _save(run)
-    writer.close()
-    return _checkpoint_folder(run)
+                if processes.is_first:
+                    _save(run)
+                processes.seed_dropout(config.seed, run.step)
+                processes.wait()
+    if log is not None:
+        log.close()
 
 
 def prepare(
     config: TrainConfig,
     data: Path,
     folder: Path,
-    checkpoint: Checkpoint | None,
+    processes: Processes,
+    *,
+    checkpoint: Checkpoint | None = None,
     pretrained: Pretrained | None = None,
     cache: Path | None = None,
 ) -> Run:
     """Read data, choose the vocabulary, build the network; put back a checkpoint's state, or start from weights."""
     torch.manual_seed(config.seed)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = processes.device
     table = PieceTable()
-    tasks = {task.name: read_task(config, task, data, table, cache) for task in config.tasks}
+    with processes.one_after_the_other():  # the others take the examples from the cache
+        tasks = {task.name: read_task(config, task, data, table, cache) for task in config.tasks}
     streams = {
         task.name: TaskStream(tasks[task.name], task, table, config.batch_tokens, config.seed) for task in config.tasks
     }
     if pretrained is not None:
         vectors_path = folder / "vectors.safetensors"
-        write_vectors(vectors_path, pretrained.vectors)
-        (folder / _FROM).write_text(pretrained.source, encoding="utf-8")
+        with processes.one_after_the_other():
+            if processes.is_first:
+                write_vectors(vectors_path, vectors_for(pretrained, Path(config.vectors)))
     else:
         vectors_path = checkpoint.vectors_path if checkpoint else Path(config.vectors)
     vectors = load_vectors(vectors_path)
     if checkpoint is not None:
         pieces = checkpoint.pieces
     else:
-        pieces = tuple(generator_pieces(tasks.values(), table, config.num_generated))
+        pieces = tuple(
+            generator_pieces(
+                tasks.values(), table, config.num_generated, question_pointer=config.model.question_pointer
+            )
+        )
         if pretrained is not None:
             pieces = grow_pieces(pretrained.pieces, pieces, config.num_generated)
     vocabulary = Vocabulary(pieces, vectors.words)
@@ -164,8 +221,10 @@ def prepare(
     optimizer = make_optimizer(network, config.optim)
     average = WeightAverage(network, config.optim.average_decay) if config.optim.average_decay else None
     batcher = Batcher(table, vocabulary, network.embedder)
-    validation = {task.name: _read_validation(config, task, data, vocabulary) for task in config.tasks}
-    run = Run(config, folder, vectors_path, network, optimizer, average, batcher, streams, validation, device)
+    validation = {task.name: read_validation(config, task, data, vocabulary) for task in config.tasks}
+    run = Run(
+        config, folder, vectors_path, network, network, optimizer, average, batcher, streams, validation, processes
+    )
     if checkpoint is not None:
         restore_run(checkpoint, network, optimizer)
         if average is not None:
@@ -173,30 +232,37 @@ def prepare(
         run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
         for name, drawn in checkpoint.drawn.items():
             streams[name].skip_to(drawn)
+    run.parallel = processes.wrap(network)
     return run
 
 
 def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
-    """Draw a batch of a task and take one optimiser step; return its loss, learning rate and tokens."""
-    stream = run.streams[task]
-    batch = run.batcher.collate(task, stream.draw()).to(run.device)
+    """Draw a batch of a task and take one optimiser step; return its loss, learning rate and tokens.
+
+    Of several processes each computes its share of the rows; one that has none computes a row without effect.
+    """
+    stream, processes = run.streams[task], run.processes
+    rows = stream.draw()
+    own = processes.share(rows)
+    batch = run.batcher.collate(task, own or rows[:1]).to(processes.device)
     run.step += 1
     rate = learning_rate(run.config.optim, run.step, run.config.steps)
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     run.network.train()
     reduced = run.config.autocast == "bfloat16"
-    with torch.autocast(run.device.type, dtype=torch.bfloat16) if reduced else nullcontext():
-        loss: Loss = run.network(batch)
+    with torch.autocast(processes.device.type, dtype=torch.bfloat16) if reduced else nullcontext():
+        own_loss: Loss = run.parallel(batch)
+    objective, loss, num_tokens = processes.merge(own_loss, batch.num_tokens, counts=bool(own))
     run.optimizer.zero_grad(set_to_none=True)
-    (loss.mean * stream.config.loss_weight).backward()
+    (objective * stream.config.loss_weight).backward()
     norm = torch.nn.utils.clip_grad_norm_(run.network.parameters(), run.config.optim.grad_clip)
     if not bool(torch.isfinite(norm)):
         raise FloatingPointError(f"step {run.step} ({task}): the gradient is not finite; lower optim.peak_rate")
     run.optimizer.step()
     if run.average is not None:
         run.average.update(run.network, run.step)
-    return loss, rate, batch.num_tokens
+    return loss, rate, num_tokens
 
 
 def read_task(config: TrainConfig, task: TaskConfig, data: Path, table: PieceTable, cache: Path | None) -> TaskData:
@@ -226,84 +292,19 @@ def read_task(config: TrainConfig, task: TaskConfig, data: Path, table: PieceTab
     return numbered
 
 
-def _read_validation(
-    config: TrainConfig, task: TaskConfig, data: Path, vocabulary: Vocabulary
-) -> list[tuple[Example, Request]]:
-    reader = task_named(task.name)
-    if "validation" not in reader.splits:
-        return []
-    examples = [
-        example
-        for example in reader.read(data / reader.folder, "validation")
-        if example.context.strip() and example.question.strip()
-    ]
-    if reader.metric != "joint_goal_em":  # that one needs whole dialogues, in order
-        random.Random(config.seed).shuffle(examples)  # noqa: S311
-    examples = examples[: config.validate_examples]
-    return [(example, read_request(vocabulary, example.context, example.question)) for example in examples]
+def _validate(run: Run, log: RunLog) -> None:
+    """Score the averaged weights where there are any, otherwise the trained ones."""
 
+    def record(task: str, scores: Mapping[str, float], num_examples: int) -> None:
+        log.validation(run.step, run.seconds, task, scores, num_examples)
 
-def _validate(run: Run, writer: SummaryWriter) -> None:
     trained = None
     if run.average is not None:
         trained = {name: p.detach().clone() for name, p in run.network.named_parameters()}
         run.network.load_state_dict(run.average.state())
-    for name, pairs in run.validation.items():
-        if not pairs:
-            continue
-        answers: dict[int, str] = {}
-        by_length = sorted(range(len(pairs)), key=lambda i: pairs[i][1].num_context_tokens)
-        for first in range(0, len(pairs), _VALIDATION_BATCH):
-            chosen = by_length[first : first + _VALIDATION_BATCH]
-            batch = run.network.greedy_answers([pairs[i][1] for i in chosen], run.config.max_answer_tokens)
-            answers.update(zip(chosen, (answer.text for answer in batch), strict=True))
-        scores = score(task_named(name).metric, [answers[i] for i in range(len(pairs))], [e for e, _ in pairs])
-        for metric, value in scores.items():
-            writer.add_scalar(f"validation/{name}/{metric}", value, run.step)
-        text = " ".join(f"{metric} {value:.1f}" for metric, value in scores.items())
-        console.print(f"step {run.step} {name}: {text} on {len(pairs)} examples")
-        for i in range(min(_SAMPLES_SHOWN, len(pairs))):
-            example = pairs[i][0]
-            console.print(f"    {example.question[:80]!r} -> {answers[i]!r}, gold {example.answers[0]!r}", markup=False)
+    validate(run.network, run.validation, run.config.max_answer_tokens, record)
     if trained is not None:
         run.network.load_state_dict(trained)
-
-
-def _log(run: Run, writer: SummaryWriter, task: str, loss: Loss, rate: float, tokens_per_s: float) -> None:
-    if run.step % run.config.log_every:
-        return
-    values: dict[str, Any] = {
-        "loss": float(loss.mean.detach()),
-        "spread/context": loss.spread_context,
-        "spread/question": loss.spread_question,
-        "spread/first_word": loss.spread_state,
-        "source/vocabulary": loss.source_mix[0],
-        "source/context": loss.source_mix[1],
-        "source/question": loss.source_mix[2],
-    }
-    for name, value in values.items():
-        writer.add_scalar(f"{task}/{name}", value, run.step)
-    writer.add_scalar("rate", rate, run.step)
-    writer.add_scalar("tokens_per_s", tokens_per_s, run.step)
-    with (run.folder / _LOG).open("a", encoding="utf-8") as file:
-        record = {"step": run.step, "task": task, "rate": rate, "tokens_per_s": tokens_per_s, **values}
-        file.write(json.dumps(record) + "\n")
-
-
-def _cut_log(path: Path, step: int) -> None:
-    """Drop the lines of steps after ``step``, which are taken again, and lines that were cut while written."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            if json.loads(line)["step"] <= step:
-                kept.append(line + "\n")
-        except ValueError:  # cut while written
-            continue
-    aside = path.with_suffix(".tmp")
-    aside.write_text("".join(kept), encoding="utf-8")
-    aside.replace(path)
 
 
 def _checkpoint_folder(run: Run) -> Path:
@@ -324,8 +325,9 @@ def _save(run: Run) -> None:
         training={
             "seconds": run.seconds,
             "torch": torch.__version__,
-            "device": run.device.type,
-            "from": (run.folder / _FROM).read_text(encoding="utf-8") if (run.folder / _FROM).exists() else None,
+            "device": run.processes.device.type,
+            "processes": run.processes.count,
+            "from": recorded_source(run.folder),
         },
     )
     prune_checkpoints(run.folder, _CHECKPOINTS_KEPT)

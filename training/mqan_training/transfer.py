@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,7 +14,9 @@ from mqan_training.config import ModelConfig
 from mqan_training.embeddings import StaticVectors, load_vectors
 from mqan_training.network import Network
 
+_PROJECTIONS = ("mqan.encoder.projection.weight", "mqan.decoder.projection.weight")  # they read [static ; n-grams]
 _GENERATOR = ("mqan.decoder.generator.weight", "mqan.decoder.generator.bias")  # one row a piece, the end first
+_SOURCE = "from.txt"  # in the folder of a run: which network it started from
 _MAY_DIFFER = frozenset({"dropout", "attention_dropout"})  # no shape depends on these
 
 
@@ -24,7 +28,7 @@ class Pretrained:
         source: where it was read from, for messages.
         model: its configuration.
         pieces: the generator's pieces without the end.
-        vectors: its frozen word vectors; a run that goes on keeps them, for the weights were learnt on them.
+        vectors: its frozen word vectors; a run that goes on keeps their columns, for the weights were learnt on them.
         weights: by the names of ``Network``.
     """
 
@@ -54,6 +58,21 @@ def network_of(pretrained: Pretrained) -> Network:
     return network.eval()
 
 
+def record_source(folder: Path, source: str | None) -> None:
+    """Record in a run's folder which network the run starts from; None: from random weights."""
+    if source is None:
+        (folder / _SOURCE).unlink(missing_ok=True)
+    else:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _SOURCE).write_text(source, encoding="utf-8")
+
+
+def recorded_source(folder: Path) -> str | None:
+    """Return which network the run in a folder started from; None if from random weights."""
+    path = folder / _SOURCE
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
 def grow_pieces(known: Sequence[str], wanted: Sequence[str], num_generated: int) -> tuple[str, ...]:
     """Return the known pieces, in their order, and as many of the wanted ones as fit (the end takes one place).
 
@@ -70,13 +89,33 @@ def grow_pieces(known: Sequence[str], wanted: Sequence[str], num_generated: int)
     return (*known, *[piece for piece in wanted if piece not in seen][:room])
 
 
+def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
+    """Return the vectors of a run that goes on: those of a file that extends the learned ones, or the learned ones.
+
+    A file extends them when it is wider and begins with their words and columns (``mqan embed --beside``).
+    """
+    if not path.is_file():
+        return pretrained.vectors
+    known, given = pretrained.vectors, load_vectors(path)
+    if given.width <= known.width or given.words[: len(known.words)] != known.words:
+        return known
+    learned = known.dequantized()
+    kept = given.dequantized()[: len(known.words), : known.width]
+    return given if bool((np.abs(kept - learned) <= given.scales[: len(known.words), None]).all()) else known
+
+
 @torch.no_grad()
 def adopt(network: Network, pretrained: Pretrained) -> None:
-    """Copy trained weights into a network whose generator may have more pieces; new rows keep their random start.
+    """Copy trained weights into a network whose generator may have more pieces and whose vectors may be wider.
+
+    New rows of the generator keep their random start; the weights of new columns of the vectors start at zero, so that
+    the network answers as before.
 
     Raises:
-        ValueError: the networks differ in more than the number of pieces; the message names what.
+        ValueError: the networks differ in more than that; the message names what.
     """
+    width = pretrained.vectors.width
+    added = network.embedder.vectors.width - width
     given, expected = asdict(pretrained.model), asdict(network.mqan.config)
     differing = [key for key in expected if key not in _MAY_DIFFER and given.get(key) != expected[key]]
     if differing:
@@ -88,6 +127,10 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
         source = pretrained.weights[name]
         if name in _GENERATOR and source.shape[0] <= parameter.shape[0] and source.shape[1:] == parameter.shape[1:]:
             parameter[: source.shape[0]] = source
+        elif name in _PROJECTIONS and added > 0 and source.shape[1] + added == parameter.shape[1]:
+            parameter.zero_()
+            parameter[:, :width] = source[:, :width]
+            parameter[:, width + added :] = source[:, width:]
         elif source.shape == parameter.shape:
             parameter.copy_(source)
         else:

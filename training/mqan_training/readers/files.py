@@ -6,7 +6,7 @@ import tarfile
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -172,3 +172,8 @@ def count_dropped(dropped: Counter[str] | None, reason: str, num_rows: int = 1) 
     """Count rows or fields that are left out, where somebody wants to know."""
     if dropped is not None and num_rows:
         dropped[reason] += num_rows
+
+
+def in_words(dropped: Mapping[str, int]) -> str:
+    """Return what ``count_dropped`` counted as ``reason (count), reason (count)``."""
+    return ", ".join(f"{reason} ({count:,})" for reason, count in dropped.items())

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.example import Example
+from mqan_training.errors import MissingFileError
 from mqan_training.readers.files import check_split, find_file, intact, malformed, read_json
 from mqan_training.readers.sst import QUESTION
 from mqan_training.readers.task import Download, Task
@@ -23,6 +24,7 @@ _ARCHIVE = "domain_sentiment_data.tar.gz"
 _MEMBER = re.compile(r"(?:\./)?sorted_data_acl/([^/]+)/(negative|positive)\.review")
 _REVIEW = re.compile(r"<review>(.*?)</review>", re.DOTALL)
 _TEXT = re.compile(r"<review_text>(.*?)</review_text>", re.DOTALL)
+_PART_OF_SPLIT = {"train": "train", "validation": "dev", "test": "test"}  # in splits.json
 _SHARES = {"train": (0.0, 0.7), "validation": (0.7, 0.8), "test": (0.8, 1.0)}
 
 
@@ -30,7 +32,7 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
     """Yield the reviews of a split, domain by domain; the id starts with the domain."""
     check_split("product_reviews", split, SPLITS)
     path = find_file("product_reviews", folder, _ARCHIVE)
-    splits = read_json(folder / "splits.json") if (folder / "splits.json").exists() else None
+    splits = _splits(folder / "splits.json", split) if (folder / "splits.json").exists() else None
     with intact(path), tarfile.open(path, "r|gz") as archive:
         for member in archive:
             match = _MEMBER.fullmatch(member.name)
@@ -51,10 +53,22 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
                 yield Example("product_reviews", f"{domain}/{label}/{index}", text[1].strip(), QUESTION, (label,))
 
 
+def _splits(path: Path, split: str) -> Any:
+    """Return the content of ``splits.json``, if it has the split at all."""
+    splits = read_json(path)
+    part = _PART_OF_SPLIT[split]
+    try:
+        if not any(part in of_domain for of_domain in splits.values()):
+            raise MissingFileError(f"product_reviews: {path} has no {part} part.")
+    except (AttributeError, TypeError) as error:
+        raise malformed(path, None, "expected an object with an object a domain.") from error
+    return splits
+
+
 def _indices(path: Path, splits: Any, domain: str, split: str, label: str) -> list[int]:
     """Return the indices that ``splits.json`` gives for one file of the archive."""
     try:
-        indices = splits[domain]["dev" if split == "validation" else split][label]
+        indices = splits[domain][_PART_OF_SPLIT[split]][label]
     except (KeyError, TypeError) as error:
         raise malformed(path, None, f"gives no {split} indices for {domain}, {label}.") from error
     if not isinstance(indices, list) or not all(isinstance(index, int) for index in indices):

@@ -74,7 +74,7 @@ def _cased_as_in(context: str, answer: str, dropped: Counter[str] | None) -> str
     start = context.lower().find(answer.lower())
     if start >= 0 and len(context.lower()) == len(context):
         return context[start : start + len(answer)]
-    count_dropped(dropped, "answer is not in the sentence")
+    count_dropped(dropped, "answer is not in the sentence (the example stays)")
     return answer
 
 

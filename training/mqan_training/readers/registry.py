@@ -1,5 +1,6 @@
 """All tasks by name: the one place that lists the datasets."""
 
+from collections.abc import Iterable
 from difflib import get_close_matches
 
 from mqan_training.readers import (
@@ -9,6 +10,7 @@ from mqan_training.readers import (
     multi30k,
     multinli,
     mwsc,
+    ontonotes,
     product_reviews,
     qasrl,
     rte,
@@ -28,7 +30,10 @@ from mqan_training.readers.task import Task
 
 # The ten of decaNLP in the paper's order, then those for transfer and for comparison.
 _DECANLP = (squad, iwslt, cnn_dailymail, multinli, sst, qasrl, zre, woz, wikisql, mwsc)
-_OTHERS = (imdb, product_reviews, snli, sick, rte, xnli, subj, wnut17)
+_OTHERS = (imdb, product_reviews, snli, sick, rte, xnli, subj, ontonotes, wnut17)
+
+ALL = "all"
+"""In a list of names: every task of ``TASKS``."""
 
 # the metrics that need the answers alone
 _METRICS_WITHOUT_REFERENCE = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")
@@ -53,6 +58,16 @@ def task_named(name: str) -> Task:
     near = get_close_matches(name, TASKS, n=3)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known tasks: {', '.join(TASKS)}."
     raise ValueError(f"There is no task {name!r}. {hint}")
+
+
+def tasks_named(names: Iterable[str]) -> list[Task]:
+    """Return the tasks with these names, each once, in the order given; ``ALL`` stands for every task of ``TASKS``.
+
+    Raises:
+        ValueError: there is no task with one of the names.
+    """
+    expanded = [task for name in names for task in (TASKS if name == ALL else (name,))]
+    return [task_named(name) for name in dict.fromkeys(expanded)]
 
 
 def _known_metric(name: str) -> str:

@@ -43,7 +43,7 @@ def _example(context: str, qa: dict[str, Any], dropped: Counter[str] | None) -> 
     answers = tuple(str(answer["text"]) for answer in qa["answers"])
     start = qa["answers"][0]["answer_start"]
     if not isinstance(start, int) or not context.startswith(answers[0], start):
-        count_dropped(dropped, "answer_start does not point at the answer")
+        count_dropped(dropped, "answer_start does not point at the answer (the example stays, without it)")
         start = None
     return Example("squad", qa["id"], context, " ".join(qa["question"].split()), answers, answer_start=start)
 

@@ -19,6 +19,7 @@ from mqan_training.readers.files import (
 )
 from mqan_training.readers.task import Download, Task
 from mqan_training.sql import AGGREGATIONS, OPERATORS, write_query
+from mqan_training.sql_execution import Table
 
 QUESTION = "What is the translation from English to SQL?"
 _PART_OF_SPLIT = {"train": "train", "validation": "dev", "test": "test"}
@@ -31,22 +32,24 @@ _KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
 
 
 def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
-    """Yield the questions of a split; ``reference`` holds ``sql`` and the ``header`` of the table."""
+    """Yield the questions of a split; ``reference`` holds ``sql``, ``header`` and the ``table`` where it has rows."""
     check_split("wikisql", split, _PART_OF_SPLIT)
     part = _PART_OF_SPLIT[split]
-    headers = dict(_headers(_find(folder, f"{part}.tables.jsonl")))
+    tables = dict(_tables(_find(folder, f"{part}.tables.jsonl")))
     source = _find(folder, f"{part}.jsonl")
     for number, row in read_json_lines(source):
         asked, table = text_field(source, number, row, "question"), text_field(source, number, row, "table_id")
-        if table not in headers:
+        if table not in tables:
             raise malformed(source, number, f"there is no table {table!r}.")
-        header = headers[table]
+        header = tables[table].header
         try:
             answer = write_query(row["sql"], header)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise malformed(source, number, f"`sql` is missing or malformed ({error!r}).") from error
         context = f"The table has columns {', '.join(header)} and key words {_KEY_WORDS}-- {asked}"
         reference = {"sql": row["sql"], "header": header}
+        if tables[table].rows:
+            reference["table"] = tables[table]
         yield Example("wikisql", f"{split}/{number}", context, QUESTION, (answer,), reference=reference)
 
 
@@ -54,13 +57,16 @@ def _find(folder: Path, name: str) -> Path | Member:
     return find_source("wikisql", folder, name, archive=_ARCHIVE, member=f"data/{name}")
 
 
-def _headers(source: Path | Member) -> Iterator[tuple[str, list[str]]]:
-    """Yield the name and the column names of each table."""
+def _tables(source: Path | Member) -> Iterator[tuple[str, Table]]:
+    """Yield the name of each table and the table."""
     for number, row in read_json_lines(source):
         header: Any = row.get("header")
         if not isinstance(header, list) or not all(isinstance(name, str) for name in header):
             raise malformed(source, number, "`header` must be a list of strings.")
-        yield text_field(source, number, row, "id"), header
+        types, rows = row.get("types", []), row.get("rows", [])
+        if rows and (not {*types} <= {"text", "real"} or {len(types), *map(len, rows)} != {len(header)}):
+            raise malformed(source, number, "`types` (text or real) and each of `rows` must be as long as `header`.")
+        yield text_field(source, number, row, "id"), Table(header, types, rows)
 
 
 TASK = Task(

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqan_core.example import Example
-from mqan_training.readers.files import check_split, find_source, malformed, read_table
+from mqan_training.readers.files import check_split, count_dropped, find_source, malformed, read_table
 from mqan_training.readers.nli import THREE_LABELS, nli_example
 from mqan_training.readers.task import Download, Task
 
@@ -26,6 +26,7 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
     columns = ("language", "gold_label", "sentence1", "sentence2")
     for number, (language, label, premise, hypothesis) in read_table(source, *columns):
         if language != "en":
+            count_dropped(dropped, "row in another language")
             continue
         if label not in THREE_LABELS:
             raise malformed(source, number, f"unknown label {label!r}.")

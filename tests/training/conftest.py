@@ -1,0 +1,64 @@
+"""A recipe that trains in seconds, for the tests that train."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqan_training.embeddings import quantized_vectors, write_vectors
+
+RECIPE = """
+name: tiny
+steps: 30
+vectors: {vectors}
+num_generated: 60
+batch_tokens: 260
+max_answer_tokens: 8
+validate_every: 15
+validate_examples: 4
+checkpoint_every: 5
+log_every: 1
+model: {{width: 16, ffn_width: 12, num_heads: 2, head_width: 8, num_layers: 1, ngram_buckets: 64, ngram_width: 4}}
+optim: {{peak_rate: 3e-3, warmup_steps: 5, schedule: cosine, average_decay: 0.9, weight_decay: 0.01}}
+phases:
+  - steps: 6
+    weights: {{sst: 1}}
+tasks:
+  - name: sst
+    weight: 2
+    rename_rate: 0.5
+    rename_after: 3
+    class_names: [[negative, positive], [bad, good], [sour-faced, glad]]
+  - {{name: mwsc}}
+"""
+TEXT = "the film is a dull warm odd long bright story of two old friends and no plot at all 1999 it's well-made"
+WORDS = TEXT.split()
+
+
+def write_data(folder: Path) -> None:
+    """Write SST and MWSC files of our own in the official formats."""
+    rng = random.Random(2)
+    (folder / "sst").mkdir(parents=True)
+    for split, num_rows in (("train", 60), ("dev", 6)):
+        rows = [f"{rng.randint(0, 1)},{' '.join(rng.choices(WORDS, k=rng.randint(3, 12)))}" for _ in range(num_rows)]
+        (folder / "sst" / f"{split}_binary_sent.csv").write_text("\n".join(["label,sentence", *rows, ""]))
+    (folder / "mwsc").mkdir()
+    schemas = []
+    for _ in range(95):
+        one, two = rng.sample(("Ann", "Bob", "Carl", "the cat", "the dog"), 2)
+        schemas.append(f"{one} told {two} that [he/she] was late.\nWho was [late/early]?\n{one}/{two}\n\n")
+    (folder / "mwsc" / "schema.txt").write_text("".join(schemas))
+
+
+@pytest.fixture(scope="session")
+def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A recipe of 30 steps on two tasks, and the folder of its data."""
+    folder = tmp_path_factory.mktemp("tiny-recipe")
+    write_data(folder / "data")
+    words = sorted({word.lower() for word in [*WORDS, "negative", "positive", "ann", "review", "or"]})
+    vectors = np.random.default_rng(0).standard_normal((len(words), 10), np.float32)
+    write_vectors(folder / "vectors.safetensors", quantized_vectors(words, vectors))
+    recipe = folder / "tiny.yaml"
+    recipe.write_text(RECIPE.format(vectors=folder / "vectors.safetensors"))
+    return recipe, folder / "data"

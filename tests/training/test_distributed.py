@@ -1,0 +1,248 @@
+"""Two processes take the steps that one takes; a run goes on with another number of processes."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mqan_training.config import TrainConfig, load_config
+from mqan_training.distributed import Processes, joined_processes
+from mqan_training.network import Loss
+from mqan_training.train import prepare, train
+
+CPU = torch.device("cpu")
+NUM_STEPS = 14
+CUT_AT = 7
+# No dropout, and no moment so small that rounding decides the sign of a step. Few rows a batch: some have but one.
+SETTINGS = {
+    "steps": NUM_STEPS,
+    "batch_tokens": 60,
+    "checkpoint_every": CUT_AT,
+    "validate_every": CUT_AT,
+    "model.dropout": 0.0,
+    "model.attention_dropout": 0.0,
+    "optim.epsilon": 1e-5,
+}
+WITH_DROPOUT = SETTINGS | {"model.dropout": 0.3, "model.attention_dropout": 0.3}
+# First runs in a process group that somebody else made, as Ray Train does; then the command line, which makes its own.
+CHILD = """
+import json, os, shutil, sys
+from pathlib import Path
+from torch import distributed
+from mqan_cli.main import app
+from mqan_training.config import load_config
+from mqan_training.train import train
+recipe, data, folder, jobs, *command = sys.argv[1:]
+rank = int(os.environ["RANK"])
+distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
+for job in json.loads(jobs):
+    run = Path(folder) / job["name"]
+    if job["start"] and rank == 0:
+        start = Path(job["start"])
+        shutil.copytree(start, run / start.name)
+        shutil.copyfile(start.parent / "log.jsonl", run / "log.jsonl")
+    distributed.barrier()
+    train(load_config(Path(recipe), job["settings"]), Path(data), run, resume=True)
+distributed.destroy_process_group()
+app(command)
+"""
+
+# The command line, in a Ray cluster of this machine alone that has just the two processors that it needs.
+ON_RAY = """
+import sys
+import ray
+from mqan_cli.main import app
+ray.init(num_cpus=2, include_dashboard=False)
+app(sys.argv[1:])
+"""
+
+
+def run(*command: str, timeout: int) -> str:
+    """Run a program on the CPU; return what it printed."""
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
+    environment |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    environment |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
+    ran = subprocess.run([sys.executable, *command], env=environment, capture_output=True, text=True, timeout=timeout)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+def torchrun(*arguments: str) -> str:
+    """Run a program in two processes; return what they printed."""
+    launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
+    launcher += ["--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]  # any free port
+    return run(*launcher, *arguments, timeout=170)
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    """Read the log of a run."""
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def step_folder(step: int) -> str:
+    return f"step-{step:07d}"
+
+
+def assert_same_run(one: Path, other: Path) -> None:
+    """The same steps with the same losses, up to rounding, and the same weights and moments at the end."""
+    expected, found = records(one), records(other)
+    assert [r["step"] for r in expected] == list(range(1, NUM_STEPS + 1))
+    for left, right in zip(expected, found, strict=True):
+        for key in ("step", "task", "rate"):
+            assert left[key] == right[key]
+        for key in ("loss", "source/vocabulary", "source/context", "source/question"):
+            assert right[key] == pytest.approx(left[key], rel=1e-4), (left["step"], key)
+    for name in ("model.safetensors", "resume.safetensors"):
+        wanted = load_file(one / step_folder(NUM_STEPS) / name)
+        for key, tensor in load_file(other / step_folder(NUM_STEPS) / name).items():
+            torch.testing.assert_close(tensor, wanted[key], rtol=1e-3, atol=1e-5)
+
+
+def overrides(settings: dict[str, Any]) -> dict[str, str]:
+    return {key: str(value) for key, value in settings.items()}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The recipe without dropout, and a run of it in this one process."""
+
+    path: Path
+    data: Path
+    config: TrainConfig
+    alone: Path
+
+
+@pytest.fixture(scope="module")
+def recipe(tiny_recipe: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+    path, data = tiny_recipe
+    config = load_config(path, overrides(SETTINGS))
+    folder = tmp_path_factory.mktemp("alone")
+    train(config, data, folder)
+    return Recipe(path, data, config, folder)
+
+
+@pytest.fixture(scope="module")
+def runs(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of two processes: ``together`` the same as alone, ``from-one`` its second half, two with dropout."""
+    folder = tmp_path_factory.mktemp("two-processes")
+    plain, dropping = overrides(SETTINGS), overrides(WITH_DROPOUT)
+    jobs = [
+        {"name": "from-one", "start": str(recipe.alone / step_folder(CUT_AT)), "settings": plain},
+        {"name": "dropout", "start": None, "settings": dropping},
+        {"name": "resumed", "start": str(folder / "dropout" / step_folder(CUT_AT)), "settings": dropping},
+    ]
+    together = folder / "together"
+    command = ["train", str(recipe.path), "--data", str(recipe.data), "--output", str(together)]
+    command += ["--cache", str(folder / "cache"), *(f"--set={key}={value}" for key, value in SETTINGS.items())]
+    (folder / "child.py").write_text(CHILD)
+    inputs = [str(recipe.path), str(recipe.data), str(folder), json.dumps(jobs)]
+    printed = torchrun(str(folder / "child.py"), *inputs, *command)
+    assert printed == f"{together / step_folder(NUM_STEPS)}\n", "one of the processes says where the checkpoint is"
+    return folder
+
+
+def test_two_processes_take_the_steps_of_one(recipe: Recipe, runs: Path) -> None:
+    document = json.loads((runs / "together" / step_folder(NUM_STEPS) / "checkpoint.json").read_text())
+    assert document["training"]["processes"] == 2
+    assert_same_run(recipe.alone, runs / "together")
+
+
+def test_some_of_those_batches_have_fewer_rows_than_processes(recipe: Recipe, tmp_path: Path) -> None:
+    begun = prepare(recipe.config, recipe.data, tmp_path, Processes(0, 1, CPU))
+    drawn = json.loads((recipe.alone / step_folder(NUM_STEPS) / "checkpoint.json").read_text())["drawn"]
+    sizes = {len(begun.streams[task].draw()) for task, number in drawn.items() for _ in range(number)}
+    assert 1 in sizes
+    assert max(sizes) >= 3
+
+
+def test_two_processes_write_each_record_once(recipe: Recipe, runs: Path) -> None:
+    lines = [json.loads(line) for line in (runs / "together" / "validation.jsonl").read_text().splitlines()]
+    assert [(line["step"], line["task"]) for line in lines] == [
+        (step, task.name) for step in (CUT_AT, NUM_STEPS) for task in recipe.config.tasks
+    ]
+    assert len(list((runs / "together" / "tensorboard").iterdir())) == 1
+
+
+def test_one_process_goes_on_where_two_were(recipe: Recipe, runs: Path, tmp_path: Path) -> None:
+    shutil.copytree(runs / "together" / step_folder(CUT_AT), tmp_path / step_folder(CUT_AT))
+    shutil.copyfile(runs / "together" / "log.jsonl", tmp_path / "log.jsonl")
+    train(recipe.config, recipe.data, tmp_path, resume=True)
+    assert_same_run(recipe.alone, tmp_path)
+
+
+def test_two_processes_go_on_where_one_was(recipe: Recipe, runs: Path) -> None:
+    assert_same_run(recipe.alone, runs / "from-one")
+
+
+def test_two_processes_that_go_on_draw_the_same_dropout(recipe: Recipe, runs: Path) -> None:
+    losses = [[record["loss"] for record in records(runs / name)] for name in ("dropout", "resumed")]
+    assert losses[0] == losses[1]
+    assert losses[0] != [record["loss"] for record in records(recipe.alone)]
+    for name in ("model.safetensors", "resume.safetensors"):
+        last = Path(step_folder(NUM_STEPS)) / name
+        assert (runs / "dropout" / last).read_bytes() == (runs / "resumed" / last).read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(400)
+def test_workers_of_ray_train_go_on_where_one_process_was(recipe: Recipe, tmp_path: Path) -> None:
+    pytest.importorskip("ray.train", reason="needs the extra `cluster`", exc_type=ImportError)
+    folder = tmp_path / "run"
+    shutil.copytree(recipe.alone / step_folder(CUT_AT), folder / step_folder(CUT_AT))
+    shutil.copyfile(recipe.alone / "log.jsonl", folder / "log.jsonl")
+    (tmp_path / "on_ray.py").write_text(ON_RAY)
+    command = ["train", str(recipe.path), "--data", str(recipe.data), "--output", str(folder), "--resume"]
+    command += ["--cache", str(tmp_path / "cache"), *(f"--set={key}={value}" for key, value in SETTINGS.items())]
+    printed = run(str(tmp_path / "on_ray.py"), *command, "--ray-workers=2", timeout=380)
+    assert printed.splitlines()[-1] == str(folder / step_folder(NUM_STEPS))
+    document = json.loads((folder / step_folder(NUM_STEPS) / "checkpoint.json").read_text())
+    assert document["training"]["processes"] == 2
+    assert_same_run(recipe.alone, folder)
+
+
+def test_the_shares_of_a_batch_are_the_batch() -> None:
+    for count in (1, 2, 3, 5):
+        shares = [Processes(rank, count, CPU).share(list("abcd")) for rank in range(count)]
+        assert sorted(row for share in shares for row in share) == list("abcd")
+        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+
+
+def test_only_the_first_process_keeps_its_random_state() -> None:
+    before = torch.get_rng_state()
+    Processes(0, 3, CPU).seed_dropout(5, 10)
+    assert torch.equal(torch.get_rng_state(), before)
+    drawn = {}
+    for rank, step in ((1, 10), (2, 10), (1, 20)):
+        Processes(rank, 3, CPU).seed_dropout(5, step)
+        drawn[rank, step] = float(torch.rand(1))
+    assert len(set(drawn.values())) == 3
+    Processes(2, 3, CPU).seed_dropout(5, 10)
+    assert float(torch.rand(1)) == drawn[2, 10]
+    torch.set_rng_state(before)
+
+
+def test_one_process_leaves_everything_as_it_is() -> None:
+    with joined_processes() as processes:
+        module = torch.nn.Linear(2, 1)
+        assert processes.wrap(module) is module
+        loss = Loss(torch.tensor(3.0), 4, 0.1, 0.2, 0.3, (0.2, 0.3, 0.5))
+        assert processes.merge(loss, 7, counts=True) == (loss.mean, loss, 7)
+        assert processes.is_first
+        assert processes.all_same(4)
+
+
+def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(ValueError, match="process 2 of this machine has no GPU, there are 2"), joined_processes():
+        pass

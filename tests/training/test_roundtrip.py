@@ -1,0 +1,129 @@
+"""Gold answers come back as they went, and where they do not, the example and the reason are named."""
+
+from pathlib import Path
+
+import pytest
+
+import mqan_core.answer
+from mqan_core.answer import AnswerSpan, Source
+from mqan_core.attribution import attribute
+from mqan_core.example import Example
+from mqan_core.request import read_request
+from mqan_core.text import read_tokens
+from mqan_core.vocab import Vocabulary
+from mqan_training.readers.registry import TASKS, task_named
+from mqan_training.readers.task import Task
+from mqan_training.roundtrip import WAYS, Loss, RoundTrip, gold_trace, round_trip
+
+CONTEXT = "The cat sat. The Old\n Harbour (1923) was closed."
+QUESTION = "Was the harbour open or closed?"
+NOTHING = Vocabulary((), ())
+
+
+def task(metric: str) -> Task:
+    return Task("t", "t", ("validation",), metric, lambda *_: iter(()))
+
+
+def example(answer: str, *others: str, context: str = CONTEXT, name: str = "1") -> Example:
+    return Example("t", name, context, QUESTION, (answer, *others))
+
+
+def send(answer: str, *, copy: bool) -> mqan_core.answer.Answer:
+    request = read_request(NOTHING, CONTEXT, QUESTION)
+    pieces = [token.key for token in read_tokens(answer)]
+    vocabulary = Vocabulary(tuple(dict.fromkeys(pieces)), ())
+    return attribute(gold_trace(pieces, request, vocabulary, copy=copy), request, vocabulary, len(pieces))
+
+
+def test_the_longest_quotation_is_copied_as_it_stands() -> None:
+    answer = send("The old harbour", copy=True)
+    assert answer.text == "The Old\n Harbour"
+    assert answer.spans == (AnswerSpan(Source.CONTEXT, 13, 29, "The Old\n Harbour"),)
+    assert (answer.probability, answer.truncated) == (1, False)
+
+
+def test_what_is_nowhere_is_generated() -> None:
+    answer = send("maybe the harbour open", copy=True)
+    assert answer.text == "maybe the harbour open"
+    assert [token.source.value for token in answer.tokens] == ["vocabulary", "question", "question", "question"]
+    assert [(m.vocabulary, m.context, m.question) for m in (token.masses for token in answer.tokens)] == [
+        (1, 0, 0),
+        *[(0, 0, 1)] * 3,
+    ]
+
+
+def test_everything_can_be_generated() -> None:
+    answer = send("The old harbour", copy=False)
+    assert (answer.text, answer.spans) == ("the old harbour", ())
+
+
+@pytest.mark.parametrize("metric", ["em", "nf1", "bleu", "avg_rouge", "corpus_f1"])
+def test_ordinary_answers_come_back(metric: str) -> None:
+    answers = [
+        "The Old\n Harbour (1923)",
+        "it's 12 %, isn't it?",
+        'naïve "x-ray" -- Ελλάδα; no',
+        "a, b ,c  d",
+        "It is unanswerable",
+    ]
+    trip = round_trip(task(metric), [example(answer, "another") for answer in answers])
+    assert (trip.num_examples, trip.losses) == (5, [])
+    assert [trip.scores[way][metric] for way in WAYS] == pytest.approx([100, 100])
+    assert trip.longest_answer == 11
+    assert trip.is_within(0)
+
+
+def test_an_answer_that_the_metric_cannot_see_is_named() -> None:
+    trip = round_trip(task("nf1"), [example("cat", name="1"), example(".", name="2")])
+    reason = (
+        "nf1 does not give 100 to the gold answer itself, of which nothing is left without articles and punctuation"
+    )
+    assert trip.losses == [Loss("2", way, ".", ".", reason) for way in WAYS]
+    assert trip.num_lost == 1
+    assert trip.is_within(0.5)
+    assert not trip.is_within(0.49)
+
+
+def test_a_blank_context_is_named() -> None:
+    trip = round_trip(task("em"), [example("cat"), example("cat", context=" \n", name="2")])
+    assert trip.scores["copied"] == {"em": 50}
+    assert [(loss.id, loss.text, loss.reason) for loss in trip.losses] == [
+        ("2", "", "The context is empty or white space only.")
+    ] * 2
+
+
+@pytest.mark.parametrize("metric", ["em", "nf1", "bleu", "avg_rouge", "corpus_f1"])
+def test_a_fault_on_the_way_is_found(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mqan_core.answer, "detokenize", lambda pieces: "".join(pieces).replace(" ", ""))
+    trip = round_trip(task(metric), [example("maybe sat down or not")])
+    assert [(loss.way, loss.text, loss.reason) for loss in trip.losses] == [
+        (way, "maybesatdownornot", "the text that comes back is another one") for way in WAYS
+    ]
+    assert not trip.is_within(0.99)
+
+
+def test_unanswerable_questions_come_back() -> None:
+    trip = round_trip(task("corpus_f1"), [example("cat"), example("unanswerable", name="2")])
+    assert [trip.scores[way]["corpus_f1"] for way in WAYS] == [100, 100]
+    assert trip.losses == []
+
+
+def test_a_low_score_without_a_named_example_is_not_well() -> None:
+    scores = {"copied": {"bleu": 100.0}, "generated": {"bleu": 99.0}}
+    assert not RoundTrip(10, 5, scores, []).is_within(1)
+    assert not RoundTrip(10, 5, scores, [Loss("1", "copied", "a", "b", "")]).is_within(1)
+    assert RoundTrip(10, 5, scores, [Loss("1", "generated", "a", "b", "")]).is_within(0.1)
+
+
+def test_nothing_cannot_come_back() -> None:
+    with pytest.raises(ValueError, match="nothing to score"):
+        round_trip(task("em"), [])
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", sorted(TASKS.keys() - {"cnn_dailymail", "imdb", "ontonotes", "snli", "subj"}))
+def test_all_validation_answers_come_back(data_folder: Path, name: str) -> None:
+    trained = task_named(name)
+    trip = round_trip(trained, trained.read(data_folder / trained.folder, "validation"))
+    assert trip.losses == []
+    assert trip.is_within(0)

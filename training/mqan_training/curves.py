@@ -1,0 +1,184 @@
+"""Draw the learning curves of several runs: ``mqan curves RUN RUN`` (McCann et al. 2018, figure 4).
+
+A run's scores are in its ``validation.jsonl``, a line for each step and task that was validated:
+``{"step": 100, "seconds": 61.5, "task": "wnut17", "scores": {"nf1": 50.1, "em": 44.0}, "num_examples": 300}``, the
+task's own metric first.
+"""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+VALIDATION_LOG: Final = "validation.jsonl"
+FORMATS: Final = (".svg", ".png", ".pdf")
+
+_NAMES: Final = {
+    "em": "exact match (%)",
+    "nf1": "normalised F1 (%)",
+    "bleu": "BLEU (0 to 100)",
+    "avg_rouge": "average ROUGE (0 to 100)",
+    "corpus_f1": "corpus F1 (%)",
+    "joint_goal_em": "dialogue state exact match (%)",
+    "lfem": "logical form exact match (%)",
+}
+# Told apart by everybody, also without colour: Okabe and Ito's colours, and another mark each.
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
+_PANEL_INCHES: Final = (4.6, 3.3)
+_MAX_COLUMNS: Final = 3
+_MAX_MARKS: Final = 25  # on a line
+_MIN_TOP: Final = 1.0  # of the vertical axis: less than a point is noise, and should look it
+_SETTINGS: Final[dict[Any, Any]] = {
+    "font.size": 10,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "mqan",  # the same curves give the same file
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """The validation scores of a task in one run.
+
+    Attributes:
+        metric: the task's own metric.
+        steps: training steps, ascending.
+        scores: the metric after each of them, from 0 to 100.
+        num_examples: how many examples were scored.
+    """
+
+    metric: str
+    steps: tuple[int, ...]
+    scores: tuple[float, ...]
+    num_examples: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunCurves:
+    """What to draw of one run: its name in the legend, and a curve a task."""
+
+    label: str
+    curves: dict[str, Curve]
+
+
+def read_runs(given: Sequence[str]) -> list[RunCurves]:
+    """Read runs given as ``FOLDER`` or ``LABEL=FOLDER``; without a label, the name of the folder is it.
+
+    Raises:
+        ValueError: a folder is no run that was validated, a line of its log is malformed, or two labels are the same.
+    """
+    runs: list[RunCurves] = []
+    for text in given:
+        label, separator, folder = text.partition("=")
+        if not separator or Path(text).is_dir():
+            label, folder = Path(text).resolve().name, text
+        if not label or label in [run.label for run in runs]:
+            raise ValueError(f"{text}: every run needs a label of its own: give LABEL=FOLDER")
+        runs.append(RunCurves(label, read_curves(Path(folder))))
+    return runs
+
+
+def read_curves(folder: Path) -> dict[str, Curve]:
+    """Read the curve of each task of a run.
+
+    Of a step that was validated twice, as after a resumed run, the later scores count. A last line that is still being
+    written is passed over.
+
+    Raises:
+        ValueError: the folder is no run that was validated, or a line is malformed.
+    """
+    path = folder / VALIDATION_LOG
+    if not folder.is_dir():
+        raise ValueError(f"there is no folder {folder}; give the folder of a run, as `mqan train --output` had it")
+    if not path.is_file():
+        raise ValueError(
+            f"{folder} has no {VALIDATION_LOG}: it is no run of `mqan train`, or was not validated yet "
+            "(the recipe's `validate_every` says after how many steps)"
+        )
+    records: dict[str, dict[int, tuple[str, float, int]]] = {}
+    lines = path.read_text(encoding="utf-8").split("\n")
+    for number, line in enumerate(lines, 1):
+        if number == len(lines):  # without its newline: empty, or not whole yet
+            break
+        try:
+            task, step, record = _read_record(json.loads(line))
+        except (ValueError, KeyError, TypeError, AttributeError, StopIteration) as error:
+            raise ValueError(f"{path}:{number}: not the validation of a step: {line[:80]!r}") from error
+        records.setdefault(task, {})[step] = record
+    if not records:
+        raise ValueError(f"{path} is empty: the run was not validated yet")
+    curves = {}
+    for task, of_step in records.items():
+        steps = tuple(sorted(of_step))
+        metric, _, num_examples = of_step[steps[-1]]
+        curves[task] = Curve(metric, steps, tuple(of_step[step][1] for step in steps), num_examples)
+    return curves
+
+
+def _read_record(record: Any) -> tuple[str, int, tuple[str, float, int]]:
+    metric, value = next(iter(record["scores"].items()))
+    return str(record["task"]), int(record["step"]), (metric, float(value), int(record["num_examples"]))
+
+
+def draw_curves(runs: Sequence[RunCurves], path: Path) -> None:
+    """Draw one panel a task, with a line for each run that has the task, as SVG, PNG or PDF.
+
+    Raises:
+        ValueError: the file's ending names none of these, or runs were scored by different metrics on a task.
+    """
+    if path.suffix not in FORMATS:
+        raise ValueError(f"{path}: the file's ending must be one of {', '.join(FORMATS)}")
+    tasks = list(dict.fromkeys(task for run in runs for task in run.curves))
+    for task in tasks:
+        metrics = {run.curves[task].metric for run in runs if task in run.curves}
+        if len(metrics) > 1:
+            raise ValueError(f"{task} was scored by {' and by '.join(sorted(metrics))}: these curves do not compare")
+    num_columns = min(len(tasks), _MAX_COLUMNS)
+    num_rows = math.ceil(len(tasks) / num_columns)
+    width, height = _PANEL_INCHES
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure((width * num_columns, height * num_rows), layout="constrained")
+        for place, task in enumerate(tasks, 1):
+            _draw_task(figure.add_subplot(num_rows, num_columns, place), task, runs)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+        figure.savefig(path, dpi=160, metadata=undated.get(path.suffix))
+
+
+def _draw_task(axes: Axes, task: str, runs: Sequence[RunCurves]) -> None:
+    num_examples: dict[int, None] = {}
+    for i, run in enumerate(runs):
+        curve = run.curves.get(task)
+        if curve is None:
+            continue
+        num_examples[curve.num_examples] = None
+        axes.plot(
+            curve.steps,
+            curve.scores,
+            label=run.label,
+            color=_COLOURS[i % len(_COLOURS)],
+            marker=_MARKS[i % len(_MARKS)],
+            markevery=math.ceil(len(curve.steps) / _MAX_MARKS),
+            markersize=4,
+            linewidth=1.6,
+            clip_on=False,  # a mark at 0 is drawn whole
+            gid=f"curve-{task}-{run.label}",
+        )
+        axes.set_ylabel(_NAMES.get(curve.metric, curve.metric))
+    numbers = " or ".join(f"{number:,}" for number in num_examples)
+    axes.set_title(f"{task}, {numbers} validation examples", fontsize=10)
+    axes.set_xlabel("training steps (batches)")
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
+    axes.set_xlim(left=0)
+    axes.set_ylim(0, max(axes.get_ylim()[1], _MIN_TOP))
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.legend(frameon=False, loc="best")

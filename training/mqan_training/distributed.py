@@ -1,0 +1,162 @@
+"""One run on several processes: each takes a share of every batch, and all take the step of the whole batch.
+
+torchrun --nproc-per-node 4 --no-python mqan train RECIPE      four GPUs, or four processes of a CPU
+mqan train RECIPE --ray-workers 4                              the same on a Ray cluster
+
+Every process draws the same batches from the same seeded streams, so a checkpoint holds nothing of a process, and a run
+goes on with any number of them. The first process alone writes files and validates, while the others wait.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch import distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+from mqan_training.network import Loss
+
+T = TypeVar("T")
+
+WAIT_S = 2 * 3600  # longest that the others wait while the first process reads the data or validates
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """This process among those of a run.
+
+    Attributes:
+        rank: its number; the first, 0, is the one that writes.
+        count: how many there are.
+        device: where this one computes.
+    """
+
+    rank: int
+    count: int
+    device: torch.device
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this process writes files and messages."""
+        return self.rank == 0
+
+    def wait(self) -> None:
+        """Wait until all processes are here."""
+        if self.count > 1:
+            dist.barrier(device_ids=[self.device.index] if self.device.type == "cuda" else None)
+
+    def all_same(self, number: int) -> bool:
+        """Return whether all processes give the same number."""
+        if self.count == 1:
+            return True
+        extremes = torch.tensor([number, -number], device=self.device)
+        dist.all_reduce(extremes, dist.ReduceOp.MAX)
+        return int(extremes[0]) == -int(extremes[1])
+
+    @contextmanager
+    def one_after_the_other(self) -> Iterator[None]:
+        """Let the first process through alone, then all others, so that they find the files it leaves."""
+        if not self.is_first:
+            self.wait()
+        yield
+        if self.is_first:
+            self.wait()
+
+    def share(self, rows: Sequence[T]) -> Sequence[T]:
+        """Return this process's rows of a batch; none if there are fewer rows than processes."""
+        return rows[self.rank :: self.count]
+
+    def wrap(self, network: nn.Module) -> nn.Module:
+        """Return the network with gradients that are averaged over the processes; its weights stay its own."""
+        if self.count == 1:
+            return network
+        return DistributedDataParallel(network, forward_sync_buffers=False)  # the buffers never change
+
+    def merge(self, own: Loss, num_tokens: int, *, counts: bool) -> tuple[Tensor, Loss, int]:
+        """Return what to differentiate here, and the loss and number of tokens of the whole batch.
+
+        The average over processes of the gradients of what is returned is the gradient of the whole batch's mean. The
+        spreads of the whole batch are the mean of those of the shares, weighted by targets.
+
+        Args:
+            own: the loss of this process's rows.
+            num_tokens: how many tokens they hold.
+            counts: whether they belong to the batch; if not, they take part with weight 0.
+        """
+        if self.count == 1:
+            return own.mean, own, num_tokens
+        weight = own.num_targets if counts else 0
+        watched = [own.mean.item(), own.spread_context, own.spread_question, own.spread_state, *own.source_mix]
+        amounts = [weight, num_tokens if counts else 0, *(weight * value for value in watched)]
+        sums = torch.tensor(amounts, dtype=torch.float64, device=self.device)
+        dist.all_reduce(sums)
+        total, tokens, *weighted = sums.tolist()
+        mean, context, question, state, vocabulary, from_context, from_question = (x / total for x in weighted)
+        mix = (vocabulary, from_context, from_question)
+        merged = Loss(own.mean.new_tensor(mean), int(total), context, question, state, mix)
+        return own.mean * (weight * self.count / total), merged, int(tokens)
+
+    def seed_dropout(self, seed: int, step: int) -> None:
+        """Give each process but the first a random state of its own that the seed and a step of the run decide.
+
+        The first keeps its state, which its checkpoints hold. Done at the start and with every checkpoint, it lets a
+        run that goes on with the same number of processes draw the same dropout.
+        """
+        if not self.is_first:
+            state = np.random.SeedSequence([seed, self.rank, step]).generate_state(1, np.uint64)
+            torch.manual_seed(int(state[0]))
+
+
+def is_first_process() -> bool:
+    """Return whether this process, before it joined the others, is to be the one that writes."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+@contextmanager
+def joined_processes() -> Iterator[Processes]:
+    """Join the processes that a launcher started beside this one, and leave them at the end.
+
+    A launcher is what sets ``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK``, ``MASTER_ADDR`` and ``MASTER_PORT``, as torchrun
+    does. A process group that exists already (Ray Train makes one) is used and left as it is. Without either, this
+    process is alone.
+
+    Raises:
+        ValueError: there are more processes on this machine than GPUs.
+    """
+    if dist.is_initialized():
+        on_gpu = dist.get_backend() == "nccl"
+        device = torch.device("cuda", torch.cuda.current_device()) if on_gpu else torch.device("cpu")
+        yield Processes(dist.get_rank(), dist.get_world_size(), device)
+        return
+    count = int(os.environ.get("WORLD_SIZE", "1"))
+    if count == 1:
+        yield Processes(0, 1, torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+        return
+    device = _own_device(int(os.environ.get("LOCAL_RANK", "0")))
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    dist.init_process_group(
+        "nccl" if device.type == "cuda" else "gloo",
+        timeout=timedelta(seconds=WAIT_S),
+        device_id=device if device.type == "cuda" else None,
+    )
+    yield Processes(dist.get_rank(), count, device)
+    dist.destroy_process_group()  # not after an error: the others may be in the middle of something
+
+
+def _own_device(local_rank: int) -> torch.device:
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    num_gpus = torch.cuda.device_count()
+    if local_rank >= num_gpus:
+        raise ValueError(
+            f"process {local_rank} of this machine has no GPU, there are {num_gpus}: start at most {num_gpus} here "
+            "(torchrun --nproc-per-node), or hide the GPUs with CUDA_VISIBLE_DEVICES= to train on the CPU"
+        )
+    return torch.device("cuda", local_rank)
