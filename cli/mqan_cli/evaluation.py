@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from rich.console import Console
@@ -11,21 +12,24 @@ from rich.table import Table
 from mqan_core.vocab import Vocabulary
 from mqan_export.engine import Engine
 from mqan_export.evaluate import (
-    ZERO_SHOT,
     AnswerBatch,
-    Renaming,
     Result,
     answer_with_engine,
-    default_tasks,
+    differences,
     evaluate_task,
     write_results,
 )
 from mqan_export.report import write_report
 from mqan_export.session import Precision
 from mqan_export.weights import pretrained_of_bundle
+from mqan_export.zero_shot import INFERENCE, read_renamings, wordings
 from mqan_training.checkpoint import load_checkpoint
-from mqan_training.network import Network, load_network
-from mqan_training.transfer import network_of
+from mqan_training.errors import MissingFileError
+from mqan_training.network import Network
+from mqan_training.readers.files import in_words
+from mqan_training.readers.registry import ALL, tasks_named
+from mqan_training.readers.task import Task
+from mqan_training.transfer import network_of, pretrained_of
 
 _TORCH_ANSWER_TOKENS = 100
 
@@ -38,31 +42,51 @@ def evaluate_model(
     *,
     limit: int | None,
     zero_shot: bool,
+    rename: list[str],
     threads: int,
     precision: Precision,
     output: Path | None,
 ) -> list[Result]:
     """Score a model, print the table on stdout and progress on stderr, and return the results.
 
+    Args:
+        bundle: folder of a bundle; where neither it nor ``checkpoint`` is given, the one that ``mqan serve`` serves.
+        checkpoint: folder of a checkpoint.
+        data: folder of the datasets.
+        tasks: names of tasks, or ``all``; None for those the model was trained on and, with ``zero_shot``, those of
+            inference whose files are there.
+        limit: most examples a task.
+        zero_shot: whether to ask in other words and under other names of the classes too.
+        rename: more names for the classes, comma-separated.
+        threads: threads of the engine.
+        precision: products of the engine.
+        output: folder for the scores, predictions and the report; None for none.
+
     Raises:
-        ValueError: not exactly one model is given, or no task.
+        ValueError: two models are given, or no task can be scored, or names do not fit the classes.
+        MissingFileError: the files of a task are missing that was asked for by name.
+        SettingsError: no model is given and there is not exactly one default bundle.
     """
-    if (bundle is None) == (checkpoint is None):
+    if bundle is not None and checkpoint is not None:
         raise ValueError("give either --bundle or --checkpoint")
+    if bundle is None and checkpoint is None:
+        bundle = _default_bundle()
     if checkpoint is not None and precision != "auto":
         raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
     model = _bundle(bundle, threads, precision) if bundle is not None else _checkpoint(checkpoint)  # type: ignore[arg-type]
     network = model.network() if output is not None else None  # now: an error must not come after the work
     names = tasks or model.own_tasks
     if not names:
-        raise ValueError("the bundle does not say what it was trained on: name the tasks with --task")
+        raise ValueError("the bundle does not say what it was trained on: name the tasks with --tasks")
+    also = [name for name in INFERENCE if zero_shot and not tasks and name not in names]
+    chosen, skipped = _choose(names, also, data, limit)
+    renamings = read_renamings(rename, [task.name for task in chosen])
     results: list[Result] = []
     messages = Console(stderr=True)
     with Progress(console=messages, disable=not messages.is_terminal, transient=True) as progress:
-        for task in default_tasks(names):
-            renamings: list[Renaming | None] = [None, *(ZERO_SHOT.get(task.name, ()) if zero_shot else ())]
-            for renaming in renamings:
-                bar = progress.add_task(f"{task.name} {renaming or ''}", total=None)
+        for task in chosen:
+            for wording in (None, *wordings(task.name, zero_shot=zero_shot, renamings=renamings)):
+                bar = progress.add_task(f"{task.name} {wording or ''}", total=None)
                 results.append(
                     evaluate_task(
                         model.answer,
@@ -70,17 +94,51 @@ def evaluate_model(
                         task,
                         data,
                         limit=limit,
-                        renaming=renaming,
+                        wording=wording,
+                        own_tasks=model.own_tasks,
                         progress=lambda done, total, bar=bar: progress.update(bar, completed=done, total=total),  # type: ignore[misc]
                     )
                 )
-    _print(results)
+    _print(results, skipped)
     if output is not None and network is not None:
         write_results(output, results)
         write_report(output / "report.html", model.title, results, network)
         written = ", ".join(str(output / name) for name in ("metrics.json", "predictions.jsonl", "report.html"))
         messages.print(f"wrote {written}")
     return results
+
+
+def _default_bundle() -> Path:
+    """Return the bundle that a server serves when none is given."""
+    from mqan_serving.settings import find_bundle, load_settings
+
+    return find_bundle(load_settings())
+
+
+def _choose(names: list[str], also: list[str], data: Path, limit: int | None) -> tuple[list[Task], dict[str, str]]:
+    """Divide tasks into those to score and those to skip, with the reason; what is to be scored can be read.
+
+    Tasks of ``also``, and those that ``all`` stands for, may lack their files.
+    """
+    chosen: list[Task] = []
+    skipped: dict[str, str] = {}
+    for task in tasks_named([*names, *also]):
+        if "validation" not in task.splits:
+            skipped[task.name] = "has no validation split"
+            continue
+        try:
+            for _ in islice(task.read(data / task.folder, "validation"), limit):
+                pass
+        except MissingFileError as error:
+            if ALL not in names and task.name not in also:
+                raise
+            skipped[task.name] = str(error).removeprefix(f"{task.name}: ")
+        else:
+            chosen.append(task)
+    if not chosen:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
+        raise ValueError(f"there is no task to score: {reasons or 'no name is given'}")
+    return chosen, skipped
 
 
 @dataclass(frozen=True)
@@ -108,7 +166,7 @@ def _bundle(folder: Path, threads: int, precision: Precision) -> _Model:
 
 def _checkpoint(folder: Path) -> _Model:
     loaded = load_checkpoint(folder)
-    network = load_network(loaded)
+    network = network_of(pretrained_of(loaded))
     return _Model(
         f"{loaded.config.name}, step {loaded.step:,}",
         lambda requests: network.greedy_answers(requests, _TORCH_ANSWER_TOKENS),
@@ -118,18 +176,25 @@ def _checkpoint(folder: Path) -> _Model:
     )
 
 
-def _print(results: list[Result]) -> None:
-    table = Table("task", "classes", "examples", "scores", "vocabulary", "context", "question", "answers/s")
+def _print(results: list[Result], skipped: dict[str, str]) -> None:
+    sources = ("vocabulary", "context", "question")
+    table = Table("task", "wording", "examples", "scores", "to trained\nwording", *sources, "answers/s")
     for column in table.columns[2:3] + table.columns[4:]:
         column.justify = "right"
-    for result in results:
+    for result, difference in zip(results, differences(results), strict=True):
         scores = "  ".join(f"{metric} {value:.2f}" for metric, value in result.scores.items())
-        mix = [f"{100 * result.source_mix[source]:.0f} %" for source in ("vocabulary", "context", "question")]
+        mix = [f"{100 * result.source_mix[source]:.0f} %" for source in sources]
+        change = "" if difference is None else f"{difference:+.2f}"
         rate = f"{result.num_examples / result.seconds:.0f}" if result.seconds else "-"
-        table.add_row(result.task, result.variant, f"{result.num_examples:,}", scores, *mix, rate)
+        table.add_row(result.label, result.variant, f"{result.num_examples:,}", scores, change, *mix, rate)
     Console(width=None if Console().is_terminal else 160).print(table)
     for result in results:
         if result.unreadable:
             print(
                 f"{result.task}: {len(result.unreadable)} examples have no text to ask about: {result.unreadable[:5]}"
             )
+    for result in results:
+        if result.dropped and not result.variant:
+            print(f"{result.task}: {in_words(result.dropped)}")
+    for name, reason in skipped.items():
+        print(f"{name}: skipped: {reason}")

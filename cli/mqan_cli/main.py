@@ -20,12 +20,13 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Get the official datasets.", no_args_is_help=True)
+data_app = typer.Typer(help="Get the official datasets, and check them.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
 
 app.command()(ask)
 app.command()(training_verbs.embed)
 app.command()(training_verbs.train)
+app.command()(training_verbs.curves)
 app.command()(training_verbs.export)
 app.command()(training_verbs.evaluate)
 
@@ -104,6 +105,28 @@ def get_data(
         raise CommandError(str(error)) from None
     for path in fetch(chosen, data):
         print(path)
+
+
+@data_app.command("check")
+def check_data(
+    data: training_verbs.Data = Path("data"),
+    tasks: Annotated[
+        list[str] | None, typer.Option(metavar="NAME,...", help="Tasks; all of which the files are there if not given.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="JSON file for everything that was found.")
+    ] = None,
+) -> None:
+    """Count the examples of every split, and check that gold answers score 100 when a server returns them.
+
+    Exit status 1: of some task more than 0.5 % of the gold answers do not come back.
+    """
+    from mqan_cli.data_check import check_data as check
+
+    with training_verbs.told_in_one_line():
+        is_well = check(data, training_verbs.split_names(tasks) or ["all"], output)
+    if not is_well:
+        raise typer.Exit(1)
 
 
 if __name__ == "__main__":

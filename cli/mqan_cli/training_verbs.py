@@ -1,4 +1,4 @@
-"""The verbs of a researcher: embed, train, export, evaluate. They need the extra ``training``."""
+"""The verbs of a researcher: embed, train, curves, export, evaluate. They need the extra ``training``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +12,13 @@ from mqan_cli.errors import CommandError
 
 if TYPE_CHECKING:
     from mqan_core.example import Example
-    from mqan_training.transfer import Pretrained
 
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, a YAML file.")]
 Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
+Tasks = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME,...", help="Tasks, or all of which the files are there; the model's own if not given."),
+]
 Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Setting to change, for example optim.peak_rate=1e-3."),
@@ -31,15 +34,35 @@ def embed(
         Path | None, typer.Option(help="Folder of a sentence encoder to distil; the packaged one if not given.")
     ] = None,
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
+    beside: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Bundle or checkpoint whose vectors stay as first columns."),
+    ] = None,
+    same_as: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Bundle or checkpoint whose vectors to take as they are."),
+    ] = None,
     overrides: Overrides = None,
 ) -> None:
     """Make the word vectors that a recipe trains on."""
-    with _told_in_one_line():
+    with told_in_one_line():
+        from mqan_cli.training_run import read_pretrained
         from mqan_training.config import load_config
         from mqan_training.embed import make_vectors
+        from mqan_training.embeddings import write_vectors
 
         config = load_config(recipe, _parse_overrides(overrides))
-        num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
+        if same_as is not None:
+            if encoder or glove or beside:
+                raise ValueError("--same-as takes vectors as they are: leave --encoder, --glove and --beside out")
+            taken = read_pretrained(same_as).vectors
+            write_vectors(Path(config.vectors), taken)
+            print(f"{config.vectors}: {len(taken.words)} words")
+            return
+        first = None if beside is None else read_pretrained(beside).vectors
+        num_kept = make_vectors(
+            config, data, num_words=num_words, width=width, encoder=encoder, glove=glove, beside=first
+        )
     print(f"{config.vectors}: {num_kept} words")
 
 
@@ -55,18 +78,31 @@ def train(
     cache: Annotated[
         Path, typer.Option(help="Folder that keeps tokenised examples, so that the next start is quick.")
     ] = Path("runs/cache"),
+    ray_workers: Annotated[
+        int | None, typer.Option(min=1, help="Train in so many workers of a Ray cluster; needs the extra `cluster`.")
+    ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Train a recipe; print the last checkpoint."""
-    with _told_in_one_line():
+    """Train a recipe; print the last checkpoint.
+
+    Several GPUs of a machine: torchrun --nproc-per-node 4 --no-python mqan train RECIPE. The batches of the recipe are
+    divided among the processes.
+    """
+    with told_in_one_line():
+        from mqan_cli.training_run import run_on_ray, run_recipe
         from mqan_training.config import load_config
-        from mqan_training.train import train as run
+        from mqan_training.distributed import is_first_process
 
         config = load_config(recipe, _parse_overrides(overrides))
-        pretrained = None if start is None else _pretrained(start)
         folder = output or Path("runs") / config.name
-        checkpoint = run(config, data, folder, resume=resume, pretrained=pretrained, cache=cache)
-    print(checkpoint)
+        if ray_workers is None:
+            checkpoint = run_recipe(config, data, folder, resume=resume, start=start, cache=cache)
+        else:
+            checkpoint = run_on_ray(
+                config, data, folder, num_workers=ray_workers, resume=resume, start=start, cache=cache
+            )
+    if is_first_process():
+        print(checkpoint)
 
 
 def export(
@@ -81,7 +117,7 @@ def export(
     num_examples: Annotated[int, typer.Option(min=1, help="Real examples to compare answers on.")] = 500,
 ) -> None:
     """Export a checkpoint to a bundle, and check that both answer alike on validation examples."""
-    with _told_in_one_line():
+    with told_in_one_line():
         from mqan_export.export import export_bundle
         from mqan_training.checkpoint import load_checkpoint
 
@@ -98,14 +134,24 @@ def export(
 
 
 def evaluate(
-    bundle: Annotated[Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a bundle.")] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(exists=True, file_okay=False, help="Folder of a bundle; the default one if not given."),
+    ] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a checkpoint.")
     ] = None,
     data: Data = Path("data"),
-    task: Annotated[list[str] | None, typer.Option(help="Task to score; the model's own tasks if not given.")] = None,
+    tasks: Tasks = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
-    zero_shot: Annotated[bool, typer.Option("--zero-shot", help="Also rename and reorder the classes.")] = False,
+    zero_shot: Annotated[
+        bool,
+        typer.Option("--zero-shot", help="Also rename and reorder the classes, rephrase, and ask about inference."),
+    ] = False,
+    rename: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME,NAME", help="Also names for the classes; for SST in the order negative,positive."),
+    ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Threads of the engine.")] = 2,
     precision: Annotated[
         Literal["auto", "float32", "int8"], typer.Option(help="Products of the engine; auto: 8-bit on a CPU.")
@@ -118,7 +164,7 @@ def evaluate(
     ] = False,
 ) -> None:
     """Score a bundle or a checkpoint on the validation sets."""
-    with _told_in_one_line():
+    with told_in_one_line():
         from mqan_cli.evaluation import evaluate_model
 
         if record and (bundle is None or limit is not None):
@@ -127,9 +173,10 @@ def evaluate(
             bundle,
             checkpoint,
             data,
-            task,
+            split_names(tasks),
             limit=limit,
             zero_shot=zero_shot,
+            rename=rename or [],
             threads=threads,
             precision=precision,
             output=output,
@@ -140,18 +187,18 @@ def evaluate(
             record_scores(bundle, results)
 
 
-def _pretrained(folder: Path) -> "Pretrained":
-    """Read the bundle or checkpoint that a run starts from."""
-    from mqan_core.bundle import MANIFEST, open_bundle
+def curves(
+    runs: Annotated[
+        list[str], typer.Argument(metavar="[LABEL=]FOLDER...", help="Folders of runs, with names for them.")
+    ],
+    output: Annotated[Path, typer.Option(help="Picture to write: .svg, .png or .pdf.")] = Path("curves.svg"),
+) -> None:
+    """Draw the validation scores of runs against their steps, one panel a task."""
+    with told_in_one_line():
+        from mqan_training.curves import draw_curves, read_runs
 
-    if (folder / MANIFEST).is_file():
-        from mqan_export.weights import pretrained_of_bundle
-
-        return pretrained_of_bundle(open_bundle(folder), str(folder))
-    from mqan_training.checkpoint import load_checkpoint
-    from mqan_training.transfer import pretrained_of
-
-    return pretrained_of(load_checkpoint(folder))
+        draw_curves(read_runs(runs), output)
+    print(output)
 
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":
@@ -166,6 +213,11 @@ def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Exa
     return list(islice(readable, number))
 
 
+def split_names(given: list[str] | None) -> list[str] | None:
+    """Return the names of an option that may be repeated and may hold several names with commas between them."""
+    return None if given is None else [name.strip() for text in given for name in text.split(",") if name.strip()]
+
+
 def _parse_overrides(overrides: list[str] | None) -> dict[str, str]:
     pairs = [override.partition("=") for override in overrides or []]
     for key, separator, _ in pairs:
@@ -175,7 +227,7 @@ def _parse_overrides(overrides: list[str] | None) -> dict[str, str]:
 
 
 @contextmanager
-def _told_in_one_line() -> Iterator[None]:
+def told_in_one_line() -> Iterator[None]:
     """Tell errors of the user's input, and extras that are not installed, in one line."""
     try:
         yield

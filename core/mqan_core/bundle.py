@@ -5,7 +5,7 @@
     decoder_step.onnx      one step of greedy decoding (weights inside)
     vocab.json             generator pieces and words
     vectors.safetensors    word vectors (int8 rows, scales) and n-gram table
-    input_ranges.safetensors   what the LSTMs read lies within these, feature by feature: for 8-bit products on a CPU
+    input_ranges.safetensors   what products and LSTMs read lies in these, feature by feature: for 8-bit on a CPU
     README.md              model card
 
 Opening a bundle reads every listed file once, checks its hash and hands out those very bytes, so nothing that was not
@@ -29,7 +29,7 @@ from mqan_core.errors import BundleError
 from mqan_core.vectors import FloatArray, WordVectors
 from mqan_core.vocab import Vocabulary
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 MANIFEST = "manifest.json"
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
@@ -65,6 +65,7 @@ class Dimensions:
     head_width: int  # W
     num_generated: int  # V
     vector_width: int  # E
+    joined: bool = False  # the decoder attends to context and question as one sequence: J = C + Q, not C
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ class Bundle:
         decoder_step: bytes of the decoding step graph.
         vocabulary: words and generator pieces.
         vectors: input vectors of words.
-        input_ranges: name of an LSTM in the encoder graph -> largest absolute value of each of its inputs.
+        input_ranges: name of a tensor in the encoder graph -> largest absolute value of each of its features.
     """
 
     manifest: Manifest
@@ -196,11 +197,14 @@ def _parse_manifest(content: bytes) -> Manifest:
         raise BundleError(f"{MANIFEST}: malformed: {error}") from error
     if set(manifest.files) != set(FILES):
         raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(FILES)}")
-    sizes = [*asdict(dimensions).values(), manifest.max_positions]
-    if not all(isinstance(size, int) and 0 < size < 2**31 for size in sizes):
+    sizes = {**asdict(dimensions), "max_positions": manifest.max_positions}
+    joined, num_layers = sizes.pop("joined"), sizes.pop("num_layers")
+    if not all(type(size) is int and 0 < size < 2**31 for size in sizes.values()):
         raise BundleError(f"{MANIFEST}: dimensions and max_positions must be positive integers")
-    if dimensions.num_layers > _MAX_LAYERS:
-        raise BundleError(f"{MANIFEST}: {dimensions.num_layers} layers, at most {_MAX_LAYERS} are allowed")
+    if type(num_layers) is not int or not 0 <= num_layers <= _MAX_LAYERS:
+        raise BundleError(f"{MANIFEST}: {num_layers} layers, 0 to {_MAX_LAYERS} are allowed")
+    if not isinstance(joined, bool):
+        raise BundleError(f"{MANIFEST}: dimensions: joined must be true or false, found {joined!r}")
     if not (isinstance(manifest.name, str) and isinstance(manifest.version, str)):
         raise BundleError(f"{MANIFEST}: name and version must be strings")
     return manifest

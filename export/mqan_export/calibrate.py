@@ -1,49 +1,47 @@
-"""Measure the ranges of what the LSTMs read, for the 8-bit graphs of a CPU."""
+"""Measure the ranges of what the encoder's products and LSTMs read, for the 8-bit graphs of a CPU."""
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor, nn
+import onnx
+import onnxruntime
 
-from mqan_core.request import Request
-from mqan_training.layers import BiLSTM, length_mask
-from mqan_training.network import Network
+from mqan_core.vectors import FloatArray
+from mqan_export.half import restore_float32
+from mqan_export.quantize import quantized_inputs
 
-_BATCH = 16
 _ROOM = 1.1  # for what these examples did not show; values beyond are clipped
 _LEAST_RANGE = 1e-3
 
 
-@torch.no_grad()
-def measure_input_ranges(network: Network, requests: Sequence[Request]) -> dict[str, npt.NDArray[np.float32]]:
-    """Return, by the name of each LSTM's module in the graph, the largest absolute value of each input [I].
+def measure_input_ranges(
+    encoder: bytes, batches: Iterable[Mapping[str, npt.NDArray[np.generic]]]
+) -> dict[str, FloatArray]:
+    """Return, by the name of each tensor of ``quantized_inputs``, the largest absolute value of each feature [I].
 
     Args:
-        network: in evaluation mode.
-        requests: real ones, at least one.
+        encoder: the float32 graph.
+        batches: its inputs for real requests, one at a time, so that nothing is padding; at least one.
 
     Raises:
         ValueError: there are no requests.
     """
-    if not requests:
+    model = onnx.load_model_from_string(encoder)
+    restore_float32(model)
+    names = quantized_inputs(model)
+    outputs = {output.name for output in model.graph.output} | {given.name for given in model.graph.input}
+    model.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names if name not in outputs)
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    wanted = [output.name for output in session.get_outputs()]
+    largest: dict[str, FloatArray] = {}
+    for batch in batches:
+        values = {**batch, **dict(zip(wanted, session.run(wanted, batch), strict=True))}
+        for name in names:
+            seen_I = np.abs(values[name]).max(axis=tuple(range(values[name].ndim - 1)))
+            largest[name] = np.maximum(largest[name], seen_I) if name in largest else seen_I
+    if not largest:
         raise ValueError("input ranges cannot be measured without requests")
-    largest: dict[str, Tensor] = {}
-
-    def note(name: str, _: nn.Module, inputs: tuple[Tensor, ...]) -> None:
-        x_BTI, lengths_B = inputs
-        inside_BT1 = length_mask(lengths_B, x_BTI.shape[1])[:, :, None]
-        seen_I = (x_BTI * inside_BT1).abs().amax(dim=(0, 1))
-        largest[name] = torch.maximum(largest[name], seen_I) if name in largest else seen_I
-
-    modules = [(name, module) for name, module in network.named_modules() if isinstance(module, BiLSTM)]
-    hooks = [module.register_forward_pre_hook(partial(note, name)) for name, module in modules]
-    try:
-        for first in range(0, len(requests), _BATCH):
-            network.encode_requests(requests[first : first + _BATCH], torch.device("cpu"))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return {name: np.maximum(seen.numpy() * _ROOM, _LEAST_RANGE).astype(np.float32) for name, seen in largest.items()}
+    return {name: np.maximum(seen * _ROOM, _LEAST_RANGE).astype(np.float32) for name, seen in largest.items()}

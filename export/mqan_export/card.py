@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from mqan_core.bundle import MODEL_CARD, describe_files, open_bundle, write_manifest
-from mqan_export.evaluate import Result
+from mqan_export.evaluate import Result, differences
 
 _SCORES = re.compile(r"<!-- scores -->.*?<!-- /scores -->", re.DOTALL)
 
@@ -26,7 +26,7 @@ def record_scores(folder: Path, results: Sequence[Result]) -> None:
         raise ValueError(f"{path} has no <!-- scores --> ... <!-- /scores --> to write the scores into")
     table = f"<!-- scores -->\n{scores_table(results)}\n<!-- /scores -->"
     path.write_text(_SCORES.sub(lambda _: table, card), encoding="utf-8")
-    scores = {f"{r.task} ({r.variant})" if r.variant else r.task: r.scores for r in results}
+    scores = {f"{r.label} ({r.variant})" if r.variant else r.label: r.scores for r in results}
     write_manifest(folder, replace(bundle.manifest, scores=scores, files=describe_files(folder)))
 
 
@@ -36,11 +36,13 @@ def scores_table(results: Sequence[Result]) -> str:
     lines = [
         f"Measured on {today} with `mqan evaluate --zero-shot` on the whole validation sets, in onnxruntime on a CPU.",
         "",
-        "| task | classes | examples | scores | words from vocabulary / context / question |",
-        "|---|---|---:|---|---|",
+        "| task | wording | examples | scores | to trained wording | words from vocabulary / context / question |",
+        "|---|---|---:|---|---:|---|",
     ]
-    for result in results:
+    for result, difference in zip(results, differences(results), strict=True):
         scores = ", ".join(f"{metric} {value:.1f}" for metric, value in result.scores.items())
         mix = " / ".join(f"{100 * result.source_mix[s]:.0f} %" for s in ("vocabulary", "context", "question"))
-        lines.append(f"| {result.task} | {result.variant} | {result.num_examples:,} | {scores} | {mix} |")
+        change = "" if difference is None else f"{difference:+.1f}"
+        cells = (result.label, result.variant, f"{result.num_examples:,}", scores, change, mix)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 from mqan_core.attribution import TraceField
 from mqan_core.vocab import END_ID
+from mqan_training.decoder import DecoderState, Encoded
 from mqan_training.greedy import GreedyStep, LoopState, SlotBatch
-from mqan_training.model import DecoderState, Encoded
 from mqan_training.network import Network
 
 
@@ -43,11 +43,12 @@ class DecoderStepGraph(nn.Module):
         batch, slots, context, question, room = 3, 11, 13, 7, 5
         config = self.step.decoder.config
         width, heads, head_width, layers = config.width, config.num_heads, config.head_width, config.num_layers
+        attended = context if config.coattention else context + question
         num_generated = self.step.decoder.generator.out_features
         return (
             torch.randn(batch, context, width),
             torch.randn(batch, question, width),
-            *(torch.randn(batch, heads, context, head_width) for _ in range(2 * layers)),
+            *(torch.randn(batch, heads, attended, head_width) for _ in range(2 * layers)),
             torch.ones(batch, context, dtype=torch.bool),
             torch.ones(batch, question, dtype=torch.bool),
             torch.randn(batch, slots, width),

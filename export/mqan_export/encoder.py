@@ -39,8 +39,8 @@ class EncoderGraph(nn.Module):
         return (
             encoded.c_fin_BCD,
             encoded.q_fin_BQD,
-            *encoded.keys_BHCW,
-            *encoded.values_BHCW,
+            *encoded.keys_BHJW,
+            *encoded.values_BHJW,
             encoded.c_mask_BC,
             encoded.q_mask_BQ,
             decoder.project(vectors),

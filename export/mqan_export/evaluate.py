@@ -1,14 +1,16 @@
 """Score a bundle or a checkpoint on validation sets: ``mqan evaluate``.
 
 Nothing is left out silently: every example of a split is answered and scored, contexts of any length included; an
-example that cannot be read (a blank context) counts as answered wrongly and is reported.
+example that cannot be read (a blank context) counts as answered wrongly and is reported, and so is every row that gave
+the reader no example.
 """
 
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,50 +20,14 @@ from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
 from mqan_export.engine import Engine
-from mqan_training.dataset import rename_classes
+from mqan_export.zero_shot import Wording
 from mqan_training.metrics import score
-from mqan_training.readers.registry import task_named
 from mqan_training.readers.task import Task
 
 AnswerBatch = Callable[[Sequence[Request]], list[Answer]]
 
 _BATCH_ROWS = 32
 _BATCH_TOKENS = 12_000  # rows times the longest context, so that long contexts come in small batches
-
-
-@dataclass(frozen=True, slots=True)
-class Renaming:
-    """Other names for the classes that a task's question offers.
-
-    Attributes:
-        names: the classes as the question has them, in order.
-        new_names: their new names, in the same order.
-        order: place i of the new question offers class ``order[i]``.
-    """
-
-    names: tuple[str, ...]
-    new_names: tuple[str, ...]
-    order: tuple[int, ...]
-
-    def __str__(self) -> str:
-        return " or ".join(self.new_names[i] for i in self.order)
-
-    def apply(self, example: Example) -> Example:
-        """Return the example with its classes renamed."""
-        renamed = [rename_classes(example.question, a, self.names, self.new_names, self.order) for a in example.answers]
-        return replace(example, question=renamed[0][0], answers=tuple(answer for _, answer in renamed))
-
-
-_SENTIMENT = ("negative", "positive")
-ZERO_SHOT: Mapping[str, tuple[Renaming, ...]] = {
-    "sst": tuple(
-        Renaming(_SENTIMENT, new_names, order)
-        for new_names in (_SENTIMENT, ("angry", "happy"), ("unsupportive", "supportive"), ("furious", "thrilled"))
-        for order in ((0, 1), (1, 0))
-        if (new_names, order) != (_SENTIMENT, (0, 1))
-    )
-}
-"""Renamings that the default recipe never trains on (the reversed order of the usual names apart)."""
 
 
 @dataclass(slots=True)
@@ -77,6 +43,8 @@ class Result:
         unreadable: ids of examples that could not be asked.
         seconds: time to answer them.
         predictions: one record an example.
+        dropped: what the reader left out, by reason.
+        trained_on: whether the model names the task among those it was trained on; None where it names none.
     """
 
     task: str
@@ -87,6 +55,13 @@ class Result:
     unreadable: list[str]
     seconds: float
     predictions: list[dict[str, Any]] = field(repr=False)
+    dropped: dict[str, int] = field(default_factory=dict)
+    trained_on: bool | None = None
+
+    @property
+    def label(self) -> str:
+        """Name of the task, marked where the model was not trained on it."""
+        return f"{self.task} (not trained on)" if self.trained_on is False else self.task
 
 
 def evaluate_task(
@@ -96,18 +71,30 @@ def evaluate_task(
     data: Path,
     *,
     limit: int | None = None,
-    renaming: Renaming | None = None,
+    wording: Wording | None = None,
+    own_tasks: Sequence[str] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Result:
-    """Answer and score the validation split of a task, or its first ``limit`` examples.
+    """Answer and score the validation split of a task.
+
+    Args:
+        answer_batch: the model.
+        vocabulary: what the model reads texts with.
+        task: what to ask.
+        data: folder of the datasets.
+        limit: score the first examples only.
+        wording: another way to ask the task's question.
+        own_tasks: what the model was trained on; empty if it does not say.
+        progress: called with the number of answered examples and of all.
 
     Raises:
         DatasetError: the files are missing or malformed.
         ValueError: the task has no validation split.
     """
-    examples = list(_first(task.read(data / task.folder, "validation"), limit))
-    if renaming is not None:
-        examples = [renaming.apply(example) for example in examples]
+    dropped: Counter[str] = Counter()
+    examples = list(islice(task.read(data / task.folder, "validation", dropped), limit))
+    if wording is not None:
+        examples = [wording.apply(example) for example in examples]
     requests: list[Request | None] = []
     unreadable = []
     for example in examples:
@@ -124,14 +111,32 @@ def evaluate_task(
     total = max(sources.total(), 1)
     return Result(
         task.name,
-        str(renaming) if renaming else "",
+        str(wording) if wording else "",
         score(task.metric, texts, examples),
         {source.value: sources[source] / total for source in Source},
         len(examples),
         unreadable,
         seconds,
         [_record(example, answer) for example, answer in zip(examples, answers, strict=True)],
+        dict(dropped),
+        task.name in own_tasks if own_tasks else None,
     )
+
+
+def differences(results: Sequence[Result]) -> list[float | None]:
+    """Return by how much each result's own metric differs from that of the task's own wording, the trained one.
+
+    None for the trained wording itself, and where it is not among the results.
+    """
+    trained = {result.task: _own_score(result) for result in results if not result.variant}
+    return [
+        _own_score(result) - trained[result.task] if result.variant and result.task in trained else None
+        for result in results
+    ]
+
+
+def _own_score(result: Result) -> float:
+    return next(iter(result.scores.values()))
 
 
 def answer_with_engine(engine: Engine) -> AnswerBatch:
@@ -146,13 +151,16 @@ def write_results(folder: Path, results: Sequence[Result]) -> None:
         {
             "task": result.task,
             "variant": result.variant,
+            "trained_on": result.trained_on,
             "scores": result.scores,
+            "difference_to_trained_wording": difference,
             "source_mix": result.source_mix,
             "num_examples": result.num_examples,
             "unreadable": result.unreadable,
+            "dropped": result.dropped,
             "seconds": result.seconds,
         }
-        for result in results
+        for result, difference in zip(results, differences(results), strict=True)
     ]
     (folder / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
     with (folder / "predictions.jsonl").open("w", encoding="utf-8") as file:
@@ -160,13 +168,6 @@ def write_results(folder: Path, results: Sequence[Result]) -> None:
             for record in result.predictions:
                 row = {"task": result.task, "variant": result.variant, **record}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-def _first(examples: Iterator[Example], limit: int | None) -> Iterator[Example]:
-    for number, example in enumerate(examples):
-        if limit is not None and number >= limit:
-            return
-        yield example
 
 
 def _answer_all(
@@ -204,12 +205,3 @@ def _record(example: Example, answer: Answer | None) -> dict[str, Any]:
         "sources": [token.source.value for token in answer.tokens],
         "spans": [[span.source.value, span.start, span.end] for span in answer.spans],
     }
-
-
-def default_tasks(names: Sequence[str]) -> list[Task]:
-    """Return the tasks of these names that have a validation split.
-
-    Raises:
-        ValueError: a name is unknown.
-    """
-    return [task for task in map(task_named, names) if "validation" in task.splits]

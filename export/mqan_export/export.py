@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from safetensors.numpy import save_file
+from torch import nn
 
 from mqan_core.bundle import (
     DECODER_STEP,
@@ -31,10 +33,12 @@ from mqan_export.decoder_step import DecoderStepGraph
 from mqan_export.encoder import EncoderGraph
 from mqan_export.engine import Engine
 from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
+from mqan_export.half import as_half
 from mqan_export.parity import ParityReport, check_parity
 from mqan_export.trace import to_onnx
 from mqan_training.checkpoint import Checkpoint
-from mqan_training.network import Network, load_network
+from mqan_training.network import Network
+from mqan_training.transfer import network_of, pretrained_of
 
 
 def export_bundle(
@@ -59,7 +63,8 @@ def export_bundle(
     Raises:
         ParityError: the graphs and torch disagree; the bundle is left without a manifest.
     """
-    network = load_network(checkpoint)
+    network = network_of(pretrained_of(checkpoint))
+    round_weights(network)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     requests = [read_request(network.vocabulary, example.context, example.question) for example in examples]
@@ -95,9 +100,24 @@ def export_bundle(
 def write_files(network: Network, folder: Path, model_card: str, requests: Sequence[Request]) -> None:
     """Write every file of a bundle but the manifest; input ranges are measured on real requests."""
     write_graphs(network, folder)
-    save_file(measure_input_ranges(network, requests), folder / INPUT_RANGES)
+    batches = (encoder_inputs(network, request) for request in requests)
+    save_file(measure_input_ranges((folder / ENCODER).read_bytes(), batches), folder / INPUT_RANGES)
     write_words(network, folder)
     (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
+
+
+@torch.no_grad()
+def round_weights(network: nn.Module) -> None:
+    """Round all weights of a network to numbers that float16 holds, in place.
+
+    Raises:
+        ValueError: a weight is too large for that.
+    """
+    for name, parameter in network.named_parameters():
+        rounded = parameter.half().to(parameter.dtype)
+        if not bool(torch.isfinite(rounded).all()):
+            raise ValueError(f"{name} holds {float(parameter.abs().max()):.3g}, which float16 cannot")
+        parameter.copy_(rounded)
 
 
 def write_graphs(network: Network, folder: Path) -> None:
@@ -115,13 +135,29 @@ def write_graphs(network: Network, folder: Path) -> None:
     (folder / DECODER_STEP).write_bytes(to_onnx(step, step.example_inputs(), step_inputs, outputs, hidden_width))
 
 
+def encoder_inputs(network: Network, request: Request) -> dict[str, npt.NDArray[np.generic]]:
+    """Return what the encoder's graph reads for one request alone."""
+    return {
+        "vectors": network.embedder.embed_words(request.slots.words)[None].detach().numpy(),
+        "context_slots": np.array([request.slots.context], np.int64),
+        "question_slots": np.array([request.slots.question], np.int64),
+        "context_lengths": np.array([request.num_context_tokens], np.int64),
+        "question_lengths": np.array([request.num_question_tokens], np.int64),
+    }
+
+
 def write_words(network: Network, folder: Path) -> None:
     """Write the vocabulary and the word vectors."""
     vectors = network.embedder.vectors
     lists = {"pieces": list(network.vocabulary.pieces[1:]), "words": list(vectors.words)}
     (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
-    ngrams = network.embedder.ngrams.weight.detach().numpy().astype(np.float32)
-    tensors: dict[str, npt.NDArray[np.generic]] = {"rows": vectors.rows, "scales": vectors.scales, "ngrams": ngrams}
+    ngrams = network.embedder.ngrams.weight.detach().numpy()
+    half = as_half(ngrams)
+    tensors: dict[str, npt.NDArray[np.generic]] = {
+        "rows": vectors.rows,
+        "scales": vectors.scales,
+        "ngrams": ngrams if half is None else half,
+    }
     save_file(tensors, str(folder / VECTORS))
 
 
@@ -135,4 +171,5 @@ def dimensions_of(network: Network) -> Dimensions:
         head_width=config.head_width,
         num_generated=network.vocabulary.num_generated,
         vector_width=network.embedder.width,
+        joined=not config.coattention,
     )

@@ -67,6 +67,7 @@ class GreedyLoop:
             "E": dimensions.vector_width,
             "F": len(TraceField),
         }
+        self._joined = dimensions.joined
         self._encoder_outputs = encoder_outputs(dimensions.num_layers)
         self._step_constants = step_constants(dimensions.num_layers)
         self._step_state = step_state(dimensions.num_layers)
@@ -178,7 +179,8 @@ class GreedyLoop:
     def _sizes_of(self, inputs: Mapping[str, Array]) -> dict[str, int]:
         num_rows, num_slots, _ = inputs["vectors"].shape
         context, question = inputs["context_slots"].shape[1], inputs["question_slots"].shape[1]
-        return {**self._sizes, "B": num_rows, "U": num_slots, "C": context, "Q": question}
+        attended = context + question if self._joined else context
+        return {**self._sizes, "B": num_rows, "U": num_slots, "C": context, "Q": question, "J": attended}
 
 
 def _allocate(tensors: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> Buffers:

@@ -106,8 +106,8 @@ def _encoder_difference(network: Network, engine: Engine, requests: Sequence[Req
     pairs = (
         (encoded.c_fin_BCD, outputs["context"]),
         (encoded.q_fin_BQD, outputs["question"]),
-        *((keys, outputs[f"context_keys_{i}"]) for i, keys in enumerate(encoded.keys_BHCW)),
-        *((values, outputs[f"context_values_{i}"]) for i, values in enumerate(encoded.values_BHCW)),
+        *((keys, outputs[f"context_keys_{i}"]) for i, keys in enumerate(encoded.keys_BHJW)),
+        *((values, outputs[f"context_values_{i}"]) for i, values in enumerate(encoded.values_BHJW)),
     )
     worst = max(float(np.abs(ours.numpy() - theirs).max()) for ours, theirs in pairs)
     inputs = np.abs(slots.slot_inputs_BUD.numpy() - outputs["slot_inputs"]).max()

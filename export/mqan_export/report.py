@@ -8,7 +8,7 @@ from typing import Any, Final
 import jinja2
 
 from mqan_core.request import read_request
-from mqan_export.evaluate import Result
+from mqan_export.evaluate import Result, differences
 from mqan_export.heatmap import Heatmap, heatmap
 from mqan_training.metrics import exact_match, normalized_f1
 from mqan_training.network import Network
@@ -39,9 +39,11 @@ class Row:
     """One line of the table of scores."""
 
     task: str
+    label: str
     variant: str
     metric: str
     score: float
+    difference: float | None
     others: str
     num_examples: int
     paper: tuple[float, ...]
@@ -70,7 +72,7 @@ def write_report(path: Path, title: str, results: Sequence[Result], network: Net
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mqan_export"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    rows = [_row(result) for result in results]
+    rows = [_row(result, difference) for result, difference in zip(results, differences(results), strict=True)]
     deca = [row for row in rows if row.task in PAPER and not row.variant]
     page = environment.get_template("report.html").render(
         title=title,
@@ -84,13 +86,15 @@ def write_report(path: Path, title: str, results: Sequence[Result], network: Net
     path.write_text(page, encoding="utf-8")
 
 
-def _row(result: Result) -> Row:
+def _row(result: Result, difference: float | None) -> Row:
     (metric, value), *others = result.scores.items()
     return Row(
         result.task,
+        result.label,
         result.variant,
         metric,
         value,
+        difference,
         ", ".join(f"{name} {score:.1f}" for name, score in others),
         result.num_examples,
         PAPER.get(result.task, ()) if not result.variant else (),

@@ -11,6 +11,7 @@ import onnxruntime
 from google.protobuf.message import DecodeError, EncodeError
 
 from mqan_core.errors import BundleError
+from mqan_export.half import restore_float32
 
 Provider = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "int8"]
@@ -98,7 +99,7 @@ def open_session(
 
 
 def check_graph(content: bytes, name: str) -> onnx.ModelProto:
-    """Read a graph and refuse one that could reach outside itself.
+    """Read a graph, its weights as float32, and refuse one that could reach outside itself.
 
     Raises:
         BundleError: what it holds that is not allowed.
@@ -124,6 +125,7 @@ def check_graph(content: bytes, name: str) -> onnx.ModelProto:
         _refuse_external(tensor, name)
     if model.graph.sparse_initializer:
         raise BundleError(f"{name}: holds sparse weights, which are not allowed")
+    restore_float32(model)
     return model
 
 

@@ -11,6 +11,7 @@ from onnx import numpy_helper
 from torch import Tensor, nn
 
 from mqan_export.graphs import DYNAMIC_AXES
+from mqan_export.half import store_half
 from mqan_export.lstm import translation_table
 from mqan_training.layers import MultiHead
 
@@ -63,6 +64,7 @@ def to_onnx(
     del model.metadata_props[:]
     del model.graph.metadata_props[:]
     _name_weights(model, module)
+    store_half(model)
     onnx.checker.check_model(model)
     content: bytes = model.SerializeToString()
     return content

@@ -29,7 +29,7 @@ ANSWER = Answer(
     truncated=False,
     model=ModelVersion("tiny", "1"),
 )
-VERBS = ["ask", "embed", "train", "export", "evaluate", "serve", "verify", "data", "data get"]
+VERBS = ["ask", "embed", "train", "curves", "export", "evaluate", "serve", "verify", "data", "data get", "data check"]
 
 runner = CliRunner()
 
@@ -316,3 +316,42 @@ def test_overrides_are_pairs(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("name: x")
     assert runner.invoke(app, ["train", str(recipe), "--set", "steps"]).exit_code == 2
+
+
+TRAINABLE = "{name: x, steps: 1, vectors: none, tasks: [{name: sst}]}"
+
+
+def test_a_run_that_goes_on_does_not_read_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mqan_cli import training_run
+
+    recipe, source, run = tmp_path / "recipe.yaml", tmp_path / "source", tmp_path / "run"
+    recipe.write_text(TRAINABLE)
+    source.mkdir()  # neither a bundle nor a checkpoint
+    (run / "step-0000001").mkdir(parents=True)
+    (run / "from.txt").write_text(str(source))
+    given = {}
+
+    def train(config: object, data: Path, folder: Path, **options: object) -> Path:
+        given.update(options)
+        return folder
+
+    monkeypatch.setattr(training_run, "train", train)
+    command = ["train", str(recipe), "--output", str(run), "--from", str(source)]
+    result = runner.invoke(app, [*command, "--resume"])
+    assert (result.exit_code, result.stdout) == (0, f"{run}\n")
+    assert given["pretrained"] is None
+    assert given["resume"] is True
+
+    (run / "from.txt").write_text("another")
+    result = runner.invoke(app, [*command, "--resume"])
+    assert result.exit_code == 1
+    assert "started from another, not from" in result.stderr
+
+
+def test_training_on_ray_says_which_extra_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = tmp_path / "recipe.yaml"
+    recipe.write_text(TRAINABLE)
+    monkeypatch.setitem(sys.modules, "ray.train", None)
+    result = runner.invoke(app, ["train", str(recipe), "--output", str(tmp_path / "run"), "--ray-workers", "2"])
+    assert result.exit_code == 1
+    assert "pip install 'mqan[cluster]'" in result.stderr

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from mqan_core.bundle import describe_files, open_bundle, write_manifest
-from mqan_core.example import Example
 from mqan_export.card import record_scores
 from mqan_export.engine import Engine
-from mqan_export.evaluate import ZERO_SHOT, Renaming, Result, answer_with_engine, evaluate_task, write_results
+from mqan_export.evaluate import Result, answer_with_engine, evaluate_task, write_results
 from mqan_training.readers.registry import task_named
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   "), (1, "I'd see it again. " * 30)]
@@ -48,14 +47,6 @@ def test_answers_belong_to_their_examples(tiny_bundle: Path, result: Result) -> 
         if record["answer"] is not None:
             request = engine.read(sentence, "Is this review negative or positive?")
             assert engine.answer([request], [engine.max_answer_tokens])[0].text == record["answer"]
-
-
-def test_renaming_changes_question_and_answer_together() -> None:
-    example = Example("sst", "1", "Dull.", "Is this review negative or positive?", ("negative",))
-    renamed = Renaming(("negative", "positive"), ("angry", "happy"), (1, 0)).apply(example)
-    assert renamed.question == "Is this review happy or angry?"
-    assert renamed.answers == ("angry",)
-    assert {str(r) for r in ZERO_SHOT["sst"]} >= {"happy or angry", "angry or happy", "positive or negative"}
 
 
 def test_results_are_written_in_full(result: Result, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError
 from mqan_export import session
+from mqan_export.calibrate import measure_input_ranges
 from mqan_export.engine import Engine
-from mqan_export.quantize import GENERATOR, quantize_encoder, quantize_step
+from mqan_export.quantize import GENERATOR, quantize_encoder, quantize_step, quantized_inputs
 
 HIDDEN, INPUTS, STEPS = 40, 24, 30
 LENGTHS = np.array([STEPS, 17, 5], np.int32)
@@ -25,7 +26,7 @@ WEIGHTS = {
     "m.b": rng.normal(0, 0.3, (2, 8 * HIDDEN)).astype(np.float32),
 }
 X = rng.normal(0, 1, (STEPS, 3, INPUTS)).astype(np.float32) * np.linspace(0.1, 4, INPUTS, dtype=np.float32)
-RANGES = {"m": np.abs(X).max(axis=(0, 1))}
+RANGES = {"x": np.abs(X).max(axis=(0, 1))}
 
 
 def graph_of(
@@ -94,7 +95,7 @@ def test_a_row_of_the_lstm_does_not_move_with_its_batch_mates(
 
 
 def test_what_is_out_of_range_is_clipped(int8_lstm: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
-    limit = RANGES["m"]
+    limit = RANGES["x"]
     np.testing.assert_array_equal(int8_lstm(X * 9, LENGTHS), int8_lstm(np.clip(X * 9, -limit, limit), LENGTHS))
 
 
@@ -115,11 +116,70 @@ def test_the_generator_is_close_to_float32_row_by_row() -> None:
     np.testing.assert_array_equal(alone, found)
 
 
+def product_graph() -> onnx.ModelProto:
+    """Return the graph of an LSTM and of two products that read the same tensor, one with weights cut out of others."""
+    model = lstm_graph()
+    nodes = [
+        helper.make_node("MatMul", ["c", "whole"], ["first"]),
+        helper.make_node("Slice", ["whole", "from", "to", "axis"], ["part"]),
+        helper.make_node("MatMul", ["c", "part"], ["second"]),
+    ]
+    weights: dict[str, np.ndarray] = {
+        "whole": rng.normal(0, 0.3, (INPUTS, 16)).astype(np.float32),
+        **{name: np.array([value], np.int64) for name, value in (("from", 4), ("to", 9), ("axis", 1))},
+    }
+    model.graph.node.extend(nodes)
+    model.graph.input.append(helper.make_tensor_value_info("c", TensorProto.FLOAT, ["B", "T", INPUTS]))
+    model.graph.output.extend(
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", "T", width])
+        for name, width in (("first", 16), ("second", 5))
+    )
+    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in weights.items())
+    return model
+
+
+def test_products_are_close_to_float32_row_by_row() -> None:
+    exact, model = product_graph(), product_graph()
+    exact.graph.initializer[-4].CopyFrom(model.graph.initializer[-4])  # the same weights, drawn once
+    c_BTI = X.transpose(1, 0, 2)
+    assert quantized_inputs(model) == ["x", "c"]
+    quantize_encoder(model, {**RANGES, "c": np.abs(c_BTI).max(axis=(0, 1))})
+    assert "MatMul" not in {node.op_type for node in model.graph.node}
+    assert [node.op_type for node in model.graph.node].count("QuantizeLinear") == 1, "what both read, once"
+    sessions = [
+        onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (exact, model)
+    ]
+
+    def run_both(c: np.ndarray) -> list[list[np.ndarray]]:
+        inputs = {"x": X, "lengths": LENGTHS, "c": c}
+        return [session.run(["first", "second"], inputs) for session in sessions]
+
+    for expected, found in zip(*run_both(c_BTI), strict=True):
+        assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
+    together = run_both(c_BTI)[1]
+    for row in range(3):
+        for alone, whole in zip(run_both(c_BTI[row : row + 1])[1], together, strict=True):
+            np.testing.assert_array_equal(alone, whole[row : row + 1])
+
+
+def test_ranges_are_measured_on_what_the_graph_reads() -> None:
+    model = product_graph()
+    c = np.zeros((1, 2, INPUTS), np.float32)
+    c[0, 0, 3], c[0, 1, 3], c[0, 1, 7] = 2.0, -4.0, 1.0
+    louder = {"x": X, "lengths": LENGTHS, "c": c}
+    found = measure_input_ranges(model.SerializeToString(), [{**louder, "c": c / 2}, louder])
+    assert set(found) == {"x", "c"}
+    np.testing.assert_allclose(found["x"], 1.1 * RANGES["x"], rtol=1e-6)
+    np.testing.assert_allclose(found["c"][[0, 3, 7]], [1e-3, 4.4, 1.1], rtol=1e-6)
+    with pytest.raises(ValueError, match="without requests"):
+        measure_input_ranges(model.SerializeToString(), [])
+
+
 def test_ranges_that_do_not_fit_are_told() -> None:
-    with pytest.raises(ValueError, match="no range of the inputs of m"):
+    with pytest.raises(ValueError, match="no range of x, which y is computed from"):
         quantize_encoder(lstm_graph(), {})
-    with pytest.raises(ValueError, match="m has 24 inputs, the ranges are of 3"):
-        quantize_encoder(lstm_graph(), {"m": np.ones(3, np.float32)})
+    with pytest.raises(ValueError, match="y has 24 inputs, the ranges are of 3"):
+        quantize_encoder(lstm_graph(), {"x": np.ones(3, np.float32)})
     with pytest.raises(ValueError, match="no LSTM"):
         quantize_encoder(onnx.ModelProto(), {})
     with pytest.raises(ValueError, match=r"no product with step\.decoder\.generator"):

@@ -1,0 +1,138 @@
+"""``mqan data check``: how many examples each split of each task has, and whether gold answers survive the way back."""
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from mqan_training.errors import MissingFileError
+from mqan_training.readers.files import in_words
+from mqan_training.readers.registry import tasks_named
+from mqan_training.readers.task import Task
+from mqan_training.roundtrip import WAYS, RoundTrip, round_trip
+
+TOLERATED = 0.005
+"""Share of a task's examples whose gold answers may be lost, each of them named."""
+
+_SPLITS = ("train", "validation", "test")
+_NAMED = 10  # losses that are named on the terminal, a task
+
+
+@dataclass(slots=True)
+class TaskCheck:
+    """What was found of one task.
+
+    Attributes:
+        task: the task.
+        counts: split -> number of its examples, for each split whose files are there.
+        dropped: split -> reason -> how often the reader left something out.
+        missing: split -> where its files were looked for.
+        checked: split whose gold answers were sent round; None where no split is there.
+        trip: how they came back.
+    """
+
+    task: Task
+    counts: dict[str, int] = field(default_factory=dict)
+    dropped: dict[str, dict[str, int]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    checked: str | None = None
+    trip: RoundTrip | None = None
+
+
+def check_data(data: Path, names: list[str], output: Path | None) -> bool:
+    """Read every split of tasks, print what was found on stdout, and write it in full to a JSON file.
+
+    Args:
+        data: folder of the datasets.
+        names: names of tasks, or ``all``.
+        output: the JSON file; None for none.
+
+    Returns:
+        Whether of each task that is there all gold answers come back, but for ``TOLERATED``.
+
+    Raises:
+        ValueError: there is no task with one of the names, or no data of any of them.
+        DatasetError: a file is malformed.
+    """
+    messages = Console(stderr=True)
+    checks: list[TaskCheck] = []
+    for task in tasks_named(names):
+        with messages.status(f"reading {task.name}"):
+            checks.append(check_task(task, data))
+    if not any(check.counts for check in checks):
+        raise ValueError(f"{data} holds no files of {', '.join(check.task.name for check in checks) or 'no task'}")
+    _print(checks)
+    if output is not None:
+        output.write_text(json.dumps([_document(check) for check in checks], indent=2, ensure_ascii=False) + "\n")
+        messages.print(f"wrote {output}")
+    return all(check.trip is None or check.trip.is_within(TOLERATED) for check in checks)
+
+
+def check_task(task: Task, data: Path) -> TaskCheck:
+    """Count the examples of every split of a task; send the gold answers of validation, else of train, round."""
+    check = TaskCheck(task)
+    for split in ("validation", "train", "test"):
+        if split not in task.splits:
+            continue
+        dropped: Counter[str] = Counter()
+        try:
+            examples = task.read(data / task.folder, split, dropped)
+            if check.trip is None and split != "test":
+                check.trip = round_trip(task, examples)
+                check.checked, check.counts[split] = split, check.trip.num_examples
+            else:
+                check.counts[split] = sum(1 for _ in examples)
+        except MissingFileError as error:
+            check.missing[split] = str(error)
+            continue
+        if dropped:
+            check.dropped[split] = dict(dropped)
+    return check
+
+
+def _print(checks: list[TaskCheck]) -> None:
+    table = Table("task", *_SPLITS, "metric", *(f"gold {way}" for way in WAYS), "lost", "longest answer")
+    for column in (*table.columns[1:4], *table.columns[5:]):
+        column.justify = "right"
+    for check in checks:
+        if not check.counts:
+            continue
+        counts = [f"{check.counts[split]:,}" if split in check.counts else "-" for split in _SPLITS]
+        trip = ["-"] * 4
+        if check.trip is not None:
+            scores = [f"{check.trip.scores[way][check.task.metric]:.2f}" for way in WAYS]
+            trip = [*scores, f"{check.trip.num_lost:,}", f"{check.trip.longest_answer} tokens"]
+        table.add_row(check.task.name, *counts, check.task.metric, *trip)
+    Console(width=None if Console().is_terminal else 160).print(table)
+    for check in checks:
+        for split, dropped in check.dropped.items():
+            print(f"{check.task.name}, {split}: {in_words(dropped)}")
+        for loss in check.trip.losses[:_NAMED] if check.trip else ():
+            where = f"{check.task.name}, {check.checked} {loss.id}, {loss.way}"
+            print(f"{where}: {loss.reason}: {loss.gold!r} came back as {loss.text!r}")
+        if check.trip and len(check.trip.losses) > _NAMED:
+            print(f"{check.task.name}: {len(check.trip.losses) - _NAMED:,} more; --output FILE names all")
+    for check in checks:
+        if check.counts and check.missing:
+            print(f"{check.task.name}: not there: {', '.join(check.missing)}")
+    for check in checks:
+        if not check.counts:
+            print(
+                f"{check.task.name}: skipped: {next(iter(check.missing.values())).removeprefix(check.task.name + ': ')}"
+            )
+
+
+def _document(check: TaskCheck) -> dict[str, Any]:
+    trip = check.trip
+    return {
+        "task": check.task.name,
+        "metric": check.task.metric,
+        "examples": check.counts,
+        "dropped": check.dropped,
+        "missing": check.missing,
+        "round_trip": None if trip is None else {"split": check.checked, "lost": trip.num_lost, **asdict(trip)},
+    }

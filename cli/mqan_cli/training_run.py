@@ -1,0 +1,109 @@
+"""One training run: in this process and those that torchrun started beside it, or on a Ray cluster.
+
+The recipe decides the batches, so that both are the same run; a run that began in one way can go on in the other.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mqan_cli.errors import CommandError
+from mqan_training.checkpoint import latest_checkpoint, load_checkpoint
+from mqan_training.config import TrainConfig
+from mqan_training.distributed import WAIT_S
+from mqan_training.train import find_start, train
+
+if TYPE_CHECKING:
+    from mqan_training.transfer import Pretrained
+
+
+def run_recipe(
+    config: TrainConfig, data: Path, folder: Path, *, resume: bool, start: Path | None, cache: Path | None
+) -> Path:
+    """Train a recipe here; return the last checkpoint.
+
+    Args:
+        config: the recipe.
+        data: folder of the datasets.
+        folder: of the run.
+        resume: go on where the run in that folder was cut.
+        start: bundle or checkpoint to start from; it is read only while there is no checkpoint to go on from.
+        cache: folder that keeps numbered examples.
+    """
+    newest = find_start(folder, resume=resume, source=None if start is None else str(start))
+    pretrained = None if start is None or newest is not None else read_pretrained(start)
+    return train(config, data, folder, resume=resume, pretrained=pretrained, cache=cache)
+
+
+def run_on_ray(
+    config: TrainConfig,
+    data: Path,
+    folder: Path,
+    *,
+    num_workers: int,
+    resume: bool,
+    start: Path | None,
+    cache: Path | None,
+) -> Path:
+    """Train a recipe in workers of a Ray cluster, each with a GPU if the cluster has any; return the last checkpoint.
+
+    The cluster is the one that ``RAY_ADDRESS`` or this machine knows, else one on this machine alone. All its machines
+    need this package and must see the folder that the command runs in, the data and the run's folder at the same
+    paths. Ray's own notes go to ``ray`` in the run's folder. The arguments are those of ``run_recipe``.
+
+    Raises:
+        CommandError: Ray Train is not installed.
+        ValueError: a worker refuses the recipe, the data or the run's folder.
+        ray.train.TrainingFailedError: a worker failed or was lost; the run can be resumed.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_worker_niceness", "0")  # Ray reads its environment when it is imported
+    try:
+        import ray
+        from ray.train import RunConfig, ScalingConfig, WorkerGroupError
+        from ray.train.torch import TorchConfig, TorchTrainer
+    except ImportError as error:
+        raise CommandError("Ray Train is not installed; install the extra: pip install 'mqan[cluster]'") from error
+
+    find_start(folder, resume=resume, source=None if start is None else str(start))  # refuse before anything starts
+    ray.init(ignore_reinit_error=True)
+    has_gpus = any(node["Resources"].get("GPU", 0) for node in ray.nodes())  # type: ignore[no-untyped-call]
+    arguments = {"config": config, "data": data, "folder": folder, "resume": resume, "start": start, "cache": cache}
+    trainer = TorchTrainer(
+        _work,
+        train_loop_config={"folder": os.getcwd(), "arguments": arguments},
+        torch_config=TorchConfig(timeout_s=WAIT_S),
+        scaling_config=ScalingConfig(num_workers=num_workers, use_gpu=has_gpus),
+        run_config=RunConfig(name="ray", storage_path=str(folder.resolve())),
+    )
+    try:
+        trainer.fit()
+    except WorkerGroupError as error:
+        refused = [failure for failure in error.worker_failures.values() if isinstance(failure, ValueError)]
+        if refused:
+            raise ValueError(str(refused[0])) from error
+        raise
+    newest = latest_checkpoint(folder)
+    if newest is None:
+        raise ValueError(f"the workers left no checkpoint in {folder}: it must be on storage that all machines share")
+    return newest
+
+
+def _work(job: Mapping[str, Any]) -> None:
+    """Train in one worker, as in the folder that the command was given in."""
+    os.chdir(job["folder"])
+    run_recipe(**job["arguments"])
+
+
+def read_pretrained(folder: Path) -> "Pretrained":
+    """Read the bundle or checkpoint that a run starts from."""
+    from mqan_core.bundle import MANIFEST, open_bundle
+
+    if (folder / MANIFEST).is_file():
+        from mqan_export.weights import pretrained_of_bundle
+
+        return pretrained_of_bundle(open_bundle(folder), str(folder))
+    from mqan_training.transfer import pretrained_of
+
+    return pretrained_of(load_checkpoint(folder))

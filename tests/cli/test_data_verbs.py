@@ -1,0 +1,160 @@
+"""``mqan data check`` and ``mqan evaluate``: every example is accounted for, and every task that is left out."""
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mqan_cli import evaluation
+from mqan_cli.main import app
+from mqan_core.answer import Answer
+from mqan_core.request import Request
+from mqan_core.vocab import Vocabulary
+from mqan_training.readers.registry import TASKS
+
+ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   ")]
+SCHEMA = "The [cat/dog] ran.\nWhat [ran/fled]?\nthe cat/the dog\n"
+FRAMES = '{"context": "Rain.", "question": "What fell?", "answer": %s}\n'
+
+runner = CliRunner()
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A data folder with SST, of which test is not there, MWSC with a schema too many, and JSON lines."""
+    folder = tmp_path / "data"
+    for name in ("sst", "mwsc", "mine"):
+        (folder / name).mkdir(parents=True)
+    for split in ("train", "dev"):
+        with (folder / "sst" / f"{split}_binary_sent.csv").open("w", newline="") as file:
+            csv.writer(file).writerows([("label", "sentence"), *ROWS[: 2 if split == "train" else 3]])
+    (folder / "mwsc" / "schema.txt").write_text(f"{SCHEMA}\n" * 131 + SCHEMA)
+    (folder / "mine" / "val.jsonl").write_text(FRAMES % '"rain"' + FRAMES % '["...", "rain"]')
+    return folder
+
+
+def lines(output: str) -> dict[str, list[str]]:
+    """Return the cells of the table's rows by their first one."""
+    rows = [[cell.strip() for cell in line.strip("│").split("│")] for line in output.splitlines() if "│" in line]
+    return {row[0]: row[1:] for row in rows}
+
+
+def test_check_counts_every_split_and_names_what_is_left_out(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "check.json"
+    result = runner.invoke(app, ["data", "check", "--data", str(data), "--tasks", "mwsc", "--output", str(output)])
+    assert result.exit_code == 0
+    assert lines(result.stdout)["mwsc"] == ["80", "82", "100", "em", "100.00", "100.00", "0", "2 tokens"]
+    assert "mwsc, validation: schema without a blank line after it (1)" in result.stdout
+    (document,) = json.loads(output.read_text())
+    assert document["examples"] == {"validation": 82, "train": 80, "test": 100}
+    assert document["round_trip"]["lost"] == 0
+
+
+def test_check_fails_when_gold_answers_are_lost(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "check.json"
+    arguments = ["--tasks", "sst,jsonl:mine:nf1", "--output", str(output)]
+    result = runner.invoke(app, ["data", "check", "--data", str(data), *arguments])
+    assert result.exit_code == 1
+    table = lines(result.stdout)
+    assert table["sst"] == ["2", "3", "-", "em", "66.67", "66.67", "1", "1 tokens"]
+    assert table["jsonl:mine:nf1"][:3] == ["-", "2", "-"]
+    assert "sst: not there: test" in result.stdout
+    assert "jsonl:mine:nf1, validation validation/2, copied: nf1 does not give 100 to the gold" in result.stdout
+    assert "sst, validation validation/2, copied: The context is empty" in result.stdout
+    losses = json.loads(output.read_text())[1]["round_trip"]["losses"]
+    assert [(loss["id"], loss["way"], loss["gold"]) for loss in losses] == [
+        ("validation/2", way, "...") for way in ("copied", "generated")
+    ]
+
+
+def test_check_takes_all_tasks_and_names_those_without_files(data: Path) -> None:
+    result = runner.invoke(app, ["data", "check", "--data", str(data)])
+    assert lines(result.stdout).keys() >= {"sst", "mwsc"}
+    skipped = {line.split(":")[0] for line in result.stdout.splitlines() if ": skipped: found no " in line}
+    assert skipped == TASKS.keys() - {"sst", "mwsc"}
+
+
+@pytest.mark.parametrize(("task", "message"), [("sstt", "Did you mean sst"), ("squad", "holds no files of squad")])
+def test_check_names_what_is_wrong(data: Path, task: str, message: str) -> None:
+    result = runner.invoke(app, ["data", "check", "--data", str(data), "--tasks", task])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Put a model in the place of every bundle that says "positive"; return which bundles were opened."""
+    opened: list[Path] = []
+
+    def answer(requests: Sequence[Request]) -> list[Answer]:
+        return [Answer("positive", 1.0, (), (), False)] * len(requests)
+
+    def open_bundle(folder: Path, threads: int, precision: str) -> Any:
+        opened.append(folder)
+        return evaluation._Model("stub", answer, Vocabulary((), ()), ["sst", "imdb"], lambda: None)  # type: ignore[arg-type, return-value]
+
+    monkeypatch.setattr(evaluation, "_bundle", open_bundle)
+    return opened
+
+
+def evaluate(data: Path, *arguments: str) -> Any:
+    return runner.invoke(app, ["evaluate", "--data", str(data), *arguments])
+
+
+def test_evaluate_takes_the_bundle_that_is_served(
+    model: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "manifest.json").write_text("{}")
+    monkeypatch.setenv("MQAN_BUNDLE", str(tmp_path))
+    result = evaluate(data)
+    assert (result.exit_code, model) == (0, [tmp_path])
+    assert lines(result.stdout)["sst"][1:3] == ["3", "em 33.33"]
+    assert "imdb: skipped: has no validation split" in result.stdout
+    assert "sst: 1 examples have no text to ask about: ['validation/2']" in result.stdout
+
+
+def test_evaluate_says_when_there_is_no_bundle(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mqan_serving import settings
+
+    monkeypatch.delenv("MQAN_BUNDLE", raising=False)
+    monkeypatch.setattr(settings, "_BUNDLES", tmp_path)
+    result = evaluate(data)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the default bundles are: none" in result.stderr
+
+
+def test_evaluate_all_names_the_tasks_it_skips(model: list[Path], data: Path, tmp_path: Path) -> None:
+    result = evaluate(data, "--bundle", str(tmp_path), "--tasks", "all", "--limit", "2")
+    assert result.exit_code == 0
+    scored = {name.removesuffix(" (not trained on)"): row[1] for name, row in lines(result.stdout).items()}
+    assert {name: count for name, count in scored.items() if name in TASKS} == {"sst": "2", "mwsc": "2"}
+    skipped = {line.split(":")[0] for line in result.stdout.splitlines() if ": skipped: " in line}
+    assert skipped == TASKS.keys() - {"sst", "mwsc"}
+    assert "mwsc: schema without a blank line after it (1)" in result.stdout
+    assert "squad: skipped: found no dev-v1.1.json in" in result.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--tasks", "sst,jsonl:mine,sst"], ["--tasks", "sst", "--tasks", "jsonl:mine"]])
+def test_evaluate_takes_several_tasks(model: list[Path], data: Path, tmp_path: Path, arguments: list[str]) -> None:
+    result = evaluate(data, "--bundle", str(tmp_path), *arguments)
+    assert list(lines(result.stdout))[-2:] == ["sst", "jsonl:mine (not trained on)"]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ("sst,squad", "squad: found no dev-v1.1.json"),
+        ("imdb", "no task to score: imdb: has no validation split"),
+        ("sst,sstt", "Did you mean sst"),
+    ],
+)
+def test_evaluate_looks_for_named_tasks_before_it_begins(
+    model: list[Path], data: Path, tmp_path: Path, tasks: str, message: str
+) -> None:
+    result = evaluate(data, "--bundle", str(tmp_path), "--tasks", tasks)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
