@@ -20,6 +20,7 @@ from mqan_training.readers.registry import task_named
 BUDGET = 130
 NAMES = (("negative", "positive"), ("bad", "good"), ("sour", "sweet"))
 NUM_ROWS = 90
+QUESTION = "is this review negative or positive"
 
 
 def write_sst(folder: Path) -> None:
@@ -111,10 +112,12 @@ def test_two_tasks_with_the_same_data_have_orders_of_their_own(data: TaskData, t
 
 
 RENAMED = TaskConfig("sst", class_names=NAMES, rename_rate=0.5, rename_after=4)
+WORDINGS = ("{1} or {0}, which?", "Choose: {0}, {1}.")
+REWORDED = TaskConfig("sst", class_names=NAMES, rename_rate=0.5, wordings=WORDINGS, reword_rate=0.5)
 
 
 @pytest.mark.parametrize("drawn", [0, 1, 7, 50, 200])
-@pytest.mark.parametrize("config", [TaskConfig("sst"), RENAMED], ids=["plain", "renamed"])
+@pytest.mark.parametrize("config", [TaskConfig("sst"), RENAMED, REWORDED], ids=["plain", "renamed", "reworded"])
 def test_skipping_goes_on_with_the_same_batches(
     data: TaskData, table: PieceTable, config: TaskConfig, drawn: int
 ) -> None:
@@ -169,9 +172,43 @@ def test_renamed_questions_offer_names_of_one_list_and_the_right_one_is_the_answ
     assert sum(seen[pair] for pair in (("negative", "positive"), ("positive", "negative"))) < 0.4 * seen.total()
 
 
+def test_reworded_questions_offer_the_classes_where_the_wording_says(data: TaskData, table: PieceTable) -> None:
+    source = stream(data, table, config=REWORDED)
+    label_of = {texts([i], table)[0][0]: answer for i, (_, answer) in zip(data.items, data.texts, strict=True)}
+    seen: Counter[str] = Counter()
+    for item in (item for _ in range(80) for item in source.draw()):
+        ((context, question, answer),) = texts([item], table)
+        words = question.replace(",", " ").replace(".", " ").replace("?", " ").split()
+        (names,) = [names for names in NAMES if set(names) <= set(words)]
+        assert answer.strip() == names[NAMES[0].index(label_of[context])]
+        assert np.isin(item.answer, item.question).all()
+        seen[" ".join("_" if word in names else word for word in words)] += 1
+    assert set(seen) == {"is this review _ or _", "_ or _ which", "choose : _ _"}
+    assert 0.4 < seen["is this review _ or _"] / seen.total() < 0.6
+
+
+def test_a_task_without_classes_is_asked_in_other_words(data: TaskData, table: PieceTable) -> None:
+    source = stream(data, table, config=TaskConfig("sst", wordings=("What is it?",), reword_rate=0.5))
+    items = [item for _ in range(40) for item in source.draw()]
+    questions = Counter(question for _, question, _ in texts(items, table))
+    assert {" ".join(question.split()) for question in questions} == {"what is it ?", f"{QUESTION} ?"}
+    answers = {context: answer for context, _, answer in texts(data.items, table)}
+    assert all(answers[context] == answer for context, _, answer in texts(items, table))
+
+
+def test_wordings_are_for_one_question(table: PieceTable) -> None:
+    item = Item(table.numbers(["a"]), table.numbers(["b"]), table.numbers(["c"]))
+    asked = TaskData("squad", [item, item], [("who?", "Ann"), ("when?", "1871")])
+    with pytest.raises(ValueError, match="task squad: its questions differ"):
+        stream(asked, table, config=TaskConfig("squad", wordings=("What?",), reword_rate=0.5))
+
+
 @pytest.mark.parametrize(
     ("config", "message"),
     [
+        (TaskConfig("sst", reword_rate=0.5), "reword_rate is set but wordings is empty"),
+        (TaskConfig("sst", wordings=("{0}?",), class_names=NAMES), r"'{0}\?' must have these places .*: {0} {1}"),
+        (TaskConfig("sst", wordings=("Is it {0}?",)), "must have these places for classes: none"),
         (TaskConfig("sst", rename_rate=0.5), "rename_rate is set but class_names is empty"),
         (TaskConfig("sst", class_names=(*NAMES, ("one",))), "the lists of class_names differ in length"),
     ],
@@ -181,9 +218,10 @@ def test_names_that_do_not_fit_are_refused(data: TaskData, table: PieceTable, co
         stream(data, table, config=config)
 
 
-def test_renaming_numbers_no_new_words(data: TaskData, table: PieceTable) -> None:
+@pytest.mark.parametrize("config", [RENAMED, REWORDED], ids=["renamed", "reworded"])
+def test_renaming_numbers_no_new_words(data: TaskData, table: PieceTable, config: TaskConfig) -> None:
     """The numbers of words must not depend on the batches drawn, or a resumed run would drop out other features."""
-    source = stream(data, table, config=RENAMED)
+    source = stream(data, table, config=config)
     words = {word_of(piece) for piece in table.pieces}
     for _ in range(60):
         source.draw()

@@ -206,6 +206,19 @@ def test_rouge_averages_three_kinds() -> None:
     assert score("avg_rouge", ["..."], golds)["avg_rouge"] == 0.0
 
 
+def test_unanswerable_f1_is_that_of_one_answer() -> None:
+    golds = examples("unanswerable", "unanswerable", "the long road", "Ann")
+    predictions = ["Unanswerable", "no", "long", "unanswerable"]
+    assert score("unanswerable_f1", predictions, golds) == {
+        "unanswerable_f1": pytest.approx(50),
+        "precision": pytest.approx(50),
+        "recall": pytest.approx(50),
+        "answerable_nf1": pytest.approx(100 * (2 / 3 + 0) / 2),
+    }
+    assert score("unanswerable_f1", ["no"], examples("unanswerable"))["unanswerable_f1"] == 0.0
+    assert "answerable_nf1" not in score("unanswerable_f1", ["no"], examples("unanswerable"))
+
+
 def test_corpus_f1_counts_answered_and_answerable() -> None:
     golds = examples("Ann, Bo", "the Box", "unanswerable", "unanswerable", "France")
     predictions = ["Bo and Ann", "a box", "Unanswerable.", "Ann", "unanswerable"]

@@ -95,6 +95,47 @@ def test_squad_says_what_is_malformed(tmp_path: Path, content: str, message: str
         read("squad", "train", tmp_path)
 
 
+# --- SQuAD with unanswerable questions
+
+
+def write_articles(folder: Path, *articles: list[tuple[str, list[tuple[str, str]]]]) -> None:
+    """Write a training file of articles: paragraphs, each with its questions and answers."""
+    document = [
+        {
+            "paragraphs": [
+                {
+                    "context": context,
+                    "qas": [
+                        {"id": q, "question": q, "answers": [{"text": a, "answer_start": context.index(a)}]}
+                        for q, a in asked
+                    ],
+                }
+                for context, asked in paragraphs
+            ]
+        }
+        for paragraphs in articles
+    ]
+    (folder / "squad").mkdir()
+    (folder / "squad" / "train-v1.1.json").write_text(json.dumps({"data": document}))
+
+
+def test_unanswerable_questions_are_asked_of_the_next_paragraph_of_the_article(tmp_path: Path) -> None:
+    lamp = ("The lamp was lit in 1871.", [("when?", "1871"), ("what was lit?", "The lamp")])
+    keeper = ("Ann kept it from 1871 on.", [("who?", "Ann")])
+    write_articles(tmp_path, [lamp, ("No questions.", []), keeper], [("Alone.", [("how?", "Alone")])])
+    dropped: Counter[str] = Counter()
+    found = read("squad_unanswerable", "train", tmp_path, dropped)
+    assert [(e.id, e.context, e.question, e.answers) for e in found] == [
+        ("what was lit?", lamp[0], "what was lit?", ("The lamp",)),
+        ("who?/next", lamp[0], "who?", ("unanswerable",)),
+        ("who?", keeper[0], "who?", ("Ann",)),
+        ("what was lit?/next", keeper[0], "what was lit?", ("unanswerable",)),
+    ]
+    assert {e.task for e in found} == {"squad_unanswerable"}
+    assert found[0].answer_start == 0
+    assert dropped == {"the next paragraph holds the answer, too": 1, "the article has one paragraph only": 1}
+
+
 # --- WOZ
 
 
@@ -420,6 +461,8 @@ def test_tasks_are_consistent(name: str) -> None:
     [
         ("squad", "train", 87_599),
         ("squad", "validation", 10_570),
+        ("squad_unanswerable", "train", 166_510),
+        ("squad_unanswerable", "validation", 19_632),
         ("sst", "train", 6_920),
         ("sst", "validation", 872),
         ("woz", "train", 2_536),

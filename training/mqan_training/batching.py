@@ -1,7 +1,9 @@
 """Token-budget batches of one task each, in an order that only the seed decides, so that a run can be resumed."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from mqan_training.embeddings import Embedder, WordIndex
 _POOL_BATCHES = 50  # batches are cut from pools of about this many batches, sorted by length
 _ANSWER_COST = 5  # an answer token costs as much as five others (appendix B)
 _PAD = -1
+_FIELD = re.compile(r"\{(\w*)\}")  # the place of a class in a wording
 _END_PIECE = -2  # equal to no piece, so the end cannot be copied
 
 
@@ -153,12 +156,11 @@ class TaskStream:
         self._epoch = -1
         self._plan: list[list[int]] = []
         self._first_of_epoch = 0
-        if config.rename_rate and not config.class_names:
-            raise ValueError(f"task {data.name}: rename_rate is set but class_names is empty")
-        if len({len(names) for names in config.class_names}) > 1:
-            raise ValueError(f"task {data.name}: the lists of class_names differ in length")
-        for name in (name for names in config.class_names for name in names):
-            numbered(read_tokens(name), table)  # now, so that numbers do not depend on the order of drawing
+        _check_questions(data, config)
+        orders = [order for names in config.class_names for order in permutations(names)] or [()]
+        varied = [name for names in config.class_names for name in names]
+        for text in (*varied, *(wording.format(*order) for wording in config.wordings for order in orders)):
+            numbered(read_tokens(text), table)  # now, so that numbers do not depend on the order of drawing
 
     def draw(self) -> list[Item]:
         """Return the next batch's items."""
@@ -168,9 +170,9 @@ class TaskStream:
             self._plan = self._plan_epoch()
         indices = self._plan[self.drawn - self._first_of_epoch]
         rng = np.random.default_rng([*self._seed, 1, self.drawn])
-        rename = self.config.rename_rate > 0 and self.drawn >= self.config.rename_after
+        vary = max(self.config.rename_rate, self.config.reword_rate) > 0 and self.drawn >= self.config.rename_after
         self.drawn += 1
-        return [self._rename(i, rng) if rename else self._data.items[i] for i in indices]
+        return [self._vary(i, rng) if vary else self._data.items[i] for i in indices]
 
     def skip_to(self, drawn: int) -> None:
         """Go to where a stream stands that has drawn this many batches."""
@@ -187,19 +189,44 @@ class TaskStream:
         batches = list(_cut(order[by_length], cost[by_length], pool_of[by_length], self._batch_tokens))
         return [batches[i] for i in rng.permutation(len(batches))]
 
-    def _rename(self, index: int, rng: np.random.Generator) -> Item:
-        item = self._data.items[index]
-        if rng.random() >= self.config.rename_rate:
+    def _vary(self, index: int, rng: np.random.Generator) -> Item:
+        """Ask an example with other names for its classes, in another order, in other words, or as it is."""
+        item, config = self._data.items[index], self.config
+        rename, reword = rng.random() < config.rename_rate, config.wordings and rng.random() < config.reword_rate
+        if not rename and not reword:
             return item
-        text, label = self._data.texts[index]
-        names, *others = self.config.class_names
-        new_names = others[int(rng.integers(len(others)))] if others and rng.random() < 0.8 else names
+        question, answer = self._data.texts[index]
+        wording = config.wordings[int(rng.integers(len(config.wordings)))] if reword else None
+        if not config.class_names:
+            return Item(item.context, numbered(read_tokens(wording or question), self._table), item.answer)
+        names, *others = config.class_names
+        new_names = others[int(rng.integers(len(others)))] if rename and others and rng.random() < 0.8 else names
         order = rng.permutation(len(names)).tolist()
-        question, answer = rename_classes(text, label, names, new_names, order)
+        question, answer = rename_classes(question, answer, names, new_names, order)
+        if wording is not None:
+            question = wording.format(*(new_names[i] for i in order))
         tokens = read_tokens(question)
         key_of = {token.word: token.key for token in tokens}
         answer_pieces = [key_of.get(token.word, token.key) for token in read_tokens(answer)]
         return Item(item.context, numbered(tokens, self._table), self._table.numbers(answer_pieces))
+
+
+def _check_questions(data: TaskData, config: TaskConfig) -> None:
+    """Refuse names and wordings that do not fit the task's questions."""
+    if config.rename_rate and not config.class_names:
+        raise ValueError(f"task {data.name}: rename_rate is set but class_names is empty")
+    num_classes = {len(names) for names in config.class_names}
+    if len(num_classes) > 1:
+        raise ValueError(f"task {data.name}: the lists of class_names differ in length")
+    if config.reword_rate and not config.wordings:
+        raise ValueError(f"task {data.name}: reword_rate is set but wordings is empty")
+    if config.wordings and len({question for question, _ in data.texts}) > 1:
+        raise ValueError(f"task {data.name}: its questions differ, so that wordings cannot stand for them")
+    expected = {str(place) for place in range(max(num_classes, default=0))}
+    for wording in config.wordings:
+        if set(_FIELD.findall(wording)) != expected:
+            places = "".join(f" {{{place}}}" for place in sorted(expected)) or " none"
+            raise ValueError(f"task {data.name}: wording {wording!r} must have these places for classes:{places}")
 
 
 def _cost(item: Item) -> int:

@@ -47,7 +47,9 @@ class TaskConfig:
     weight: int = 1  # batches a round
     class_names: tuple[tuple[str, ...], ...] = ()  # other names for the classes, one tuple a renaming, answers in order
     rename_rate: float = 0.0  # share of training examples whose classes are renamed
-    rename_after: int = 0  # batches of the task before renaming begins: first learn the task, then its variety
+    rename_after: int = 0  # batches of the task before renaming and rewording begin: first learn the task itself
+    wordings: tuple[str, ...] = ()  # other questions for a task that always asks the same one; {0}, {1} for classes
+    reword_rate: float = 0.0  # share of training examples that are asked in one of `wordings`
     loss_weight: float = 1.0
 
 

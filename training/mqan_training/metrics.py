@@ -15,6 +15,9 @@ from mqan_core.example import Example
 from mqan_training.sql import fold, gold_query, read_query
 from mqan_training.sql_execution import Table, execute
 
+UNANSWERABLE = "unanswerable"
+"""The answer to a question that the context does not answer."""
+
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -201,7 +204,29 @@ def _score_corpus_f1(predictions: Sequence[str], examples: Sequence[Example]) ->
 def _bag_of_words(text: str) -> Counter[str] | None:
     """Return the words that count; None for "unanswerable"."""
     words = [word for word in normalize(text).split() if word != "and"]
-    return None if words == ["unanswerable"] else Counter(words)
+    return None if words == [UNANSWERABLE] else Counter(words)
+
+
+def _score_unanswerable_f1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score knowing what cannot be answered.
+
+    - ``unanswerable_f1``, ``precision``, ``recall``: of the answer "unanswerable".
+    - ``answerable_nf1``: SQuAD's F1 on the questions that have an answer; "unanswerable" counts as 0 there.
+    """
+    said = [_bag_of_words(prediction) is None for prediction in predictions]
+    true = [_bag_of_words(example.answers[0]) is None for example in examples]
+    num_right = sum(a and b for a, b in zip(said, true, strict=True))
+    precision = 100 * num_right / sum(said) if any(said) else 0.0
+    recall = 100 * num_right / sum(true) if any(true) else 0.0
+    scores = {
+        "unanswerable_f1": 2 * precision * recall / (precision + recall) if num_right else 0.0,
+        "precision": precision,
+        "recall": recall,
+    }
+    answerable = [(p, e) for p, e, not_there in zip(predictions, examples, true, strict=True) if not not_there]
+    if answerable:
+        scores["answerable_nf1"] = _mean_of_best(normalized_f1, *zip(*answerable, strict=True))
+    return scores
 
 
 def _score_lfem(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
@@ -240,4 +265,5 @@ METRICS: dict[str, Scorer] = {
     "corpus_f1": _score_corpus_f1,
     "bleu": _score_bleu,
     "avg_rouge": _score_avg_rouge,
+    "unanswerable_f1": _score_unanswerable_f1,
 }

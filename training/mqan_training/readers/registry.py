@@ -17,6 +17,7 @@ from mqan_training.readers import (
     sick,
     snli,
     squad,
+    squad_unanswerable,
     sst,
     subj,
     wikisql,
@@ -30,7 +31,7 @@ from mqan_training.readers.task import Task
 
 # The ten of decaNLP in the paper's order, then those for transfer and for comparison.
 _DECANLP = (squad, iwslt, cnn_dailymail, multinli, sst, qasrl, zre, woz, wikisql, mwsc)
-_OTHERS = (imdb, product_reviews, snli, sick, rte, xnli, subj, ontonotes, wnut17)
+_OTHERS = (squad_unanswerable, imdb, product_reviews, snli, sick, rte, xnli, subj, ontonotes, wnut17)
 
 ALL = "all"
 """In a list of names: every task of ``TASKS``."""

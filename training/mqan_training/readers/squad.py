@@ -21,8 +21,17 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
 
     An ``answer_start`` that does not point at its answer is left out of the example, and counted.
     """
-    check_split("squad", split, _FILE_OF_SPLIT)
-    path = find_file("squad", folder, _FILE_OF_SPLIT[split])
+    for article in read_articles("squad", folder, split, dropped):
+        for questions in article:
+            yield from questions
+
+
+def read_articles(
+    task: str, folder: Path, split: str, dropped: Counter[str] | None = None
+) -> Iterator[list[list[Example]]]:
+    """Yield the articles of a split: for each of its paragraphs that has questions, these, as examples of a task."""
+    check_split(task, split, _FILE_OF_SPLIT)
+    path = find_file(task, folder, _FILE_OF_SPLIT[split])
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise malformed(path, None, "expected an object with a list `data`.")
@@ -30,22 +39,27 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
     try:
         for article_index, article in enumerate(content["data"]):
             where = f"article {article_index}"
+            paragraphs: list[list[Example]] = []
             for paragraph_index, paragraph in enumerate(article["paragraphs"]):
+                questions = []
                 for question_index, qa in enumerate(paragraph["qas"]):
                     where = f"article {article_index}, paragraph {paragraph_index}, question {question_index}"
-                    yield _example(paragraph["context"], qa, dropped)
+                    questions.append(_example(task, paragraph["context"], qa, dropped))
+                if questions:
+                    paragraphs.append(questions)
+            yield paragraphs
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise malformed(path, None, f"{where}: missing or malformed field ({error!r}).") from error
 
 
-def _example(context: str, qa: dict[str, Any], dropped: Counter[str] | None) -> Example:
+def _example(task: str, context: str, qa: dict[str, Any], dropped: Counter[str] | None) -> Example:
     """Make the example of one question; the question's white space is normalised."""
     answers = tuple(str(answer["text"]) for answer in qa["answers"])
     start = qa["answers"][0]["answer_start"]
     if not isinstance(start, int) or not context.startswith(answers[0], start):
         count_dropped(dropped, "answer_start does not point at the answer (the example stays, without it)")
         start = None
-    return Example("squad", qa["id"], context, " ".join(qa["question"].split()), answers, answer_start=start)
+    return Example(task, qa["id"], context, " ".join(qa["question"].split()), answers, answer_start=start)
 
 
 TASK = Task(

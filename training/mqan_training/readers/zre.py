@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mqan_core.example import Example
+from mqan_training.metrics import UNANSWERABLE
 from mqan_training.readers.files import check_split, find_source, malformed, read_lines
 from mqan_training.readers.task import Download, Task
 
-UNANSWERABLE = "unanswerable"
 _FILE_OF_SPLIT = {"train": "train.0", "validation": "dev.0", "test": "test.0"}
 _ARCHIVE = "relation_splits.tar.bz2"
 
