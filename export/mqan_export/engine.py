@@ -1,8 +1,10 @@
 """Answers questions with a bundle, in process: text in, attributed answers out. Needs no torch."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +16,24 @@ from mqan_core.errors import BundleError
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
 from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
-from mqan_export.greedy import Batch, GreedyLoop
+from mqan_export.greedy import Batch, Decoding, GreedyLoop
 from mqan_export.quantize import quantize_encoder, quantize_step
 from mqan_export.session import Precision, Provider, is_int8, open_session
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """What a row of a decoding answers."""
+
+    key: Any
+    request: Request
+    max_answer_tokens: int
 
 
 class Engine:
     """A bundle, ready to answer.
 
-    ``read`` may be called from any thread; ``answer`` from one at a time.
+    ``read`` may be called from any thread; all else from one at a time.
 
     Attributes:
         bundle: what is run.
@@ -113,19 +124,51 @@ class Engine:
         Raises:
             ValueError: there are no requests, or a limit is out of range.
         """
-        if not requests or len(requests) != len(max_answer_tokens):
+        decoding = self.start(requests, max_answer_tokens, range(len(requests)))
+        answers: dict[int, Answer] = {}
+        while decoding.num_live:
+            answers.update(self.step(decoding))
+        return [answers[place] for place in range(len(requests))]
+
+    def start(self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Decoding:
+        """Encode a batch, whose answers then come from ``step``, each as soon as it has ended.
+
+        Args:
+            requests: at least one.
+            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``.
+            keys: what the caller knows each request by.
+
+        Raises:
+            ValueError: there are no requests, or a limit is out of range.
+        """
+        if not requests or not len(requests) == len(max_answer_tokens) == len(keys):
             raise ValueError(
-                f"{len(requests)} requests with {len(max_answer_tokens)} limits; expected one or more each"
+                f"{len(requests)} requests with {len(max_answer_tokens)} limits and {len(keys)} keys; "
+                "expected one or more each"
             )
         if not all(1 <= limit <= self.max_answer_tokens for limit in max_answer_tokens):
             raise ValueError(
                 f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
             )
-        trace = self.loop.run(self.pad(requests, max_answer_tokens))
+        rows = [_Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)]
+        return self.loop.start(self.pad(requests, max_answer_tokens), rows)
+
+    def step(self, decoding: Decoding) -> list[tuple[Any, Answer]]:
+        """Take one step, of at least one row; return key and answer of those that it ended."""
         return [
-            attribute(row, request, self.bundle.vocabulary, limit)
-            for row, request, limit in zip(trace, requests, max_answer_tokens, strict=True)
+            (row.key, attribute(trace, row.request, self.bundle.vocabulary, row.max_answer_tokens))
+            for row, trace in self.loop.step(decoding)
         ]
+
+    def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
+        """Let rows leave whose answers nobody waits for."""
+        for row in decoding.live_keys:
+            if any(row.key is key for key in keys):
+                decoding.drop(row)
+
+    def merge(self, decodings: Sequence[Decoding]) -> Decoding:
+        """Return decodings, of which at least one row has not left, as one; they are not to be used again."""
+        return self.loop.merge(decodings)
 
     def pad(self, requests: Sequence[Request], max_answer_tokens: Sequence[int]) -> Batch:
         """Pad requests to one batch for the loop."""

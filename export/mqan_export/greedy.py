@@ -1,14 +1,16 @@
 """The greedy loop over a bundle's graphs: token ids and vectors in, trace out. Knows no text.
 
-Buffers are allocated once a batch and bound once: the encoder writes what the step reads, and the step's state lies in
-two sets of buffers that take turns (an output may not be bound onto an input that is still being read). The caches of
-the answer start with little room and grow, so that a one-word answer does not pay for a long one.
+Rows decode together in a ``Decoding``; a row leaves it at the step that ends it, and the rows of several decodings can
+go on as one. Buffers are allocated and bound once for many steps: the encoder writes what the step reads, and the
+step's state lies in two sets of buffers that take turns (an output may not be bound onto an input that is still being
+read). The caches of the answer start with little room and grow, so that a one-word answer does not pay for a long one.
 
 Shape letters as in ``graphs.py``.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +21,10 @@ from mqan_core.bundle import Dimensions
 from mqan_export.graphs import ENCODER_INPUTS, NEXT, TYPES, encoder_outputs, step_constants, step_state
 
 Array = npt.NDArray[np.generic]
+Trace = npt.NDArray[np.float32]
 Buffers = dict[str, Array]
 
-_FIRST_ROOM = 8  # steps there is room for at first
+FIRST_ROOM: Final = 8  # steps that a decoding has room for at first
 _ROOM_GROWTH = 4
 
 
@@ -38,6 +41,50 @@ class Batch:
     inputs: Mapping[str, Array]
     slot_ids: npt.NDArray[np.int64]
     max_tokens: npt.NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class Decoding:
+    """Rows that decode together. Made and changed by a ``GreedyLoop`` only.
+
+    Attributes:
+        keys: what the caller knows each row by, [B].
+        is_live: which rows have not left, [B].
+        max_tokens: most answer tokens of each row, [B].
+        num_steps: steps taken in this room of buffers or before it.
+        sizes: the axes' sizes.
+        constants, state: the step's inputs.
+        bindings: of the step, one a turn; empty until there are buffers to take turns with.
+    """
+
+    keys: list[Any]
+    is_live: npt.NDArray[np.bool_]
+    max_tokens: npt.NDArray[np.int64]
+    sizes: dict[str, int]
+    constants: Buffers
+    state: Buffers
+    num_steps: int = 0
+    spare: Buffers = field(default_factory=dict)
+    bindings: list[onnxruntime.IOBinding] = field(default_factory=list)
+
+    @property
+    def num_live(self) -> int:
+        """Rows that have not left."""
+        return int(self.is_live.sum())
+
+    @property
+    def num_tokens(self) -> int:
+        """Positions of context and question that the buffers hold, padding included."""
+        return self.sizes["B"] * (self.sizes["C"] + self.sizes["Q"])
+
+    @property
+    def live_keys(self) -> list[Any]:
+        """Keys of the rows that have not left."""
+        return [key for key, is_live in zip(self.keys, self.is_live, strict=True) if is_live]
+
+    def drop(self, key: object) -> None:
+        """Let a row leave before its end."""
+        self.is_live[[known is key for known in self.keys]] = False
 
 
 class GreedyLoop:
@@ -73,52 +120,137 @@ class GreedyLoop:
         self._step_state = step_state(dimensions.num_layers)
         self._generator_inputs = self._project(generator_vectors)
 
-    def run(self, batch: Batch) -> npt.NDArray[np.float32]:
-        """Decode until every row has ended or reached its most tokens; return the trace [B, steps, F]."""
+    def run(self, batch: Batch) -> list[Trace]:
+        """Decode a batch to the end of every row; return the rows' traces, each [steps, F]."""
+        decoding = self.start(batch, range(len(batch.max_tokens)))
+        traces: dict[int, Trace] = {}
+        while decoding.num_live:
+            traces.update(self.step(decoding))
+        return [traces[row] for row in range(len(traces))]
+
+    def start(self, batch: Batch, keys: Sequence[Any]) -> Decoding:
+        """Encode a batch.
+
+        Args:
+            batch: the rows.
+            keys: what the caller knows each row by; compared by identity.
+        """
         sizes = self._sizes_of(batch.inputs)
         encoded = self._encode(batch.inputs, sizes)
-        constants: dict[str, Array] = {
+        sizes["K"] = min(FIRST_ROOM, _most_steps(batch.max_tokens))
+        constants: Buffers = {
             **{name: array for name, array in encoded.items() if name in self._step_constants},
             "context_slots": batch.inputs["context_slots"],
             "question_slots": batch.inputs["question_slots"],
             "slot_ids": batch.slot_ids,
             "generator_inputs": self._generator_inputs,
         }
-        max_steps = int(batch.max_tokens.max()) + 1  # one more than tokens, for the end
-        sizes["K"] = min(_FIRST_ROOM, max_steps)
-        state = self._first_state(encoded, sizes)
-        taken = 0
-        while True:
-            state, taken = self._run_steps(constants, state, sizes, taken, batch.max_tokens)
-            if _all_done(state, batch.max_tokens, taken):
-                trace: npt.NDArray[np.float32] = state["trace"][:, :taken].copy()  # type: ignore[assignment]
-                return trace
-            sizes["K"] = min(sizes["K"] * _ROOM_GROWTH, max_steps)
-            state = self._grow(state, sizes)
+        state = _allocate(self._step_state, sizes)
+        for array in state.values():
+            array.fill(0)
+        for name in ("input", "hidden", "cell"):
+            state[name][...] = encoded["first_" + name]
+        is_live = np.ones(len(batch.max_tokens), np.bool_)
+        return Decoding(list(keys), is_live, batch.max_tokens, sizes, constants, state)
+
+    def step(self, decoding: Decoding) -> list[tuple[Any, Trace]]:
+        """Take one step; return key and trace [steps, F] of the rows that it ended, which leave.
+
+        A row ends with the end of its answer, or after the steps for its most tokens and the end.
+        """
+        d = decoding
+        if int(d.state["position"][d.is_live].max()) == d.sizes["K"]:
+            self._adopt(d, self.merge([d], room=d.sizes["K"] * _ROOM_GROWTH))
+        elif d.num_live <= d.sizes["B"] // 2:
+            self._adopt(d, self.merge([d]))
+        if not d.bindings:
+            d.spare = _allocate(self._step_state, d.sizes)
+            d.bindings = [self._bind_step(d.constants, *pair) for pair in ((d.state, d.spare), (d.spare, d.state))]
+        d.state["position"][~d.is_live] = 0  # who has left goes on harmlessly, but not beyond the last position
+        self._step.run_with_iobinding(d.bindings[0])
+        d.state, d.spare = d.spare, d.state
+        d.bindings.reverse()
+        d.num_steps += 1
+        position: npt.NDArray[np.int64] = d.state["position"]  # type: ignore[assignment]
+        ended = d.is_live & np.logical_or(d.state["finished"], d.max_tokens < position)
+        d.is_live &= ~ended
+        trace = d.state["trace"]
+        return [(d.keys[row], trace[row, : position[row]].astype(np.float32)) for row in np.flatnonzero(ended)]
+
+    def merge(self, decodings: Sequence[Decoding], room: int = 0) -> Decoding:
+        """Return the rows of decodings that have not left as one decoding; the others are not to be used again.
+
+        Args:
+            decodings: at least one row of them has not left.
+            room: steps to have room for, where any row has so many left; no less than what they have now.
+        """
+        parts = [(d, np.flatnonzero(d.is_live)) for d in decodings]
+        parts = [(d, rows) for d, rows in parts if len(rows)]
+        max_tokens = np.concatenate([d.max_tokens[rows] for d, rows in parts])
+        sizes = {axis: max(d.sizes[axis] for d, _ in parts) for axis in parts[0][0].sizes}
+        sizes["B"] = len(max_tokens)
+        sizes["J"] = sizes["C"] + sizes["Q"] if self._joined else sizes["C"]
+        sizes["K"] = max(sizes["K"], min(room, _most_steps(max_tokens)))
+        whole = len(parts) == 1 and sizes["B"] == parts[0][0].sizes["B"]  # more room is all it gets
+        constants = parts[0][0].constants if whole else self._gather(self._step_constants, parts, sizes)
+        return Decoding(
+            [d.keys[row] for d, rows in parts for row in rows],
+            np.ones(sizes["B"], np.bool_),
+            max_tokens,
+            sizes,
+            constants,
+            self._gather(self._step_state, parts, sizes),
+            max(d.num_steps for d, _ in parts),
+        )
+
+    def _adopt(self, decoding: Decoding, other: Decoding) -> None:
+        """Make a decoding what another is."""
+        for name in Decoding.__slots__:
+            setattr(decoding, name, getattr(other, name))
+
+    def _gather(
+        self,
+        tensors: Mapping[str, Sequence[str]],
+        parts: Sequence[tuple[Decoding, npt.NDArray[np.intp]]],
+        sizes: Mapping[str, int],
+    ) -> Buffers:
+        """Copy rows of several decodings into new buffers, padded to the widest."""
+        gathered = _allocate({name: axes for name, axes in tensors.items() if "B" in axes}, sizes)
+        for name, target in gathered.items():
+            target.fill(sizes["V"] if name == "slot_ids" else 0)
+            first = 0
+            for decoding, rows in parts:
+                source = {**decoding.constants, **decoding.state}[name][rows]
+                into = target[first : first + len(rows)]
+                for given, wanted in self._places(tensors[name][1:], decoding.sizes, sizes):
+                    into[(slice(None), *wanted)] = source[(slice(None), *given)]
+                first += len(rows)
+        shared = parts[0][0].constants
+        return {name: gathered.get(name, shared.get(name)) for name in tensors}  # type: ignore[misc]
+
+    def _places(
+        self, axes: Sequence[str], given: Mapping[str, int], wanted: Mapping[str, int]
+    ) -> list[tuple[tuple[slice, ...], tuple[slice, ...]]]:
+        """Return where the parts of a padded tensor lie, and where they go in a wider one.
+
+        It is one part, but for the axis J of context and question as one sequence, each of which is padded.
+        """
+        whole = tuple(slice(given[axis]) for axis in axes)
+        if "J" not in axes or not self._joined:
+            return [(whole, whole)]
+        at = axes.index("J")
+
+        def cut(sizes: Mapping[str, int]) -> tuple[slice, slice]:
+            return slice(given["C"]), slice(sizes["C"], sizes["C"] + given["Q"])
+
+        return [
+            ((*whole[:at], source, *whole[at + 1 :]), (*whole[:at], target, *whole[at + 1 :]))
+            for source, target in zip(cut(given), cut(wanted), strict=True)
+        ]
 
     def encode(self, batch: Batch) -> Buffers:
         """Return the encoder's outputs for a batch, for comparing with another implementation."""
         return self._encode(batch.inputs, self._sizes_of(batch.inputs))
-
-    def _run_steps(
-        self,
-        constants: Mapping[str, Array],
-        state: Buffers,
-        sizes: Mapping[str, int],
-        taken: int,
-        max_tokens: npt.NDArray[np.int64],
-    ) -> tuple[Buffers, int]:
-        """Take steps until all rows are done or the room is used up; return the state and the steps taken so far."""
-        other = _allocate(self._step_state, sizes)
-        pairs = ((state, other), (other, state))
-        bindings = [self._bind_step(constants, before, after) for before, after in pairs]
-        turn = 0
-        while taken < sizes["K"] and not _all_done(state, max_tokens, taken):
-            self._step.run_with_iobinding(bindings[turn])
-            state = pairs[turn][1]
-            turn = 1 - turn
-            taken += 1
-        return state, taken
 
     def _bind_step(
         self, constants: Mapping[str, Array], before: Mapping[str, Array], after: Mapping[str, Array]
@@ -156,26 +288,6 @@ class GreedyLoop:
         projected: npt.NDArray[np.float32] = outputs["slot_inputs"][0]
         return projected
 
-    def _first_state(self, encoded: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:
-        state = _allocate(self._step_state, sizes)
-        for array in state.values():
-            array.fill(0)
-        for name in ("input", "hidden", "cell"):
-            state[name][...] = encoded["first_" + name]
-        return state
-
-    def _grow(self, state: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:
-        """Copy a state into buffers with more room for the answer."""
-        grown = _allocate(self._step_state, sizes)
-        for name, axes in self._step_state.items():
-            if "K" not in axes:
-                grown[name][...] = state[name]
-                continue
-            axis = axes.index("K")
-            grown[name].fill(0)
-            grown[name][(slice(None),) * axis + (slice(state[name].shape[axis]),)] = state[name]
-        return grown
-
     def _sizes_of(self, inputs: Mapping[str, Array]) -> dict[str, int]:
         num_rows, num_slots, _ = inputs["vectors"].shape
         context, question = inputs["context_slots"].shape[1], inputs["question_slots"].shape[1]
@@ -190,9 +302,9 @@ def _allocate(tensors: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) ->
     }
 
 
-def _all_done(state: Mapping[str, Array], max_tokens: npt.NDArray[np.int64], taken: int) -> bool:
-    """Whether every row has ended, or has taken the steps for its most tokens and the end."""
-    return bool(np.logical_or(state["finished"], max_tokens < taken).all())
+def _most_steps(max_tokens: npt.NDArray[np.int64]) -> int:
+    """Return the steps that the longest answers may need: one more than tokens, for the end."""
+    return int(max_tokens.max()) + 1
 
 
 def _bind_input(binding: onnxruntime.IOBinding, name: str, array: Array) -> None:

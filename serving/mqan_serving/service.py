@@ -1,7 +1,6 @@
 """The service itself: a question in, an attributed answer out. It knows no transport; every adapter calls it."""
 
 import asyncio
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
 from mqan_core.bundle import Bundle
-from mqan_serving.batching import Admission, Batcher
+from mqan_serving.batching import Admission, Batcher, Stepper
 from mqan_serving.errors import ServingError
 from mqan_serving.health import Health
 from mqan_serving.settings import Settings
@@ -22,7 +21,7 @@ _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold 
 _RETRY_AFTER_S = 1
 
 
-class Engine(Protocol[RequestT]):
+class Engine(Stepper[RequestT], Protocol[RequestT]):
     """What the service needs of ``mqan_export.engine.Engine``."""
 
     bundle: Bundle
@@ -34,9 +33,6 @@ class Engine(Protocol[RequestT]):
 
     def read(self, context: str, question: str) -> RequestT:
         """Tokenise a request."""
-
-    def answer(self, requests: Sequence[RequestT], max_answer_tokens: Sequence[int]) -> list[Answer]:
-        """Answer a batch; blocking."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +95,11 @@ class AnswerService(Generic[RequestT]):
         self._executor = executor or _engine_thread()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="mqan-reader")
         self._batcher = Batcher(
-            engine.answer,
+            engine,
             self._executor,
             max_batch_size=settings.batch_size_on(engine.provider),
             max_batch_tokens=settings.max_batch_tokens,
+            max_running_tokens=settings.max_running_tokens,
         )
 
     @property

@@ -67,10 +67,13 @@ class Settings(BaseSettings):
         None,
         ge=1,
         le=4096,
-        description="Requests answered together. Unset: 4 on a CPU, where more only costs memory and waiting; else 32.",
+        description="Requests encoded together. Unset: 4 on a CPU, where more only costs memory and waiting; else 32.",
     )
     max_batch_tokens: int = Field(
         8192, ge=1, description="Requests times longest input of a batch: bounds memory and the wait for a batch."
+    )
+    max_running_tokens: int = Field(
+        16384, ge=1, description="The same of all requests being answered: they hold about 5 kB of memory a token."
     )
     max_queued_requests: int = Field(
         256, ge=1, le=100_000, description="Requests that wait: about 2 s of work of one core; more are told to retry."

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
@@ -37,8 +37,19 @@ class CopyingEngine:
     def read(self, context: str, question: str) -> Request:
         return read_request(self.vocabulary, context, question)
 
-    def answer(self, requests: Sequence[Request], max_answer_tokens: Sequence[int]) -> list[Answer]:
-        return [self._answer(request, limit) for request, limit in zip(requests, max_answer_tokens, strict=True)]
+    def start(self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
+        answers = map(self._answer, requests, max_answer_tokens)
+        return SimpleNamespace(answers=list(zip(keys, answers, strict=True)), num_steps=0, num_tokens=1)
+
+    def step(self, decoding: Any) -> list[tuple[Any, Answer]]:
+        answers: list[tuple[Any, Answer]] = decoding.answers
+        return answers
+
+    def drop(self, decoding: Any, keys: Collection[Any]) -> None:
+        decoding.answers = [(key, answer) for key, answer in decoding.answers if key not in keys]
+
+    def merge(self, decodings: Sequence[Any]) -> Any:
+        raise AssertionError("every answer ends at the first step")
 
     def _answer(self, request: Request, limit: int) -> Answer:
         tokens = [

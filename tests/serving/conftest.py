@@ -1,7 +1,7 @@
 """A stand-in for the engine, for tests of what surrounds it: it is slow, blocks and fails on demand."""
 
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,14 +27,38 @@ class ReadText:
     num_question_tokens: int
 
 
+class Unlimited:
+    """A semaphore that nobody waits for."""
+
+    def acquire(self, timeout: float) -> None:
+        """Go on at once."""
+
+
+@dataclass
+class StandInDecoding:
+    """Requests on their way, and the steps that each has left."""
+
+    left: dict[Any, int]
+    answers: dict[Any, Answer]
+    num_tokens: int
+    num_steps: int = 0
+
+
 @dataclass
 class StandInEngine:
-    """Answers with the first words of the context, and keeps a record of its batches."""
+    """Answers with the first words of the context, in one step for the end and one for each "step" in the question.
+
+    It keeps a record of the batches it started, and of the contexts of each step.
+    """
 
     provider: str = "StandIn"
     may_answer: threading.Event = field(default_factory=threading.Event)
+    may_step: "threading.Semaphore | Unlimited" = field(default_factory=Unlimited)
     batches: list[list[str]] = field(default_factory=list)
+    steps: list[list[str]] = field(default_factory=list)
     num_started: int = 0
+    num_running: int = 0
+    most_running: int = 0
     max_answer_tokens: int = 49
     bundle: Bundle = field(init=False)
 
@@ -54,13 +78,46 @@ class StandInEngine:
         lengths = [sum(not token.is_blank for token in tokenize(text)) for text in (context, question)]
         return ReadText(context, question, *lengths)
 
-    def answer(self, requests: Sequence[ReadText], max_answer_tokens: Sequence[int]) -> list[Answer]:
+    def start(
+        self, requests: Sequence[ReadText], max_answer_tokens: Sequence[int], keys: Sequence[Any]
+    ) -> StandInDecoding:
         self.num_started += 1
         self.may_answer.wait(10)
         self.batches.append([request.context for request in requests])
         if any("explode" in request.context for request in requests):
             raise RuntimeError("secret of the engine at /srv/model")
-        return [self._answer(request, most) for request, most in zip(requests, max_answer_tokens, strict=True)]
+        self.num_running += len(requests)
+        self.most_running = max(self.most_running, self.num_running)
+        left = {key: 1 + request.question.count("step") for key, request in zip(keys, requests, strict=True)}
+        answers = map(self._answer, requests, max_answer_tokens)
+        longest = max(request.num_context_tokens + request.num_question_tokens for request in requests)
+        return StandInDecoding(left, dict(zip(keys, answers, strict=True)), longest * len(requests))
+
+    def step(self, decoding: StandInDecoding) -> list[tuple[Any, Answer]]:
+        assert decoding.left, "a step of nobody"
+        self.may_step.acquire(timeout=10)
+        self.steps.append([key.request.context for key in decoding.left])
+        if any("burst" in key.request.context for key in decoding.left):
+            raise RuntimeError("secret of the step")
+        decoding.num_steps += 1
+        ended = [key for key, left in decoding.left.items() if left == 1]
+        decoding.left = {key: left - 1 for key, left in decoding.left.items() if left > 1}
+        self.num_running -= len(ended)
+        return [(key, decoding.answers[key]) for key in ended]
+
+    def drop(self, decoding: StandInDecoding, keys: Collection[Any]) -> None:
+        for key in keys:
+            del decoding.left[key]
+            self.num_running -= 1
+
+    def merge(self, decodings: Sequence[StandInDecoding]) -> StandInDecoding:
+        first, *others = decodings
+        for other in others:
+            first.left |= other.left
+            first.answers |= other.answers
+            first.num_tokens += other.num_tokens
+            first.num_steps = max(first.num_steps, other.num_steps)
+        return first
 
     def _answer(self, request: ReadText, most: int) -> Answer:
         found = [token for token in tokenize(request.context) if not token.is_blank][: min(most, 3)]

@@ -1,4 +1,4 @@
-"""Batches are formed without waiting, without starving anyone and without letting one request harm another."""
+"""Requests join and leave what the engine does without waiting, starving or harming one another."""
 
 import asyncio
 import threading
@@ -22,21 +22,25 @@ async def make_batcher(engine: Any) -> AsyncIterator[BatcherFactory]:
     executor = ThreadPoolExecutor(1, thread_name_prefix="test-engine")
     batchers: list[Batcher[Any]] = []
 
-    def make(max_batch_size: int = 8, max_batch_tokens: int = 1000) -> Batcher[Any]:
-        batchers.append(
-            Batcher(engine.answer, executor, max_batch_size=max_batch_size, max_batch_tokens=max_batch_tokens)
-        )
+    def make(max_batch_size: int = 8, max_batch_tokens: int = 1000, max_running_tokens: int = 4000) -> Batcher[Any]:
+        limits = {
+            "max_batch_size": max_batch_size,
+            "max_batch_tokens": max_batch_tokens,
+            "max_running_tokens": max_running_tokens,
+        }
+        batchers.append(Batcher(engine, executor, **limits))
         return batchers[-1]
 
     yield make
     engine.may_answer.set()
+    engine.may_step = threading.Semaphore(10_000)
     for batcher in batchers:
         await batcher.close()
     executor.shutdown()
 
 
-def ask(batcher: Batcher[Any], engine: Any, context: str) -> "asyncio.Task[Any]":
-    return asyncio.create_task(batcher.answer(engine.read(context, "what ?"), 3))
+def ask(batcher: Batcher[Any], engine: Any, context: str, *, more_steps: int = 0) -> "asyncio.Task[Any]":
+    return asyncio.create_task(batcher.answer(engine.read(context, "what ?" + " step" * more_steps), 3))
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -115,26 +119,125 @@ async def test_one_bad_request_fails_alone(make_batcher: BatcherFactory, engine:
     assert batcher.is_alive
 
 
-async def test_engine_runs_on_one_thread_one_batch_at_a_time(engine: Any) -> None:
+async def test_engine_runs_on_one_thread_one_call_at_a_time(
+    make_batcher: BatcherFactory, engine: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads: set[int] = set()
     busy = threading.Lock()
 
-    def answer(requests: Any, limits: Any) -> Any:
-        assert busy.acquire(blocking=False)
-        threads.add(threading.get_ident())
-        time.sleep(0.002)
-        busy.release()
-        return engine.answer(requests, limits)
+    def guarded(call: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*given: Any) -> Any:
+            assert busy.acquire(blocking=False)
+            threads.add(threading.get_ident())
+            time.sleep(0.001)
+            busy.release()
+            return call(*given)
 
-    with ThreadPoolExecutor(1) as executor:
-        batcher: Batcher[Any] = Batcher(answer, executor, max_batch_size=4, max_batch_tokens=100)
-        texts = [f"text {i} " + "word " * (i % 7) for i in range(60)]
-        answers = await asyncio.gather(*(ask(batcher, engine, text) for text in texts))
-        await batcher.close()
+        return run
+
+    for name in ("start", "step", "drop", "merge"):
+        monkeypatch.setattr(engine, name, guarded(getattr(engine, name)))
+    batcher = make_batcher(max_batch_size=4, max_batch_tokens=100)
+    texts = [f"text {i} " + "word " * (i % 7) for i in range(60)]
+    answers = await asyncio.gather(*(ask(batcher, engine, text, more_steps=i % 12) for i, text in enumerate(texts)))
     assert len(threads) == 1
     assert threads != {threading.get_ident()}
-    for text, answer_ in zip(texts, answers, strict=True):
-        assert text.startswith(answer_.text)  # nobody got the answer of another
+    for text, answer in zip(texts, answers, strict=True):
+        assert text.startswith(answer.text)  # nobody got the answer of another
+
+
+# --- In flight
+
+
+async def test_a_short_answer_does_not_wait_for_a_long_one(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_step = threading.Semaphore(3)
+    long = ask(batcher, engine, "long", more_steps=50)
+    await until(lambda: len(engine.steps) == 3)
+    short = ask(batcher, engine, "short")
+    await asyncio.sleep(0.02)
+    assert engine.num_started == 1  # it joins at the end of a step, not within one
+    engine.may_step.release(2)
+    assert (await short).text == "short"
+    assert not long.done()
+    assert engine.steps[3:] == [["long"], ["short"]] or engine.steps[3:] == [["long"], ["long"], ["short"]]
+    engine.may_step.release(100)
+    assert (await long).text == "long"
+
+
+async def test_who_goes_away_leaves_at_the_next_step(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    engine.may_step = threading.Semaphore(3)
+    gone, stays = (ask(batcher, engine, text, more_steps=9) for text in ("gone", "stays"))
+    await until(lambda: batcher.num_waiting == 2)
+    engine.may_answer.set()
+    await until(lambda: len(engine.steps) == 3)  # of the first, and two of the pair
+    gone.cancel()
+    await asyncio.sleep(0)
+    engine.may_step.release(100)
+    await asyncio.gather(first, stays)
+    contexts = engine.steps[1:]
+    assert contexts[:2] == [["gone", "stays"]] * 2
+    assert contexts.count(["gone", "stays"]) <= 3  # one step may have been on its way
+    assert contexts[-1] == ["stays"]
+
+
+async def test_a_decoding_of_nobody_takes_no_step(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_step = threading.Semaphore(2)
+    gone = ask(batcher, engine, "gone", more_steps=50)
+    await until(lambda: len(engine.steps) == 2)
+    gone.cancel()
+    await asyncio.sleep(0)
+    engine.may_step.release(100)
+    assert (await ask(batcher, engine, "later")).text == "later"
+    assert engine.steps.count(["gone"]) <= 3
+
+
+async def test_long_answers_go_on_together(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher(max_batch_size=1)
+    texts = [f"text {i}" for i in range(5)]
+    await asyncio.gather(*(ask(batcher, engine, text, more_steps=30) for text in texts))
+    assert engine.batches == [[text] for text in texts]
+    assert max(len(step) for step in engine.steps) == 5
+    assert len(engine.steps) < 5 * 31 - 60  # apart it would be 155
+
+
+async def test_a_failed_step_is_tried_again_alone(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    tasks = [ask(batcher, engine, text, more_steps=2) for text in ("good 1", "burst", "good 2")]
+    await until(lambda: batcher.num_waiting == 3)
+    engine.may_answer.set()
+    await first
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [getattr(result, "text", None) for result in results] == ["good 1", None, "good 2"]
+    assert isinstance(results[1], RuntimeError)
+    together, *apart = engine.batches[1:]
+    assert sorted(together) == ["burst", "good 1", "good 2"]
+    assert apart == [[text] for text in together]
+    assert batcher.is_alive
+
+
+async def test_what_decodes_is_bounded(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher(max_batch_size=1, max_running_tokens=40)
+    requests = [engine.read("word " * 10, "what ? step step step step") for _ in range(6)]
+    assert requests[0].num_context_tokens + requests[0].num_question_tokens == 16
+    await asyncio.gather(*(batcher.answer(request, 3) for request in requests))
+    assert engine.most_running == 2
+
+
+async def test_what_is_longer_than_the_bound_decodes_alone(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher(max_running_tokens=5)
+    texts = ["long " * 9, "short", "longer " * 9]
+    answers = await asyncio.gather(*(ask(batcher, engine, text, more_steps=3) for text in texts))
+    assert [answer.text.split()[0] for answer in answers] == ["long", "short", "longer"]
+    assert engine.most_running == 1
 
 
 async def test_closing_tells_whoever_waits(make_batcher: BatcherFactory, engine: Any) -> None:
