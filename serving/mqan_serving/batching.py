@@ -8,8 +8,8 @@ loop is never blocked, and while there is work the thread goes on by itself.
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+import threading
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -87,129 +87,103 @@ class _Waiting(Generic[RequestT]):
     max_answer_tokens: int
     num_tokens: int
     answer: asyncio.Future[Answer]
+    loop: asyncio.AbstractEventLoop
     is_given_up: bool = False  # nobody waits for the answer
     is_started: bool = False  # it has been encoded, or is just being
 
+    def give(self, answer: Answer) -> None:
+        """Answer, from any thread."""
+        self._settle(self.answer.set_result, answer)
 
-class Batcher(Generic[RequestT]):
-    """Answers single requests in batches.
+    def refuse(self, error: Exception) -> None:
+        """Fail, from any thread."""
+        self._settle(self.answer.set_exception, error)
 
-    The event loop only adds to what has come and marks what is given up; all else belongs to the engine's thread.
+    def _settle(self, settle: Callable[[Any], None], value: object) -> None:
+        if not self.is_given_up:  # else its event loop may be closed
+            self.loop.call_soon_threadsafe(self._settle_now, settle, value)
 
-    Args:
-        engine: called on the executor only, one call at a time.
-        executor: a pool of one thread.
-        max_batch_size: most requests that are encoded together.
-        max_batch_tokens: most tokens of them, padding included; a longer request goes alone.
-        max_running_tokens: most tokens of all that decode; a longer request decodes alone.
-    """
+    def _settle_now(self, settle: Callable[[Any], None], value: object) -> None:
+        if not self.answer.done():
+            settle(value)
 
-    def __init__(
-        self,
-        engine: Stepper[RequestT],
-        executor: Executor,
-        *,
-        max_batch_size: int,
-        max_batch_tokens: int,
-        max_running_tokens: int,
-    ) -> None:
-        self._engine = engine
-        self._executor = executor
+
+class _Queue(Generic[RequestT]):
+    """What waits to be encoded, in order of arrival, for all threads."""
+
+    def __init__(self, max_batch_size: int, max_batch_tokens: int) -> None:
         self._max_batch_size = max_batch_size
         self._max_batch_tokens = max_batch_tokens
-        self._max_running_tokens = max_running_tokens
-        self._came: deque[_Waiting[RequestT]] = deque()
-        self._has_come = asyncio.Event()
-        self._is_closing = False
-        self._worker: asyncio.Task[None] | None = None
-        self._inside: set[_Waiting[RequestT]] = set()  # all without an answer
-        # the following belong to the engine's thread
-        self._queue: list[_Waiting[RequestT]] = []
+        self._lock = threading.Lock()
+        self._waiting: list[_Waiting[RequestT]] = []
         self._alone: list[_Waiting[RequestT]] = []  # who was in a batch that failed
-        self._decodings: list[tuple[Decoding, list[_Waiting[RequestT]]]] = []
 
-    @property
-    def num_waiting(self) -> int:
-        """Requests that are not yet encoded."""
-        return sum(not waiting.is_started for waiting in self._inside)
+    def add(self, waiting: _Waiting[RequestT]) -> None:
+        """Let a request wait."""
+        with self._lock:
+            self._waiting.append(waiting)
 
-    @property
-    def is_alive(self) -> bool:
-        """Whether requests are being answered."""
-        return self._worker is None or not self._worker.done()
+    def add_alone(self, rows: Sequence[_Waiting[RequestT]]) -> None:
+        """Let requests be tried again, each in a batch of its own, before all others."""
+        with self._lock:
+            self._alone += rows
 
-    async def answer(self, request: RequestT, max_answer_tokens: int) -> Answer:
-        """Answer one request.
+    def take(self, room: int, *, is_idle: bool) -> list[_Waiting[RequestT]]:
+        """Take the next batch; none if nobody waits, or the oldest has more tokens than there is room for.
 
-        A caller that goes away (cancels) costs nothing more: before its request is encoded it never will be, and after
-        that it leaves at the next step.
+        Args:
+            room: most tokens of the batch.
+            is_idle: nothing decodes, so the oldest goes however long it is.
         """
-        if self._worker is None:
-            self._worker = asyncio.create_task(self._work(), name="mqan-batcher")
-        num_tokens = request.num_context_tokens + request.num_question_tokens
-        waiting = _Waiting(request, max_answer_tokens, num_tokens, asyncio.get_running_loop().create_future())
-        self._inside.add(waiting)
-        self._came.append(waiting)
-        self._has_come.set()
-        try:
-            return await waiting.answer
-        finally:
-            waiting.is_given_up = True
-            self._inside.discard(waiting)
+        with self._lock:
+            self._waiting = [w for w in self._waiting if not w.is_given_up]
+            self._alone = [w for w in self._alone if not w.is_given_up]
+            if self._alone:
+                return [self._alone.pop(0)]
+            lengths = [w.num_tokens for w in self._waiting]
+            if not lengths or (lengths[0] > room and not is_idle):
+                return []
+            places = choose(lengths, self._max_batch_size, min(room, self._max_batch_tokens))
+            chosen = [self._waiting[place] for place in places]
+            for place in sorted(places, reverse=True):
+                del self._waiting[place]
+            for waiting in chosen:
+                waiting.is_started = True
+            return chosen
 
-    async def close(self) -> None:
-        """Stop at the next step; whoever still waits is told that the server stops."""
-        self._is_closing = True
-        for waiting in list(self._inside):
-            if not waiting.answer.done():
-                waiting.answer.set_exception(ServingError("unavailable", "The server is stopping."))
-        if self._worker is not None:
-            self._worker.cancel()
-            await asyncio.gather(self._worker, return_exceptions=True)
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._alone)
 
-    async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            await self._has_come.wait()
-            self._has_come.clear()
-            await loop.run_in_executor(self._executor, self._run_rounds, loop)
 
-    # --- On the engine's thread
+class _Rounds(Generic[RequestT]):
+    """One thread's work: what it decodes, and what it takes from the queue."""
 
-    def _run_rounds(self, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, engine: Stepper[RequestT], queue: _Queue[RequestT], max_running_tokens: int) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._max_running_tokens = max_running_tokens
+        self._decodings: list[tuple[Decoding, list[_Waiting[RequestT]]]] = []
+        self.is_closing = False
+
+    def run(self) -> None:
         """Work until there is nothing to do."""
-        while not self._is_closing:
-            while self._came:
-                self._queue.append(self._came.popleft())
-            self._start_some(loop)
+        while not self.is_closing:
+            self._start_some()
             if not self._decodings:
                 return
             for decoding, rows in self._take_decodings():
-                self._step(loop, decoding, rows)
+                self._step(decoding, rows)
 
-    def _start_some(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _start_some(self) -> None:
         """Encode one batch of what waits, if there is room."""
-        self._queue = [w for w in self._queue if not w.is_given_up]
-        self._alone = [w for w in self._alone if not w.is_given_up]
-        if self._alone:
-            self._start(loop, [self._alone.pop(0)])
-        elif self._queue:
-            lengths = [w.num_tokens for w in self._queue]
-            room = self._max_running_tokens - sum(decoding.num_tokens for decoding, _ in self._decodings)
-            if lengths[0] <= room or not self._decodings:
-                places = choose(lengths, self._max_batch_size, min(self._max_batch_tokens, room))
-                chosen = [self._queue[place] for place in places]
-                for place in sorted(places, reverse=True):
-                    del self._queue[place]
-                self._start(loop, chosen)
-
-    def _start(self, loop: asyncio.AbstractEventLoop, rows: list[_Waiting[RequestT]]) -> None:
-        for waiting in rows:
-            waiting.is_started = True
+        room = self._max_running_tokens - sum(decoding.num_tokens for decoding, _ in self._decodings)
+        rows = self._queue.take(room, is_idle=not self._decodings)
+        if not rows:
+            return
         try:
             decoding = self._engine.start([w.request for w in rows], [w.max_answer_tokens for w in rows], rows)
         except Exception as error:
-            self._fail(loop, rows, error)
+            self._fail(rows, error)
         else:
             self._decodings.append((decoding, rows))
 
@@ -229,34 +203,110 @@ class Batcher(Generic[RequestT]):
             old = [(self._engine.merge([decoding for decoding, _ in old]), [w for _, rows in old for w in rows])]
         return [*running, *old]
 
-    def _step(self, loop: asyncio.AbstractEventLoop, decoding: Decoding, rows: list[_Waiting[RequestT]]) -> None:
+    def _step(self, decoding: Decoding, rows: list[_Waiting[RequestT]]) -> None:
         try:
             ended = self._engine.step(decoding)
         except Exception as error:
-            self._fail(loop, rows, error)
+            self._fail(rows, error)
             return
         for waiting, answer in ended:
             rows.remove(waiting)
-            loop.call_soon_threadsafe(_give, waiting, answer)
+            waiting.give(answer)
         if rows:
             self._decodings.append((decoding, rows))
 
-    def _fail(self, loop: asyncio.AbstractEventLoop, rows: list[_Waiting[RequestT]], error: Exception) -> None:
+    def _fail(self, rows: list[_Waiting[RequestT]], error: Exception) -> None:
         """Tell a lone request of its error; of several one may be at fault, so each is tried again alone."""
         if len(rows) == 1:
-            loop.call_soon_threadsafe(_refuse, rows[0], error)
+            rows[0].refuse(error)
         else:
-            self._alone += rows
+            self._queue.add_alone(rows)
 
 
-def _give(waiting: _Waiting[Any], answer: Answer) -> None:
-    if not waiting.answer.done():
-        waiting.answer.set_result(answer)
+class Batcher(Generic[RequestT]):
+    """Answers single requests in batches. Its methods belong to the event loop.
 
+    Args:
+        engine: called on the executor only, by each of its threads with decodings of its own.
+        executor: a pool of at least ``num_threads`` threads.
+        num_threads: threads that answer.
+        max_batch_size: most requests that are encoded together.
+        max_batch_tokens: most tokens of them, padding included; a longer request goes alone.
+        max_running_tokens: most tokens of all that decode; a longer request decodes alone.
+    """
 
-def _refuse(waiting: _Waiting[Any], error: Exception) -> None:
-    if not waiting.answer.done():
-        waiting.answer.set_exception(error)
+    def __init__(
+        self,
+        engine: Stepper[RequestT],
+        executor: Executor,
+        *,
+        num_threads: int = 1,
+        max_batch_size: int,
+        max_batch_tokens: int,
+        max_running_tokens: int,
+    ) -> None:
+        self._executor = executor
+        self._queue: _Queue[RequestT] = _Queue(max_batch_size, max_batch_tokens)
+        self._idle = [_Rounds(engine, self._queue, max_running_tokens // num_threads) for _ in range(num_threads)]
+        self._busy: dict[asyncio.Future[None], _Rounds[RequestT]] = {}
+        self._inside: set[_Waiting[RequestT]] = set()  # all without an answer
+        self._is_closed = False
+        self._has_failed = False
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that are not yet encoded."""
+        return sum(not waiting.is_started for waiting in self._inside)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether no thread has met an error that it cannot tell anybody."""
+        return not self._has_failed
+
+    async def answer(self, request: RequestT, max_answer_tokens: int) -> Answer:
+        """Answer one request.
+
+        A caller that goes away (cancels) costs nothing more: before its request is encoded it never will be, and after
+        that it leaves at the next step.
+        """
+        loop = asyncio.get_running_loop()
+        num_tokens = request.num_context_tokens + request.num_question_tokens
+        waiting = _Waiting(request, max_answer_tokens, num_tokens, loop.create_future(), loop)
+        self._inside.add(waiting)
+        self._queue.add(waiting)
+        self._wake()
+        try:
+            return await waiting.answer
+        finally:
+            waiting.is_given_up = True
+            self._inside.discard(waiting)
+
+    async def close(self) -> None:
+        """Stop at the next step; whoever still waits is told that the server stops."""
+        self._is_closed = True
+        for rounds in self._busy.values():
+            rounds.is_closing = True
+        for waiting in list(self._inside):
+            waiting.refuse(ServingError("unavailable", "The server is stopping."))
+        await asyncio.sleep(0)
+
+    def _wake(self) -> None:
+        """Set an idle thread to work."""
+        if self._idle and not self._is_closed:
+            rounds = self._idle.pop()
+            future = asyncio.get_running_loop().run_in_executor(self._executor, rounds.run)
+            self._busy[future] = rounds
+            future.add_done_callback(self._rest)
+
+    def _rest(self, future: "asyncio.Future[None]") -> None:
+        """Take back a thread that found nothing to do; something may have come since it looked."""
+        rounds = self._busy.pop(future)
+        if future.cancelled() or future.exception() is not None:
+            self._has_failed = not self._is_closed
+            return
+        self._idle.append(rounds)
+        if len(self._queue):
+            self._wake()
 
 
 def choose(lengths: Sequence[int], max_size: int, max_tokens: int) -> list[int]:

@@ -64,7 +64,7 @@ class AnswerService(Generic[RequestT]):
     Args:
         engine: the engine; only this service may use it.
         settings: limits and batching.
-        executor: the one thread that calls the engine; by default a new one.
+        executor: the threads that call the engine; by default new ones.
     """
 
     def __init__(
@@ -92,11 +92,13 @@ class AnswerService(Generic[RequestT]):
         self._engine = engine
         self._timeout_s = settings.request_timeout_s
         self._admission = Admission(settings.max_admitted_requests)
-        self._executor = executor or _engine_thread()
+        num_threads = settings.threads_on(engine.provider)
+        self._executor = executor or _engine_threads(num_threads)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="mqan-reader")
         self._batcher = Batcher(
             engine,
             self._executor,
+            num_threads=num_threads,
             max_batch_size=settings.batch_size_on(engine.provider),
             max_batch_tokens=settings.max_batch_tokens,
             max_running_tokens=settings.max_running_tokens,
@@ -165,19 +167,17 @@ Service = AnswerService[Any]  # for those who do not mind what the engine's requ
 
 
 async def open_service(folder: Path, settings: Settings) -> Service:
-    """Open a bundle on the thread that will run it, answer once, and return the service that is then ready.
+    """Open a bundle on a thread that will run it, answer once, and return the service that is then ready.
 
     Raises:
         BundleError: the bundle is damaged or incomplete.
     """
     from mqan_export.engine import Engine as BundleEngine  # loads onnxruntime
 
-    executor = _engine_thread()
+    executor = _engine_threads(settings.num_threads)
 
     def open_engine() -> BundleEngine:
-        return BundleEngine.open(
-            folder, provider=settings.provider, num_threads=settings.num_threads, precision=settings.precision
-        )
+        return BundleEngine.open(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
     engine = await asyncio.get_running_loop().run_in_executor(executor, open_engine)
     service = AnswerService(engine, settings, executor)
@@ -185,5 +185,5 @@ async def open_service(folder: Path, settings: Settings) -> Service:
     return service
 
 
-def _engine_thread() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(1, thread_name_prefix="mqan-engine")
+def _engine_threads(number: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(number, thread_name_prefix="mqan-engine")

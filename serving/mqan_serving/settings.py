@@ -35,7 +35,7 @@ class Settings(BaseSettings):
         "auto", description="auto: 8-bit products on a CPU, where they are faster, float32 on a GPU."
     )
     num_threads: int = Field(
-        1, ge=1, le=256, description="Threads of the engine. 1: the model is small, other cores serve the network."
+        1, ge=1, le=256, description="Threads that answer on a CPU, each a batch of its own: one for each spare core."
     )
 
     # Where.
@@ -124,6 +124,10 @@ class Settings(BaseSettings):
     def max_admitted_requests(self) -> int:
         """Requests inside the server at once: those that wait and those that are being answered."""
         return self.max_queued_requests + (self.max_batch_size or _MAX_BATCH_SIZE_ON_GPU)
+
+    def threads_on(self, provider: str) -> int:
+        """Threads that answer on an execution provider: a GPU has one queue of work."""
+        return self.num_threads if provider == "CPUExecutionProvider" else 1
 
     def batch_size_on(self, provider: str) -> int:
         """Most requests of a batch on an execution provider."""

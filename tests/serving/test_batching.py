@@ -146,6 +146,22 @@ async def test_engine_runs_on_one_thread_one_call_at_a_time(
         assert text.startswith(answer.text)  # nobody got the answer of another
 
 
+async def test_several_threads_answer_side_by_side(engine: Any) -> None:
+    engine.may_answer.clear()
+    with ThreadPoolExecutor(2) as executor:
+        limits = {"max_batch_size": 1, "max_batch_tokens": 100, "max_running_tokens": 100}
+        batcher: Batcher[Any] = Batcher(engine, executor, num_threads=2, **limits)
+        first = [ask(batcher, engine, text) for text in ("one", "two")]
+        await until(lambda: engine.num_started == 2)
+        others = [ask(batcher, engine, f"text {i}", more_steps=i % 3) for i in range(20)]
+        await asyncio.sleep(0.02)
+        assert engine.num_started == 2
+        engine.may_answer.set()
+        answers = await asyncio.gather(*first, *others)
+        await batcher.close()
+    assert [answer.text for answer in answers] == ["one", "two", *(f"text {i}" for i in range(20))]
+
+
 # --- In flight
 
 
@@ -200,7 +216,11 @@ async def test_a_decoding_of_nobody_takes_no_step(make_batcher: BatcherFactory, 
 async def test_long_answers_go_on_together(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher(max_batch_size=1)
     texts = [f"text {i}" for i in range(5)]
-    await asyncio.gather(*(ask(batcher, engine, text, more_steps=30) for text in texts))
+    engine.may_answer.clear()
+    tasks = [ask(batcher, engine, text, more_steps=30) for text in texts]
+    await until(lambda: batcher.num_waiting == 4)
+    engine.may_answer.set()
+    await asyncio.gather(*tasks)
     assert engine.batches == [[text] for text in texts]
     assert max(len(step) for step in engine.steps) == 5
     assert len(engine.steps) < 5 * 31 - 60  # apart it would be 155
