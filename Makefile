@@ -47,8 +47,9 @@ proto: $(VENV)/.dev  ## Generate the stubs from the contract
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=protos --pyi_out=protos --grpc_python_out=protos \
 		protos/mqan/v1/answer.proto
 
-bench: $(VENV)/.dev  ## Measure the engine against eager torch, and the server against the engine
+bench: $(VENV)/.dev  ## Measure the engine against eager torch, batches in flight, and the server against the engine
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/batching.py
 	$(BIN)/python benchmarks/served.py --local
 	$(BIN)/python benchmarks/served.py
 

@@ -23,7 +23,7 @@ RequestT = TypeVar("RequestT", bound=ReadRequest)
 RequestT_contra = TypeVar("RequestT_contra", bound=ReadRequest, contravariant=True)
 
 _RETRY_AFTER_S = 1
-_YOUNG_STEPS = 8  # a decoding that has taken more joins the other old ones: many short steps of few rows cost more
+_YOUNG_STEPS = 3  # small decodings that have taken more go on together: one step of four rows costs less than of two
 
 
 class Decoding(Protocol):
@@ -155,14 +155,20 @@ class _Queue(Generic[RequestT]):
         return len(self._waiting) + len(self._alone)
 
 
+_Running = tuple[Decoding, list[_Waiting[RequestT]]]  # requests that decode together
+
+
 class _Rounds(Generic[RequestT]):
     """One thread's work: what it decodes, and what it takes from the queue."""
 
-    def __init__(self, engine: Stepper[RequestT], queue: _Queue[RequestT], max_running_tokens: int) -> None:
+    def __init__(
+        self, engine: Stepper[RequestT], queue: _Queue[RequestT], max_merged: int, max_running_tokens: int
+    ) -> None:
         self._engine = engine
         self._queue = queue
+        self._max_merged = max_merged
         self._max_running_tokens = max_running_tokens
-        self._decodings: list[tuple[Decoding, list[_Waiting[RequestT]]]] = []
+        self._decodings: list[_Running[RequestT]] = []
         self.is_closing = False
 
     def run(self) -> None:
@@ -187,21 +193,30 @@ class _Rounds(Generic[RequestT]):
         else:
             self._decodings.append((decoding, rows))
 
-    def _take_decodings(self) -> list[tuple[Decoding, list[_Waiting[RequestT]]]]:
-        """Return everything that decodes, without those that nobody waits for, the old ones as one."""
-        running: list[tuple[Decoding, list[_Waiting[RequestT]]]] = []
-        old: list[tuple[Decoding, list[_Waiting[RequestT]]]] = []
+    def _take_decodings(self) -> list[_Running[RequestT]]:
+        """Return everything that decodes, without those that nobody waits for, the small old ones together."""
+        running: list[_Running[RequestT]] = []
+        small: list[_Running[RequestT]] = []
         for decoding, rows in self._decodings:
             given_up = [w for w in rows if w.is_given_up]
             if given_up:
                 self._engine.drop(decoding, given_up)
-            if len(given_up) < len(rows):
-                live = [w for w in rows if w not in given_up]
-                (old if decoding.num_steps >= _YOUNG_STEPS else running).append((decoding, live))
+            if len(given_up) == len(rows):
+                continue
+            live = [w for w in rows if w not in given_up]
+            is_small = decoding.num_steps >= _YOUNG_STEPS and len(live) <= self._max_merged // 2
+            (small if is_small else running).append((decoding, live))
         self._decodings = []
-        if len(old) > 1:
-            old = [(self._engine.merge([decoding for decoding, _ in old]), [w for _, rows in old for w in rows])]
-        return [*running, *old]
+        while small:
+            together = [small.pop(0)]
+            while small and sum(len(rows) for _, rows in together) + len(small[0][1]) <= self._max_merged:
+                together.append(small.pop(0))
+            running.append(together[0] if len(together) == 1 else self._merge(together))
+        return running
+
+    def _merge(self, together: list[_Running[RequestT]]) -> _Running[RequestT]:
+        merged: Decoding = self._engine.merge([decoding for decoding, _ in together])
+        return merged, [waiting for _, rows in together for waiting in rows]
 
     def _step(self, decoding: Decoding, rows: list[_Waiting[RequestT]]) -> None:
         try:
@@ -230,8 +245,8 @@ class Batcher(Generic[RequestT]):
         engine: called on the executor only, by each of its threads with decodings of its own.
         executor: a pool of at least ``num_threads`` threads.
         num_threads: threads that answer.
-        max_batch_size: most requests that are encoded together.
-        max_batch_tokens: most tokens of them, padding included; a longer request goes alone.
+        max_batch_size: most requests that are encoded together, or go on together after that.
+        max_batch_tokens: most tokens of those encoded, padding included; a longer request goes alone.
         max_running_tokens: most tokens of all that decode; a longer request decodes alone.
     """
 
@@ -247,7 +262,8 @@ class Batcher(Generic[RequestT]):
     ) -> None:
         self._executor = executor
         self._queue: _Queue[RequestT] = _Queue(max_batch_size, max_batch_tokens)
-        self._idle = [_Rounds(engine, self._queue, max_running_tokens // num_threads) for _ in range(num_threads)]
+        room = max_running_tokens // num_threads
+        self._idle = [_Rounds(engine, self._queue, max_batch_size, room) for _ in range(num_threads)]
         self._busy: dict[asyncio.Future[None], _Rounds[RequestT]] = {}
         self._inside: set[_Waiting[RequestT]] = set()  # all without an answer
         self._is_closed = False
