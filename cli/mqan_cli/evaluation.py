@@ -1,7 +1,7 @@
 """``mqan evaluate``: the table of scores on the terminal."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from mqan_core.bundle import open_bundle
 from mqan_core.vocab import Vocabulary
 from mqan_export.engine import Engine
 from mqan_export.evaluate import (
@@ -19,6 +20,7 @@ from mqan_export.evaluate import (
     evaluate_task,
     write_results,
 )
+from mqan_export.reliability import calibration_table, fit, record_calibration
 from mqan_export.report import write_report
 from mqan_export.session import Precision
 from mqan_export.weights import pretrained_of_bundle
@@ -106,6 +108,30 @@ def evaluate_model(
         written = ", ".join(str(output / name) for name in ("metrics.json", "predictions.jsonl", "report.html"))
         messages.print(f"wrote {written}")
     return results
+
+
+def calibrate_bundle(folder: Path, data: Path, tasks: list[str], *, limit: int | None, threads: int) -> str:
+    """Fit a bundle's probabilities on validation sets and write the fit into it; return the table of errors.
+
+    Args:
+        folder: of the bundle.
+        data: folder of the datasets.
+        tasks: names of tasks whose answers are right or wrong.
+        limit: most examples a task.
+        threads: threads of the engine.
+
+    Raises:
+        ValueError: there is no such task, or it has too few examples.
+        DatasetError: the files of a task are missing or malformed.
+    """
+    opened = open_bundle(folder)
+    plain = replace(opened, manifest=replace(opened.manifest, calibration={}))
+    engine = Engine(plain, num_threads=threads)
+    answer = answer_with_engine(engine)
+    chosen = tasks_named(tasks)
+    maps, reliability = fit([evaluate_task(answer, plain.vocabulary, task, data, limit=limit) for task in chosen])
+    record_calibration(folder, maps, reliability)
+    return calibration_table(reliability)
 
 
 def _default_bundle() -> Path:

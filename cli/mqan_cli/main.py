@@ -29,6 +29,7 @@ app.command()(training_verbs.train)
 app.command()(training_verbs.curves)
 app.command()(training_verbs.export)
 app.command()(training_verbs.evaluate)
+app.command()(training_verbs.calibrate)
 
 
 def _show_version(wanted: bool) -> None:

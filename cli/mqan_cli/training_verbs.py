@@ -187,6 +187,20 @@ def evaluate(
             record_scores(bundle, results)
 
 
+def calibrate(
+    bundle: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of a bundle.")],
+    data: Data = Path("data"),
+    tasks: Tasks = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of the engine.")] = 2,
+) -> None:
+    """Fit a bundle's probabilities to how often its answers are right: on SQuAD and SST if no tasks are given."""
+    with told_in_one_line():
+        from mqan_cli.evaluation import calibrate_bundle
+
+        print(calibrate_bundle(bundle, data, split_names(tasks) or ["squad", "sst"], limit=limit, threads=threads))
+
+
 def curves(
     runs: Annotated[
         list[str], typer.Argument(metavar="[LABEL=]FOLDER...", help="Folders of runs, with names for them.")

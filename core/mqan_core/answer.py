@@ -77,7 +77,8 @@ class Answer:
 
     Attributes:
         text: the answer; quotations keep the caller's casing and spacing, generated words are lower case.
-        probability: product of the probabilities of the tokens and, unless ``truncated``, of the end.
+        probability: product of the probabilities of the tokens and, unless ``truncated``, of the end; mapped by the
+            bundle's calibration where it has one.
         tokens: the tokens, in order.
         spans: the quotations, in order.
         truncated: whether the answer stopped at the limit of tokens before the model ended it.

@@ -14,6 +14,7 @@ hashed is ever used. Links, names with a path in them, and files beyond the size
 
 import hashlib
 import json
+import math
 import os
 import stat
 from collections.abc import Mapping
@@ -25,6 +26,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
 
+from mqan_core.answer import Source
+from mqan_core.calibration import Calibration
 from mqan_core.errors import BundleError
 from mqan_core.vectors import FloatArray, WordVectors
 from mqan_core.vocab import Vocabulary
@@ -80,6 +83,7 @@ class Manifest:
         files: name -> size and hash.
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
+        calibration: source of an answer's first word -> map of the answer's probability.
     """
 
     name: str
@@ -89,6 +93,7 @@ class Manifest:
     files: Mapping[str, FileEntry]
     scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Mapping[str, Calibration] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +192,10 @@ def _parse_manifest(content: bytes) -> Manifest:
             )
         files = {name: FileEntry(**entry) for name, entry in document.pop("files").items()}
         dimensions = Dimensions(**document.pop("dimensions"))
-        manifest = Manifest(files=files, dimensions=dimensions, **document)
+        calibration = {Source(name).value: Calibration(**m) for name, m in document.pop("calibration", {}).items()}
+        manifest = Manifest(files=files, dimensions=dimensions, calibration=calibration, **document)
+        if not all(_is_finite(m.scale) and m.scale > 0 and _is_finite(m.offset) for m in calibration.values()):
+            raise ValueError("calibration: scale and offset must be finite numbers, scale over 0")
         if not isinstance(manifest.training, dict):
             raise TypeError("training is not a mapping")
         for task, scores in manifest.scores.items():
@@ -208,6 +216,10 @@ def _parse_manifest(content: bytes) -> Manifest:
     if not (isinstance(manifest.name, str) and isinstance(manifest.version, str)):
         raise BundleError(f"{MANIFEST}: name and version must be strings")
     return manifest
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _strings(values: object) -> list[str]:

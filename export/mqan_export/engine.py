@@ -12,11 +12,12 @@ import numpy.typing as npt
 from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
 from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
+from mqan_core.calibration import calibrate
 from mqan_core.errors import BundleError
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
 from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
-from mqan_export.greedy import Batch, Decoding, GreedyLoop
+from mqan_export.greedy import Batch, Decoding, GreedyLoop, Trace
 from mqan_export.quantize import quantize_encoder, quantize_step
 from mqan_export.session import Precision, Provider, is_int8, open_session
 
@@ -155,10 +156,11 @@ class Engine:
 
     def step(self, decoding: Decoding) -> list[tuple[Any, Answer]]:
         """Take one step, of at least one row; return key and answer of those that it ended."""
-        return [
-            (row.key, attribute(trace, row.request, self.bundle.vocabulary, row.max_answer_tokens))
-            for row, trace in self.loop.step(decoding)
-        ]
+        return [(row.key, self._answer(row, trace)) for row, trace in self.loop.step(decoding)]
+
+    def _answer(self, row: _Row, trace: Trace) -> Answer:
+        answer = attribute(trace, row.request, self.bundle.vocabulary, row.max_answer_tokens)
+        return calibrate(answer, self.bundle.manifest.calibration)
 
     def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
         """Let rows leave whose answers nobody waits for."""

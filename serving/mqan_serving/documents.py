@@ -60,7 +60,10 @@ class AnswerDocument(_Document):
         description="The answer. Copied words keep the caller's casing, generated words are lower case.",
         examples=["330 m"],
     )
-    probability: float = Field(description="Product of the probabilities of the tokens and of the end of the answer.")
+    probability: float = Field(
+        description="How sure the model is of the whole answer: the product of the probabilities of its tokens and of "
+        "its end, mapped to how often such answers were right on validation data where the model holds such a map."
+    )
     tokens: list[TokenDocument]
     spans: list[QuotationDocument]
     truncated: bool = Field(description="Whether the answer was cut at max_answer_tokens before the model ended it.")
