@@ -39,10 +39,11 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
     {
         # The caller's input.
         "malformed_request": ErrorKind(400, _INVALID, False, "Send one JSON object in UTF-8."),
+        "invalid_timeout": ErrorKind(400, _INVALID, False, "Send whole milliseconds above 0, or leave timeout_ms out."),
         "invalid_input": ErrorKind(422, _INVALID, False, "Compare the request with the API's documentation."),
         "missing_field": ErrorKind(422, _INVALID, False, "Send both context and question."),
-        "unknown_field": ErrorKind(422, _INVALID, False, "Send context, question and max_answer_tokens only."),
-        "wrong_type": ErrorKind(422, _INVALID, False, "Send texts as strings and max_answer_tokens as an integer."),
+        "unknown_field": ErrorKind(422, _INVALID, False, "Compare the fields with the API's documentation."),
+        "wrong_type": ErrorKind(422, _INVALID, False, "Send texts as strings and numbers as integers."),
         "invalid_text": ErrorKind(422, _INVALID, False, "Send text that can be encoded in UTF-8."),
         "empty_context": ErrorKind(422, _INVALID, False, "Send the text that the question is about."),
         "empty_question": ErrorKind(422, _INVALID, False, "Send a question in natural language."),

@@ -6,6 +6,7 @@ refused like any other bad input, and no exception ever reaches a transport that
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol, TypeVar
 
@@ -69,7 +70,13 @@ class RpcMethods:
             service.validator.check_size(len(message))
             request = _parse(answer_pb2.AnswerRequest, message)
             limit = request.max_answer_tokens if request.HasField("max_answer_tokens") else None
-            question = Question(context=request.context, question=request.question, max_answer_tokens=limit)
+            remaining_s = _remaining_s(context)
+            question = Question(
+                context=request.context,
+                question=request.question,
+                max_answer_tokens=limit,
+                timeout_ms=None if remaining_s is None else max(1, math.ceil(1000 * remaining_s)),
+            )
             record.note_question(question)
             result = await service.answer(question)
             record.log_answer(len(result.tokens))
@@ -111,7 +118,10 @@ class RpcMethods:
         try:
             response = await run(record)
         except asyncio.CancelledError:
-            record.log_cancelled()
+            if _remaining_s(context) == 0:  # gRPC itself cancels at the deadline
+                record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
+            else:
+                record.log_cancelled()
             raise
         except Exception as error:
             record.log_failure(error)
@@ -156,6 +166,15 @@ def _register(server: Any, service_name: str, methods: dict[str, Callable[..., A
 
 def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
+
+
+def _remaining_s(context: Context) -> float | None:
+    """Return the seconds until the caller's deadline, 0 after it; None without one.
+
+    Ray Serve does not tell it, but cancels the call when it has passed, which has the same effect.
+    """
+    time_remaining = getattr(context, "time_remaining", None)
+    return None if time_remaining is None else time_remaining()
 
 
 def _parse(message_type: Callable[[], MessageT], content: bytes) -> MessageT:

@@ -117,7 +117,9 @@ class AnswerService(Generic[RequestT]):
         self.health.set_ready()
 
     async def answer(self, question: Question) -> Answer:
-        """Answer one question.
+        """Answer one question within its ``timeout_ms`` and the server's own limit, whichever is less.
+
+        A caller that goes away cancels this call, which frees its place at once; so does the end of its time.
 
         Raises:
             InputError: it cannot be answered; the error says why and how to fix it.
@@ -129,13 +131,16 @@ class AnswerService(Generic[RequestT]):
         if not self._batcher.is_alive:
             self.health.set_failed()
             raise ServingError("unavailable", "The server has failed and is about to be replaced.")
+        timeout_s = self._timeout_s
+        if question.timeout_ms is not None:
+            timeout_s = min(timeout_s, question.timeout_ms / 1000)
         with self._admission.admit():
             try:
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(timeout_s):
                     request, max_answer_tokens = await self._read(question)
                     return await self._batcher.answer(request, max_answer_tokens)
             except TimeoutError:
-                message = f"No answer within {self._timeout_s:g} s."
+                message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None
 
     async def drain(self, timeout_s: float) -> None:

@@ -22,6 +22,12 @@ class Question(BaseModel):
     max_answer_tokens: int | None = Field(
         default=None, description="Most tokens the answer may have. Unset: the server's limit.", examples=[20]
     )
+    timeout_ms: int | None = Field(
+        default=None,
+        ge=1,
+        description="Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
+        examples=[2000],
+    )
 
 
 class ReadRequest(Protocol):
@@ -171,7 +177,10 @@ class Validator:
 def _explain(problem: str, place: list[str], detail: str) -> InputError:
     field = ".".join(place) or "body"
     field = field if field.isidentifier() and len(field) <= 40 else "body"
-    if not place and problem != "json_invalid":
+    if field == "timeout_ms":
+        code = "invalid_timeout"
+        message = "timeout_ms is not a whole number of milliseconds above 0."
+    elif not place and problem != "json_invalid":
         code = "malformed_request"
         message = "The body is not a JSON object."
     else:

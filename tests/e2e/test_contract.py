@@ -110,6 +110,8 @@ BAD_REQUESTS = [
     (b'{"context": "c", "question": "' + b"a " * 257 + b'"}', 422, "question_too_long"),
     (b'{"context": "' + b"a" * 1001 + b'", "question": "q"}', 422, "word_too_long"),
     (b'{"context": "c", "question": "q", "max_answer_tokens": 0}', 422, "max_answer_tokens_out_of_range"),
+    (b'{"context": "c", "question": "q", "timeout_ms": 0}', 400, "invalid_timeout"),
+    (b'{"context": "' + b"a " * 3900 + b'", "question": "q", "timeout_ms": 1}', 504, "deadline_exceeded"),
     (b" " * (1024 * 1024 + 1), 413, "request_too_large"),
 ]
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ class Callers:
     rest: httpx2.AsyncClient
     rpc: Any
 
-    def post(self, **changes: str) -> Awaitable[httpx2.Response]:
+    def post(self, **changes: Any) -> Awaitable[httpx2.Response]:
         return self.rest.post("/v1/answer", json=BODY | changes)
 
     def call(self, **changes: str) -> Any:
@@ -95,6 +96,73 @@ async def test_slow_answer(start_server: StartServer, engine: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await callers.call()
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_callers_bound_their_own_wait(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server()
+    engine.may_answer.clear()
+    begun = time.perf_counter()
+    response = await callers.post(timeout_ms=60)
+    assert (response.status_code, response.json()["code"]) == (504, "deadline_exceeded")
+    assert "0.06 s" in response.json()["message"]
+    assert time.perf_counter() - begun < 5  # far less than the server's own limit
+    assert callers.service.num_requests == 0
+    refused = await callers.post(timeout_ms=0)
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_timeout")
+    assert "timeout_ms" in refused.json()["message"]
+    engine.may_answer.set()
+    assert (await callers.post(timeout_ms=10_000)).status_code == 200
+
+
+async def test_the_servers_limit_bounds_longer_ones(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(request_timeout_s=0.05)
+    engine.may_answer.clear()
+    response = await callers.post(timeout_ms=10**15)
+    assert (response.status_code, response.json()["code"]) == (504, "deadline_exceeded")
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.call()  # with a deadline of 10 s
+    assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert "0.05 s" in str(raised.value.details())
+
+
+async def test_the_expired_are_never_answered_by_the_engine(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(max_batch_size=1)
+    engine.may_answer.clear()
+    stays = asyncio.ensure_future(callers.post())
+    await until(lambda: engine.num_started == 1)
+    expired = await asyncio.gather(
+        *(callers.post(context=f"rest {i}", timeout_ms=1 + 10 * i) for i in range(5)),
+        *(_await(callers.rpc.Answer(_request(context=f"rpc {i}"), timeout=0.001 + 0.01 * i)) for i in range(5)),
+        return_exceptions=True,
+    )
+    assert [response.status_code for response in expired[:5]] == [504] * 5  # type: ignore[union-attr]
+    assert [error.code() for error in expired[5:]] == [grpc.StatusCode.DEADLINE_EXCEEDED] * 5  # type: ignore[union-attr]
+    await until(lambda: callers.service.num_requests == 1)
+    engine.may_answer.set()
+    assert (await stays).status_code == 200
+    assert (await callers.post(context="the next")).status_code == 200
+    assert engine.batches == [[BODY["context"]], ["the next"]]
+
+
+async def test_log_tells_expired_from_cancelled(
+    start_server: StartServer, engine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up_logs("info")
+    callers = await start_server()
+    engine.may_answer.clear()
+    with pytest.raises(grpc.aio.AioRpcError):
+        await callers.rpc.Answer(_request(), timeout=0.05)
+    await until(lambda: callers.service.num_requests == 0)
+    gone = callers.call()
+    await until(lambda: callers.service.num_requests == 1)
+    gone.cancel()
+    await until(lambda: callers.service.num_requests == 0)
+    await asyncio.sleep(0)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    assert [(line["event"], line.get("code")) for line in lines if line.get("transport")] == [
+        ("refused", "deadline_exceeded"),
+        ("cancelled", None),
+    ]
 
 
 async def test_faults_of_ours_are_logged_and_not_told(
