@@ -13,7 +13,6 @@ from ray import serve
 from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
-import mqan_core
 from mqan_serving.errors import ServingError, StartError
 from mqan_serving.health import State
 from mqan_serving.rest import create_rest_app
@@ -42,17 +41,12 @@ class Ingress:
         self._settings = load_settings(**settings)
         set_up_logs(self._settings.log_level)
         self._service: Service | None = None
-        self._methods = RpcMethods(self._get_service)
+        self._methods = RpcMethods(self._get_service, self._settings)
 
     async def __serve_build_asgi_app__(self) -> Any:
         """Open the bundle and return the REST application; Ray calls this once, before any request."""
         self._service = await open_service(find_bundle(self._settings), self._settings)
-        return create_rest_app(
-            self._get_service,
-            mqan_core.__version__,
-            self._settings.max_request_bytes,
-            echoes_request_id=False,  # Ray Serve does
-        )
+        return create_rest_app(self._get_service, self._settings, echoes_request_id=False)  # Ray Serve does
 
     async def drain(self) -> None:
         """Refuse new requests from now on, and return when those in progress are finished."""

@@ -52,6 +52,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "word_too_long": ErrorKind(422, _INVALID, False, "Remove encoded data or split the word by spaces."),
         "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, False, "GET /v1/model has the limits."),
         "request_too_large": ErrorKind(413, _INVALID, False, "Send a smaller request; GET /v1/model has the limits."),
+        "metadata_too_large": ErrorKind(431, _INVALID, False, "Send fewer or shorter headers than /v1/model allows."),
         "unsupported_media_type": ErrorKind(415, _INVALID, False, "Send the header content-type: application/json."),
         "unsupported_encoding": ErrorKind(415, _INVALID, False, "Send the body uncompressed."),
         # The resource.

@@ -8,7 +8,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqan_core.errors import InputError
 from mqan_serving.errors import ERRORS, Failure, describe
+from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord, choose_request_id
+from mqan_serving.validation import check_metadata
 
 _REQUEST_ID = "x-request-id"
 
@@ -29,13 +31,13 @@ class Gateway:
 
     Args:
         app: the application.
-        max_request_bytes: most bytes that a request may announce.
+        settings: limits.
         echoes_request_id: whether responses get the header ``x-request-id``; Ray Serve adds it by itself.
     """
 
-    def __init__(self, app: ASGIApp, max_request_bytes: int, echoes_request_id: bool) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, echoes_request_id: bool) -> None:
         self._app = app
-        self._max_request_bytes = max_request_bytes
+        self._settings = settings
         self._echoes_request_id = echoes_request_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -69,11 +71,13 @@ class Gateway:
                 await failure_response(describe(error), request_id)(scope, receive, send_with_id)
 
     def _check(self, headers: Headers) -> None:
+        check_metadata(headers.raw, self._settings.max_metadata_bytes)
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             message = "The body is compressed, which this server does not accept."
             raise InputError("unsupported_encoding", "body", message, ERRORS["unsupported_encoding"].hint)
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self._max_request_bytes:
-            message = f"The request is larger than the {self._max_request_bytes} bytes that are accepted."
+        limit = self._settings.max_request_bytes
+        if length.isdecimal() and int(length[:20]) > limit:
+            message = f"The request is larger than the {limit} bytes that are accepted."
             raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)

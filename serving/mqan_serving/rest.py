@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import ClientDisconnect
 
+import mqan_core
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, ErrorDocument, HealthDocument, ModelDocument
@@ -17,6 +18,7 @@ from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describ
 from mqan_serving.gateway import Gateway, failure_response
 from mqan_serving.playground import load_playground
 from mqan_serving.service import Service
+from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord
 from mqan_serving.validation import Question
 
@@ -33,19 +35,18 @@ _QUESTION_SCHEMA: dict[str, Any] = {
 
 
 def create_rest_app(
-    get_service: Callable[[], Service], version: str, max_request_bytes: int, *, echoes_request_id: bool = True
+    get_service: Callable[[], Service], settings: Settings, *, echoes_request_id: bool = True
 ) -> FastAPI:
     """Create the REST application.
 
     Args:
         get_service: returns the service; called for every request, so the service may come later than the routes.
-        version: version of the API, shown in its documentation.
-        max_request_bytes: most bytes of a body; more is refused before it is read.
+        settings: limits; a larger body or header is refused before the body is read.
         echoes_request_id: whether to send the header ``x-request-id``, which some hosts add by themselves.
     """
-    app = FastAPI(title="mqan", version=version, description=_DESCRIPTION, redoc_url=None)
-    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=max_request_bytes)
-    app.add_middleware(Gateway, max_request_bytes=max_request_bytes, echoes_request_id=echoes_request_id)
+    app = FastAPI(title="mqan", version=mqan_core.__version__, description=_DESCRIPTION, redoc_url=None)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
+    app.add_middleware(Gateway, settings=settings, echoes_request_id=echoes_request_id)
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     _add_answering(app, get_service)

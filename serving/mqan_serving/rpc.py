@@ -8,6 +8,7 @@ refused like any other bad input, and no exception ever reaches a transport that
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -20,8 +21,9 @@ from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
 from mqan_core.errors import InputError
 from mqan_serving.errors import ServingError, describe
 from mqan_serving.service import Model, Service
+from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord, choose_request_id
-from mqan_serving.validation import Question
+from mqan_serving.validation import Question, check_metadata
 
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
@@ -57,10 +59,12 @@ class RpcMethods:
 
     Args:
         get_service: returns the service.
+        settings: limits.
     """
 
-    def __init__(self, get_service: Callable[[], Service]) -> None:
+    def __init__(self, get_service: Callable[[], Service], settings: Settings) -> None:
         self._get_service = get_service
+        self._settings = settings
 
     async def answer(self, message: bytes, context: Context) -> answer_pb2.AnswerResponse:
         """Answer one question about one context."""
@@ -112,10 +116,12 @@ class RpcMethods:
         empty: Callable[[], MessageT],
         context: Context,
     ) -> MessageT:
-        given = next((value for key, value in context.invocation_metadata() or () if key == _REQUEST_ID), None)
+        metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
+        given = next((value for key, value in metadata if key == _REQUEST_ID), None)
         request_id = choose_request_id(given if isinstance(given, str) else None)
         record = RequestRecord("grpc", request_id)
         try:
+            check_metadata(metadata, self._settings.max_metadata_bytes)
             response = await run(record)
         except asyncio.CancelledError:
             if _remaining_s(context) == 0:  # gRPC itself cancels at the deadline
@@ -219,17 +225,11 @@ def _span(span: AnswerSpan) -> answer_pb2.AnswerSpan:
 
 
 def _model_response(model: Model) -> answer_pb2.GetModelResponse:
-    limits = model.limits
     return answer_pb2.GetModelResponse(
         model=answer_pb2.ModelVersion(name=model.name, version=model.version),
         sha256=model.sha256,
         provider=model.provider,
-        limits=answer_pb2.Limits(
-            max_request_bytes=limits.max_request_bytes,
-            max_context_tokens=limits.max_context_tokens,
-            max_question_tokens=limits.max_question_tokens,
-            max_answer_tokens=limits.max_answer_tokens,
-        ),
+        limits=answer_pb2.Limits(**asdict(model.limits)),
         num_generated=model.num_generated,
         num_words=model.num_words,
         scores=[answer_pb2.Score(task=s.task, metric=s.metric, value=s.value) for s in model.scores],

@@ -81,8 +81,13 @@ class AnswerService(Generic[RequestT]):
             settings.max_context_tokens,
             settings.max_question_tokens,
             min(settings.max_answer_tokens, engine.max_answer_tokens),
+            settings.max_word_length,
+            settings.max_metadata_bytes,
+            round(settings.request_timeout_s * 1000),
+            settings.max_admitted_requests,
+            settings.max_queued_requests,
         )
-        self.validator = Validator(self.limits, settings.max_word_length)
+        self.validator = Validator(self.limits)
         self.model = Model(
             manifest.name,
             manifest.version,

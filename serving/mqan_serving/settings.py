@@ -49,6 +49,12 @@ class Settings(BaseSettings):
     max_request_bytes: int = Field(
         1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="Bytes of a request: 60 times a 4,000-token context."
     )
+    max_metadata_bytes: int = Field(
+        8192,
+        ge=1024,
+        le=8192,
+        description="Bytes of HTTP headers or gRPC metadata, 32 more for each pair: as gRPC by default, for both.",
+    )
     max_context_tokens: int = Field(
         4000, ge=1, le=100_000, description="Tokens of a context: ten times what training saw; attention is quadratic."
     )

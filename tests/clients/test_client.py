@@ -77,8 +77,13 @@ def test_leaves_the_limit_to_the_server(server: Any, transport: str, call: Ask) 
 def test_describes_the_model(server: Any, transport: str, call: Ask) -> None:
     model = call(server.urls[transport], "get_model")
     assert (model.name, model.version, model.sha256) == ("tiny", "1", "ab" * 32)
-    assert model.limits == Limits(1000, 100, 10, 5)
+    assert model.limits == Limits(1000, 100, 10, 5, 50, 2000, 3000, 8, 6)
     assert model.scores == (Score("sst", "em", 80.5),)
+
+
+def test_a_later_server_may_tell_more_limits(server: Any, call: Ask) -> None:
+    server.script.more_limits = {"max_of_something_new": 1}
+    assert call(server.urls["rest"], "get_model").limits.max_request_bytes == 1000
 
 
 @pytest.mark.parametrize(

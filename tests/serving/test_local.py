@@ -211,6 +211,58 @@ async def test_expired_deadline_frees_its_place(start_server: StartServer, engin
     await until(lambda: callers.service.num_requests == 0)
 
 
+async def test_limits_are_published_alike(start_server: StartServer) -> None:
+    callers = await start_server(max_queued_requests=7, max_batch_size=2, request_timeout_s=1.5, max_word_length=99)
+    limits = (await callers.rest.get("/v1/model")).json()["limits"]
+    message = await callers.rpc.GetModel(answer_pb2.GetModelRequest(), timeout=10)
+    assert limits == {field.name: getattr(message.limits, field.name) for field in message.limits.DESCRIPTOR.fields}
+    assert limits == {
+        "max_request_bytes": 1024 * 1024,
+        "max_context_tokens": 4000,
+        "max_question_tokens": 256,
+        "max_answer_tokens": 49,  # the model's own
+        "max_word_length": 99,
+        "max_metadata_bytes": 8192,
+        "max_timeout_ms": 1500,
+        "max_concurrent_requests": 9,
+        "max_queued_requests": 7,
+    }
+
+
+async def test_too_many_headers_are_refused(start_server: StartServer) -> None:
+    callers = await start_server(max_metadata_bytes=2000)
+    enough, too_much = {"x-more": "a" * 1000}, {"x-more": "a" * 2000}
+    assert (await callers.rest.get("/v1/model", headers=enough)).status_code == 200
+    response = await callers.rest.get("/v1/model", headers=too_much)
+    assert (response.status_code, response.json()["code"]) == (431, "metadata_too_large")
+    request = answer_pb2.GetModelRequest()
+    await callers.rpc.GetModel(request, metadata=list(enough.items()), timeout=10)
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.rpc.GetModel(request, metadata=list(too_much.items()), timeout=10)
+    assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert dict(raised.value.trailing_metadata())["mqan-code"] == "metadata_too_large"
+
+
+@pytest.mark.parametrize(
+    ("framing", "content"),
+    [
+        ("content-length: 1000000000\r\nexpect: 100-continue", b""),
+        ("transfer-encoding: chunked", (b"1000\r\n" + b" " * 4096 + b"\r\n") * 5),
+    ],
+    ids=["announced", "chunked"],
+)
+async def test_a_body_is_refused_before_its_end(start_server: StartServer, framing: str, content: bytes) -> None:
+    callers = await start_server(max_request_bytes=16_384)
+    reader, writer = await asyncio.open_connection("127.0.0.1", callers.server._settings.http_port)
+    head = f"POST /v1/answer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{framing}\r\n\r\n"
+    writer.write(head.encode() + content)  # and never the rest
+    async with asyncio.timeout(5):
+        response = await reader.readuntil(b"}")
+    assert response.startswith(b"HTTP/1.1 413 ")
+    assert b'"code":"request_too_large"' in response
+    writer.close()
+
+
 async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, engine: Any) -> None:
     callers = await start_server(drain_delay_s=0.3)
     engine.may_answer.clear()

@@ -5,6 +5,7 @@ import json
 import random
 import ssl
 import time
+from dataclasses import fields
 from typing import Any
 
 import httpx2
@@ -217,7 +218,7 @@ def _read_model(document: Any) -> Model:
             document["model"]["version"],
             document["sha256"],
             document["provider"],
-            Limits(**document["limits"]),
+            Limits(**{field.name: document["limits"][field.name] for field in fields(Limits)}),
             document["num_generated"],
             document["num_words"],
             tuple(Score(**score) for score in document["scores"]),

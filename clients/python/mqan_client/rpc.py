@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any
 
 import grpc
@@ -178,18 +179,12 @@ def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
 
 
 def _read_model(response: answer_pb2.GetModelResponse) -> Model:
-    limits = response.limits
     return Model(
         response.model.name,
         response.model.version,
         response.sha256,
         response.provider,
-        Limits(
-            limits.max_request_bytes,
-            limits.max_context_tokens,
-            limits.max_question_tokens,
-            limits.max_answer_tokens,
-        ),
+        Limits(**{field.name: getattr(response.limits, field.name) for field in fields(Limits)}),
         response.num_generated,
         response.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in response.scores),
