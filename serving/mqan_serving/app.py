@@ -15,6 +15,7 @@ from ray.serve.schema import LoggingConfig
 
 from mqan_serving.errors import ServingError, StartError
 from mqan_serving.health import State
+from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import Context, RpcMethods
 from mqan_serving.service import Service, open_service
@@ -41,12 +42,18 @@ class Ingress:
         self._settings = load_settings(**settings)
         set_up_logs(self._settings.log_level)
         self._service: Service | None = None
-        self._methods = RpcMethods(self._get_service, self._settings)
+        self._keys = ApiKeys(self._settings.api_key_file)
+        self._methods = RpcMethods(self._get_service, self._settings, self._keys)
 
     async def __serve_build_asgi_app__(self) -> Any:
         """Open the bundle and return the REST application; Ray calls this once, before any request."""
         self._service = await open_service(find_bundle(self._settings), self._settings)
-        return create_rest_app(self._get_service, self._settings, echoes_request_id=False)  # Ray Serve does
+        return create_rest_app(
+            self._get_service,
+            self._settings,
+            self._keys,
+            echoes_request_id=False,  # Ray Serve does
+        )
 
     async def drain(self) -> None:
         """Refuse new requests from now on, and return when those in progress are finished."""

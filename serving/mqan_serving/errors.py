@@ -55,6 +55,13 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "metadata_too_large": ErrorKind(431, _INVALID, False, "Send fewer or shorter headers than /v1/model allows."),
         "unsupported_media_type": ErrorKind(415, _INVALID, False, "Send the header content-type: application/json."),
         "unsupported_encoding": ErrorKind(415, _INVALID, False, "Send the body uncompressed."),
+        # The caller.
+        "unauthenticated": ErrorKind(
+            401,
+            "UNAUTHENTICATED",
+            False,
+            "Send authorization: Bearer KEY, with a key from the server's operator.",
+        ),
         # The resource.
         "not_found": ErrorKind(404, "NOT_FOUND", False, "GET /docs lists what is served."),
         "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", False, "GET /docs lists what is served."),

@@ -1,4 +1,4 @@
-"""What every HTTP request passes first: an id, refusals that need no body, and the last resort for faults."""
+"""What every HTTP request passes first: an id, the API key, refusals that need no body, the last resort for faults."""
 
 from collections.abc import Mapping
 
@@ -8,11 +8,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqan_core.errors import InputError
 from mqan_serving.errors import ERRORS, Failure, describe
+from mqan_serving.keys import ApiKeys
 from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord, choose_request_id
 from mqan_serving.validation import check_metadata
 
 _REQUEST_ID = "x-request-id"
+# Health is for probes, which have no key; the others say nothing that is not public.
+_OPEN_PATHS = frozenset({"/health/live", "/health/ready", "/", "/docs", "/openapi.json"})
 
 
 def failure_response(failure: Failure, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -20,6 +23,8 @@ def failure_response(failure: Failure, request_id: str, headers: Mapping[str, st
     all_headers = dict(headers or {})
     if failure.retry_after_s is not None:
         all_headers["retry-after"] = str(failure.retry_after_s)
+    if failure.code == "unauthenticated":
+        all_headers["www-authenticate"] = "Bearer"
     if failure.code == "unavailable":
         all_headers["connection"] = "close"  # the next attempt shall find another server
     body = {"code": failure.code, "message": failure.message, "hint": failure.hint, "request_id": request_id}
@@ -32,12 +37,14 @@ class Gateway:
     Args:
         app: the application.
         settings: limits.
+        keys: who may ask.
         echoes_request_id: whether responses get the header ``x-request-id``; Ray Serve adds it by itself.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings, echoes_request_id: bool) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, keys: ApiKeys, echoes_request_id: bool) -> None:
         self._app = app
         self._settings = settings
+        self._keys = keys
         self._echoes_request_id = echoes_request_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -47,7 +54,8 @@ class Gateway:
             return
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
-        scope.setdefault("state", {})["request_id"] = request_id
+        record = RequestRecord("rest", request_id)
+        scope.setdefault("state", {})["record"] = record
         started = False
 
         async def send_with_id(message: Message) -> None:
@@ -62,11 +70,11 @@ class Gateway:
 
         try:
             self._check(headers)
+            if scope["path"] not in _OPEN_PATHS:
+                record.note_key(self._keys.authenticate(headers.get("authorization")))
             await self._app(scope, receive, send_with_id)
-        except InputError as error:
-            await failure_response(describe(error), request_id)(scope, receive, send_with_id)
         except Exception as error:
-            RequestRecord("rest", request_id).log_failure(error)
+            record.log_failure(error)
             if not started:
                 await failure_response(describe(error), request_id)(scope, receive, send_with_id)
 

@@ -15,6 +15,7 @@ import uvicorn
 from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
 from grpc_reflection.v1alpha import reflection
 
+from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
 from mqan_serving.service import Service
@@ -55,12 +56,16 @@ class LocalServer:
     Args:
         service: the service, ready.
         settings: addresses and limits.
+
+    Raises:
+        SettingsError: the API keys cannot be read.
     """
 
     def __init__(self, service: Service, settings: Settings) -> None:
         self._service = service
         self._settings = settings
-        app = create_rest_app(lambda: service, settings)
+        keys = ApiKeys(settings.api_key_file)
+        app = create_rest_app(lambda: service, settings, keys)
         self._http = _HttpServer(
             uvicorn.Config(
                 app,
@@ -87,7 +92,7 @@ class LocalServer:
                 ("grpc.absolute_max_metadata_size", 4 * settings.max_metadata_bytes),
             )
         )
-        servicer = _Servicer(RpcMethods(lambda: service, settings))
+        servicer = _Servicer(RpcMethods(lambda: service, settings, keys))
         add_question_answering(servicer, self._grpc)
         add_health(servicer, self._grpc)
         if settings.reflection:

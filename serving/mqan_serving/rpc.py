@@ -20,6 +20,7 @@ from mqan.v1 import answer_pb2
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
 from mqan_core.errors import InputError
 from mqan_serving.errors import ServingError, describe
+from mqan_serving.keys import ApiKeys
 from mqan_serving.service import Model, Service
 from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord, choose_request_id
@@ -60,10 +61,12 @@ class RpcMethods:
     Args:
         get_service: returns the service.
         settings: limits.
+        keys: who may ask.
     """
 
-    def __init__(self, get_service: Callable[[], Service], settings: Settings) -> None:
+    def __init__(self, get_service: Callable[[], Service], settings: Settings, keys: ApiKeys) -> None:
         self._get_service = get_service
+        self._keys = keys
         self._settings = settings
 
     async def answer(self, message: bytes, context: Context) -> answer_pb2.AnswerResponse:
@@ -108,20 +111,23 @@ class RpcMethods:
             ready = self._get_service().health.is_ready
             return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
 
-        return await self._guard(run, health_pb2.HealthCheckResponse, context)
+        return await self._guard(run, health_pb2.HealthCheckResponse, context, is_open=True)
 
     async def _guard(
         self,
         run: Callable[[RequestRecord], Awaitable[MessageT]],
         empty: Callable[[], MessageT],
         context: Context,
+        *,
+        is_open: bool = False,
     ) -> MessageT:
         metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
-        given = next((value for key, value in metadata if key == _REQUEST_ID), None)
-        request_id = choose_request_id(given if isinstance(given, str) else None)
+        request_id = choose_request_id(_first(metadata, _REQUEST_ID))
         record = RequestRecord("grpc", request_id)
         try:
             check_metadata(metadata, self._settings.max_metadata_bytes)
+            if not is_open:  # probes have no key
+                record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
             response = await run(record)
         except asyncio.CancelledError:
             if _remaining_s(context) == 0:  # gRPC itself cancels at the deadline
@@ -172,6 +178,10 @@ def _register(server: Any, service_name: str, methods: dict[str, Callable[..., A
 
 def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
+
+
+def _first(metadata: list[tuple[str, Any]], key: str) -> str | None:
+    return next((value for name, value in metadata if name == key and isinstance(value, str)), None)
 
 
 def _remaining_s(context: Context) -> float | None:

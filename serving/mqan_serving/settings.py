@@ -45,6 +45,11 @@ class Settings(BaseSettings):
     http_port: int = Field(8000, ge=1, le=65535, description="Port of REST; Ray Serve's usual one.")
     grpc_port: int = Field(9000, ge=1, le=65535, description="Port of gRPC; Ray Serve's usual one.")
 
+    # Who may ask.
+    api_key_file: Path | None = Field(
+        None, description="File of API keys, made by `mqan key`. Unset: everybody who reaches the server may ask."
+    )
+
     # What a request may be. More is refused, never cut.
     max_request_bytes: int = Field(
         1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="Bytes of a request: 60 times a 4,000-token context."

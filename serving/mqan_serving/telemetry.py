@@ -56,8 +56,14 @@ class RequestRecord:
     """
 
     def __init__(self, transport: str, request_id: str) -> None:
+        self.request_id = request_id
         self._started = time.perf_counter()
         self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
+
+    def note_key(self, name: str | None) -> None:
+        """Note the name of the caller's API key, if there is one."""
+        if name is not None:
+            self._values["key"] = name
 
     def note_question(self, question: Question) -> None:
         """Note what was asked: lengths and a hash."""

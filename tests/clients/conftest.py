@@ -63,6 +63,7 @@ MODEL = {
 _SOURCES = {"context": answer_pb2.SOURCE_CONTEXT, "vocabulary": answer_pb2.SOURCE_VOCABULARY}
 _GRPC = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
+    401: grpc.StatusCode.UNAUTHENTICATED,
     422: grpc.StatusCode.INVALID_ARGUMENT,
     429: grpc.StatusCode.RESOURCE_EXHAUSTED,
     500: grpc.StatusCode.INTERNAL,

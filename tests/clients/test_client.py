@@ -24,6 +24,7 @@ from mqan_client import (
     ServerError,
     Source,
     Span,
+    UnauthenticatedError,
     UnavailableError,
 )
 from mqan_client.transport import Retries
@@ -91,6 +92,7 @@ def test_a_later_server_may_tell_more_limits(server: Any, call: Ask) -> None:
     [
         (422, "empty_context", InvalidRequestError),
         (400, "malformed_request", InvalidRequestError),
+        (401, "unauthenticated", UnauthenticatedError),
         (429, "overloaded", OverloadedError),
         (503, "unavailable", UnavailableError),
         (504, "deadline_exceeded", DeadlineExceededError),
@@ -169,6 +171,14 @@ def test_urls_that_are_none(url: str) -> None:
         Client(url)
     with pytest.raises(ValueError, match="is not a server's URL"):
         AsyncClient(url)
+
+
+@pytest.mark.parametrize("key", ["", "two words", "line\nbreak", "clé"])
+def test_keys_that_are_none(key: str) -> None:
+    with pytest.raises(ValueError, match="API key"):
+        Client(api_key=key)
+    with pytest.raises(ValueError, match="API key"):
+        AsyncClient(api_key=key)
 
 
 def test_a_client_may_be_shared_by_threads(server: Any, transport: str) -> None:

@@ -2,68 +2,18 @@
 
 import asyncio
 import json
-import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-import httpx2
 import pytest
 
-from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan.v1 import answer_pb2
 from mqan_serving.local import LocalServer
-from mqan_serving.settings import load_settings
 from mqan_serving.telemetry import set_up_logs
 
-BODY = {"context": "The kettle is in the kitchen.", "question": "Where is the kettle?"}
-
-
-@dataclass
-class Callers:
-    """A server over the stand-in engine, and both ways to call it."""
-
-    server: LocalServer
-    service: Any
-    rest: httpx2.AsyncClient
-    rpc: Any
-
-    def post(self, **changes: Any) -> Awaitable[httpx2.Response]:
-        return self.rest.post("/v1/answer", json=BODY | changes)
-
-    def call(self, **changes: str) -> Any:
-        return self.rpc.Answer(_request(**changes), timeout=10)
-
-
-StartServer = Callable[..., Awaitable[Callers]]
-
-
-@pytest.fixture
-async def start_server(make_service: Any, engine: Any) -> AsyncIterator[StartServer]:
-    opened: list[tuple[Callers, grpc.aio.Channel]] = []
-
-    async def start(**settings: Any) -> Callers:
-        probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        http_port, grpc_port = (probe.getsockname()[1] for probe in probes)
-        for probe in probes:
-            probe.close()
-        given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.0, **settings}
-        service = make_service(**given)
-        server = LocalServer(service, load_settings(**given))
-        await server.start()
-        channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
-        rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=10)
-        opened.append((Callers(server, service, rest, answer_pb2_grpc.QuestionAnsweringStub(channel)), channel))
-        return opened[-1][0]
-
-    set_up_logs("debug")
-    yield start
-    engine.may_answer.set()
-    for callers, channel in opened:
-        await callers.rest.aclose()
-        await channel.close()
-        await callers.server.stop()
+StartServer = Callable[..., Awaitable[Any]]
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -132,7 +82,7 @@ async def test_the_expired_are_never_answered_by_the_engine(start_server: StartS
     await until(lambda: engine.num_started == 1)
     expired = await asyncio.gather(
         *(callers.post(context=f"rest {i}", timeout_ms=1 + 10 * i) for i in range(5)),
-        *(_await(callers.rpc.Answer(_request(context=f"rpc {i}"), timeout=0.001 + 0.01 * i)) for i in range(5)),
+        *(_await(callers.rpc.Answer(callers.request(context=f"rpc {i}"), timeout=0.001 + 0.01 * i)) for i in range(5)),
         return_exceptions=True,
     )
     assert [response.status_code for response in expired[:5]] == [504] * 5  # type: ignore[union-attr]
@@ -141,7 +91,7 @@ async def test_the_expired_are_never_answered_by_the_engine(start_server: StartS
     engine.may_answer.set()
     assert (await stays).status_code == 200
     assert (await callers.post(context="the next")).status_code == 200
-    assert engine.batches == [[BODY["context"]], ["the next"]]
+    assert engine.batches == [[callers.body["context"]], ["the next"]]
 
 
 async def test_log_tells_expired_from_cancelled(
@@ -151,7 +101,7 @@ async def test_log_tells_expired_from_cancelled(
     callers = await start_server()
     engine.may_answer.clear()
     with pytest.raises(grpc.aio.AioRpcError):
-        await callers.rpc.Answer(_request(), timeout=0.05)
+        await callers.rpc.Answer(callers.request(), timeout=0.05)
     await until(lambda: callers.service.num_requests == 0)
     gone = callers.call()
     await until(lambda: callers.service.num_requests == 1)
@@ -199,14 +149,14 @@ async def test_callers_who_go_away_free_their_place(start_server: StartServer, e
     await until(lambda: callers.service.num_requests == 1)
     engine.may_answer.set()
     assert (await stays).status_code == 200
-    assert engine.batches == [[BODY["context"]]]
+    assert engine.batches == [[callers.body["context"]]]
 
 
 async def test_expired_deadline_frees_its_place(start_server: StartServer, engine: Any) -> None:
     callers = await start_server()
     engine.may_answer.clear()
     with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await callers.rpc.Answer(_request(), timeout=0.05)
+        await callers.rpc.Answer(callers.request(), timeout=0.05)
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     await until(lambda: callers.service.num_requests == 0)
 
@@ -285,22 +235,17 @@ async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, 
     await stopping
 
 
-async def test_second_server_on_a_port_is_an_error(start_server: StartServer) -> None:
+async def test_second_server_on_a_port_is_an_error(
+    start_server: StartServer, free_ports: Callable[[int], list[int]]
+) -> None:
     first = await start_server()
     settings = first.server._settings
     with pytest.raises(OSError, match="in use"):
         await LocalServer(first.service, settings).start()
-    free = socket.create_server(("127.0.0.1", 0))
-    http_port = free.getsockname()[1]
-    free.close()
+    (http_port,) = free_ports(1)
     with pytest.raises(OSError, match=str(settings.grpc_port)):
         await LocalServer(first.service, settings.model_copy(update={"http_port": http_port})).start()
 
 
 async def _await(call: Any) -> Any:
     return await call
-
-
-def _request(**changes: str) -> answer_pb2.AnswerRequest:
-    body = BODY | changes
-    return answer_pb2.AnswerRequest(context=body["context"], question=body["question"])

@@ -16,6 +16,7 @@ from mqan_client.errors import (
     InvalidRequestError,
     OverloadedError,
     ServerError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from mqan_client.results import (
@@ -33,6 +34,7 @@ from mqan_client.results import (
 from mqan_client.transport import Question, Retries
 
 _ERRORS: dict[int, tuple[type[ClientError], str]] = {
+    401: (UnauthenticatedError, "unauthenticated"),
     429: (OverloadedError, "overloaded"),
     503: (UnavailableError, "unavailable"),
     504: (DeadlineExceededError, "deadline_exceeded"),
@@ -47,11 +49,12 @@ class RestTransport:
     Args:
         url: the server.
         retries: when to call again.
+        headers: what every call carries.
     """
 
-    def __init__(self, url: str, retries: Retries) -> None:
+    def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         self._retries = retries
-        self._http = httpx2.Client(base_url=url, headers=_HEADERS, verify=_verification(url))
+        self._http = httpx2.Client(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
 
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
@@ -84,11 +87,12 @@ class AsyncRestTransport:
     Args:
         url: the server.
         retries: when to call again.
+        headers: what every call carries.
     """
 
-    def __init__(self, url: str, retries: Retries) -> None:
+    def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         self._retries = retries
-        self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS, verify=_verification(url))
+        self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
 
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
