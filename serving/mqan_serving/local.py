@@ -65,7 +65,7 @@ class LocalServer:
         self._service = service
         self._settings = settings
         keys = ApiKeys(settings.api_key_file)
-        app = create_rest_app(lambda: service, settings, keys)
+        app = create_rest_app(lambda: service, settings, keys, service.metrics)
         self._http = _HttpServer(
             uvicorn.Config(
                 app,
@@ -92,7 +92,7 @@ class LocalServer:
                 ("grpc.absolute_max_metadata_size", 4 * settings.max_metadata_bytes),
             )
         )
-        servicer = _Servicer(RpcMethods(lambda: service, settings, keys))
+        servicer = _Servicer(RpcMethods(lambda: service, settings, keys, service.metrics))
         add_question_answering(servicer, self._grpc)
         add_health(servicer, self._grpc)
         if settings.reflection:

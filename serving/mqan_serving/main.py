@@ -75,15 +75,17 @@ def serve_ray(settings: Settings) -> None:
 
     key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
     given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
-    start_ray(given, object_store_bytes=_OBJECT_STORE_BYTES)
-    _stop_on_signals(stop)  # Ray has put handlers of its own in place
-    try:
-        if not stop.is_set():
-            _announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
-        stop.wait()
-    finally:
-        stop_ray(given)
-        log("stopped")
+    with tempfile.TemporaryDirectory(prefix="mqan-metrics-", ignore_cleanup_errors=True) as metrics_folder:
+        start_ray(given, Path(metrics_folder), object_store_bytes=_OBJECT_STORE_BYTES)
+        _stop_on_signals(stop)  # Ray has put handlers of its own in place
+        try:
+            if not stop.is_set():
+                what = f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve"
+                _announce(settings, what)
+            stop.wait()
+        finally:
+            stop_ray(given)
+            log("stopped")
 
 
 def ray_environment(settings: Settings) -> Mapping[str, str]:

@@ -16,8 +16,9 @@ from mqan_core.answer import Answer
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, ErrorDocument, HealthDocument, ModelDocument
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
-from mqan_serving.gateway import Gateway, failure_response
+from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
 from mqan_serving.keys import ApiKeys
+from mqan_serving.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.playground import load_playground
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings
@@ -37,7 +38,12 @@ _QUESTION_SCHEMA: dict[str, Any] = {
 
 
 def create_rest_app(
-    get_service: Callable[[], Service], settings: Settings, keys: ApiKeys, *, echoes_request_id: bool = True
+    get_service: Callable[[], Service],
+    settings: Settings,
+    keys: ApiKeys,
+    metrics: Metrics,
+    *,
+    echoes_request_id: bool = True,
 ) -> FastAPI:
     """Create the REST application.
 
@@ -45,11 +51,12 @@ def create_rest_app(
         get_service: returns the service; called for every request, so the service may come later than the routes.
         settings: limits; a larger body or header is refused before the body is read.
         keys: who may ask.
+        metrics: where requests are counted.
         echoes_request_id: whether to send the header ``x-request-id``, which some hosts add by themselves.
     """
     app = FastAPI(title="mqan", version=mqan_core.__version__, description=_DESCRIPTION, redoc_url=None)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
-    app.add_middleware(Gateway, settings=settings, keys=keys, echoes_request_id=echoes_request_id)
+    app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     # Does nothing but tell the documentation where to put a key.
@@ -60,6 +67,10 @@ def create_rest_app(
     @app.get("/", include_in_schema=False)
     async def show_playground() -> HTMLResponse:
         return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
+
+    @app.get(METRICS_PATH, include_in_schema=False)
+    def show_metrics() -> Response:  # in a thread, since it may read files
+        return Response(metrics.render(), media_type=CONTENT_TYPE)
 
     return app
 
@@ -97,7 +108,7 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
             raise  # the framework's own refusal of the body
         except Exception as error:
             record.log_failure(error)
-            return failure_response(describe(error), record.request_id)
+            return failure_response(describe(error), record)
         record.log_answer(len(result.tokens))
         document = AnswerDocument.of(result, service.model)
         return Response(document.model_dump_json(), media_type="application/json")
@@ -168,11 +179,11 @@ async def _while_connected(request: Request, answering: Coroutine[Any, Any, Answ
 
 
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
-    return failure_response(describe(error), request.state.record.request_id)
+    return failure_response(describe(error), request.state.record)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     failure: Failure = describe_http_status(status)
     headers = error.headers if isinstance(error, HTTPException) else None
-    return failure_response(failure, request.state.record.request_id, headers)
+    return failure_response(failure, request.state.record, headers)

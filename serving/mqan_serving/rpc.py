@@ -21,6 +21,7 @@ from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
 from mqan_core.errors import InputError
 from mqan_serving.errors import ServingError, describe
 from mqan_serving.keys import ApiKeys
+from mqan_serving.metrics import Metrics
 from mqan_serving.service import Model, Service
 from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord, choose_request_id
@@ -62,10 +63,12 @@ class RpcMethods:
         get_service: returns the service.
         settings: limits.
         keys: who may ask.
+        metrics: where calls are counted.
     """
 
-    def __init__(self, get_service: Callable[[], Service], settings: Settings, keys: ApiKeys) -> None:
+    def __init__(self, get_service: Callable[[], Service], settings: Settings, keys: ApiKeys, metrics: Metrics) -> None:
         self._get_service = get_service
+        self._metrics = metrics
         self._keys = keys
         self._settings = settings
 
@@ -89,7 +92,7 @@ class RpcMethods:
             record.log_answer(len(result.tokens))
             return _answer_response(result, service.model)
 
-        return await self._guard(run, answer_pb2.AnswerResponse, context)
+        return await self._guard("Answer", run, answer_pb2.AnswerResponse, context)
 
     async def get_model(self, message: bytes, context: Context) -> answer_pb2.GetModelResponse:
         """Describe the model and its limits."""
@@ -98,7 +101,7 @@ class RpcMethods:
             _parse(answer_pb2.GetModelRequest, message)
             return _model_response(self._get_service().model)
 
-        return await self._guard(run, answer_pb2.GetModelResponse, context)
+        return await self._guard("GetModel", run, answer_pb2.GetModelResponse, context)
 
     async def check(self, message: bytes, context: Context) -> health_pb2.HealthCheckResponse:
         """Say whether requests should be sent here, for the whole server or for the service by its name."""
@@ -111,10 +114,11 @@ class RpcMethods:
             ready = self._get_service().health.is_ready
             return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
 
-        return await self._guard(run, health_pb2.HealthCheckResponse, context, is_open=True)
+        return await self._guard("Check", run, health_pb2.HealthCheckResponse, context, is_open=True)
 
     async def _guard(
         self,
+        method: str,
         run: Callable[[RequestRecord], Awaitable[MessageT]],
         empty: Callable[[], MessageT],
         context: Context,
@@ -123,7 +127,7 @@ class RpcMethods:
     ) -> MessageT:
         metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
         request_id = choose_request_id(_first(metadata, _REQUEST_ID))
-        record = RequestRecord("grpc", request_id)
+        record = RequestRecord("grpc", method, request_id, self._metrics)
         try:
             check_metadata(metadata, self._settings.max_metadata_bytes)
             if not is_open:  # probes have no key
@@ -145,6 +149,8 @@ class RpcMethods:
                 trailing.append(("retry-after", str(failure.retry_after_s)))
             context.set_trailing_metadata(trailing)
             return empty()
+        finally:
+            record.count()
         context.set_trailing_metadata([(_REQUEST_ID, request_id)])  # a list: Ray Serve adds its own
         return response
 

@@ -12,6 +12,7 @@ from mqan_core.bundle import Bundle
 from mqan_serving.batching import Admission, Batcher
 from mqan_serving.errors import ServingError
 from mqan_serving.health import Health
+from mqan_serving.metrics import Metrics
 from mqan_serving.settings import Settings
 from mqan_serving.validation import Limits, Question, ReadRequest, Validator
 
@@ -20,6 +21,7 @@ RequestT = TypeVar("RequestT", bound=ReadRequest)
 _WARM_UP = Question(context="The kettle is in the kitchen.", question="Where is the kettle?")
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
 _RETRY_AFTER_S = 1
+_OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
 class Engine(Protocol[RequestT]):
@@ -69,10 +71,15 @@ class AnswerService(Generic[RequestT]):
         engine: the engine; only this service may use it.
         settings: limits and batching.
         executor: the one thread that calls the engine; by default a new one.
+        metrics: where answers are counted; by default new ones.
     """
 
     def __init__(
-        self, engine: Engine[RequestT], settings: Settings, executor: ThreadPoolExecutor | None = None
+        self,
+        engine: Engine[RequestT],
+        settings: Settings,
+        executor: ThreadPoolExecutor | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         manifest = engine.bundle.manifest
         self.health = Health()
@@ -98,6 +105,15 @@ class AnswerService(Generic[RequestT]):
             len(engine.bundle.vocabulary.words),
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
         )
+        self.metrics = metrics or Metrics()
+        self.metrics.describe_server(
+            name=manifest.name,
+            version=manifest.version,
+            sha256=engine.bundle.sha256,
+            provider=engine.provider,
+            max_requests=self.limits.max_concurrent_requests,
+        )
+        self._observer: asyncio.Task[None] | None = None
         self._engine = engine
         self._timeout_s = settings.request_timeout_s
         self._admission = Admission(settings.max_admitted_requests)
@@ -119,6 +135,7 @@ class AnswerService(Generic[RequestT]):
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
         request = self._engine.read(_WARM_UP.context, _WARM_UP.question)
         await self._batcher.answer(request, 2)
+        self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
     async def answer(self, question: Question) -> Answer:
@@ -139,14 +156,16 @@ class AnswerService(Generic[RequestT]):
         timeout_s = self._timeout_s
         if question.timeout_ms is not None:
             timeout_s = min(timeout_s, question.timeout_ms / 1000)
-        with self._admission.admit():
+        with self._admission.admit(), self.metrics.track_request():
             try:
                 async with asyncio.timeout(timeout_s):
                     request, max_answer_tokens = await self._read(question)
-                    return await self._batcher.answer(request, max_answer_tokens)
+                    answer = await self._batcher.answer(request, max_answer_tokens)
             except TimeoutError:
                 message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None
+        self.metrics.count_answer(answer)
+        return answer
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests and wait for those in progress, at most ``timeout_s``."""
@@ -158,9 +177,16 @@ class AnswerService(Generic[RequestT]):
     async def close(self) -> None:
         """Stop for good."""
         self.health.set_draining()
+        if self._observer is not None:
+            self._observer.cancel()
         await self._batcher.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._reader.shutdown(wait=False, cancel_futures=True)
+
+    async def _observe(self) -> None:
+        while True:
+            self.metrics.set_queue_depth(self._batcher.num_waiting)
+            await asyncio.sleep(_OBSERVE_PERIOD_S)
 
     async def _read(self, question: Question) -> tuple[RequestT, int]:
         if len(question.context) + len(question.question) <= _CHARS_READ_INLINE:
@@ -177,7 +203,7 @@ class AnswerService(Generic[RequestT]):
 Service = AnswerService[Any]  # for those who do not mind what the engine's requests are
 
 
-async def open_service(folder: Path, settings: Settings) -> Service:
+async def open_service(folder: Path, settings: Settings, metrics: Metrics | None = None) -> Service:
     """Open a bundle on the thread that will run it, answer once, and return the service that is then ready.
 
     Raises:
@@ -193,7 +219,7 @@ async def open_service(folder: Path, settings: Settings) -> Service:
         )
 
     engine = await asyncio.get_running_loop().run_in_executor(executor, open_engine)
-    service = AnswerService(engine, settings, executor)
+    service = AnswerService(engine, settings, executor, metrics)
     await service.warm_up()
     return service
 

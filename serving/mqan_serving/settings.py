@@ -107,6 +107,9 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity of log lines. info: one line a request, without its text."
     )
+    metrics_need_key: bool = Field(
+        False, description="Whether /metrics asks for an API key too; it tells how much is asked, never what."
+    )
     reflection: bool = Field(True, description="Whether gRPC tools may list the services; the contract is public.")
 
     @model_validator(mode="after")
