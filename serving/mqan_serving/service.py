@@ -91,7 +91,7 @@ class AnswerService(Generic[RequestT]):
             settings.max_word_length,
             settings.max_metadata_bytes,
             round(settings.request_timeout_s * 1000),
-            settings.max_admitted_requests,
+            settings.max_queued_requests + settings.batch_size_on(engine.provider),
             settings.max_queued_requests,
         )
         self.validator = Validator(self.limits)
@@ -116,7 +116,7 @@ class AnswerService(Generic[RequestT]):
         self._observer: asyncio.Task[None] | None = None
         self._engine = engine
         self._timeout_s = settings.request_timeout_s
-        self._admission = Admission(settings.max_admitted_requests)
+        self._admission = Admission(self.limits.max_concurrent_requests)
         self._executor = executor or _engine_thread()
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="mqan-reader")
         self._batcher = Batcher(

@@ -133,7 +133,7 @@ class Settings(BaseSettings):
 
     @property
     def max_admitted_requests(self) -> int:
-        """Requests inside the server at once: those that wait and those that are being answered."""
+        """Bound on the requests inside the server at once, waiting or being answered, on whatever provider it runs."""
         return self.max_queued_requests + (self.max_batch_size or _MAX_BATCH_SIZE_ON_GPU)
 
     def batch_size_on(self, provider: str) -> int:
