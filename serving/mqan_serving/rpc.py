@@ -31,6 +31,7 @@ SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
 
 _REQUEST_ID = "x-request-id"
+_DEADLINE_SLACK_S = 0.05  # the caller's clock started earlier, so that its cancellation overtakes the deadline
 _SOURCES = {
     Source.CONTEXT: answer_pb2.SOURCE_CONTEXT,
     Source.QUESTION: answer_pb2.SOURCE_QUESTION,
@@ -134,7 +135,8 @@ class RpcMethods:
                 record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
             response = await run(record)
         except asyncio.CancelledError:
-            if _remaining_s(context) == 0:  # gRPC itself cancels at the deadline
+            remaining_s = _remaining_s(context)
+            if remaining_s is not None and remaining_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
                 record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
             else:
                 record.log_cancelled()

@@ -81,6 +81,7 @@ class Script:
         delay_s: time it takes for each response.
         requests: questions that it received.
         most_at_once: most requests that it had at the same time.
+        timeouts_ms: time that each question asked for, over REST.
         more_limits: limits that REST publishes beside those that clients know.
     """
 
@@ -88,6 +89,7 @@ class Script:
     delay_s: float = 0.0
     requests: list[dict[str, Any]] = field(default_factory=list)
     most_at_once: int = 0
+    timeouts_ms: list[int] = field(default_factory=list)
     more_limits: dict[str, int] = field(default_factory=dict)
     _now: int = 0
 
@@ -175,7 +177,9 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         return answer_pb2.GetModelResponse(**MODEL)  # type: ignore[arg-type]
 
     async def _rest_answer(self, request: Request) -> Response:
-        return await self._take_rest(await request.json()) or JSONResponse(ANSWER)
+        document = await request.json()
+        self.script.timeouts_ms.append(document.pop("timeout_ms"))
+        return await self._take_rest(document) or JSONResponse(ANSWER)
 
     async def _rest_model(self, request: Request) -> Response:
         limits: Any = MODEL["limits"]

@@ -133,6 +133,13 @@ def test_gives_up_in_time(server: Any, transport: str, call: Ask) -> None:
     assert time.monotonic() - start < 6
 
 
+def test_rest_tells_its_deadline(server: Any, call: Ask) -> None:
+    server.script.failures = [(503, "unavailable")]
+    call(server.urls["rest"], "answer", "a", "b", timeout_s=7.5)
+    first, second = server.script.timeouts_ms
+    assert 7500 >= first > second > 0
+
+
 def test_a_deadline_covers_retries(server: Any, transport: str, call: Ask) -> None:
     server.script.failures = [(503, "unavailable")] * 10
     slow = Retries(initial_s=60.0, max_s=60.0)
