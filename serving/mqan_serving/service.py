@@ -84,15 +84,15 @@ class AnswerService(Generic[RequestT]):
         manifest = engine.bundle.manifest
         self.health = Health()
         self.limits = Limits(
-            settings.max_request_bytes,
-            settings.max_context_tokens,
-            settings.max_question_tokens,
-            min(settings.max_answer_tokens, engine.max_answer_tokens),
-            settings.max_word_length,
-            settings.max_metadata_bytes,
-            round(settings.request_timeout_s * 1000),
-            settings.max_queued_requests + settings.batch_size_on(engine.provider),
-            settings.max_queued_requests,
+            max_request_bytes=settings.max_request_bytes,
+            max_context_tokens=settings.max_context_tokens,
+            max_question_tokens=settings.max_question_tokens,
+            max_answer_tokens=min(settings.max_answer_tokens, engine.max_answer_tokens),
+            max_word_length=settings.max_word_length,
+            max_metadata_bytes=settings.max_metadata_bytes,
+            max_timeout_ms=max(1, round(settings.request_timeout_s * 1000)),
+            max_concurrent_requests=settings.max_queued_requests + settings.batch_size_on(engine.provider),
+            max_queued_requests=settings.max_queued_requests,
         )
         self.validator = Validator(self.limits)
         self.model = Model(
