@@ -10,7 +10,7 @@ import pytest
 
 import mqan_core
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/operations.md"]
 _LINK = re.compile(r"\]\(([^)#\s]+)")
 _PIN = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.!]*")
 

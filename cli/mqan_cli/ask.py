@@ -39,7 +39,10 @@ def ask(
     max_answer_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of the answer.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the whole answer as JSON.")] = False,
 ) -> None:
-    """Ask a question about a text; the answer's words are coloured by where they came from."""
+    """Ask a question about a text; the answer's words are coloured by where they came from.
+
+    A server that asks for an API key gets that of MQAN_API_KEY.
+    """
     if bundle is not None and server is not None:
         raise typer.BadParameter("give --server or --bundle, not both")
     text = _read_context(context)
@@ -87,7 +90,7 @@ def _ask_server(url: str | None, context: str, question: str, max_answer_tokens:
 
     url = url or os.environ.get("MQAN_SERVER") or DEFAULT_URL
     try:
-        with Client(url) as client:
+        with Client(url, api_key=os.environ.get("MQAN_API_KEY") or None) as client:
             answer = client.answer(context, question, max_answer_tokens=max_answer_tokens)
     except UnavailableError as error:
         raise CommandError(

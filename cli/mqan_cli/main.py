@@ -71,6 +71,24 @@ def serve(
 
 
 @app.command()
+def key(
+    name: Annotated[str, typer.Argument(help="Whose key it is; it appears in the server's log.")],
+    file: Annotated[
+        Path, typer.Option(envvar="MQAN_API_KEY_FILE", dir_okay=False, help="File of keys; created if there is none.")
+    ],
+) -> None:
+    """Make an API key, print it this once, and append its hash to the file; a server that runs knows it at once."""
+    from mqan_serving.keys import add_key
+
+    try:
+        print(add_key(file, name))
+    except OSError as error:
+        raise CommandError(f"cannot write {file}: {error.strerror}") from None
+    except ValueError as error:
+        raise CommandError(str(error)) from None
+
+
+@app.command()
 def verify(
     bundle: Annotated[Path, typer.Argument(help="Folder of the bundle.")],
     provider: Annotated[Provider, typer.Option(help="Where to run it.")] = "auto",

@@ -6,6 +6,9 @@
 import asyncio
 import logging
 import math
+import secrets
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -13,9 +16,10 @@ from ray import serve
 from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
-import mqan_core
 from mqan_serving.errors import ServingError, StartError
 from mqan_serving.health import State
+from mqan_serving.keys import ApiKeys
+from mqan_serving.metrics import FOLDER_VARIABLE, Metrics
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import Context, RpcMethods
 from mqan_serving.service import Service, open_service
@@ -42,15 +46,18 @@ class Ingress:
         self._settings = load_settings(**settings)
         set_up_logs(self._settings.log_level)
         self._service: Service | None = None
-        self._methods = RpcMethods(self._get_service)
+        self._keys = ApiKeys(self._settings.api_key_file)
+        self._metrics = Metrics()
+        self._methods = RpcMethods(self._get_service, self._settings, self._keys, self._metrics)
 
     async def __serve_build_asgi_app__(self) -> Any:
         """Open the bundle and return the REST application; Ray calls this once, before any request."""
-        self._service = await open_service(find_bundle(self._settings), self._settings)
+        self._service = await open_service(find_bundle(self._settings), self._settings, self._metrics)
         return create_rest_app(
             self._get_service,
-            mqan_core.__version__,
-            self._settings.max_request_bytes,
+            self._settings,
+            self._keys,
+            self._metrics,
             echoes_request_id=False,  # Ray Serve does
         )
 
@@ -92,11 +99,16 @@ def build_app(args: dict[str, Any]) -> serve.Application:
     Raises:
         SettingsError: a setting is wrong; the message names it.
     """
-    return _bind(load_settings(**args))
+    return _bind(load_settings(**args), Path(tempfile.gettempdir()) / f"mqan-metrics-{secrets.token_hex(8)}")
 
 
-def start_ray(settings: Settings, *, object_store_bytes: int) -> None:
+def start_ray(settings: Settings, metrics_folder: Path, *, object_store_bytes: int) -> None:
     """Start Ray on this machine, for this machine only, and run the application; return when it is ready.
+
+    Args:
+        settings: the settings.
+        metrics_folder: where replicas share their metrics; must be empty.
+        object_store_bytes: size of Ray's object store.
 
     Raises:
         StartError: Ray or the application does not start.
@@ -104,7 +116,7 @@ def start_ray(settings: Settings, *, object_store_bytes: int) -> None:
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
         _init_ray(settings, object_store_bytes)
-        _run_app(settings)
+        _run_app(settings, metrics_folder)
     except Exception as error:
         ray.shutdown()
         raise StartError(f"Ray Serve does not start: {error}") from error
@@ -131,7 +143,7 @@ def _init_ray(settings: Settings, object_store_bytes: int) -> None:
             return
 
 
-def _run_app(settings: Settings) -> None:
+def _run_app(settings: Settings, metrics_folder: Path) -> None:
     serve.start(
         proxy_location="HeadOnly",
         http_options={
@@ -147,7 +159,7 @@ def _run_app(settings: Settings) -> None:
         },
         logging_config=_QUIET,
     )
-    serve.run(_bind(settings), name=APP_NAME, route_prefix="/")
+    serve.run(_bind(settings, metrics_folder), name=APP_NAME, route_prefix="/")
 
 
 def stop_ray(settings: Settings) -> None:
@@ -167,7 +179,7 @@ async def _drain_and_stop_serve(timeout_s: float) -> None:
     await serve.shutdown_async()  # type: ignore[no-untyped-call]
 
 
-def _bind(settings: Settings) -> serve.Application:
+def _bind(settings: Settings, metrics_folder: Path) -> serve.Application:
     deployment = serve.deployment(
         name="mqan",
         num_replicas=settings.num_replicas,
@@ -179,7 +191,12 @@ def _bind(settings: Settings) -> serve.Application:
         graceful_shutdown_wait_loop_s=0.2,
         health_check_period_s=2,
         health_check_timeout_s=10,
-        ray_actor_options={"num_cpus": settings.num_cpus, "num_gpus": settings.num_gpus},
+        ray_actor_options={
+            "num_cpus": settings.num_cpus,
+            "num_gpus": settings.num_gpus,
+            # Only here: Ray's own processes count with the same library, and are not to be counted in.
+            "runtime_env": {"env_vars": {FOLDER_VARIABLE: str(metrics_folder)}},
+        },
         logging_config=_QUIET,
     )
     application: serve.Application = deployment(serve.ingress()(Ingress)).bind(settings.model_dump(mode="json"))

@@ -1,5 +1,6 @@
 """The JSON documents that REST answers with. They carry the same fields as the messages of the protobuf contract."""
 
+from dataclasses import asdict
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -93,10 +94,17 @@ class AnswerDocument(_Document):
 class LimitsDocument(_Document):
     """Limits that hold for requests; more is refused, never cut."""
 
-    max_request_bytes: int
-    max_context_tokens: int
-    max_question_tokens: int
-    max_answer_tokens: int
+    max_request_bytes: int = Field(description="Bytes of a request.")
+    max_context_tokens: int = Field(description="Tokens of a context.")
+    max_question_tokens: int = Field(description="Tokens of a question.")
+    max_answer_tokens: int = Field(description="Tokens of an answer.")
+    max_word_length: int = Field(description="Characters of one token.")
+    max_metadata_bytes: int = Field(
+        description="Bytes of HTTP headers: names and values, and 32 for each pair, as HTTP/2 counts them."
+    )
+    max_timeout_ms: int = Field(description="Milliseconds that a request may take; longer deadlines are cut to it.")
+    max_concurrent_requests: int = Field(description="Requests inside one replica, those that wait included.")
+    max_queued_requests: int = Field(description="Those of them that wait.")
 
 
 class ScoreDocument(_Document):
@@ -121,17 +129,11 @@ class ModelDocument(_Document):
     @classmethod
     def of(cls, model: Model) -> "ModelDocument":
         """Convert a description."""
-        limits = model.limits
         return cls(
             model=ModelVersionDocument(name=model.name, version=model.version),
             sha256=model.sha256,
             provider=model.provider,
-            limits=LimitsDocument(
-                max_request_bytes=limits.max_request_bytes,
-                max_context_tokens=limits.max_context_tokens,
-                max_question_tokens=limits.max_question_tokens,
-                max_answer_tokens=limits.max_answer_tokens,
-            ),
+            limits=LimitsDocument(**asdict(model.limits)),
             num_generated=model.num_generated,
             num_words=model.num_words,
             scores=[ScoreDocument(task=s.task, metric=s.metric, value=s.value) for s in model.scores],

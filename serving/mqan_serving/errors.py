@@ -39,10 +39,11 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
     {
         # The caller's input.
         "malformed_request": ErrorKind(400, _INVALID, False, "Send one JSON object in UTF-8."),
+        "invalid_timeout": ErrorKind(400, _INVALID, False, "Send whole milliseconds above 0, or leave timeout_ms out."),
         "invalid_input": ErrorKind(422, _INVALID, False, "Compare the request with the API's documentation."),
         "missing_field": ErrorKind(422, _INVALID, False, "Send both context and question."),
-        "unknown_field": ErrorKind(422, _INVALID, False, "Send context, question and max_answer_tokens only."),
-        "wrong_type": ErrorKind(422, _INVALID, False, "Send texts as strings and max_answer_tokens as an integer."),
+        "unknown_field": ErrorKind(422, _INVALID, False, "Compare the fields with the API's documentation."),
+        "wrong_type": ErrorKind(422, _INVALID, False, "Send texts as strings and numbers as integers."),
         "invalid_text": ErrorKind(422, _INVALID, False, "Send text that can be encoded in UTF-8."),
         "empty_context": ErrorKind(422, _INVALID, False, "Send the text that the question is about."),
         "empty_question": ErrorKind(422, _INVALID, False, "Send a question in natural language."),
@@ -51,8 +52,16 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "word_too_long": ErrorKind(422, _INVALID, False, "Remove encoded data or split the word by spaces."),
         "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, False, "GET /v1/model has the limits."),
         "request_too_large": ErrorKind(413, _INVALID, False, "Send a smaller request; GET /v1/model has the limits."),
+        "metadata_too_large": ErrorKind(431, _INVALID, False, "Send fewer or shorter headers than /v1/model allows."),
         "unsupported_media_type": ErrorKind(415, _INVALID, False, "Send the header content-type: application/json."),
         "unsupported_encoding": ErrorKind(415, _INVALID, False, "Send the body uncompressed."),
+        # The caller.
+        "unauthenticated": ErrorKind(
+            401,
+            "UNAUTHENTICATED",
+            False,
+            "Send authorization: Bearer KEY, with a key from the server's operator.",
+        ),
         # The resource.
         "not_found": ErrorKind(404, "NOT_FOUND", False, "GET /docs lists what is served."),
         "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", False, "GET /docs lists what is served."),

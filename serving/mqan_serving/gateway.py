@@ -1,4 +1,4 @@
-"""What every HTTP request passes first: an id, refusals that need no body, and the last resort for faults."""
+"""What every HTTP request passes first: an id, the API key, refusals that need no body, the last resort for faults."""
 
 from collections.abc import Mapping
 
@@ -8,19 +8,31 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqan_core.errors import InputError
 from mqan_serving.errors import ERRORS, Failure, describe
+from mqan_serving.keys import ApiKeys
+from mqan_serving.metrics import CANCELLED, OK, Metrics
+from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord, choose_request_id
+from mqan_serving.validation import check_metadata
 
 _REQUEST_ID = "x-request-id"
+# Health is for probes, which have no key; the others say nothing that is not public.
+_OPEN_PATHS = frozenset({"/health/live", "/health/ready", "/", "/docs", "/openapi.json"})
+METRICS_PATH = "/metrics"
+# The same names as in gRPC.
+_METHODS = {"/v1/answer": "Answer", "/v1/model": "GetModel", "/health/live": "Check", "/health/ready": "Check"}
 
 
-def failure_response(failure: Failure, request_id: str, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return the one error body of the API."""
+def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the one error body of the API, and note in the record that the request ends with it."""
+    record.code = failure.code
     all_headers = dict(headers or {})
     if failure.retry_after_s is not None:
         all_headers["retry-after"] = str(failure.retry_after_s)
+    if failure.code == "unauthenticated":
+        all_headers["www-authenticate"] = "Bearer"
     if failure.code == "unavailable":
         all_headers["connection"] = "close"  # the next attempt shall find another server
-    body = {"code": failure.code, "message": failure.message, "hint": failure.hint, "request_id": request_id}
+    body = {"code": failure.code, "message": failure.message, "hint": failure.hint, "request_id": record.request_id}
     return JSONResponse(body, failure.kind.http, all_headers)
 
 
@@ -29,13 +41,20 @@ class Gateway:
 
     Args:
         app: the application.
-        max_request_bytes: most bytes that a request may announce.
+        settings: limits.
+        keys: who may ask.
+        metrics: where requests are counted.
         echoes_request_id: whether responses get the header ``x-request-id``; Ray Serve adds it by itself.
     """
 
-    def __init__(self, app: ASGIApp, max_request_bytes: int, echoes_request_id: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, settings: Settings, keys: ApiKeys, metrics: Metrics, echoes_request_id: bool
+    ) -> None:
         self._app = app
-        self._max_request_bytes = max_request_bytes
+        self._settings = settings
+        self._keys = keys
+        self._metrics = metrics
+        self._open_paths = _OPEN_PATHS if settings.metrics_need_key else _OPEN_PATHS | {METRICS_PATH}
         self._echoes_request_id = echoes_request_id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,13 +64,15 @@ class Gateway:
             return
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
-        scope.setdefault("state", {})["request_id"] = request_id
+        record = RequestRecord("rest", _METHODS.get(scope["path"], "other"), request_id, self._metrics)
+        scope.setdefault("state", {})["record"] = record
         started = False
 
         async def send_with_id(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
+                record.count()
                 response_headers = MutableHeaders(scope=message)
                 if self._echoes_request_id:
                     response_headers[_REQUEST_ID] = request_id
@@ -60,20 +81,26 @@ class Gateway:
 
         try:
             self._check(headers)
+            if scope["path"] not in self._open_paths:
+                record.note_key(self._keys.authenticate(headers.get("authorization")))
             await self._app(scope, receive, send_with_id)
-        except InputError as error:
-            await failure_response(describe(error), request_id)(scope, receive, send_with_id)
         except Exception as error:
-            RequestRecord("rest", request_id).log_failure(error)
+            record.log_failure(error)
             if not started:
-                await failure_response(describe(error), request_id)(scope, receive, send_with_id)
+                await failure_response(describe(error), record)(scope, receive, send_with_id)
+        finally:
+            if not started and record.code == OK:
+                record.code = CANCELLED
+            record.count()
 
     def _check(self, headers: Headers) -> None:
+        check_metadata(headers.raw, self._settings.max_metadata_bytes)
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             message = "The body is compressed, which this server does not accept."
             raise InputError("unsupported_encoding", "body", message, ERRORS["unsupported_encoding"].hint)
         length = headers.get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > self._max_request_bytes:
-            message = f"The request is larger than the {self._max_request_bytes} bytes that are accepted."
+        limit = self._settings.max_request_bytes
+        if length.isdecimal() and int(length[:20]) > limit:
+            message = f"The request is larger than the {limit} bytes that are accepted."
             raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)

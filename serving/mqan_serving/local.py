@@ -15,7 +15,7 @@ import uvicorn
 from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
 from grpc_reflection.v1alpha import reflection
 
-import mqan_core
+from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
 from mqan_serving.service import Service
@@ -56,12 +56,16 @@ class LocalServer:
     Args:
         service: the service, ready.
         settings: addresses and limits.
+
+    Raises:
+        SettingsError: the API keys cannot be read.
     """
 
     def __init__(self, service: Service, settings: Settings) -> None:
         self._service = service
         self._settings = settings
-        app = create_rest_app(lambda: service, mqan_core.__version__, settings.max_request_bytes)
+        keys = ApiKeys(settings.api_key_file)
+        app = create_rest_app(lambda: service, settings, keys, service.metrics)
         self._http = _HttpServer(
             uvicorn.Config(
                 app,
@@ -83,9 +87,12 @@ class LocalServer:
                 ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a lottery
                 ("grpc.max_receive_message_length", settings.max_message_bytes),
                 ("grpc.max_send_message_length", -1),
+                # Enough above the limit to explain it to the caller.
+                ("grpc.max_metadata_size", 2 * settings.max_metadata_bytes),
+                ("grpc.absolute_max_metadata_size", 4 * settings.max_metadata_bytes),
             )
         )
-        servicer = _Servicer(RpcMethods(lambda: service))
+        servicer = _Servicer(RpcMethods(lambda: service, settings, keys, service.metrics))
         add_question_answering(servicer, self._grpc)
         add_health(servicer, self._grpc)
         if settings.reflection:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from mqan_core.bundle import open_bundle
 from mqan_serving.errors import SettingsError
+from mqan_serving.keys import read_keys
 from mqan_serving.settings import Settings, find_bundle
 from mqan_serving.telemetry import log, set_up_logs
 
@@ -29,6 +30,7 @@ def serve_local(settings: Settings) -> None:
     """
     set_up_logs(settings.log_level)
     _check_ports(settings)
+    _check_keys(settings)
     folder = find_bundle(settings)
     import uvloop  # after the checks: a wrong setting is reported at once
 
@@ -61,6 +63,7 @@ def serve_ray(settings: Settings) -> None:
     """
     set_up_logs(settings.log_level)
     _check_ports(settings)
+    _check_keys(settings)
     folder = find_bundle(settings)
     manifest = open_bundle(folder).manifest  # a damaged bundle is reported now, not by replicas that do not start
     for name, value in ray_environment(settings).items():
@@ -70,16 +73,19 @@ def serve_ray(settings: Settings) -> None:
 
     from mqan_serving.app import start_ray, stop_ray  # Ray reads its environment when it is imported
 
-    given = settings.model_copy(update={"bundle": folder})
-    start_ray(given, object_store_bytes=_OBJECT_STORE_BYTES)
-    _stop_on_signals(stop)  # Ray has put handlers of its own in place
-    try:
-        if not stop.is_set():
-            _announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
-        stop.wait()
-    finally:
-        stop_ray(given)
-        log("stopped")
+    key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
+    given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
+    with tempfile.TemporaryDirectory(prefix="mqan-metrics-", ignore_cleanup_errors=True) as metrics_folder:
+        start_ray(given, Path(metrics_folder), object_store_bytes=_OBJECT_STORE_BYTES)
+        _stop_on_signals(stop)  # Ray has put handlers of its own in place
+        try:
+            if not stop.is_set():
+                what = f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve"
+                _announce(settings, what)
+            stop.wait()
+        finally:
+            stop_ray(given)
+            log("stopped")
 
 
 def ray_environment(settings: Settings) -> Mapping[str, str]:
@@ -153,6 +159,11 @@ def _check_ports(settings: Settings) -> None:
                 f"setting {name} (MQAN_{name.upper()}): cannot listen on {settings.host}:{port}: "
                 f"{os.strerror(error.errno) if error.errno else error}; stop what uses the port or choose another"
             ) from None
+
+
+def _check_keys(settings: Settings) -> None:
+    if settings.api_key_file is not None and not read_keys(settings.api_key_file):
+        log("the file of API keys is empty: nobody may ask", level="warning")
 
 
 def _bind(host: str, port: int) -> None:

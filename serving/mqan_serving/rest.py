@@ -4,19 +4,24 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Security
 from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.security import HTTPBearer
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import ClientDisconnect
 
+import mqan_core
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, ErrorDocument, HealthDocument, ModelDocument
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
-from mqan_serving.gateway import Gateway, failure_response
+from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
+from mqan_serving.keys import ApiKeys
+from mqan_serving.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.playground import load_playground
 from mqan_serving.service import Service
+from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord
 from mqan_serving.validation import Question
 
@@ -33,22 +38,29 @@ _QUESTION_SCHEMA: dict[str, Any] = {
 
 
 def create_rest_app(
-    get_service: Callable[[], Service], version: str, max_request_bytes: int, *, echoes_request_id: bool = True
+    get_service: Callable[[], Service],
+    settings: Settings,
+    keys: ApiKeys,
+    metrics: Metrics,
+    *,
+    echoes_request_id: bool = True,
 ) -> FastAPI:
     """Create the REST application.
 
     Args:
         get_service: returns the service; called for every request, so the service may come later than the routes.
-        version: version of the API, shown in its documentation.
-        max_request_bytes: most bytes of a body; more is refused before it is read.
+        settings: limits; a larger body or header is refused before the body is read.
+        keys: who may ask.
+        metrics: where requests are counted.
         echoes_request_id: whether to send the header ``x-request-id``, which some hosts add by themselves.
     """
-    app = FastAPI(title="mqan", version=version, description=_DESCRIPTION, redoc_url=None)
-    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=max_request_bytes)
-    app.add_middleware(Gateway, max_request_bytes=max_request_bytes, echoes_request_id=echoes_request_id)
+    app = FastAPI(title="mqan", version=mqan_core.__version__, description=_DESCRIPTION, redoc_url=None)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
+    app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
-    _add_answering(app, get_service)
+    # Does nothing but tell the documentation where to put a key.
+    _add_answering(app, get_service, [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else [])
     _add_health(app, get_service)
     page = load_playground()
 
@@ -56,13 +68,17 @@ def create_rest_app(
     async def show_playground() -> HTMLResponse:
         return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
 
+    @app.get(METRICS_PATH, include_in_schema=False)
+    def show_metrics() -> Response:  # in a thread, since it may read files
+        return Response(metrics.render(), media_type=CONTENT_TYPE)
+
     return app
 
 
-def _add_answering(app: FastAPI, get_service: Callable[[], Service]) -> None:
+def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
     codes_of_answer = [
         *(code for code, kind in ERRORS.items() if kind.grpc == "INVALID_ARGUMENT"),
-        *("overloaded", "unavailable", "deadline_exceeded", "internal"),
+        *("unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
     ]
 
     @app.post(
@@ -70,12 +86,13 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service]) -> None:
         response_model=AnswerDocument,
         responses=_error_responses(codes_of_answer),
         openapi_extra=_QUESTION_SCHEMA,
+        dependencies=dependencies,
         summary="Answer a question about a context",
         operation_id="answer",
         tags=["answering"],
     )
     async def answer(request: Request) -> Response:
-        record = RequestRecord("rest", request.state.request_id)
+        record: RequestRecord = request.state.record
         try:
             service = get_service()
             _check_media_type(request)
@@ -91,14 +108,15 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service]) -> None:
             raise  # the framework's own refusal of the body
         except Exception as error:
             record.log_failure(error)
-            return failure_response(describe(error), request.state.request_id)
+            return failure_response(describe(error), record)
         record.log_answer(len(result.tokens))
         document = AnswerDocument.of(result, service.model)
         return Response(document.model_dump_json(), media_type="application/json")
 
     @app.get(
         "/v1/model",
-        responses=_error_responses(["unavailable", "internal"]),
+        responses=_error_responses(["unauthenticated", "metadata_too_large", "unavailable", "internal"]),
+        dependencies=dependencies,
         summary="Describe the model and its limits",
         operation_id="getModel",
         tags=["answering"],
@@ -161,11 +179,11 @@ async def _while_connected(request: Request, answering: Coroutine[Any, Any, Answ
 
 
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
-    return failure_response(describe(error), request.state.request_id)
+    return failure_response(describe(error), request.state.record)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     failure: Failure = describe_http_status(status)
     headers = error.headers if isinstance(error, HTTPException) else None
-    return failure_response(failure, request.state.request_id, headers)
+    return failure_response(failure, request.state.record, headers)

@@ -6,7 +6,9 @@ refused like any other bad input, and no exception ever reaches a transport that
 """
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -18,14 +20,18 @@ from mqan.v1 import answer_pb2
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
 from mqan_core.errors import InputError
 from mqan_serving.errors import ServingError, describe
+from mqan_serving.keys import ApiKeys
+from mqan_serving.metrics import Metrics
 from mqan_serving.service import Model, Service
+from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord, choose_request_id
-from mqan_serving.validation import Question
+from mqan_serving.validation import Question, check_metadata
 
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
 
 _REQUEST_ID = "x-request-id"
+_DEADLINE_SLACK_S = 0.05  # the caller's clock started earlier, so that its cancellation overtakes the deadline
 _SOURCES = {
     Source.CONTEXT: answer_pb2.SOURCE_CONTEXT,
     Source.QUESTION: answer_pb2.SOURCE_QUESTION,
@@ -56,10 +62,16 @@ class RpcMethods:
 
     Args:
         get_service: returns the service.
+        settings: limits.
+        keys: who may ask.
+        metrics: where calls are counted.
     """
 
-    def __init__(self, get_service: Callable[[], Service]) -> None:
+    def __init__(self, get_service: Callable[[], Service], settings: Settings, keys: ApiKeys, metrics: Metrics) -> None:
         self._get_service = get_service
+        self._metrics = metrics
+        self._keys = keys
+        self._settings = settings
 
     async def answer(self, message: bytes, context: Context) -> answer_pb2.AnswerResponse:
         """Answer one question about one context."""
@@ -69,13 +81,19 @@ class RpcMethods:
             service.validator.check_size(len(message))
             request = _parse(answer_pb2.AnswerRequest, message)
             limit = request.max_answer_tokens if request.HasField("max_answer_tokens") else None
-            question = Question(context=request.context, question=request.question, max_answer_tokens=limit)
+            remaining_s = _remaining_s(context)
+            question = Question(
+                context=request.context,
+                question=request.question,
+                max_answer_tokens=limit,
+                timeout_ms=None if remaining_s is None else max(1, math.ceil(1000 * remaining_s)),
+            )
             record.note_question(question)
             result = await service.answer(question)
             record.log_answer(len(result.tokens))
             return _answer_response(result, service.model)
 
-        return await self._guard(run, answer_pb2.AnswerResponse, context)
+        return await self._guard("Answer", run, answer_pb2.AnswerResponse, context)
 
     async def get_model(self, message: bytes, context: Context) -> answer_pb2.GetModelResponse:
         """Describe the model and its limits."""
@@ -84,7 +102,7 @@ class RpcMethods:
             _parse(answer_pb2.GetModelRequest, message)
             return _model_response(self._get_service().model)
 
-        return await self._guard(run, answer_pb2.GetModelResponse, context)
+        return await self._guard("GetModel", run, answer_pb2.GetModelResponse, context)
 
     async def check(self, message: bytes, context: Context) -> health_pb2.HealthCheckResponse:
         """Say whether requests should be sent here, for the whole server or for the service by its name."""
@@ -97,21 +115,31 @@ class RpcMethods:
             ready = self._get_service().health.is_ready
             return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
 
-        return await self._guard(run, health_pb2.HealthCheckResponse, context)
+        return await self._guard("Check", run, health_pb2.HealthCheckResponse, context, is_open=True)
 
     async def _guard(
         self,
+        method: str,
         run: Callable[[RequestRecord], Awaitable[MessageT]],
         empty: Callable[[], MessageT],
         context: Context,
+        *,
+        is_open: bool = False,
     ) -> MessageT:
-        given = next((value for key, value in context.invocation_metadata() or () if key == _REQUEST_ID), None)
-        request_id = choose_request_id(given if isinstance(given, str) else None)
-        record = RequestRecord("grpc", request_id)
+        metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
+        request_id = choose_request_id(_first(metadata, _REQUEST_ID))
+        record = RequestRecord("grpc", method, request_id, self._metrics)
         try:
+            check_metadata(metadata, self._settings.max_metadata_bytes)
+            if not is_open:  # probes have no key
+                record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
             response = await run(record)
         except asyncio.CancelledError:
-            record.log_cancelled()
+            remaining_s = _remaining_s(context)
+            if remaining_s is not None and remaining_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
+                record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
+            else:
+                record.log_cancelled()
             raise
         except Exception as error:
             record.log_failure(error)
@@ -123,6 +151,8 @@ class RpcMethods:
                 trailing.append(("retry-after", str(failure.retry_after_s)))
             context.set_trailing_metadata(trailing)
             return empty()
+        finally:
+            record.count()
         context.set_trailing_metadata([(_REQUEST_ID, request_id)])  # a list: Ray Serve adds its own
         return response
 
@@ -156,6 +186,19 @@ def _register(server: Any, service_name: str, methods: dict[str, Callable[..., A
 
 def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
+
+
+def _first(metadata: list[tuple[str, Any]], key: str) -> str | None:
+    return next((value for name, value in metadata if name == key and isinstance(value, str)), None)
+
+
+def _remaining_s(context: Context) -> float | None:
+    """Return the seconds until the caller's deadline, 0 after it; None without one.
+
+    Ray Serve does not tell it, but cancels the call when it has passed, which has the same effect.
+    """
+    time_remaining = getattr(context, "time_remaining", None)
+    return None if time_remaining is None else time_remaining()
 
 
 def _parse(message_type: Callable[[], MessageT], content: bytes) -> MessageT:
@@ -200,17 +243,11 @@ def _span(span: AnswerSpan) -> answer_pb2.AnswerSpan:
 
 
 def _model_response(model: Model) -> answer_pb2.GetModelResponse:
-    limits = model.limits
     return answer_pb2.GetModelResponse(
         model=answer_pb2.ModelVersion(name=model.name, version=model.version),
         sha256=model.sha256,
         provider=model.provider,
-        limits=answer_pb2.Limits(
-            max_request_bytes=limits.max_request_bytes,
-            max_context_tokens=limits.max_context_tokens,
-            max_question_tokens=limits.max_question_tokens,
-            max_answer_tokens=limits.max_answer_tokens,
-        ),
+        limits=answer_pb2.Limits(**asdict(model.limits)),
         num_generated=model.num_generated,
         num_words=model.num_words,
         scores=[answer_pb2.Score(task=s.task, metric=s.metric, value=s.value) for s in model.scores],

@@ -11,6 +11,7 @@ from mqan_core.bundle import Bundle
 from mqan_serving.batching import Admission, Batcher, Stepper
 from mqan_serving.errors import ServingError
 from mqan_serving.health import Health
+from mqan_serving.metrics import Metrics
 from mqan_serving.settings import Settings
 from mqan_serving.validation import Limits, Question, ReadRequest, Validator
 
@@ -19,6 +20,7 @@ RequestT = TypeVar("RequestT", bound=ReadRequest)
 _WARM_UP = Question(context="The kettle is in the kitchen.", question="Where is the kettle?")
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
 _RETRY_AFTER_S = 1
+_OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
 class Engine(Stepper[RequestT], Protocol[RequestT]):
@@ -65,20 +67,30 @@ class AnswerService(Generic[RequestT]):
         engine: the engine; only this service may use it.
         settings: limits and batching.
         executor: the threads that call the engine; by default new ones.
+        metrics: where answers are counted; by default new ones.
     """
 
     def __init__(
-        self, engine: Engine[RequestT], settings: Settings, executor: ThreadPoolExecutor | None = None
+        self,
+        engine: Engine[RequestT],
+        settings: Settings,
+        executor: ThreadPoolExecutor | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         manifest = engine.bundle.manifest
         self.health = Health()
         self.limits = Limits(
-            settings.max_request_bytes,
-            settings.max_context_tokens,
-            settings.max_question_tokens,
-            min(settings.max_answer_tokens, engine.max_answer_tokens),
+            max_request_bytes=settings.max_request_bytes,
+            max_context_tokens=settings.max_context_tokens,
+            max_question_tokens=settings.max_question_tokens,
+            max_answer_tokens=min(settings.max_answer_tokens, engine.max_answer_tokens),
+            max_word_length=settings.max_word_length,
+            max_metadata_bytes=settings.max_metadata_bytes,
+            max_timeout_ms=max(1, round(settings.request_timeout_s * 1000)),
+            max_concurrent_requests=settings.max_queued_requests + settings.batch_size_on(engine.provider),
+            max_queued_requests=settings.max_queued_requests,
         )
-        self.validator = Validator(self.limits, settings.max_word_length)
+        self.validator = Validator(self.limits)
         self.model = Model(
             manifest.name,
             manifest.version,
@@ -89,9 +101,18 @@ class AnswerService(Generic[RequestT]):
             len(engine.bundle.vocabulary.words),
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
         )
+        self.metrics = metrics or Metrics()
+        self.metrics.describe_server(
+            name=manifest.name,
+            version=manifest.version,
+            sha256=engine.bundle.sha256,
+            provider=engine.provider,
+            max_requests=self.limits.max_concurrent_requests,
+        )
+        self._observer: asyncio.Task[None] | None = None
         self._engine = engine
         self._timeout_s = settings.request_timeout_s
-        self._admission = Admission(settings.max_admitted_requests)
+        self._admission = Admission(self.limits.max_concurrent_requests)
         num_threads = settings.threads_on(engine.provider)
         self._executor = executor or _engine_threads(num_threads)
         self._reader = ThreadPoolExecutor(1, thread_name_prefix="mqan-reader")
@@ -113,10 +134,13 @@ class AnswerService(Generic[RequestT]):
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
         request = self._engine.read(_WARM_UP.context, _WARM_UP.question)
         await self._batcher.answer(request, 2)
+        self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
     async def answer(self, question: Question) -> Answer:
-        """Answer one question.
+        """Answer one question within its ``timeout_ms`` and the server's own limit, whichever is less.
+
+        A caller that goes away cancels this call, which frees its place at once; so does the end of its time.
 
         Raises:
             InputError: it cannot be answered; the error says why and how to fix it.
@@ -128,14 +152,19 @@ class AnswerService(Generic[RequestT]):
         if not self._batcher.is_alive:
             self.health.set_failed()
             raise ServingError("unavailable", "The server has failed and is about to be replaced.")
-        with self._admission.admit():
+        timeout_s = self._timeout_s
+        if question.timeout_ms is not None:
+            timeout_s = min(timeout_s, question.timeout_ms / 1000)
+        with self._admission.admit(), self.metrics.track_request():
             try:
-                async with asyncio.timeout(self._timeout_s):
+                async with asyncio.timeout(timeout_s):
                     request, max_answer_tokens = await self._read(question)
-                    return await self._batcher.answer(request, max_answer_tokens)
+                    answer = await self._batcher.answer(request, max_answer_tokens)
             except TimeoutError:
-                message = f"No answer within {self._timeout_s:g} s."
+                message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None
+        self.metrics.count_answer(answer)
+        return answer
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests and wait for those in progress, at most ``timeout_s``."""
@@ -147,9 +176,16 @@ class AnswerService(Generic[RequestT]):
     async def close(self) -> None:
         """Stop for good."""
         self.health.set_draining()
+        if self._observer is not None:
+            self._observer.cancel()
         await self._batcher.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._reader.shutdown(wait=False, cancel_futures=True)
+
+    async def _observe(self) -> None:
+        while True:
+            self.metrics.set_queue_depth(self._batcher.num_waiting)
+            await asyncio.sleep(_OBSERVE_PERIOD_S)
 
     async def _read(self, question: Question) -> tuple[RequestT, int]:
         if len(question.context) + len(question.question) <= _CHARS_READ_INLINE:
@@ -166,7 +202,7 @@ class AnswerService(Generic[RequestT]):
 Service = AnswerService[Any]  # for those who do not mind what the engine's requests are
 
 
-async def open_service(folder: Path, settings: Settings) -> Service:
+async def open_service(folder: Path, settings: Settings, metrics: Metrics | None = None) -> Service:
     """Open a bundle on a thread that will run it, answer once, and return the service that is then ready.
 
     Raises:
@@ -180,7 +216,7 @@ async def open_service(folder: Path, settings: Settings) -> Service:
         return BundleEngine.open(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
     engine = await asyncio.get_running_loop().run_in_executor(executor, open_engine)
-    service = AnswerService(engine, settings, executor)
+    service = AnswerService(engine, settings, executor, metrics)
     await service.warm_up()
     return service
 

@@ -45,9 +45,20 @@ class Settings(BaseSettings):
     http_port: int = Field(8000, ge=1, le=65535, description="Port of REST; Ray Serve's usual one.")
     grpc_port: int = Field(9000, ge=1, le=65535, description="Port of gRPC; Ray Serve's usual one.")
 
+    # Who may ask.
+    api_key_file: Path | None = Field(
+        None, description="File of API keys, made by `mqan key`. Unset: everybody who reaches the server may ask."
+    )
+
     # What a request may be. More is refused, never cut.
     max_request_bytes: int = Field(
         1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="Bytes of a request: 60 times a 4,000-token context."
+    )
+    max_metadata_bytes: int = Field(
+        8192,
+        ge=1024,
+        le=8192,
+        description="Bytes of HTTP headers or gRPC metadata, 32 more for each pair: as gRPC by default, for both.",
     )
     max_context_tokens: int = Field(
         4000, ge=1, le=100_000, description="Tokens of a context: ten times what training saw; attention is quadratic."
@@ -99,6 +110,9 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity of log lines. info: one line a request, without its text."
     )
+    metrics_need_key: bool = Field(
+        False, description="Whether /metrics asks for an API key too; it tells how much is asked, never what."
+    )
     reflection: bool = Field(True, description="Whether gRPC tools may list the services; the contract is public.")
 
     @model_validator(mode="after")
@@ -122,7 +136,7 @@ class Settings(BaseSettings):
 
     @property
     def max_admitted_requests(self) -> int:
-        """Requests inside the server at once: those that wait and those that are being answered."""
+        """Bound on the requests inside the server at once, waiting or being answered, on whatever provider it runs."""
         return self.max_queued_requests + (self.max_batch_size or _MAX_BATCH_SIZE_ON_GPU)
 
     def threads_on(self, provider: str) -> int:

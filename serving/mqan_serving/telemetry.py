@@ -14,6 +14,7 @@ from typing import Any
 import structlog
 
 from mqan_serving.errors import describe
+from mqan_serving.metrics import CANCELLED, OK, Metrics
 from mqan_serving.validation import Question
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -48,16 +49,32 @@ def choose_request_id(given: str | None) -> str:
 
 
 class RequestRecord:
-    """Collects what is logged about one request.
+    """Collects what is logged and counted about one request.
 
     Args:
         transport: ``rest`` or ``grpc``.
+        method: what is called; one of ``metrics.METHODS``.
         request_id: its id.
+        metrics: where it is counted.
+
+    Attributes:
+        code: how it ended, or will end if nothing more goes wrong; one of ``metrics.CODES``.
     """
 
-    def __init__(self, transport: str, request_id: str) -> None:
+    def __init__(self, transport: str, method: str, request_id: str, metrics: Metrics) -> None:
+        self.request_id = request_id
+        self.code = OK
+        self._transport = transport
+        self._method = method
+        self._metrics = metrics
+        self._is_counted = False
         self._started = time.perf_counter()
         self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
+
+    def note_key(self, name: str | None) -> None:
+        """Note the name of the caller's API key, if there is one."""
+        if name is not None:
+            self._values["key"] = name
 
     def note_question(self, question: Question) -> None:
         """Note what was asked: lengths and a hash."""
@@ -73,14 +90,22 @@ class RequestRecord:
     def log_failure(self, error: BaseException) -> None:
         """Log a refused or failed request; a fault of ours with its traceback."""
         failure = describe(error)
+        self.code = failure.code
         if failure.is_internal:
             log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
         else:
             log("refused", code=failure.code, ms=self._elapsed_ms(), **self._values)
 
     def log_cancelled(self) -> None:
-        """Log a request whose caller went away or ran out of time."""
+        """Log a request whose caller went away."""
+        self.code = CANCELLED
         log("cancelled", ms=self._elapsed_ms(), **self._values)
+
+    def count(self) -> None:
+        """Count the request, once, before its response leaves: whoever has the response finds it counted."""
+        if not self._is_counted:
+            self._is_counted = True
+            self._metrics.count_request(self._transport, self._method, self.code, time.perf_counter() - self._started)
 
     def _elapsed_ms(self) -> float:
         return round((time.perf_counter() - self._started) * 1000, 2)

@@ -1,5 +1,6 @@
 """The one check of what callers send, for every transport. What it refuses it explains; it never cuts or repairs."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,6 +22,12 @@ class Question(BaseModel):
     )
     max_answer_tokens: int | None = Field(
         default=None, description="Most tokens the answer may have. Unset: the server's limit.", examples=[20]
+    )
+    timeout_ms: int | None = Field(
+        default=None,
+        ge=1,
+        description="Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
+        examples=[2000],
     )
 
 
@@ -44,6 +51,11 @@ class Limits:
     max_context_tokens: int
     max_question_tokens: int
     max_answer_tokens: int
+    max_word_length: int
+    max_metadata_bytes: int
+    max_timeout_ms: int
+    max_concurrent_requests: int
+    max_queued_requests: int
 
 
 # The code of each kind of error that reading a JSON document can report; the rest is a wrong type.
@@ -55,17 +67,34 @@ _CODE_OF_PROBLEM = {
 }
 
 
+_BYTES_PER_PAIR = 32  # what HTTP/2 and gRPC add for each
+
+
+def check_metadata(pairs: Iterable[tuple[str | bytes, str | bytes]], limit: int) -> None:
+    """Check the size of HTTP headers or gRPC metadata.
+
+    Args:
+        pairs: names and values.
+        limit: most bytes of all of them.
+
+    Raises:
+        InputError: they are too large.
+    """
+    num_bytes = sum(len(name) + len(value) + _BYTES_PER_PAIR for name, value in pairs)
+    if num_bytes > limit:
+        message = f"The headers or metadata have {num_bytes} bytes; at most {limit} are accepted."
+        raise InputError("metadata_too_large", "metadata", message, ERRORS["metadata_too_large"].hint)
+
+
 class Validator:
     """Checks requests against the limits of one server.
 
     Args:
         limits: the published limits.
-        max_word_length: most characters of one token.
     """
 
-    def __init__(self, limits: Limits, max_word_length: int) -> None:
+    def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self._max_word_length = max_word_length
 
     def parse_json(self, body: bytes) -> Question:
         """Read a question from a JSON document.
@@ -147,15 +176,15 @@ class Validator:
         words = text.split()
         self._check_length(field, len(words), "at least ")  # each is one token or more: no need to tokenise a flood
         # A word may still be several tokens; only long ones are worth looking at closely.
-        if max(map(len, words)) > self._max_word_length:
+        if max(map(len, words)) > self.limits.max_word_length:
             longest = max(tokenize(text), key=lambda token: token.end - token.start)
             length = longest.end - longest.start
-            if length > self._max_word_length:
+            if length > self.limits.max_word_length:
                 raise InputError(
                     "word_too_long",
                     field,
                     f"The {field} has a word of {length} characters at code point {longest.start}; "
-                    f"at most {self._max_word_length} are accepted.",
+                    f"at most {self.limits.max_word_length} are accepted.",
                     ERRORS["word_too_long"].hint,
                 )
 
@@ -171,7 +200,10 @@ class Validator:
 def _explain(problem: str, place: list[str], detail: str) -> InputError:
     field = ".".join(place) or "body"
     field = field if field.isidentifier() and len(field) <= 40 else "body"
-    if not place and problem != "json_invalid":
+    if field == "timeout_ms":
+        code = "invalid_timeout"
+        message = "timeout_ms is not a whole number of milliseconds above 0."
+    elif not place and problem != "json_invalid":
         code = "malformed_request"
         message = "The body is not a JSON object."
     else:

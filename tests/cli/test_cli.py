@@ -1,5 +1,6 @@
 """The command line: what it prints where, how it fails, and what it does not load."""
 
+import hashlib
 import json
 import subprocess
 import sys
@@ -29,7 +30,20 @@ ANSWER = Answer(
     truncated=False,
     model=ModelVersion("tiny", "1"),
 )
-VERBS = ["ask", "embed", "train", "curves", "export", "evaluate", "serve", "verify", "data", "data get", "data check"]
+VERBS = [
+    "ask",
+    "embed",
+    "train",
+    "curves",
+    "export",
+    "evaluate",
+    "serve",
+    "key",
+    "verify",
+    "data",
+    "data get",
+    "data check",
+]
 
 runner = CliRunner()
 
@@ -40,8 +54,8 @@ class StubClient:
     answer_or_error: Answer | Exception = ANSWER
     asked: list[tuple[Any, ...]]
 
-    def __init__(self, url: str) -> None:
-        StubClient.asked = [(url,)]
+    def __init__(self, url: str, *, api_key: str | None) -> None:
+        StubClient.asked = [(url,) if api_key is None else (url, api_key)]
 
     def __enter__(self) -> "StubClient":
         return self
@@ -61,6 +75,7 @@ def client(monkeypatch: pytest.MonkeyPatch) -> type[StubClient]:
     monkeypatch.setattr(mqan_client, "Client", StubClient)
     monkeypatch.setattr(StubClient, "answer_or_error", ANSWER)
     monkeypatch.delenv("MQAN_SERVER", raising=False)
+    monkeypatch.delenv("MQAN_API_KEY", raising=False)
     return StubClient
 
 
@@ -91,6 +106,27 @@ def test_help_loads_nothing_heavy() -> None:
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_a_key_is_printed_once_and_its_hash_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys"
+    monkeypatch.setenv("MQAN_API_KEY_FILE", str(file))
+    made = runner.invoke(app, ["key", "alice"])
+    key = made.stdout.strip()
+    assert made.exit_code == 0
+    assert file.read_text() == f"alice {hashlib.sha256(key.encode()).hexdigest()}\n"
+    for name, reason in (("alice", "already"), ("two words", "is no name")):
+        refused = runner.invoke(app, ["key", name])
+        assert (refused.exit_code, refused.stdout) == (1, "")
+        assert reason in refused.stderr
+        assert "Traceback" not in refused.stderr
+    assert len(file.read_text().splitlines()) == 1
+
+
+def test_ask_shows_its_key(client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQAN_API_KEY", "mqan_secret")
+    assert runner.invoke(app, ["ask", "--context", context_file, "Where?"]).exit_code == 0
+    assert client.asked[0] == ("grpc://127.0.0.1:9000", "mqan_secret")
 
 
 def test_an_unknown_verb_is_wrong_usage() -> None:

@@ -50,6 +50,11 @@ MODEL = {
         "max_context_tokens": 100,
         "max_question_tokens": 10,
         "max_answer_tokens": 5,
+        "max_word_length": 50,
+        "max_metadata_bytes": 2000,
+        "max_timeout_ms": 3000,
+        "max_concurrent_requests": 8,
+        "max_queued_requests": 6,
     },
     "num_generated": 3,
     "num_words": 7,
@@ -58,6 +63,7 @@ MODEL = {
 _SOURCES = {"context": answer_pb2.SOURCE_CONTEXT, "vocabulary": answer_pb2.SOURCE_VOCABULARY}
 _GRPC = {
     400: grpc.StatusCode.INVALID_ARGUMENT,
+    401: grpc.StatusCode.UNAUTHENTICATED,
     422: grpc.StatusCode.INVALID_ARGUMENT,
     429: grpc.StatusCode.RESOURCE_EXHAUSTED,
     500: grpc.StatusCode.INTERNAL,
@@ -75,12 +81,16 @@ class Script:
         delay_s: time it takes for each response.
         requests: questions that it received.
         most_at_once: most requests that it had at the same time.
+        timeouts_ms: time that each question asked for, over REST.
+        more_limits: limits that REST publishes beside those that clients know.
     """
 
     failures: list[tuple[int, str]] = field(default_factory=list)
     delay_s: float = 0.0
     requests: list[dict[str, Any]] = field(default_factory=list)
     most_at_once: int = 0
+    timeouts_ms: list[int] = field(default_factory=list)
+    more_limits: dict[str, int] = field(default_factory=dict)
     _now: int = 0
 
     async def take(self, seen: dict[str, Any]) -> tuple[int, str] | None:
@@ -167,10 +177,13 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         return answer_pb2.GetModelResponse(**MODEL)  # type: ignore[arg-type]
 
     async def _rest_answer(self, request: Request) -> Response:
-        return await self._take_rest(await request.json()) or JSONResponse(ANSWER)
+        document = await request.json()
+        self.script.timeouts_ms.append(document.pop("timeout_ms"))
+        return await self._take_rest(document) or JSONResponse(ANSWER)
 
     async def _rest_model(self, request: Request) -> Response:
-        return await self._take_rest({}) or JSONResponse(MODEL)
+        limits: Any = MODEL["limits"]
+        return await self._take_rest({}) or JSONResponse(MODEL | {"limits": limits | self.script.more_limits})
 
     async def _take(self, seen: dict[str, Any], context: Any) -> None:
         failure = await self.script.take(seen)

@@ -24,6 +24,7 @@ from mqan_client import (
     ServerError,
     Source,
     Span,
+    UnauthenticatedError,
     UnavailableError,
 )
 from mqan_client.transport import Retries
@@ -77,8 +78,13 @@ def test_leaves_the_limit_to_the_server(server: Any, transport: str, call: Ask) 
 def test_describes_the_model(server: Any, transport: str, call: Ask) -> None:
     model = call(server.urls[transport], "get_model")
     assert (model.name, model.version, model.sha256) == ("tiny", "1", "ab" * 32)
-    assert model.limits == Limits(1000, 100, 10, 5)
+    assert model.limits == Limits(1000, 100, 10, 5, 50, 2000, 3000, 8, 6)
     assert model.scores == (Score("sst", "em", 80.5),)
+
+
+def test_a_later_server_may_tell_more_limits(server: Any, call: Ask) -> None:
+    server.script.more_limits = {"max_of_something_new": 1}
+    assert call(server.urls["rest"], "get_model").limits.max_request_bytes == 1000
 
 
 @pytest.mark.parametrize(
@@ -86,6 +92,7 @@ def test_describes_the_model(server: Any, transport: str, call: Ask) -> None:
     [
         (422, "empty_context", InvalidRequestError),
         (400, "malformed_request", InvalidRequestError),
+        (401, "unauthenticated", UnauthenticatedError),
         (429, "overloaded", OverloadedError),
         (503, "unavailable", UnavailableError),
         (504, "deadline_exceeded", DeadlineExceededError),
@@ -126,6 +133,13 @@ def test_gives_up_in_time(server: Any, transport: str, call: Ask) -> None:
     assert time.monotonic() - start < 6
 
 
+def test_rest_tells_its_deadline(server: Any, call: Ask) -> None:
+    server.script.failures = [(503, "unavailable")]
+    call(server.urls["rest"], "answer", "a", "b", timeout_s=7.5)
+    first, second = server.script.timeouts_ms
+    assert 7500 >= first > second > 0
+
+
 def test_a_deadline_covers_retries(server: Any, transport: str, call: Ask) -> None:
     server.script.failures = [(503, "unavailable")] * 10
     slow = Retries(initial_s=60.0, max_s=60.0)
@@ -164,6 +178,14 @@ def test_urls_that_are_none(url: str) -> None:
         Client(url)
     with pytest.raises(ValueError, match="is not a server's URL"):
         AsyncClient(url)
+
+
+@pytest.mark.parametrize("key", ["", "two words", "line\nbreak", "clé"])
+def test_keys_that_are_none(key: str) -> None:
+    with pytest.raises(ValueError, match="API key"):
+        Client(api_key=key)
+    with pytest.raises(ValueError, match="API key"):
+        AsyncClient(api_key=key)
 
 
 def test_a_client_may_be_shared_by_threads(server: Any, transport: str) -> None:

@@ -110,6 +110,8 @@ BAD_REQUESTS = [
     (b'{"context": "c", "question": "' + b"a " * 257 + b'"}', 422, "question_too_long"),
     (b'{"context": "' + b"a" * 1001 + b'", "question": "q"}', 422, "word_too_long"),
     (b'{"context": "c", "question": "q", "max_answer_tokens": 0}', 422, "max_answer_tokens_out_of_range"),
+    (b'{"context": "c", "question": "q", "timeout_ms": 0}', 400, "invalid_timeout"),
+    (b'{"context": "' + b"a " * 3900 + b'", "question": "q", "timeout_ms": 1}', 504, "deadline_exceeded"),
     (b" " * (1024 * 1024 + 1), 413, "request_too_large"),
 ]
 
@@ -199,7 +201,7 @@ def test_request_id_is_taken_over_once(rest: httpx2.Client, channel: grpc.Channe
 def test_documentation_names_every_status(rest: httpx2.Client) -> None:
     document = rest.get("/openapi.json").json()
     operation = document["paths"]["/v1/answer"]["post"]
-    assert set(operation["responses"]) == {"200", "400", "413", "415", "422", "429", "500", "503", "504"}
+    assert set(operation["responses"]) == {"200", "400", "401", "413", "415", "422", "429", "431", "500", "503", "504"}
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) == {"context", "question"}

@@ -1,20 +1,25 @@
-"""A stand-in for the engine, for tests of what surrounds it: it is slow, blocks and fails on demand."""
+"""A stand-in for the engine, which is slow, blocks and fails on demand, and servers over it."""
 
 import threading
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import grpc
+import httpx2
 import numpy as np
 import pytest
 
+from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.bundle import Bundle, Dimensions, Manifest
 from mqan_core.text import tokenize
 from mqan_core.vectors import WordVectors
 from mqan_core.vocab import Vocabulary
+from mqan_serving.local import LocalServer
 from mqan_serving.service import AnswerService
 from mqan_serving.settings import load_settings
+from mqan_serving.telemetry import set_up_logs
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,63 @@ async def make_service(engine: StandInEngine) -> AsyncIterator[ServiceFactory]:
         await service.close()
 
 
+@dataclass
+class Callers:
+    """A server over the stand-in engine, and both ways to call it."""
+
+    server: LocalServer
+    service: AnswerService[ReadText]
+    rest: httpx2.AsyncClient
+    rpc: Any
+    body: dict[str, str] = field(
+        default_factory=lambda: {"context": "The kettle is in the kitchen.", "question": "Where is the kettle?"}
+    )
+
+    def post(self, **changes: Any) -> Awaitable[httpx2.Response]:
+        return self.rest.post("/v1/answer", json=self.body | changes)
+
+    def call(self, **changes: str) -> Any:
+        return self.rpc.Answer(self.request(**changes), timeout=10)
+
+    def request(self, **changes: str) -> answer_pb2.AnswerRequest:
+        return answer_pb2.AnswerRequest(**(self.body | changes))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def start_server(
+    make_service: ServiceFactory, engine: StandInEngine, free_ports: Callable[[int], list[int]]
+) -> AsyncIterator[Callable[..., Awaitable[Callers]]]:
+    """Start servers over the stand-in, by settings; they are stopped at the end."""
+    opened: list[tuple[Callers, grpc.aio.Channel]] = []
+
+    async def start(**settings: Any) -> Callers:
+        http_port, grpc_port = free_ports(2)
+        given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.0, **settings}
+        service = make_service(**given)
+        server = LocalServer(service, load_settings(**given))
+        await server.start()
+        channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
+        rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=10)
+        opened.append((Callers(server, service, rest, answer_pb2_grpc.QuestionAnsweringStub(channel)), channel))
+        return opened[-1][0]
+
+    set_up_logs("debug")
+    yield start
+    engine.may_answer.set()
+    for callers, channel in opened:
+        await callers.rest.aclose()
+        await channel.close()
+        await callers.server.stop()
+
+
 @pytest.fixture(autouse=True)
 def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("MQAN_BUNDLE", "MQAN_HTTP_PORT", "MQAN_GRPC_PORT", "MQAN_PROVIDER", "MQAN_LOG_LEVEL"):
+    for name in (
+        "MQAN_BUNDLE",
+        "MQAN_HTTP_PORT",
+        "MQAN_GRPC_PORT",
+        "MQAN_PROVIDER",
+        "MQAN_LOG_LEVEL",
+        "MQAN_API_KEY_FILE",
+    ):
         monkeypatch.delenv(name, raising=False)

@@ -2,67 +2,18 @@
 
 import asyncio
 import json
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-import httpx2
 import pytest
 
-from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan.v1 import answer_pb2
 from mqan_serving.local import LocalServer
-from mqan_serving.settings import load_settings
 from mqan_serving.telemetry import set_up_logs
 
-BODY = {"context": "The kettle is in the kitchen.", "question": "Where is the kettle?"}
-
-
-@dataclass
-class Callers:
-    """A server over the stand-in engine, and both ways to call it."""
-
-    server: LocalServer
-    service: Any
-    rest: httpx2.AsyncClient
-    rpc: Any
-
-    def post(self, **changes: str) -> Awaitable[httpx2.Response]:
-        return self.rest.post("/v1/answer", json=BODY | changes)
-
-    def call(self, **changes: str) -> Any:
-        return self.rpc.Answer(_request(**changes), timeout=10)
-
-
-StartServer = Callable[..., Awaitable[Callers]]
-
-
-@pytest.fixture
-async def start_server(make_service: Any, engine: Any) -> AsyncIterator[StartServer]:
-    opened: list[tuple[Callers, grpc.aio.Channel]] = []
-
-    async def start(**settings: Any) -> Callers:
-        probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        http_port, grpc_port = (probe.getsockname()[1] for probe in probes)
-        for probe in probes:
-            probe.close()
-        given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.0, **settings}
-        service = make_service(**given)
-        server = LocalServer(service, load_settings(**given))
-        await server.start()
-        channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
-        rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=10)
-        opened.append((Callers(server, service, rest, answer_pb2_grpc.QuestionAnsweringStub(channel)), channel))
-        return opened[-1][0]
-
-    set_up_logs("debug")
-    yield start
-    engine.may_answer.set()
-    for callers, channel in opened:
-        await callers.rest.aclose()
-        await channel.close()
-        await callers.server.stop()
+StartServer = Callable[..., Awaitable[Any]]
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -95,6 +46,74 @@ async def test_slow_answer(start_server: StartServer, engine: Any) -> None:
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await callers.call()
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
+async def test_callers_bound_their_own_wait(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server()
+    engine.may_answer.clear()
+    begun = time.perf_counter()
+    response = await callers.post(timeout_ms=60)
+    assert (response.status_code, response.json()["code"]) == (504, "deadline_exceeded")
+    assert "0.06 s" in response.json()["message"]
+    assert time.perf_counter() - begun < 5  # far less than the server's own limit
+    assert callers.service.num_requests == 0
+    refused = await callers.post(timeout_ms=0)
+    assert (refused.status_code, refused.json()["code"]) == (400, "invalid_timeout")
+    assert "timeout_ms" in refused.json()["message"]
+    engine.may_answer.set()
+    assert (await callers.post(timeout_ms=10_000)).status_code == 200
+
+
+async def test_the_servers_limit_bounds_longer_ones(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(request_timeout_s=0.05)
+    engine.may_answer.clear()
+    response = await callers.post(timeout_ms=10**15)
+    assert (response.status_code, response.json()["code"]) == (504, "deadline_exceeded")
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.call()  # with a deadline of 10 s
+    assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    assert "0.05 s" in str(raised.value.details())
+
+
+async def test_the_expired_are_never_answered_by_the_engine(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(max_batch_size=1)
+    engine.may_answer.clear()
+    stays = asyncio.ensure_future(callers.post())
+    await until(lambda: engine.num_started == 1)
+    expired = await asyncio.gather(
+        *(callers.post(context=f"rest {i}", timeout_ms=1 + 10 * i) for i in range(5)),
+        *(_await(callers.rpc.Answer(callers.request(context=f"rpc {i}"), timeout=0.001 + 0.01 * i)) for i in range(5)),
+        return_exceptions=True,
+    )
+    assert [response.status_code for response in expired[:5]] == [504] * 5  # type: ignore[union-attr]
+    assert [error.code() for error in expired[5:]] == [grpc.StatusCode.DEADLINE_EXCEEDED] * 5  # type: ignore[union-attr]
+    await until(lambda: callers.service.num_requests == 1)
+    engine.may_answer.set()
+    assert (await stays).status_code == 200
+    assert (await callers.post(context="the next")).status_code == 200
+    assert engine.batches == [[callers.body["context"]], ["the next"]]
+
+
+async def test_log_tells_expired_from_cancelled(
+    start_server: StartServer, engine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up_logs("info")
+    callers = await start_server()
+    engine.may_answer.clear()
+    for _ in range(5):
+        with pytest.raises(grpc.aio.AioRpcError):
+            await callers.rpc.Answer(callers.request(), timeout=0.15)
+    await until(lambda: callers.service.num_requests == 0)
+    gone = callers.call()
+    await until(lambda: callers.service.num_requests == 1)
+    gone.cancel()
+    await until(lambda: callers.service.num_requests == 0)
+    await asyncio.sleep(0)
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    assert [(line["event"], line.get("code")) for line in lines if line.get("transport")] == [
+        *[("refused", "deadline_exceeded")] * 5,
+        ("cancelled", None),
+    ]
 
 
 async def test_faults_of_ours_are_logged_and_not_told(
@@ -131,16 +150,68 @@ async def test_callers_who_go_away_free_their_place(start_server: StartServer, e
     await until(lambda: callers.service.num_requests == 1)
     engine.may_answer.set()
     assert (await stays).status_code == 200
-    assert engine.batches == [[BODY["context"]]]
+    assert engine.batches == [[callers.body["context"]]]
 
 
 async def test_expired_deadline_frees_its_place(start_server: StartServer, engine: Any) -> None:
     callers = await start_server()
     engine.may_answer.clear()
     with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await callers.rpc.Answer(_request(), timeout=0.05)
+        await callers.rpc.Answer(callers.request(), timeout=0.15)
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     await until(lambda: callers.service.num_requests == 0)
+
+
+async def test_limits_are_published_alike(start_server: StartServer) -> None:
+    callers = await start_server(max_queued_requests=7, max_batch_size=2, request_timeout_s=1.5, max_word_length=99)
+    limits = (await callers.rest.get("/v1/model")).json()["limits"]
+    message = await callers.rpc.GetModel(answer_pb2.GetModelRequest(), timeout=10)
+    assert limits == {field.name: getattr(message.limits, field.name) for field in message.limits.DESCRIPTOR.fields}
+    assert limits == {
+        "max_request_bytes": 1024 * 1024,
+        "max_context_tokens": 4000,
+        "max_question_tokens": 256,
+        "max_answer_tokens": 49,  # the model's own
+        "max_word_length": 99,
+        "max_metadata_bytes": 8192,
+        "max_timeout_ms": 1500,
+        "max_concurrent_requests": 9,
+        "max_queued_requests": 7,
+    }
+
+
+async def test_too_many_headers_are_refused(start_server: StartServer) -> None:
+    callers = await start_server(max_metadata_bytes=2000)
+    enough, too_much = {"x-more": "a" * 1000}, {"x-more": "a" * 2000}
+    assert (await callers.rest.get("/v1/model", headers=enough)).status_code == 200
+    response = await callers.rest.get("/v1/model", headers=too_much)
+    assert (response.status_code, response.json()["code"]) == (431, "metadata_too_large")
+    request = answer_pb2.GetModelRequest()
+    await callers.rpc.GetModel(request, metadata=list(enough.items()), timeout=10)
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.rpc.GetModel(request, metadata=list(too_much.items()), timeout=10)
+    assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert dict(raised.value.trailing_metadata())["mqan-code"] == "metadata_too_large"
+
+
+@pytest.mark.parametrize(
+    ("framing", "content"),
+    [
+        ("content-length: 1000000000\r\nexpect: 100-continue", b""),
+        ("transfer-encoding: chunked", (b"1000\r\n" + b" " * 4096 + b"\r\n") * 5),
+    ],
+    ids=["announced", "chunked"],
+)
+async def test_a_body_is_refused_before_its_end(start_server: StartServer, framing: str, content: bytes) -> None:
+    callers = await start_server(max_request_bytes=16_384)
+    reader, writer = await asyncio.open_connection("127.0.0.1", callers.server._settings.http_port)
+    head = f"POST /v1/answer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n{framing}\r\n\r\n"
+    writer.write(head.encode() + content)  # and never the rest
+    async with asyncio.timeout(5):
+        response = await reader.readuntil(b"}")
+    assert response.startswith(b"HTTP/1.1 413 ")
+    assert b'"code":"request_too_large"' in response
+    writer.close()
 
 
 async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, engine: Any) -> None:
@@ -165,22 +236,17 @@ async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, 
     await stopping
 
 
-async def test_second_server_on_a_port_is_an_error(start_server: StartServer) -> None:
+async def test_second_server_on_a_port_is_an_error(
+    start_server: StartServer, free_ports: Callable[[int], list[int]]
+) -> None:
     first = await start_server()
     settings = first.server._settings
     with pytest.raises(OSError, match="in use"):
         await LocalServer(first.service, settings).start()
-    free = socket.create_server(("127.0.0.1", 0))
-    http_port = free.getsockname()[1]
-    free.close()
+    (http_port,) = free_ports(1)
     with pytest.raises(OSError, match=str(settings.grpc_port)):
         await LocalServer(first.service, settings.model_copy(update={"http_port": http_port})).start()
 
 
 async def _await(call: Any) -> Any:
     return await call
-
-
-def _request(**changes: str) -> answer_pb2.AnswerRequest:
-    body = BODY | changes
-    return answer_pb2.AnswerRequest(context=body["context"], question=body["question"])

@@ -57,6 +57,20 @@ async def test_full_server_refuses_at_once_and_recovers(make_service: Any, engin
     await service.answer(QUESTION)
 
 
+@pytest.mark.parametrize(("provider", "most"), [("CPUExecutionProvider", 3 + 4), ("CUDAExecutionProvider", 3 + 32)])
+async def test_no_more_wait_than_may(make_service: Any, engine: Any, provider: str, most: int) -> None:
+    engine.provider = provider
+    service = make_service(max_queued_requests=3)
+    assert service.model.limits.max_concurrent_requests == most
+    engine.may_answer.clear()
+    tasks = [asyncio.create_task(service.answer(QUESTION)) for _ in range(most)]
+    await until(lambda: service.num_requests == most)
+    with pytest.raises(ServingError):
+        await service.answer(QUESTION)
+    engine.may_answer.set()
+    await asyncio.gather(*tasks)
+
+
 async def test_slow_answer_is_given_up(make_service: Any, engine: Any) -> None:
     service = make_service(request_timeout_s=0.05)
     engine.may_answer.clear()

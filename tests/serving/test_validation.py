@@ -2,6 +2,7 @@
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -11,10 +12,18 @@ from mqan_core.errors import InputError
 from mqan_serving.errors import ERRORS
 from mqan_serving.validation import Limits, Question, Validator
 
-VALIDATOR = Validator(
-    Limits(max_request_bytes=10_000, max_context_tokens=100, max_question_tokens=20, max_answer_tokens=30),
+LIMITS = Limits(
+    max_request_bytes=10_000,
+    max_context_tokens=100,
+    max_question_tokens=20,
+    max_answer_tokens=30,
     max_word_length=50,
+    max_metadata_bytes=200,
+    max_timeout_ms=1000,
+    max_concurrent_requests=2,
+    max_queued_requests=1,
 )
+VALIDATOR = Validator(LIMITS)
 
 
 def outcome(body: bytes, validator: Validator = VALIDATOR) -> str | None:
@@ -52,6 +61,11 @@ def code_of(body: bytes) -> str:
         (b'{"context": "c"}', "missing_field"),
         (b'{"question": "q"}', "missing_field"),
         (b'{"context": "c", "question": "q", "labels": []}', "unknown_field"),
+        (b'{"context": "c", "question": "q", "timeout_ms": 0}', "invalid_timeout"),
+        (b'{"context": "c", "question": "q", "timeout_ms": -5}', "invalid_timeout"),
+        (b'{"context": "c", "question": "q", "timeout_ms": 0.5}', "invalid_timeout"),
+        (b'{"context": "c", "question": "q", "timeout_ms": "1s"}', "invalid_timeout"),
+        (b'{"context": "c", "question": "q", "timeout_ms": true}', "invalid_timeout"),
         (b'{"context": null, "question": "q"}', "wrong_type"),
         (b'{"context": 1, "question": "q"}', "wrong_type"),
         (b'{"context": ["c"], "question": "q"}', "wrong_type"),
@@ -128,8 +142,8 @@ def test_any_document_is_a_question_or_refused(document: dict[str, object]) -> N
     "text", ["x" * 10**6, "! " * 500_000, "!" * 10**6, ("x" * 999 + " ") * 1000, "\n" * 10**6 + "x"], ids=range(5)
 )
 def test_hostile_texts_are_checked_in_linear_time(text: str) -> None:
-    limits = Limits(max_request_bytes=2**22, max_context_tokens=4000, max_question_tokens=100, max_answer_tokens=30)
+    limits = replace(LIMITS, max_request_bytes=2**22, max_context_tokens=4000, max_word_length=1000)
     started = time.process_time()
-    code = outcome(Question(context=text, question="q").model_dump_json().encode(), Validator(limits, 1000))
+    code = outcome(Question(context=text, question="q").model_dump_json().encode(), Validator(limits))
     assert code in {None, "word_too_long", "context_too_long"}
     assert time.process_time() - started < 5

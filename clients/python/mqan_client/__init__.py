@@ -13,6 +13,7 @@ from mqan_client.errors import (
     InvalidRequestError,
     OverloadedError,
     ServerError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from mqan_client.results import (
@@ -46,5 +47,6 @@ __all__ = [
     "ServerError",
     "Source",
     "Span",
+    "UnauthenticatedError",
     "UnavailableError",
 ]

@@ -13,7 +13,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from mqan_client.results import Answer, Model
-from mqan_client.transport import AsyncTransport, Question, Retries, Transport
+from mqan_client.transport import AsyncTransport, Question, Retries, Transport, authorization
 
 DEFAULT_URL = "grpc://127.0.0.1:9000"
 DEFAULT_TIMEOUT_S = 30.0
@@ -28,16 +28,22 @@ class Client:
         url: the server; see the table above.
         timeout_s: longest duration of a call, retries included.
         retries: when to ask again while the server is full or cannot be reached.
+        api_key: names the caller, where the server asks for that. Without TLS whoever is between can read it.
 
     Raises:
-        ValueError: the URL names no transport or no host.
+        ValueError: the URL names no transport or no host, or the key has characters that no key has.
     """
 
     def __init__(
-        self, url: str = DEFAULT_URL, *, timeout_s: float = DEFAULT_TIMEOUT_S, retries: Retries | None = None
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        retries: Retries | None = None,
+        api_key: str | None = None,
     ) -> None:
         self._timeout_s = timeout_s
-        self._transport = _open(url, retries or Retries())
+        self._transport = _open(url, retries or Retries(), authorization(api_key))
 
     def answer(
         self, context: str, question: str, *, max_answer_tokens: int | None = None, timeout_s: float | None = None
@@ -82,16 +88,22 @@ class AsyncClient:
         url: the server; see the table above.
         timeout_s: longest duration of a call, retries included.
         retries: when to ask again while the server is full or cannot be reached.
+        api_key: names the caller, where the server asks for that. Without TLS whoever is between can read it.
 
     Raises:
-        ValueError: the URL names no transport or no host.
+        ValueError: the URL names no transport or no host, or the key has characters that no key has.
     """
 
     def __init__(
-        self, url: str = DEFAULT_URL, *, timeout_s: float = DEFAULT_TIMEOUT_S, retries: Retries | None = None
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        retries: Retries | None = None,
+        api_key: str | None = None,
     ) -> None:
         self._timeout_s = timeout_s
-        self._transport = _open_async(url, retries or Retries())
+        self._transport = _open_async(url, retries or Retries(), authorization(api_key))
 
     async def answer(
         self, context: str, question: str, *, max_answer_tokens: int | None = None, timeout_s: float | None = None
@@ -131,26 +143,26 @@ class AsyncClient:
         await self.close()
 
 
-def _open(url: str, retries: Retries) -> Transport:
+def _open(url: str, retries: Retries, headers: dict[str, str]) -> Transport:
     scheme, target = _split(url)
     if scheme in ("http", "https"):
         from mqan_client.rest import RestTransport  # each transport loads its own library
 
-        return RestTransport(url, retries)
+        return RestTransport(url, retries, headers)
     from mqan_client.rpc import RpcTransport
 
-    return RpcTransport(target, retries, tls=scheme == "grpcs")
+    return RpcTransport(target, retries, headers, tls=scheme == "grpcs")
 
 
-def _open_async(url: str, retries: Retries) -> AsyncTransport:
+def _open_async(url: str, retries: Retries, headers: dict[str, str]) -> AsyncTransport:
     scheme, target = _split(url)
     if scheme in ("http", "https"):
         from mqan_client.rest import AsyncRestTransport
 
-        return AsyncRestTransport(url, retries)
+        return AsyncRestTransport(url, retries, headers)
     from mqan_client.rpc import AsyncRpcTransport
 
-    return AsyncRpcTransport(target, retries, tls=scheme == "grpcs")
+    return AsyncRpcTransport(target, retries, headers, tls=scheme == "grpcs")
 
 
 def _split(url: str) -> tuple[str, str]:

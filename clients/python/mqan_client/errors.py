@@ -2,6 +2,7 @@
 
 ClientError
  +- InvalidRequestError     the request cannot be answered as it is; the message says why and how to fix it
+ +- UnauthenticatedError    the server asks for an API key and did not get one that it knows
  +- OverloadedError         the server is full, retries included
  +- UnavailableError        the server cannot be reached, is starting or is draining, retries included
  +- DeadlineExceededError   no answer in time
@@ -27,6 +28,10 @@ class ClientError(Exception):
 
 class InvalidRequestError(ClientError, ValueError):
     """The request cannot be answered as it is."""
+
+
+class UnauthenticatedError(ClientError, PermissionError):
+    """The server asks for an API key and did not get one that it knows."""
 
 
 class OverloadedError(ClientError):

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import math
 import random
 import ssl
 import time
+from dataclasses import fields
 from typing import Any
 
 import httpx2
@@ -15,6 +17,7 @@ from mqan_client.errors import (
     InvalidRequestError,
     OverloadedError,
     ServerError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from mqan_client.results import (
@@ -32,6 +35,7 @@ from mqan_client.results import (
 from mqan_client.transport import Question, Retries
 
 _ERRORS: dict[int, tuple[type[ClientError], str]] = {
+    401: (UnauthenticatedError, "unauthenticated"),
     429: (OverloadedError, "overloaded"),
     503: (UnavailableError, "unavailable"),
     504: (DeadlineExceededError, "deadline_exceeded"),
@@ -46,11 +50,12 @@ class RestTransport:
     Args:
         url: the server.
         retries: when to call again.
+        headers: what every call carries.
     """
 
-    def __init__(self, url: str, retries: Retries) -> None:
+    def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         self._retries = retries
-        self._http = httpx2.Client(base_url=url, headers=_HEADERS, verify=_verification(url))
+        self._http = httpx2.Client(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
 
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
@@ -68,7 +73,9 @@ class RestTransport:
         attempts = _Attempts(self._retries, timeout_s)
         while True:
             try:
-                response = self._http.request(method, path, content=body, timeout=attempts.remaining_s())
+                remaining_s = attempts.remaining_s()
+                content = _with_timeout(body, remaining_s)
+                response = self._http.request(method, path, content=content, timeout=remaining_s)
                 return _read(response)
             except httpx2.HTTPError as error:
                 wait_s = attempts.wait_s(_unreached(error))
@@ -83,11 +90,12 @@ class AsyncRestTransport:
     Args:
         url: the server.
         retries: when to call again.
+        headers: what every call carries.
     """
 
-    def __init__(self, url: str, retries: Retries) -> None:
+    def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         self._retries = retries
-        self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS, verify=_verification(url))
+        self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
 
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
@@ -105,7 +113,9 @@ class AsyncRestTransport:
         attempts = _Attempts(self._retries, timeout_s)
         while True:
             try:
-                response = await self._http.request(method, path, content=body, timeout=attempts.remaining_s())
+                remaining_s = attempts.remaining_s()
+                content = _with_timeout(body, remaining_s)
+                response = await self._http.request(method, path, content=content, timeout=remaining_s)
                 return _read(response)
             except httpx2.HTTPError as error:
                 wait_s = attempts.wait_s(_unreached(error))
@@ -160,6 +170,11 @@ def _body(question: Question) -> bytes:
         return json.dumps(document, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError as error:
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_text") from None
+
+
+def _with_timeout(body: bytes | None, timeout_s: float) -> bytes | None:
+    """Tell the server how long the answer is of use: what lies between may hide from it that the caller has gone."""
+    return body and body[:-1] + b', "timeout_ms": %d}' % max(1, math.ceil(timeout_s * 1000))
 
 
 def _unreached(error: httpx2.HTTPError) -> ClientError:
@@ -217,7 +232,7 @@ def _read_model(document: Any) -> Model:
             document["model"]["version"],
             document["sha256"],
             document["provider"],
-            Limits(**document["limits"]),
+            Limits(**{field.name: document["limits"][field.name] for field in fields(Limits)}),
             document["num_generated"],
             document["num_words"],
             tuple(Score(**score) for score in document["scores"]),

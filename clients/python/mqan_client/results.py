@@ -89,12 +89,29 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits that hold for requests; more is refused, never cut."""
+    """Limits that hold for requests; more is refused, never cut.
+
+    Attributes:
+        max_request_bytes: bytes of a request.
+        max_context_tokens: tokens of a context.
+        max_question_tokens: tokens of a question.
+        max_answer_tokens: tokens of an answer.
+        max_word_length: characters of one token.
+        max_metadata_bytes: bytes of HTTP headers or gRPC metadata, 32 more for each pair.
+        max_timeout_ms: milliseconds that a request may take.
+        max_concurrent_requests: requests inside one replica, those that wait included.
+        max_queued_requests: those that wait.
+    """
 
     max_request_bytes: int
     max_context_tokens: int
     max_question_tokens: int
     max_answer_tokens: int
+    max_word_length: int
+    max_metadata_bytes: int
+    max_timeout_ms: int
+    max_concurrent_requests: int
+    max_queued_requests: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import fields
 from typing import Any
 
 import grpc
@@ -14,6 +15,7 @@ from mqan_client.errors import (
     InvalidRequestError,
     OverloadedError,
     ServerError,
+    UnauthenticatedError,
     UnavailableError,
 )
 from mqan_client.results import (
@@ -37,6 +39,7 @@ _SOURCES = {
 }
 _ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
     grpc.StatusCode.INVALID_ARGUMENT: (InvalidRequestError, "invalid_input"),
+    grpc.StatusCode.UNAUTHENTICATED: (UnauthenticatedError, "unauthenticated"),
     grpc.StatusCode.RESOURCE_EXHAUSTED: (OverloadedError, "overloaded"),
     grpc.StatusCode.UNAVAILABLE: (UnavailableError, "unavailable"),
     grpc.StatusCode.DEADLINE_EXCEEDED: (DeadlineExceededError, "deadline_exceeded"),
@@ -52,10 +55,12 @@ class RpcTransport:
     Args:
         target: host and port.
         retries: when to call again.
+        headers: metadata that every call carries.
         tls: whether to encrypt.
     """
 
-    def __init__(self, target: str, retries: Retries, *, tls: bool) -> None:
+    def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
+        self._metadata = tuple(headers.items())
         options = _options(retries)
         self._channel = (
             grpc.secure_channel(target, grpc.ssl_channel_credentials(), options)
@@ -78,7 +83,7 @@ class RpcTransport:
 
     def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
         try:
-            return method(request, timeout=timeout_s)
+            return method(request, timeout=timeout_s, metadata=self._metadata)
         except grpc.RpcError as error:
             raise _explain(error.code(), error.details(), error.trailing_metadata()) from None
 
@@ -89,10 +94,12 @@ class AsyncRpcTransport:
     Args:
         target: host and port.
         retries: when to call again.
+        headers: metadata that every call carries.
         tls: whether to encrypt.
     """
 
-    def __init__(self, target: str, retries: Retries, *, tls: bool) -> None:
+    def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
+        self._metadata = tuple(headers.items())
         options = _options(retries)
         self._channel = (
             grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options)
@@ -115,7 +122,7 @@ class AsyncRpcTransport:
 
     async def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
         try:
-            return await method(request, timeout=timeout_s)
+            return await method(request, timeout=timeout_s, metadata=self._metadata)
         except grpc.aio.AioRpcError as error:
             raise _explain(error.code(), error.details(), error.trailing_metadata()) from None
 
@@ -178,18 +185,12 @@ def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
 
 
 def _read_model(response: answer_pb2.GetModelResponse) -> Model:
-    limits = response.limits
     return Model(
         response.model.name,
         response.model.version,
         response.sha256,
         response.provider,
-        Limits(
-            limits.max_request_bytes,
-            limits.max_context_tokens,
-            limits.max_question_tokens,
-            limits.max_answer_tokens,
-        ),
+        Limits(**{field.name: getattr(response.limits, field.name) for field in fields(Limits)}),
         response.num_generated,
         response.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in response.scores),

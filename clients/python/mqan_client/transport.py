@@ -36,6 +36,19 @@ class Retries:
         return min(self.initial_s * self.factor ** (num_attempts - 1), self.max_s)
 
 
+def authorization(api_key: str | None) -> dict[str, str]:
+    """Return the header, or gRPC metadata, that carries a key.
+
+    Raises:
+        ValueError: no key looks like this.
+    """
+    if api_key is None:
+        return {}
+    if not api_key or not all("!" <= char <= "~" for char in api_key):
+        raise ValueError("the API key is empty or has characters that no key has")
+    return {"authorization": f"Bearer {api_key}"}
+
+
 class Transport(Protocol):
     """Carries calls to a server and waits for the result."""
 

@@ -119,16 +119,26 @@ class GetModelResponse(_message.Message):
     def __init__(self, model: _Optional[_Union[ModelVersion, _Mapping]] = ..., sha256: _Optional[str] = ..., provider: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., num_generated: _Optional[int] = ..., num_words: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Score, _Mapping]]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("max_request_bytes", "max_context_tokens", "max_question_tokens", "max_answer_tokens")
+    __slots__ = ("max_request_bytes", "max_context_tokens", "max_question_tokens", "max_answer_tokens", "max_word_length", "max_metadata_bytes", "max_timeout_ms", "max_concurrent_requests", "max_queued_requests")
     MAX_REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_CONTEXT_TOKENS_FIELD_NUMBER: _ClassVar[int]
     MAX_QUESTION_TOKENS_FIELD_NUMBER: _ClassVar[int]
     MAX_ANSWER_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MAX_WORD_LENGTH_FIELD_NUMBER: _ClassVar[int]
+    MAX_METADATA_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    MAX_CONCURRENT_REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    MAX_QUEUED_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     max_request_bytes: int
     max_context_tokens: int
     max_question_tokens: int
     max_answer_tokens: int
-    def __init__(self, max_request_bytes: _Optional[int] = ..., max_context_tokens: _Optional[int] = ..., max_question_tokens: _Optional[int] = ..., max_answer_tokens: _Optional[int] = ...) -> None: ...
+    max_word_length: int
+    max_metadata_bytes: int
+    max_timeout_ms: int
+    max_concurrent_requests: int
+    max_queued_requests: int
+    def __init__(self, max_request_bytes: _Optional[int] = ..., max_context_tokens: _Optional[int] = ..., max_question_tokens: _Optional[int] = ..., max_answer_tokens: _Optional[int] = ..., max_word_length: _Optional[int] = ..., max_metadata_bytes: _Optional[int] = ..., max_timeout_ms: _Optional[int] = ..., max_concurrent_requests: _Optional[int] = ..., max_queued_requests: _Optional[int] = ...) -> None: ...
 
 class Score(_message.Message):
     __slots__ = ("task", "metric", "value")

@@ -1,0 +1,150 @@
+"""Prometheus metrics, for one process or for all replicas of a machine.
+
+Labels come from closed sets: nothing that a caller sends becomes one. Replicas share files in the folder named by
+``PROMETHEUS_MULTIPROC_DIR``, so that whichever of them is asked tells the sums of all; counts of replicas that have
+ended stay in the sums, their gauges do not.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+
+from mqan_core.answer import Answer, Source
+from mqan_serving.errors import ERRORS
+
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # the library's; it must be set before the library is imported
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+
+OK, CANCELLED = "ok", "cancelled"
+TRANSPORTS = ("rest", "grpc")
+METHODS = ("Answer", "GetModel", "Check", "other")
+CODES = (OK, CANCELLED, *ERRORS)
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """What one process counts."""
+
+    def __init__(self) -> None:
+        self._folder = os.environ.get(FOLDER_VARIABLE)
+        if self._folder:
+            Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "mqan_requests",
+            "Requests, by how they ended: ok, cancelled by the caller, or the code of their error.",
+            ["transport", "method", "code"],
+            registry=registry,
+        )
+        self._seconds = Histogram(
+            "mqan_request_duration_seconds",
+            "Seconds from a request's arrival to its response, of requests that ended ok.",
+            ["transport", "method"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._in_flight = Gauge(
+            "mqan_requests_in_flight",
+            "Questions inside the server, waiting or being answered.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self._max_in_flight = Gauge(
+            "mqan_requests_in_flight_limit",
+            "Most questions that may be inside the server; more are refused as overloaded.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self._queue = Gauge(
+            "mqan_queue_depth",
+            "Questions that wait for a batch.",
+            multiprocess_mode="livesum",
+            registry=registry,
+        )
+        self._words = Counter(
+            "mqan_answer_words", "Words of answers, by where they came from.", ["source"], registry=registry
+        )
+        self._mass = Counter(
+            "mqan_answer_mass",
+            "Trust that the model put into each source, summed over the words of answers; 1 for each word.",
+            ["source"],
+            registry=registry,
+        )
+        self._model = Gauge(
+            "mqan_model_info",
+            "1 for the model that is served.",
+            ["name", "version", "sha256", "provider"],
+            multiprocess_mode="livemax",
+            registry=registry,
+        )
+        # A rate is only seen of a series that was there before its first event.
+        for transport in TRANSPORTS:
+            for code in CODES:
+                self._requests.labels(transport, "Answer", code)
+            self._seconds.labels(transport, "Answer")
+        for source in Source:
+            self._words.labels(source.value)
+            self._mass.labels(source.value)
+
+    def describe_server(self, *, name: str, version: str, sha256: str, provider: str, max_requests: int) -> None:
+        """Tell what is served, and how many requests fit in."""
+        self._model.labels(name, version, sha256, provider).set(1)
+        self._max_in_flight.set(max_requests)
+
+    def count_request(self, transport: str, method: str, code: str, seconds: float) -> None:
+        """Count a request that has ended."""
+        self._requests.labels(transport, method, code).inc()
+        if code == OK:
+            self._seconds.labels(transport, method).observe(seconds)
+
+    @contextmanager
+    def track_request(self) -> Iterator[None]:
+        """Count a question as inside the server until it leaves."""
+        with self._in_flight.track_inprogress():
+            yield
+
+    def set_queue_depth(self, num_waiting: int) -> None:
+        """Tell how many questions wait."""
+        self._queue.set(num_waiting)
+
+    def count_answer(self, answer: Answer) -> None:
+        """Count the words of an answer by source, and the model's trust in each."""
+        for token in answer.tokens:
+            self._words.labels(token.source.value).inc()
+            self._mass.labels("context").inc(token.masses.context)
+            self._mass.labels("question").inc(token.masses.question)
+            self._mass.labels("vocabulary").inc(token.masses.vocabulary)
+
+    def render(self) -> bytes:
+        """Return all metrics in Prometheus' text format; reads files where there are several processes."""
+        if not self._folder:
+            return generate_latest(self._registry)
+        _forget_ended_processes(Path(self._folder))
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
+
+
+def _forget_ended_processes(folder: Path) -> None:
+    for process in {int(path.stem.rpartition("_")[2]) for path in folder.glob("gauge_live*.db")}:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            with suppress(FileNotFoundError):  # another replica was faster
+                mark_process_dead(process, folder)  # type: ignore[no-untyped-call]
+        except PermissionError:
+            continue

@@ -1,0 +1,124 @@
+"""What operators deploy asks for metrics, settings and files that exist."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from mqan_core.answer import Source
+from mqan_serving.metrics import CODES, METHODS, TRANSPORTS, Metrics
+from mqan_serving.settings import Settings
+
+_SOURCES = tuple(source.value for source in Source)
+_LABELS = {"code": CODES, "method": METHODS, "transport": TRANSPORTS, "source": _SOURCES}
+
+
+@pytest.fixture(scope="module")
+def deploy(repository: Path) -> Path:
+    return repository / "deploy"
+
+
+@pytest.fixture(scope="module")
+def sample_names() -> set[str]:
+    """Names of all samples of a server that has been asked."""
+    metrics = Metrics()
+    metrics.describe_server(name="n", version="v", sha256="s", provider="p", max_requests=1)
+    return set(re.findall(r"^(mqan_\w+)", metrics.render().decode(), re.MULTILINE))
+
+
+def rules_of(deploy: Path) -> list[dict[str, Any]]:
+    (group,) = yaml.safe_load((deploy / "prometheus" / "alerts.yml").read_text())["groups"]
+    rules: list[dict[str, Any]] = group["rules"]
+    return rules
+
+
+def panels_of(deploy: Path) -> list[dict[str, Any]]:
+    panels: list[dict[str, Any]] = json.loads((deploy / "grafana" / "dashboards" / "mqan.json").read_text())["panels"]
+    return panels
+
+
+def expressions(deploy: Path) -> list[str]:
+    of_panels = [target["expr"] for panel in panels_of(deploy) for target in panel["targets"]]
+    return [*of_panels, *(rule["expr"] for rule in rules_of(deploy))]
+
+
+def test_every_metric_exists_and_every_one_is_shown(deploy: Path, sample_names: set[str]) -> None:
+    used = {name for expression in expressions(deploy) for name in re.findall(r"\bmqan_\w+", expression)}
+    assert used - sample_names == set()
+    families = {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in sample_names}
+    assert families - {re.sub(r"_(total|bucket|sum|count)$", "", name) for name in used} == set()
+
+
+def test_every_label_can_have_the_value(deploy: Path) -> None:
+    found = 0
+    for expression in expressions(deploy):
+        for label, values in re.findall(r'\b(code|method|transport|source)=~?"([^"]*)"', expression):
+            assert set(values.split("|")) <= set(_LABELS[label]), expression
+            found += 1
+    assert found > 10
+
+
+def test_dashboard_is_well_formed(deploy: Path) -> None:
+    panels = panels_of(deploy)
+    assert len({panel["id"] for panel in panels}) == len(panels) >= 10
+    places = [panel["gridPos"] for panel in panels]
+    cells = [(x, y) for p in places for x in range(p["x"], p["x"] + p["w"]) for y in range(p["y"], p["y"] + p["h"])]
+    assert len(cells) == len(set(cells)), "panels overlap"
+    assert max(x for x, _ in cells) < 24
+    for panel in panels:
+        assert panel["title"]
+        assert panel["description"].endswith(".")
+        assert panel["datasource"]["uid"] == "${datasource}"
+
+
+def test_every_alert_and_metric_is_explained(deploy: Path, repository: Path, sample_names: set[str]) -> None:
+    text = (repository / "docs" / "operations.md").read_text()
+    for rule in rules_of(deploy):
+        assert f"`{rule['alert']}`" in text
+        assert rule["labels"]["severity"] in ("critical", "warning")
+        assert rule["annotations"]["summary"].endswith(".")
+    told = set(re.findall(r"`(mqan_\w+)", text))
+    assert told <= sample_names | {"mqan_request_duration_seconds"}
+    assert {re.sub(r"_(bucket|sum|count)$", "", name) for name in sample_names} == told
+
+
+def test_settings_in_documents_exist(deploy: Path, repository: Path) -> None:
+    known = {f"MQAN_{name.upper()}" for name in Settings.model_fields} | {"MQAN_API_KEY"}
+    files = [repository / "docs" / "operations.md", *(path for path in deploy.rglob("*") if path.is_file())]
+    named = {name for path in files for name in re.findall(r"\bMQAN_[A-Z_]*[A-Z]", path.read_text())}
+    assert len(named) > 10
+    assert named - known == set()
+    application = yaml.safe_load((deploy / "serve.yaml").read_text())["applications"][0]
+    assert application["args"].keys() <= Settings.model_fields.keys()
+
+
+def test_compose_finds_its_files(deploy: Path) -> None:
+    services = yaml.safe_load((deploy / "compose.yaml").read_text())["services"]
+    for service in services.values():
+        for volume in service.get("volumes", []):
+            assert (deploy / volume.split(":")[0]).is_dir(), volume
+        for port in service.get("ports", []):
+            assert port.startswith("127.0.0.1:"), "nothing is published to the network by default"
+    assert (deploy / services["mqan"]["build"] / "Dockerfile").is_file()
+    prometheus = yaml.safe_load((deploy / "prometheus" / "prometheus.yml").read_text())
+    (scrape,) = prometheus["scrape_configs"]
+    assert scrape["job_name"] == "mqan"
+    for expression in expressions(deploy):
+        assert set(re.findall(r'job="(\w+)"', expression)) <= {"mqan"}
+    assert [(deploy / "prometheus" / name).is_file() for name in prometheus["rule_files"]] == [True]
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+def test_rules_fire_when_they_should(deploy: Path) -> None:
+    cases = Path(__file__).with_name("alerts.yml")
+    for arguments in (
+        ["check", "config", str(deploy / "prometheus" / "prometheus.yml")],
+        ["test", "rules", str(cases)],
+    ):
+        done = subprocess.run(["promtool", *arguments], capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr

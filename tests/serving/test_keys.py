@@ -1,0 +1,164 @@
+"""API keys: who is let in, over both transports, and how the file of keys is read, changed and refused."""
+
+import json
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from mqan.v1 import answer_pb2
+from mqan_client import AsyncClient, UnauthenticatedError
+from mqan_serving.errors import ServingError, SettingsError
+from mqan_serving.keys import ApiKeys, add_key, read_keys
+from mqan_serving.main import serve_local, serve_ray
+from mqan_serving.settings import load_settings
+from mqan_serving.telemetry import set_up_logs
+
+StartServer = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "keys"
+
+
+def test_a_key_opens_and_its_name_is_known(file: Path) -> None:
+    alice, bob = add_key(file, "alice"), add_key(file, "bob")
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert alice not in file.read_text()
+    keys = ApiKeys(file)
+    assert keys.authenticate(f"Bearer {alice}") == "alice"
+    assert keys.authenticate(f"bearer  {bob} ") == "bob"
+    assert len(alice) == len(bob) >= 43 + len("mqan_")
+
+
+@pytest.mark.parametrize(
+    "authorization",
+    [
+        None,
+        "",
+        "Bearer",
+        "Bearer ",
+        "Bearer mqan_wrong",
+        "Basic {key}",
+        "{key}",
+        "Bearer {key}x",
+        "Bearer {hash}",
+        "é \udc80",
+    ],
+)
+def test_everything_else_is_refused(file: Path, authorization: str | None) -> None:
+    key = add_key(file, "alice")
+    digest = read_keys(file)["alice"].hex()
+    with pytest.raises(ServingError) as raised:
+        ApiKeys(file).authenticate(authorization and authorization.format(key=key, hash=digest))
+    assert raised.value.code == "unauthenticated"
+    assert key not in str(raised.value)
+
+
+def test_without_a_file_everybody_is_let_in() -> None:
+    assert ApiKeys(None).authenticate(None) is None
+
+
+def test_an_empty_file_lets_nobody_in(file: Path) -> None:
+    file.write_text("# nobody yet\n\n")
+    with pytest.raises(ServingError):
+        ApiKeys(file).authenticate("Bearer ")
+
+
+def test_a_change_holds_from_the_next_request(file: Path) -> None:
+    alice = add_key(file, "alice")
+    keys = ApiKeys(file)
+    bob = add_key(file, "bob")
+    assert keys.authenticate(f"Bearer {bob}") == "bob"
+    other = file.with_name("next")
+    other.write_text("\n".join(line for line in file.read_text().splitlines() if not line.startswith("alice")))
+    os.replace(other, file)
+    with pytest.raises(ServingError):
+        keys.authenticate(f"Bearer {alice}")
+    assert keys.authenticate(f"Bearer {bob}") == "bob"
+    carol = add_key(file, "carol")  # after a last line that did not end
+    assert keys.authenticate(f"Bearer {carol}") == "carol"
+
+
+def test_a_damaged_or_missing_file_keeps_the_keys(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    set_up_logs("info")
+    alice = add_key(file, "alice")
+    keys = ApiKeys(file)
+    good = file.read_text()
+    file.write_text("no line of keys\n")
+    for _ in range(3):
+        assert keys.authenticate(f"Bearer {alice}") == "alice"
+    file.unlink()
+    assert keys.authenticate(f"Bearer {alice}") == "alice"
+    events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [event["event"] for event in events] == ["keys not reloaded"] * 2  # once a change, not once a request
+    file.write_text(good)
+    assert keys.authenticate(f"Bearer {alice}") == "alice"
+
+
+@pytest.mark.parametrize(
+    "content", [b"alice", b"alice 12", b"al/ice " + b"0" * 64, (b"a " + b"0" * 64 + b"\n") * 2, b"\xff", b"a b c"]
+)
+@pytest.mark.parametrize("serve", [serve_local, serve_ray])
+def test_a_damaged_file_is_reported_at_the_start(
+    file: Path, content: bytes, serve: Callable[[Any], None], free_ports: Callable[[int], list[int]]
+) -> None:
+    file.write_bytes(content)
+    http_port, grpc_port = free_ports(2)
+    with pytest.raises(SettingsError, match="MQAN_API_KEY_FILE"):
+        serve(load_settings(api_key_file=file, http_port=http_port, grpc_port=grpc_port))
+
+
+async def test_rest_asks_for_a_key(start_server: StartServer, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    key = add_key(file, "alice")
+    callers = await start_server(api_key_file=file)
+    set_up_logs("info")
+    for path in ("/health/live", "/health/ready", "/", "/docs", "/openapi.json"):
+        assert (await callers.rest.get(path)).status_code == 200, path
+    for path in ("/v1/model", "/v1/nothing", "/v1/model/", "//v1/model", "/health/../v1/model"):
+        response = await callers.rest.get(path)
+        assert (response.status_code, response.json()["code"]) == (401, "unauthenticated"), path
+        assert response.headers["www-authenticate"] == "Bearer"
+    assert (await callers.post()).status_code == 401
+    callers.rest.headers["authorization"] = f"Bearer {key}"
+    assert (await callers.post()).status_code == 200
+    assert (await callers.rest.get("/v1/model")).status_code == 200
+    operation = (await callers.rest.get("/openapi.json")).json()["paths"]["/v1/answer"]["post"]
+    assert operation["security"]
+    lines = capsys.readouterr().err
+    assert key not in lines
+    answered = [line for line in map(json.loads, lines.splitlines()) if line["event"] == "answered"]
+    assert [line["key"] for line in answered] == ["alice"]
+
+
+async def test_grpc_asks_for_a_key(start_server: StartServer, file: Path) -> None:
+    key = add_key(file, "alice")
+    callers = await start_server(api_key_file=file)
+    for call in (callers.call(), callers.rpc.GetModel(answer_pb2.GetModelRequest(), timeout=10)):
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await call
+        assert raised.value.code() is grpc.StatusCode.UNAUTHENTICATED
+        assert dict(raised.value.trailing_metadata())["mqan-code"] == "unauthenticated"
+    metadata = [("authorization", f"Bearer {key}")]
+    assert (await callers.rpc.Answer(callers.request(), metadata=metadata, timeout=10)).answer == "The kettle is"
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{callers.server._settings.grpc_port}") as channel:
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        health = await stub.Check(health_pb2.HealthCheckRequest(), timeout=10)
+    assert health.status == health_pb2.HealthCheckResponse.SERVING
+
+
+@pytest.mark.parametrize("transport", ["http", "grpc"])
+async def test_the_client_shows_its_key(start_server: StartServer, file: Path, transport: str) -> None:
+    key = add_key(file, "alice")
+    callers = await start_server(api_key_file=file)
+    port = getattr(callers.server._settings, f"{transport}_port")
+    async with AsyncClient(f"{transport}://127.0.0.1:{port}", api_key=key) as client:
+        assert (await client.answer(**callers.body)).text == "The kettle is"
+    async with AsyncClient(f"{transport}://127.0.0.1:{port}") as client:
+        with pytest.raises(UnauthenticatedError, match="no API key"):
+            await client.get_model()

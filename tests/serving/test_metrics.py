@@ -1,0 +1,209 @@
+"""Metrics: every request is counted as its caller saw it, in one process and in several, with labels of closed sets."""
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+from prometheus_client.parser import text_string_to_metric_families
+
+from mqan.v1 import answer_pb2
+from mqan_serving.errors import ERRORS
+from mqan_serving.keys import add_key
+from mqan_serving.metrics import CODES, METHODS, TRANSPORTS, Metrics
+
+StartServer = Callable[..., Awaitable[Any]]
+Samples = dict[tuple[str, tuple[str, ...]], float]
+
+
+def read(text: str) -> Samples:
+    """Return the value of each sample by its name and the values of its labels, in order of their names."""
+    return {
+        (sample.name, tuple(value for _, value in sorted(sample.labels.items()))): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+async def scrape(callers: Any) -> Samples:
+    response = await callers.rest.get("/metrics")
+    assert response.status_code == 200
+    assert response.headers["content-type"].startswith("text/plain; version=")
+    return read(response.text)
+
+
+async def until(callers: Any, name: str, value: float) -> None:
+    async with asyncio.timeout(10):
+        while (await scrape(callers))[name, ()] != value:
+            await asyncio.sleep(0.02)
+
+
+async def test_totals_are_those_of_the_callers(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(max_queued_requests=1, max_batch_size=1)
+    seen: Counter[tuple[str, str, str]] = Counter()
+
+    async def post(**changes: Any) -> None:
+        response = await callers.post(**changes)
+        seen["ok" if response.is_success else response.json()["code"], "Answer", "rest"] += 1
+
+    async def call(timeout: float = 10, **changes: Any) -> None:
+        try:
+            await callers.rpc.Answer(callers.request(**changes), timeout=timeout)
+        except grpc.aio.AioRpcError as error:
+            # gRPC itself tells the deadline, without a word of the server's.
+            code = dict(error.trailing_metadata() or ()).get("mqan-code", error.code().name.lower())
+            seen[str(code), "Answer", "grpc"] += 1
+        else:
+            seen["ok", "Answer", "grpc"] += 1
+
+    for _ in range(3):
+        await post()
+        await call()
+    await post(context=" ")
+    await call(question="")
+    await post(context="explode")
+    await post(timeout_ms=0)
+    engine.may_answer.clear()
+    await post(timeout_ms=30)
+    await call(timeout=0.03)
+    waiting = [asyncio.ensure_future(post()) for _ in range(2)]
+    await until(callers, "mqan_requests_in_flight", 2)
+    await post()
+    await call()
+    engine.may_answer.set()
+    await asyncio.gather(*waiting)
+    engine.may_answer.clear()
+    gone: list[Any] = [asyncio.ensure_future(callers.post()), callers.call()]
+    await until(callers, "mqan_requests_in_flight", 2)
+    for request in gone:
+        request.cancel()
+    seen["cancelled", "Answer", "rest"] = seen["cancelled", "Answer", "grpc"] = 1
+    await until(callers, "mqan_requests_in_flight", 0)
+    await callers.rest.get("/health/ready")
+    await callers.rest.get("/v1/model")
+    await callers.rpc.GetModel(answer_pb2.GetModelRequest(), timeout=10)
+    await callers.rest.get("/v1/\N{SNOWMAN}")
+    seen["ok", "Check", "rest"] = seen["ok", "GetModel", "rest"] = seen["ok", "GetModel", "grpc"] = 1
+    seen["not_found", "other", "rest"] = 1
+
+    samples = await scrape(callers)
+    counted = {labels: value for (name, labels), value in samples.items() if name == "mqan_requests_total" and value}
+    scrapes = counted.pop(("ok", "other", "rest"))
+    assert scrapes > 1
+    assert counted == dict(seen)
+    assert {code for code, _, _ in seen} >= {"ok", "overloaded", "deadline_exceeded", "cancelled", "internal"}
+    for transport in TRANSPORTS:
+        name = "mqan_request_duration_seconds_count"
+        assert samples[name, ("Answer", transport)] == seen["ok", "Answer", transport]
+
+
+async def test_answers_are_counted_by_source(start_server: StartServer) -> None:
+    callers = await start_server(max_answer_tokens=2)
+    for _ in range(4):
+        await callers.post()
+    samples = await scrape(callers)
+    sources = ("context", "question", "vocabulary")
+    assert [samples["mqan_answer_words_total", (source,)] for source in sources] == [8, 0, 0]
+    assert [samples["mqan_answer_mass_total", (source,)] for source in sources] == [4, 2, 2]
+
+
+async def test_state_of_the_server(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(max_queued_requests=7, max_batch_size=1)
+    await callers.service.warm_up()
+    samples = await scrape(callers)
+    assert samples["mqan_requests_in_flight_limit", ()] == 8
+    assert samples["mqan_model_info", ("stand-in", "StandIn", "0" * 64, "1")] == 1
+    engine.may_answer.clear()
+    waiting = [asyncio.ensure_future(callers.post()) for _ in range(4)]
+    await until(callers, "mqan_requests_in_flight", 4)
+    await until(callers, "mqan_queue_depth", 3)
+    engine.may_answer.set()
+    await asyncio.gather(*waiting)
+    await until(callers, "mqan_queue_depth", 0)
+    assert (await scrape(callers))["mqan_requests_in_flight", ()] == 0
+
+
+async def test_nothing_callers_send_becomes_a_label(start_server: StartServer) -> None:
+    callers = await start_server()
+    before = await scrape(callers)
+    for i in range(50):
+        await callers.rest.get(f"/v1/path{i}", headers={"x-request-id": f"id{i}", "user-agent": f"agent{i}"})
+        await callers.post(context=f"word{i}")
+        await callers.rest.request(f"METHOD{i}", "/v1/answer")
+    after = await scrape(callers)
+    new = [labels for name, labels in after.keys() - before.keys() if name == "mqan_requests_total"]
+    assert sorted(new) == [("not_found", "other", "rest"), ("ok", "other", "rest")]
+    for name, labels in after:
+        if name == "mqan_requests_total":
+            code, method, transport = labels
+            assert transport in TRANSPORTS
+            assert method in METHODS
+            assert code in CODES
+    assert set(CODES) == {"ok", "cancelled", *ERRORS}
+
+
+async def test_metrics_may_need_a_key(start_server: StartServer, tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    key = add_key(file, "prometheus")
+    callers = await start_server(api_key_file=file)
+    assert (await callers.rest.get("/metrics")).status_code == 200
+    callers = await start_server(api_key_file=file, metrics_need_key=True)
+    assert (await callers.rest.get("/metrics")).status_code == 401
+    callers.rest.headers["authorization"] = f"Bearer {key}"
+    assert (await callers.rest.get("/metrics")).status_code == 200
+
+
+_PROCESS = """
+import sys
+from mqan_serving.metrics import Metrics
+metrics = Metrics()
+metrics.describe_server(name="n", version="v", sha256="s", provider="p", max_requests=8)
+with metrics.track_request():
+    metrics.set_queue_depth(2)
+    for _ in range(int(sys.argv[1])):
+        metrics.count_request("rest", "Answer", "ok", 0.02)
+    print("done", flush=True)
+    if sys.stdin.readline():
+        sys.stdout.write(metrics.render().decode())
+"""
+
+
+def test_processes_are_summed_and_the_ended_keep_their_counts(tmp_path: Path) -> None:
+    environment = os.environ | {"PROMETHEUS_MULTIPROC_DIR": str(tmp_path / "not" / "there")}
+    processes = []
+    for number in (3, 4, 5):
+        process = subprocess.Popen(
+            [sys.executable, "-c", _PROCESS, str(number)],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        assert process.stdout is not None
+        assert process.stdout.readline() == "done\n"
+    processes[0].kill()
+    processes[0].communicate()
+    samples = read(processes[1].communicate("render\n", timeout=30)[0])
+    processes[2].communicate("\n", timeout=30)
+    assert samples["mqan_requests_total", ("ok", "Answer", "rest")] == 12
+    assert samples["mqan_request_duration_seconds_count", ("Answer", "rest")] == 12
+    assert samples["mqan_requests_in_flight", ()] == 2
+    assert samples["mqan_queue_depth", ()] == 4
+    assert samples["mqan_requests_in_flight_limit", ()] == 16
+    assert sum(value for (name, _), value in samples.items() if name == "mqan_model_info") == 1
+
+
+def test_counting_is_cheap() -> None:
+    metrics = Metrics()
+    begun = time.perf_counter()
+    for _ in range(2000):
+        with metrics.track_request():
+            metrics.count_request("rest", "Answer", "ok", 0.02)
+    assert (time.perf_counter() - begun) / 2000 < 1e-3  # 10 us on a free core
