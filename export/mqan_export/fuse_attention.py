@@ -41,22 +41,25 @@ def fuse_attention(model: onnx.ModelProto) -> None:
 
 def _find(graph: Graph, softmax: onnx.NodeProto) -> _Attention | None:
     """Return the attention around a softmax, if there is one."""
+    if attribute(softmax, "axis", -1) != -1:
+        return None
     masked = graph.writer(softmax.input[0], "Where")
     hidden = graph.writer(masked.input[0], "Not") if masked is not None else None
     mask = graph.writer(hidden.input[0], "Unsqueeze") if hidden is not None else None
     scores = graph.writer(masked.input[2], "MatMul") if masked is not None else None
     scaled = graph.writer(scores.input[0], "Mul") if scores is not None else None
-    queries = _merged(graph, scaled.input[0]) if scaled is not None else None
     weighted = graph.only_reader(softmax.output[0], "MatMul")
     heads = graph.only_reader(weighted.output[0], "Transpose") if weighted is not None else None
     output = graph.only_reader(heads.output[0], "Reshape") if heads is not None else None
-    if mask is None or scores is None or scaled is None or queries is None or weighted is None or output is None:
+    if mask is None or scores is None or scaled is None or weighted is None or output is None:
         return None
-    if graph.constants.get(mask.input[1], np.zeros(0)).tolist() != [1, 2]:
+    queries, scale = _merged(graph, scaled.input[0]), graph.constants.get(scaled.input[1])
+    axes = graph.constants.get(mask.input[1])
+    if queries is None or scale is None or axes is None or axes.tolist() != [1, 2]:
         return None
     if weighted.input[0] != softmax.output[0]:
         return None
-    head_width = round(float(graph.constants[scaled.input[1]]) ** -2)
+    head_width = round(float(scale) ** -2)
     return _Attention(queries, scores.input[1], weighted.input[1], mask.input[0], output.output[0], head_width)
 
 

@@ -32,16 +32,17 @@ def _fuse_gates(graph: Graph) -> None:
     for total in graph.nodes("Add"):
         pair = [graph.only(name, "Gemm") for name in total.input]
         products = [product for product in pair if product is not None]
-        if len(products) != 2 or any(len(p.input) != 3 or attribute(p, "transB", 0) != 1 for p in products):
+        if len(products) != 2 or any(attribute(product, "transB", 0) != 1 for product in products):
             continue
-        weights, biases = ([graph.constants.get(p.input[i]) for p in products] for i in (1, 2))
+        weights = [graph.constants.get(product.input[1]) for product in products]
+        biases = [graph.constants.get(product.input[2]) for product in products if len(product.input) > 2]
         if any(array is None for array in (*weights, *biases)):
             continue
         name = total.output[0]
         weight = graph.constant(f"{name}.weight", np.concatenate(weights, axis=1))  # type: ignore[arg-type]
-        bias = graph.constant(f"{name}.bias", biases[0] + biases[1])  # type: ignore[operator]
-        graph.put("Concat", [p.input[0] for p in products], [f"{name}.read"], axis=-1)
-        graph.put("Gemm", [f"{name}.read", weight, bias], [name], transB=1)
+        bias = [graph.constant(f"{name}.bias", np.sum(biases, axis=0))] if biases else []  # type: ignore[arg-type]
+        graph.put("Concat", [product.input[0] for product in products], [f"{name}.read"], axis=-1)
+        graph.put("Gemm", [f"{name}.read", weight, *bias], [name], transB=1)
 
 
 def _write_caches(graph: Graph) -> None:
@@ -74,7 +75,9 @@ def _quantize_products(graph: Graph) -> None:
         weight_DI = graph.constants.get(product.input[1])
         if weight_DI is None or attribute(product, "transB", 0) != 1 or len(weight_DI) < _LEAST_OUTPUTS:
             continue
-        if attribute(product, "transA", 0) or {attribute(product, "alpha", 1.0), attribute(product, "beta", 1.0)} != {1.0}:
+        if attribute(product, "transA", 0) or {attribute(product, "alpha", 1.0), attribute(product, "beta", 1.0)} != {
+            1.0
+        }:
             continue
         bias = product.input[2] if len(product.input) > 2 else ""
         if not bias or (bias in graph.constants and graph.constants[bias].shape == weight_DI.shape[:1]):

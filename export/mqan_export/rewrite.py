@@ -94,7 +94,9 @@ class Graph:
         del graph.node[:]
         graph.node.extend(ordered)
         del graph.initializer[:]
-        graph.initializer.extend(numpy_helper.from_array(a.copy(order="C"), name) for name, a in self.constants.items() if name in read)
+        graph.initializer.extend(
+            numpy_helper.from_array(a.copy(order="C"), name) for name, a in self.constants.items() if name in read
+        )
         if all(opset.domain != DOMAIN for opset in self._model.opset_import):
             self._model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
