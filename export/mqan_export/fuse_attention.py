@@ -67,7 +67,9 @@ def _merged(graph: Graph, name: str) -> str | None:
     """Return the tensor [B, T, H W] that [B, H, T, W] is a view of."""
     heads = graph.writer(name, "Transpose")
     split = graph.writer(heads.input[0], "Reshape") if heads is not None else None
-    return split.input[0] if split is not None and attribute(heads, "perm") == [0, 2, 1, 3] else None
+    if heads is None or split is None or attribute(heads, "perm") != [0, 2, 1, 3]:
+        return None
+    return split.input[0]
 
 
 def _fuse_own(graph: Graph, found: _Attention) -> bool:

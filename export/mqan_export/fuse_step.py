@@ -34,13 +34,13 @@ def _fuse_gates(graph: Graph) -> None:
         products = [product for product in pair if product is not None]
         if len(products) != 2 or any(attribute(product, "transB", 0) != 1 for product in products):
             continue
-        weights = [graph.constants.get(product.input[1]) for product in products]
-        biases = [graph.constants.get(product.input[2]) for product in products if len(product.input) > 2]
-        if any(array is None for array in (*weights, *biases)):
+        if any(name not in graph.constants for product in products for name in product.input[1:]):
             continue
+        weights = [graph.constants[product.input[1]] for product in products]
+        biases = [graph.constants[product.input[2]] for product in products if len(product.input) > 2]
         name = total.output[0]
-        weight = graph.constant(f"{name}.weight", np.concatenate(weights, axis=1))  # type: ignore[arg-type]
-        bias = [graph.constant(f"{name}.bias", np.sum(biases, axis=0))] if biases else []  # type: ignore[arg-type]
+        weight = graph.constant(f"{name}.weight", np.concatenate(weights, axis=1))
+        bias = [graph.constant(f"{name}.bias", np.sum(biases, axis=0))] if biases else []
         graph.put("Concat", [product.input[0] for product in products], [f"{name}.read"], axis=-1)
         graph.put("Gemm", [f"{name}.read", weight, *bias], [name], transB=1)
 
@@ -51,9 +51,11 @@ def _write_caches(graph: Graph) -> None:
         heads = graph.only(written.input[1], "Transpose")
         split = graph.only(heads.input[0], "Reshape") if heads is not None else None
         shape = graph.constants.get(split.input[1]) if split is not None else None
-        if split is None or shape is None or attribute(heads, "perm") != [0, 2, 1, 3] or shape.tolist()[1] != 1:
+        if heads is None or split is None or shape is None or attribute(heads, "perm") != [0, 2, 1, 3]:
             continue
         batch, one, num_heads, width = shape.tolist()
+        if one != 1:
+            continue
         turned = graph.constant("cache.shape", np.array([batch, num_heads, one, width], np.int64))
         graph.put("Reshape", [split.input[0], turned], list(heads.output))
 

@@ -3,14 +3,13 @@
 from collections import defaultdict
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import helper, numpy_helper
 
 DOMAIN = "com.microsoft"  # onnxruntime's own operators
 
-Constant = npt.NDArray[np.generic]
+Constant = npt.NDArray[Any]
 
 
 class Graph:
