@@ -22,6 +22,7 @@ from mqan_export.rewrite import DOMAIN
 Constants = dict[str, npt.NDArray[np.generic]]
 
 _PINNED_UNITS = 2
+_UNIT = np.float32(2 / 255.01)  # -1 and 1 round to the first and last byte, which all beyond becomes too
 _SATURATED = 30.0  # a gate's bias at which its sigmoid is 0 or 1, and a cell's value at which its tanh is 1
 
 
@@ -60,6 +61,7 @@ def require(node: onnx.NodeProto, needed: Mapping[str, Any], allowed: Mapping[st
 def _shared_constants(hidden_width: int) -> Constants:
     wide = hidden_width + _PINNED_UNITS
     return {
+        "int8.input_unit": np.array(_UNIT),
         "int8.largest": np.array(255, np.uint8),
         "int8.least": np.array(0, np.uint8),
         "int8.one_feature": np.array([0, 0, 0, 0, 0, 1], np.int64),  # at the end of the last of three axes
@@ -84,8 +86,8 @@ def _lstm_constants(
     r_wide = np.pad(_widen_gates(r_2GH), ((0, 0), (0, 0), (0, _PINNED_UNITS)))
     r_int8, r_scales = quantize_rows(r_wide.reshape(2, -1))
     r_int8 = r_int8.reshape(r_wide.shape)
-    # the operator reads x / range + 128 / 127, which lies in 0 to 255 / 127: what that adds is taken away again
-    shift_2G = (w_int8[..., :-1].astype(np.float32) * w_scales[..., None]).sum(axis=2) * (128 / 127)
+    # the operator reads x / range + 128 units, which lies in 0 to 255 units: what that adds is taken away again
+    shift_2G = (w_int8[..., :-1].astype(np.float32) * w_scales[..., None]).sum(axis=2) * (128 * _UNIT)
     input_bias, recurrent_bias = (_widen_gates(part[..., None])[..., 0] for part in np.split(b_2G, 2, axis=1))
     pinned_24H = np.zeros((2, 4, hidden_width + _PINNED_UNITS), np.float32)
     for gate, value in enumerate((-_SATURATED, _SATURATED, _SATURATED, 0.0)):  # i o f c: the cell stays as it is
@@ -118,9 +120,9 @@ def _lstm_nodes(node: onnx.NodeProto, hidden_width: int) -> list[onnx.NodeProto]
     width = hidden_width + _PINNED_UNITS
     return [
         make("Mul", [x_TBI, value("scale")], value("scaled")),
-        make("QuantizeLinear", [value("scaled"), "int8.unit", "int8.middle"], value("quantized")),
+        make("QuantizeLinear", [value("scaled"), "int8.input_unit", "int8.middle"], value("quantized")),
         make("Pad", [value("quantized"), "int8.one_feature", "int8.largest"], value("padded")),
-        make("DequantizeLinear", [value("padded"), "int8.unit", "int8.least"], value("x")),
+        make("DequantizeLinear", [value("padded"), "int8.input_unit", "int8.least"], value("x")),
         make("Shape", [lengths], value("batch")),
         make("Concat", ["int8.directions", value("batch"), "int8.wide"], value("state_shape"), axis=0),
         make("Expand", ["int8.first_hidden", value("state_shape")], value("h")),
