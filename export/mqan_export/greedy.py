@@ -308,7 +308,7 @@ def _most_steps(max_tokens: npt.NDArray[np.int64]) -> int:
 
 
 def _bind_input(binding: onnxruntime.IOBinding, name: str, array: Array) -> None:
-    binding.bind_input(name, "cpu", 0, array.dtype.type, array.shape, array.ctypes.data)
+    binding.bind_cpu_input(name, array)  # reads the array's own memory
 
 
 def _bind_output(binding: onnxruntime.IOBinding, name: str, array: Array) -> None:

@@ -17,7 +17,11 @@ import onnx
 from onnx import helper, numpy_helper
 
 from mqan_core.vectors import FloatArray, quantize_rows
-from mqan_export.quantize_lstm import DOMAIN, Constants, int8_lstm, require
+from mqan_export.fuse_attention import fuse_attention
+from mqan_export.fuse_products import fuse_products
+from mqan_export.fuse_step import fuse_step
+from mqan_export.quantize_lstm import Constants, int8_lstm, require
+from mqan_export.rewrite import DOMAIN, known_constants
 
 GENERATOR = "step.decoder.generator.weight"
 _UNIT: Constants = {"int8.unit": np.array(1 / 127, np.float32), "int8.middle": np.array(128, np.uint8)}  # -1 to 1
@@ -37,13 +41,15 @@ def quantize_step(model: onnx.ModelProto) -> None:
             quantized = helper.make_node("QuantizeLinear", [c_tilde, "int8.unit", "int8.middle"], [f"int8.{c_tilde}"])
             constants, product = _int8_product(node, weights[GENERATOR], bias)
             _replace(model, {node.output[0]: [quantized, product]}, {**_UNIT, **constants})
+            fuse_attention(model)
+            fuse_step(model)
             return
     raise ValueError(f"no product with {GENERATOR}")
 
 
 def quantized_inputs(model: onnx.ModelProto) -> list[str]:
     """Return the names of the tensors that an encoder's LSTMs and products with weights read."""
-    known = _constants(model)
+    known = known_constants(model)
     names = [node.input[0] for node in model.graph.node if node.op_type == "LSTM" or _is_product(node, known)]
     return list(dict.fromkeys(names))
 
@@ -58,7 +64,7 @@ def quantize_encoder(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -
     Raises:
         ValueError: a range is missing or has another width, or the graph has no LSTM.
     """
-    known = _constants(model)
+    known = known_constants(model)
     constants: Constants = {}
     replacements: dict[str, list[onnx.NodeProto]] = {}
     scaled: set[str] = set()
@@ -86,6 +92,8 @@ def quantize_encoder(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -
     if not any(node.op_type == "LSTM" for node in model.graph.node):
         raise ValueError("no LSTM")
     _replace(model, replacements, {**_UNIT, **constants})
+    fuse_attention(model)
+    fuse_products(model)
 
 
 def _is_product(node: onnx.NodeProto, constants: Mapping[str, FloatArray]) -> bool:
@@ -107,36 +115,14 @@ def _int8_product(
     """Return the constants and the node of a product whose input, quantised in -1 to 1, is called ``int8.NAME``."""
     source, product = node.input[0], node.output[0]
     quantized_DI, scales_D = quantize_rows(np.ascontiguousarray(weight_DI))
-    weight, scales, zeros = (f"int8.{product}.{part}" for part in ("weight", "scales", "zeros"))
-    constants: Constants = {
-        weight: np.ascontiguousarray(quantized_DI.T),
-        scales: scales_D,
-        zeros: np.zeros(len(scales_D), np.int8),
-    }
-    factors = [f"int8.{source}", weight, "int8.unit", scales, "int8.middle", zeros, *bias]
+    weight, scales = f"int8.{product}.weight", f"int8.{product}.scales"
+    constants: Constants = {weight: np.ascontiguousarray(quantized_DI.T), scales: scales_D}
+    factors = [f"int8.{source}", weight, "int8.unit", scales, "int8.middle", *(["", *bias] if bias else [])]
     return constants, helper.make_node("MatMulIntegerToFloat", factors, [product], domain=DOMAIN)
 
 
 def _initializers(model: onnx.ModelProto) -> dict[str, FloatArray]:
     return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-
-
-def _constants(model: onnx.ModelProto) -> dict[str, FloatArray]:
-    """Return the weights and what is cut out of them or transposed."""
-    known = _initializers(model)
-    for node in model.graph.node:
-        if node.op_type not in ("Slice", "Transpose") or any(name not in known for name in node.input):
-            continue
-        array, *rest = (known[name] for name in node.input)
-        if node.op_type == "Transpose":
-            (order,) = (helper.get_attribute_value(attribute) for attribute in node.attribute)
-            array = array.transpose(order)
-        else:
-            starts, ends, axes, *steps = (part.tolist() for part in rest)
-            for start, end, axis, step in zip(starts, ends, axes, steps[0] if steps else [1] * len(axes), strict=True):
-                array = array[(slice(None),) * (axis % array.ndim) + (slice(start, end, step),)]
-        known[node.output[0]] = array
-    return known
 
 
 def _replace(

@@ -18,6 +18,7 @@ Precision = Literal["auto", "float32", "int8"]
 
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
+_SLOWER = ["SkipLayerNormFusion"]  # its operator takes several times as long as the two that it replaces on a CPU
 # what rewriting a graph of the wrong form raises
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
 _PROVIDERS: dict[Provider, tuple[str, ...]] = {"cpu": (CPU,), "cuda": (CUDA, CPU), "auto": (CUDA, CPU)}
@@ -79,7 +80,7 @@ def open_session(
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     wanted = [p for p in _PROVIDERS[provider] if p == CPU or (provider == "cuda" or _has_cuda())]
     try:
-        session = onnxruntime.InferenceSession(content, options, providers=wanted)
+        session = onnxruntime.InferenceSession(content, options, providers=wanted, disabled_optimizers=_SLOWER)
     except Exception as error:  # onnxruntime raises many types, all meaning that the graph cannot be run
         raise BundleError(f"{name}: onnxruntime cannot run this graph: {error}") from error
     running = session.get_providers()[0]

@@ -145,7 +145,9 @@ def test_products_are_close_to_float32_row_by_row() -> None:
     assert quantized_inputs(model) == ["x", "c"]
     quantize_encoder(model, {**RANGES, "c": np.abs(c_BTI).max(axis=(0, 1))})
     assert "MatMul" not in {node.op_type for node in model.graph.node}
-    assert [node.op_type for node in model.graph.node].count("QuantizeLinear") == 1, "what both read, once"
+    assert [node.op_type for node in model.graph.node].count("QuantizeLinear") == 2, (
+        "what the LSTM reads, and what both products read, once"
+    )
     sessions = [
         onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (exact, model)
     ]

@@ -184,11 +184,11 @@ class Decoder(nn.Module):
             state: what the previous step left.
             encoded: the encoder's output.
         """
-        a_BTD = (a_proj_BD + self.positions[position_B])[:, None]  # T = 1
+        a_BTD = (a_proj_BD + self.positions.index_select(0, position_B))[:, None]  # T = 1
         reads = self._reads(encoded)
         all_keys, all_values = [], []
         for i, layer in enumerate(self.layers):
-            slot_K = torch.arange(state.keys_BHKW[i].shape[2], device=a_BTD.device)
+            slot_K = torch.arange(state.keys_BHKW[0].shape[2], device=a_BTD.device)
             here_BK = slot_K[None, :] == position_B[:, None]
             so_far_BK = slot_K[None, :] <= position_B[:, None]
             query_BHTW, key_BHTW, value_BHTW = layer.read_answer(a_BTD)  # type: ignore[operator]
@@ -198,7 +198,7 @@ class Decoder(nn.Module):
             a_BTD = layer(a_BTD, (query_BHTW, keys_BHKW, values_BHKW, so_far_BK[:, None, None, :]), context)
             all_keys.append(keys_BHKW)
             all_values.append(values_BHKW)
-        a_self_BD = self.norm(a_BTD[:, 0])
+        a_self_BD = self.norm(a_BTD.squeeze(1))
         before = state.h_BD, state.cell_BD, state.c_tilde_BD
         h_BD, cell_BD, c_tilde_BD, *rest = self._recur(a_self_BD, *before, encoded, reads)
         mixture = self._mix(a_self_BD, h_BD, c_tilde_BD, *rest)
@@ -232,11 +232,11 @@ class Decoder(nn.Module):
         read = self.dropout(torch.cat([a_self_BD, c_tilde_BD], dim=-1))
         h_BD, cell_BD = self.lstm(read, (h_BD, cell_BD))  # (7)
         fin_BJD, mask_BJ = reads
-        scores_BJ = (fin_BJD @ self.context_query(h_BD)[:, :, None])[:, :, 0]
+        scores_BJ = (fin_BJD @ self.context_query(h_BD)[:, :, None]).squeeze(2)
         alpha_BJ = alpha_c_BC = masked_softmax(scores_BJ, mask_BJ)  # (8)
         if not self.config.coattention:  # the question's part is read, but only words of the context are copied
             alpha_c_BC = masked_softmax(scores_BJ[:, : encoded.c_mask_BC.shape[1]], encoded.c_mask_BC)
-        c_read_BD = (alpha_BJ[:, None, :].to(fin_BJD.dtype) @ fin_BJD)[:, 0]
+        c_read_BD = (alpha_BJ[:, None, :].to(fin_BJD.dtype) @ fin_BJD).squeeze(1)
         c_tilde_BD = torch.tanh(self.context_state(self.dropout(torch.cat([c_read_BD, h_BD], dim=-1))))  # (9)
         if not self.config.question_pointer:
             return (
@@ -247,9 +247,9 @@ class Decoder(nn.Module):
                 alpha_c_BC,
                 torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype),
             )
-        scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None])[:, :, 0]
+        scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None]).squeeze(2)
         alpha_q_BQ = masked_softmax(scores_BQ, encoded.q_mask_BQ)
-        q_read_BD = (alpha_q_BQ[:, None, :].to(encoded.q_fin_BQD.dtype) @ encoded.q_fin_BQD)[:, 0]
+        q_read_BD = (alpha_q_BQ[:, None, :].to(encoded.q_fin_BQD.dtype) @ encoded.q_fin_BQD).squeeze(1)
         q_tilde_BD = torch.tanh(self.question_state(self.dropout(torch.cat([q_read_BD, h_BD], dim=-1))))
         return h_BD, cell_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ
 
@@ -265,9 +265,9 @@ class Decoder(nn.Module):
         """The two switches and the generator (equations 11 and 12); the axis A may be missing."""
         p_vocab_BAV = torch.softmax(self.generator(self.dropout(c_tilde_BAD)).float(), dim=-1)  # (11)
         read_c = torch.cat([c_tilde_BAD, h_BAD, a_self_BAD], dim=-1)
-        gamma_BA = torch.sigmoid(self.gamma(read_c).float())[..., 0]  # (12)
+        gamma_BA = torch.sigmoid(self.gamma(read_c).float()).squeeze(-1)  # (12)
         lambda_BA = torch.ones_like(gamma_BA)  # all to the context where the question has no pointer
         if self.config.question_pointer:
             read_q = torch.cat([q_tilde_BAD, h_BAD, a_self_BAD], dim=-1)
-            lambda_BA = torch.sigmoid(self.lambda_(read_q).float())[..., 0]
+            lambda_BA = torch.sigmoid(self.lambda_(read_q).float()).squeeze(-1)
         return Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA)

@@ -89,13 +89,16 @@ class GreedyStep(nn.Module):
         is_slot_B1 = slot_p_B1 >= piece_p_B1
 
         zero_B1 = torch.zeros_like(slot_p_B1)
+        piece = piece_B1.to(slot_p_B1.dtype)
+        as_slot = (
+            slot_B1.to(slot_p_B1.dtype),
+            piece,
+            slot_p_B1,
+            *(part.gather(1, slot_B1) for part in (from_c_BU, from_q_BU, from_v_BU)),
+        )
+        as_piece = (zero_B1 - 1, piece, piece_p_B1, zero_B1, zero_B1, piece_p_B1)
         chosen = (
-            torch.where(is_slot_B1, slot_B1.to(slot_p_B1.dtype), zero_B1 - 1),
-            piece_B1.to(slot_p_B1.dtype),
-            torch.where(is_slot_B1, slot_p_B1, piece_p_B1),
-            torch.where(is_slot_B1, from_c_BU.gather(1, slot_B1), zero_B1),
-            torch.where(is_slot_B1, from_q_BU.gather(1, slot_B1), zero_B1),
-            torch.where(is_slot_B1, from_v_BU.gather(1, slot_B1), piece_p_B1),
+            torch.where(is_slot_B1, torch.cat(as_slot, dim=1), torch.cat(as_piece, dim=1)),
             gamma_B1,
             lambda_B1,
             _place(request.c_slots_BC, slot_B1, alpha_c_BC),
@@ -106,9 +109,9 @@ class GreedyStep(nn.Module):
 
         width = state.input_BD.shape[1]
         slot_input_B1D = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, width))
-        piece_B = piece_B1[:, 0]
-        input_BD = torch.where(is_slot_B1, slot_input_B1D[:, 0], request.generator_inputs_VD[piece_B])
-        ended_B = (~is_slot_B1 & (piece_B1 == self.end_id))[:, 0]
+        piece_input_BD = request.generator_inputs_VD.index_select(0, piece_B1.squeeze(1))
+        input_BD = torch.where(is_slot_B1, slot_input_B1D.squeeze(1), piece_input_BD)
+        ended_B = (~is_slot_B1 & (piece_B1 == self.end_id)).squeeze(1)
         return LoopState(input_BD, state.position_B + 1, state.finished_B | ended_B, decoder_state, trace_BKF)
 
 
