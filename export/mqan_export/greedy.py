@@ -26,6 +26,7 @@ Buffers = dict[str, Array]
 
 FIRST_ROOM: Final = 8  # steps that a decoding has room for at first
 _ROOM_GROWTH = 4
+_PROJECTED_TOGETHER = 1024  # pieces of the generator; all at once would need their memory once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,15 +278,17 @@ class GreedyLoop:
         """Project vectors [V, E] to decoder inputs [V, D]: the encoder does so for the slots of any request."""
         one = np.zeros((1, 1), np.int64)
         length = np.ones(1, np.int64)
-        inputs: Buffers = {
-            "vectors": np.ascontiguousarray(vectors[None]),
-            "context_slots": one,
-            "question_slots": one,
-            "context_lengths": length,
-            "question_lengths": length,
-        }
-        outputs = self._encode(inputs, self._sizes_of(inputs))
-        projected: npt.NDArray[np.float32] = outputs["slot_inputs"][0]
+        projected = np.empty((len(vectors), self._sizes["D"]), np.float32)
+        for first in range(0, len(vectors), _PROJECTED_TOGETHER):
+            inputs: Buffers = {
+                "vectors": np.ascontiguousarray(vectors[None, first : first + _PROJECTED_TOGETHER]),
+                "context_slots": one,
+                "question_slots": one,
+                "context_lengths": length,
+                "question_lengths": length,
+            }
+            outputs = self._encode(inputs, self._sizes_of(inputs))
+            projected[first : first + _PROJECTED_TOGETHER] = outputs["slot_inputs"][0]
         return projected
 
     def _sizes_of(self, inputs: Mapping[str, Array]) -> dict[str, int]:

@@ -67,11 +67,12 @@ def open_session(
     model = check_graph(content, name)
     if rewrite is not None:
         try:
-            onnx.checker.check_model(model)
+            onnx.checker.check_model(content)
             rewrite(model)
             content = model.SerializeToString()
         except _MALFORMED as error:
             raise BundleError(f"{name}: cannot be rewritten to 8-bit products: {error}") from error
+    del model  # before the session makes its own copy of the weights
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = num_threads
     options.inter_op_num_threads = 1
