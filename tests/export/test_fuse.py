@@ -165,18 +165,18 @@ def gates() -> list[onnx.NodeProto]:
     ]
 
 
-def test_products_of_a_step_are_close_to_float32_row_by_row() -> None:
+def test_the_gates_of_a_step_are_one_product_row_by_row() -> None:
     weights = {name: rng.normal(0, 0.3, (40, 70)).astype(np.float32) for name in ("w", "r")}
     weights["b"] = rng.normal(0, 1, 40).astype(np.float32)
     plain, fused = (product_graph(gates, weights) for _ in range(2))
     fuse_step(fused)
-    assert operators(fused) == {"Concat": 1, "MatMulNBits": 1}, "all that the gates read in one product"
+    assert operators(fused) == {"Concat": 1, "Gemm": 1}, "all that the gates read in one product"
     inputs = {name: rng.normal(0, 1, (BATCH, 70)).astype(np.float32) for name in ("x", "h")}
     inputs["x"][1] *= 50
     expected, found = (outputs_of(model, inputs)["y"] for model in (plain, fused))
-    assert (np.abs(found - expected).max(axis=1) < 0.02 * np.abs(expected).max(axis=1)).all()
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-3)
     alone = [outputs_of(fused, {name: x[i : i + 1] for name, x in inputs.items()})["y"] for i in range(BATCH)]
-    np.testing.assert_allclose(np.concatenate(alone), found, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(np.concatenate(alone), found, rtol=1e-5, atol=1e-4)
 
 
 def test_a_rewritten_graph_keeps_what_its_outputs_need() -> None:
