@@ -1,15 +1,14 @@
-"""Write measured scores into a bundle: its manifest and its model card."""
+"""Write what was measured on a bundle into it: its manifest and its model card."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from mqan_core.bundle import MODEL_CARD, describe_files, open_bundle, write_manifest
 from mqan_export.evaluate import Result, differences
-
-_SCORES = re.compile(r"<!-- scores -->.*?<!-- /scores -->", re.DOTALL)
 
 
 def record_scores(folder: Path, results: Sequence[Result]) -> None:
@@ -19,15 +18,33 @@ def record_scores(folder: Path, results: Sequence[Result]) -> None:
         BundleError: the bundle is damaged.
         ValueError: the card has no ``<!-- scores -->`` marks, or a task was scored in part.
     """
-    bundle = open_bundle(folder)
-    path = folder / MODEL_CARD
-    card = path.read_text(encoding="utf-8")
-    if not _SCORES.search(card):
-        raise ValueError(f"{path} has no <!-- scores --> ... <!-- /scores --> to write the scores into")
-    table = f"<!-- scores -->\n{scores_table(results)}\n<!-- /scores -->"
-    path.write_text(_SCORES.sub(lambda _: table, card), encoding="utf-8")
     scores = {f"{r.label} ({r.variant})" if r.variant else r.label: r.scores for r in results}
-    write_manifest(folder, replace(bundle.manifest, scores=scores, files=describe_files(folder)))
+    record(folder, "scores", scores_table(results), scores=scores)
+
+
+def record(folder: Path, mark: str, table: str, **changes: Any) -> None:
+    """Replace what stands between two marks of a bundle's model card, and fields of its manifest.
+
+    Args:
+        folder: of the bundle.
+        mark: name of the marks, ``<!-- NAME -->`` and ``<!-- /NAME -->``.
+        table: what to put between them.
+        changes: fields of the manifest and their new values.
+
+    Raises:
+        BundleError: the bundle is damaged.
+        ValueError: the card has no such marks.
+    """
+    manifest = open_bundle(folder).manifest
+    path = folder / MODEL_CARD
+    start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
+    card, number = re.subn(
+        f"{start}.*?{end}", lambda _: f"{start}\n{table}\n{end}", path.read_text(encoding="utf-8"), flags=re.DOTALL
+    )
+    if not number:
+        raise ValueError(f"{path} has no {start} ... {end} to write the {mark} into")
+    path.write_text(card, encoding="utf-8")
+    write_manifest(folder, replace(manifest, files=describe_files(folder), **changes))
 
 
 def scores_table(results: Sequence[Result]) -> str:

@@ -34,7 +34,7 @@ class _Row:
 class Engine:
     """A bundle, ready to answer.
 
-    ``read`` may be called from any thread; all else from one at a time.
+    It may be called from any thread, for one decoding from one at a time.
 
     Attributes:
         bundle: what is run.

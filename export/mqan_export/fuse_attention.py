@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
-from mqan_export.fuse_products import BIAS, PRODUCT, SCALES
+from mqan_export.fuse_products import BIAS, PRODUCT, SCALES, scale_product
 from mqan_export.rewrite import DOMAIN, Graph, attribute
 
 
@@ -95,7 +95,7 @@ def _fuse_own(graph: Graph, found: _Attention) -> bool:
     if scaled is not None and factors_X is not None and factors_X.shape == (width // 3,):  # of the values, then
         output = scaled.output[0]
         factors = np.concatenate([np.ones(2 * factors_X.size, np.float32), factors_X])
-        inputs[SCALES] = graph.constant(f"{output}.scales", graph.constants[scales] * factors)
+        inputs = scale_product(graph, product, factors, output)
     bias = graph.constant(f"int8.no_bias.{width}", np.zeros(width, np.float32))
     given = [source, weight, bias, unit, inputs[SCALES], _as_int32(graph, found.mask_BS), middle]
     graph.put("QAttention", given, [output], DOMAIN, num_heads=width // (3 * found.head_width))

@@ -52,9 +52,10 @@ class Decoding:
         keys: what the caller knows each row by, [B].
         is_live: which rows have not left, [B].
         max_tokens: most answer tokens of each row, [B].
-        num_steps: steps taken in this room of buffers or before it.
+        num_steps: steps taken; of rows that came together, by those that came first.
         sizes: the axes' sizes.
         constants, state: the step's inputs.
+        spare: buffers for the state after the next step; empty until they are needed.
         bindings: of the step, one a turn; empty until there are buffers to take turns with.
     """
 
@@ -89,7 +90,7 @@ class Decoding:
 
 
 class GreedyLoop:
-    """Runs batches through the encoder and the decoding step. Not thread-safe.
+    """Runs batches through the encoder and the decoding step. Several threads may, each with decodings of its own.
 
     Args:
         encoder: session of ``encoder.onnx``.

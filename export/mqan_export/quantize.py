@@ -33,7 +33,7 @@ def quantize_step(model: onnx.ModelProto) -> None:
     Raises:
         ValueError: the graph has no such product.
     """
-    weights = _initializers(model)
+    weights = known_constants(model)
     for node in model.graph.node:
         if node.op_type == "Gemm" and node.input[1] == GENERATOR:
             require(node, {"transB": 1}, {"transA": 0, "alpha": 1.0, "beta": 1.0})
@@ -119,10 +119,6 @@ def _int8_product(
     constants: Constants = {weight: np.ascontiguousarray(quantized_DI.T), scales: scales_D}
     factors = [f"int8.{source}", weight, "int8.unit", scales, "int8.middle", *(["", *bias] if bias else [])]
     return constants, helper.make_node("MatMulIntegerToFloat", factors, [product], domain=DOMAIN)
-
-
-def _initializers(model: onnx.ModelProto) -> dict[str, FloatArray]:
-    return {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
 
 
 def _replace(

@@ -1,9 +1,8 @@
 """Fit how far an answer's probability can be trusted, and say how well it fits: ``mqan calibrate``."""
 
 import math
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mqan_core.answer import Source
-from mqan_core.bundle import MODEL_CARD, describe_files, open_bundle, write_manifest
 from mqan_core.calibration import Calibration, logit
+from mqan_export.card import record
 from mqan_export.evaluate import Result
 from mqan_training.metrics import normalized_exact_match
 
 NUM_BINS = 15  # of the calibration error (Guo et al. 2017)
 _LEAST_ANSWERS = 50  # to fit a map of two numbers
 _STEPS = 50  # of Newton's method; it settles within ten
-_MARKS = re.compile(r"<!-- calibration -->.*?<!-- /calibration -->", re.DOTALL)
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -91,14 +89,7 @@ def record_calibration(folder: Path, maps: Mapping[str, Calibration], reliabilit
         BundleError: the bundle is damaged.
         ValueError: the card has no ``<!-- calibration -->`` marks.
     """
-    bundle = open_bundle(folder)
-    path = folder / MODEL_CARD
-    card = path.read_text(encoding="utf-8")
-    if not _MARKS.search(card):
-        raise ValueError(f"{path} has no <!-- calibration --> ... <!-- /calibration --> to write the errors into")
-    table = f"<!-- calibration -->\n{calibration_table(reliability)}\n<!-- /calibration -->"
-    path.write_text(_MARKS.sub(lambda _: table, card), encoding="utf-8")
-    write_manifest(folder, replace(bundle.manifest, calibration=dict(maps), files=describe_files(folder)))
+    record(folder, "calibration", calibration_table(reliability), calibration=dict(maps))
 
 
 def calibration_table(reliability: Sequence[Reliability]) -> str:
@@ -108,9 +99,9 @@ def calibration_table(reliability: Sequence[Reliability]) -> str:
     return "\n".join(lines)
 
 
-def _judge(record: Mapping[str, Any]) -> _Judged:
-    is_right = any(normalized_exact_match(record["answer"], gold) for gold in record["gold"])
-    return _Judged(record["probability"], Source(record["sources"][0]), is_right)
+def _judge(prediction: Mapping[str, Any]) -> _Judged:
+    is_right = any(normalized_exact_match(prediction["answer"], gold) for gold in prediction["gold"])
+    return _Judged(prediction["probability"], Source(prediction["sources"][0]), is_right)
 
 
 def _fit_sources(judged: Mapping[str, Sequence[_Judged]]) -> dict[str, Calibration]:

@@ -6,8 +6,7 @@ ended stay in the sums, their gauges do not.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from prometheus_client import (
@@ -111,11 +110,9 @@ class Metrics:
         if code == OK:
             self._seconds.labels(transport, method).observe(seconds)
 
-    @contextmanager
-    def track_request(self) -> Iterator[None]:
+    def track_request(self) -> AbstractContextManager[None]:
         """Count a question as inside the server until it leaves."""
-        with self._in_flight.track_inprogress():
-            yield
+        return self._in_flight.track_inprogress()
 
     def set_queue_depth(self, num_waiting: int) -> None:
         """Tell how many questions wait."""
@@ -123,11 +120,9 @@ class Metrics:
 
     def count_answer(self, answer: Answer) -> None:
         """Count the words of an answer by source, and the model's trust in each."""
-        for token in answer.tokens:
-            self._words.labels(token.source.value).inc()
-            self._mass.labels("context").inc(token.masses.context)
-            self._mass.labels("question").inc(token.masses.question)
-            self._mass.labels("vocabulary").inc(token.masses.vocabulary)
+        for source in Source:
+            self._words.labels(source.value).inc(sum(token.source is source for token in answer.tokens))
+            self._mass.labels(source.value).inc(sum(getattr(token.masses, source.value) for token in answer.tokens))
 
     def render(self) -> bytes:
         """Return all metrics in Prometheus' text format; reads files where there are several processes."""

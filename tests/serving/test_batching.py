@@ -43,6 +43,18 @@ def ask(batcher: Batcher[Any], engine: Any, context: str, *, more_steps: int = 0
     return asyncio.create_task(batcher.answer(engine.read(context, "what ?" + " step" * more_steps), 3))
 
 
+async def ask_as_one_batch(batcher: Batcher[Any], engine: Any, texts: list[str], *, more_steps: int = 0) -> list[Any]:
+    """Ask while the engine is busy with another request, so that all are its next batch; return answers or errors."""
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    tasks = [ask(batcher, engine, text, more_steps=more_steps) for text in texts]
+    await until(lambda: batcher.num_waiting == len(texts))
+    engine.may_answer.set()
+    await first
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not condition():
@@ -106,14 +118,7 @@ async def test_caller_who_leaves_during_the_batch_harms_nobody(make_batcher: Bat
 
 async def test_one_bad_request_fails_alone(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher()
-    engine.may_answer.clear()
-    first = ask(batcher, engine, "first")
-    await until(lambda: engine.num_started == 1)
-    tasks = [ask(batcher, engine, text) for text in ("good 1", "explode", "good 2")]
-    await until(lambda: batcher.num_waiting == 3)
-    engine.may_answer.set()
-    await first
-    results = await asyncio.gather(*tasks, return_exceptions=True)
+    results = await ask_as_one_batch(batcher, engine, ["good 1", "explode", "good 2"])
     assert [getattr(result, "text", None) for result in results] == ["good 1", None, "good 2"]
     assert isinstance(results[1], RuntimeError)
     assert batcher.is_alive
@@ -230,14 +235,7 @@ async def test_long_answers_go_on_together(make_batcher: BatcherFactory, engine:
 
 async def test_a_failed_step_is_tried_again_alone(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher()
-    engine.may_answer.clear()
-    first = ask(batcher, engine, "first")
-    await until(lambda: engine.num_started == 1)
-    tasks = [ask(batcher, engine, text, more_steps=2) for text in ("good 1", "burst", "good 2")]
-    await until(lambda: batcher.num_waiting == 3)
-    engine.may_answer.set()
-    await first
-    results = await asyncio.gather(*tasks, return_exceptions=True)
+    results = await ask_as_one_batch(batcher, engine, ["good 1", "burst", "good 2"], more_steps=2)
     assert [getattr(result, "text", None) for result in results] == ["good 1", None, "good 2"]
     assert isinstance(results[1], RuntimeError)
     together, *apart = engine.batches[1:]
