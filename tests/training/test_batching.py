@@ -11,7 +11,7 @@ import torch
 from mqan_core.example import Example
 from mqan_core.text import word_of
 from mqan_core.vocab import END_ID, Vocabulary
-from mqan_training.batching import Batcher, TaskStream
+from mqan_training.batching import Batcher, TaskStream, common_size
 from mqan_training.config import TaskConfig
 from mqan_training.dataset import Item, PieceTable, TaskData, number_examples
 from mqan_training.embeddings import Embedder, StaticVectors
@@ -79,6 +79,30 @@ def test_an_example_over_the_budget_has_a_batch_of_its_own(table: PieceTable) ->
     data = TaskData("t", [Item(table.numbers(["c"] * n), question, answer) for n in (300, 3, 3)])
     source = stream(data, table)
     assert sorted(len(source.draw()) for _ in range(2)) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("size", "least", "most"), [(1, 1, 1), (7, 7, 7), (8, 8, 8), (9, 10, 8), (19, 20, 16), (130, 160, 128)]
+)
+def test_common_sizes_are_four_to_each_doubling(size: int, least: int, most: int) -> None:
+    assert common_size(size) == least
+    assert common_size(size, is_least=False) == most
+
+
+def test_batches_of_many_lengths_have_few_shapes(table: PieceTable) -> None:
+    rng = random.Random(2)
+    sizes = [(rng.randint(20, 300), rng.randint(5, 40), rng.randint(1, 20)) for _ in range(2_000)]
+    word = table.numbers(["w"])
+    data = TaskData("t", [Item(*(np.repeat(word, n) for n in lengths)) for lengths in sizes])
+    source = TaskStream(data, TaskConfig("t"), table, 4_000, 1)
+    drawn = [source.draw() for _ in range(100)]
+    vectors = StaticVectors(("w",), np.ones((1, 3), np.int8), np.ones(1, np.float32))
+    batcher = Batcher(table, Vocabulary(["w"], vectors.words), Embedder(vectors, 20, 2))
+    shapes = [batcher.collate("t", items).context_words.shape for items in drawn]
+    uneven = [rows for rows, _ in shapes if rows != common_size(rows)]
+    assert len(uneven) <= 4  # the last batch of a pool holds what is left
+    assert len(set(shapes)) <= 40
+    assert len({(len(items), max(len(item.context) for item in items)) for items in drawn}) > 80
 
 
 def test_every_example_comes_exactly_once_an_epoch(data: TaskData, table: PieceTable) -> None:
@@ -267,7 +291,7 @@ def test_words_of_a_batch_stand_for_its_pieces(table: PieceTable, batcher: Batch
     short = item(table, ["b"], [" two ", " a "], [" a "])
     batch = batcher.collate("t", [long, short])
     rows, buckets, offsets = batch.words
-    assert len(rows) == len(offsets) == 6  # one, two, ?, b, never, a
+    assert len(rows) == len(offsets) == common_size(6)  # one, two, ?, b, never, a
     embedder = batcher._embedder
     vectors = embedder(*batch.words)
     for index, words in (

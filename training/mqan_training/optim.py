@@ -33,7 +33,7 @@ def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:
     matrices = [p for p in module.parameters() if p.dim() > 1]
     vectors = [p for p in module.parameters() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.epsilon)
+    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.epsilon, fused=True)
 
 
 class WeightAverage:
@@ -47,8 +47,9 @@ class WeightAverage:
     def update(self, module: nn.Module, step: int) -> None:
         """Take in the weights after a step, counted from 1."""
         decay = min(self.decay, (1 + step) / (10 + step))
-        for name, parameter in module.named_parameters():
-            self.tensors[name].lerp_(parameter, 1 - decay)
+        parameters = dict(module.named_parameters())
+        averages = [self.tensors[name] for name in parameters]
+        torch._foreach_lerp_(averages, list(parameters.values()), 1 - decay)
 
     def state(self) -> dict[str, Tensor]:
         """Return the averaged weights by name."""

@@ -30,6 +30,7 @@ from mqan_training.checkpoint import (
     save_checkpoint,
 )
 from mqan_training.config import TaskConfig, TrainConfig, to_document
+from mqan_training.cpu import tune_process
 from mqan_training.curriculum import schedule
 from mqan_training.dataset import PieceTable, TaskData, generator_pieces, number_examples
 from mqan_training.distributed import Processes, joined_processes
@@ -92,6 +93,7 @@ def train(
         ValueError: the recipe does not fit the data or the pretrained network, or ``find_start`` refuses.
         CheckpointError: the checkpoint to resume from is damaged.
     """
+    tune_process()
     newest = find_start(folder, resume=resume, source=None if pretrained is None else pretrained.source)
     steps = schedule(config)
     checkpoint = load_checkpoint(newest) if newest is not None else None
