@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
+from safetensors.numpy import save_file as save_safetensors
 
 from mqan_core.answer import Source
 from mqan_core.calibration import Calibration
@@ -32,7 +33,7 @@ from mqan_core.errors import BundleError
 from mqan_core.vectors import FloatArray, WordVectors
 from mqan_core.vocab import Vocabulary
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 MANIFEST = "manifest.json"
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
@@ -107,7 +108,7 @@ class Bundle:
         decoder_step: bytes of the decoding step graph.
         vocabulary: words and generator pieces.
         vectors: input vectors of words.
-        input_ranges: name of a tensor in the encoder graph -> largest absolute value of each of its features.
+        input_ranges: name of each graph's file -> name of a tensor in it -> largest absolute value of each feature.
     """
 
     manifest: Manifest
@@ -116,7 +117,7 @@ class Bundle:
     decoder_step: bytes
     vocabulary: Vocabulary
     vectors: WordVectors
-    input_ranges: Mapping[str, FloatArray]
+    input_ranges: Mapping[str, Mapping[str, FloatArray]]
 
 
 def open_bundle(folder: Path) -> Bundle:
@@ -137,15 +138,9 @@ def open_bundle(folder: Path) -> Bundle:
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
     try:
-        input_ranges = load_safetensors(contents[INPUT_RANGES])
+        input_ranges = _parse_ranges(contents[INPUT_RANGES])
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {INPUT_RANGES} is malformed: {error}") from error
-    for name, values in input_ranges.items():
-        if values.dtype != np.float32 or not ((values >= _LEAST_RANGE) & (values <= _MAX_RANGE)).all():
-            raise BundleError(
-                f"bundle {folder}: {INPUT_RANGES} is malformed: {name} must be float32 numbers from "
-                f"{_LEAST_RANGE:g} to {_MAX_RANGE:g}"
-            )
     dimensions = manifest.dimensions
     if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
         raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
@@ -158,6 +153,24 @@ def open_bundle(folder: Path) -> Bundle:
         vectors,
         input_ranges,
     )
+
+
+def write_ranges(folder: Path, ranges: Mapping[str, Mapping[str, FloatArray]]) -> None:
+    """Write a bundle's input ranges: name of each graph's file -> name of a tensor in it -> its ranges."""
+    tensors = {f"{graph}/{name}": values for graph, named in ranges.items() for name, values in named.items()}
+    save_safetensors(tensors, folder / INPUT_RANGES)
+
+
+def _parse_ranges(content: bytes) -> dict[str, dict[str, FloatArray]]:
+    ranges: dict[str, dict[str, FloatArray]] = {ENCODER: {}, DECODER_STEP: {}}
+    for path, values in load_safetensors(content).items():
+        graph, _, name = path.partition("/")
+        if graph not in ranges:
+            raise ValueError(f"{path} must begin with {ENCODER}/ or {DECODER_STEP}/")
+        if values.dtype != np.float32 or not ((values >= _LEAST_RANGE) & (values <= _MAX_RANGE)).all():
+            raise ValueError(f"{path} must be float32 numbers from {_LEAST_RANGE:g} to {_MAX_RANGE:g}")
+        ranges[graph][name] = values
+    return ranges
 
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:

@@ -1,4 +1,4 @@
-"""Measure the ranges of what the encoder's products and LSTMs read, for the 8-bit graphs of a CPU."""
+"""Measure the ranges of what products and LSTMs read, for the 8-bit graphs of a CPU."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,18 +16,18 @@ _LEAST_RANGE = 1e-3
 
 
 def measure_input_ranges(
-    encoder: bytes, batches: Iterable[Mapping[str, npt.NDArray[np.generic]]]
+    graph: bytes, batches: Iterable[Mapping[str, npt.NDArray[np.generic]]]
 ) -> dict[str, FloatArray]:
     """Return, by the name of each tensor of ``quantized_inputs``, the largest absolute value of each feature [I].
 
     Args:
-        encoder: the float32 graph.
+        graph: the float32 graph.
         batches: its inputs for real requests, one at a time, so that nothing is padding; at least one.
 
     Raises:
         ValueError: there are no requests.
     """
-    model = onnx.load_model_from_string(encoder)
+    model = onnx.load_model_from_string(graph)
     restore_float32(model)
     names = quantized_inputs(model)
     outputs = {output.name for output in model.graph.output} | {given.name for given in model.graph.input}

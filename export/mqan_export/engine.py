@@ -62,7 +62,7 @@ class Engine:
             list(encoder_outputs(num_layers)),
             provider=provider,
             num_threads=num_threads,
-            rewrite=partial(quantize_encoder, ranges=bundle.input_ranges) if int8 else None,
+            rewrite=partial(quantize_encoder, ranges=bundle.input_ranges[ENCODER]) if int8 else None,
         )
         state = step_state(num_layers)
         step = open_session(
@@ -72,7 +72,7 @@ class Engine:
             [NEXT + name for name in state],
             provider=provider,
             num_threads=num_threads,
-            rewrite=quantize_step if int8 else None,
+            rewrite=partial(quantize_step, ranges=bundle.input_ranges[DECODER_STEP]) if int8 else None,
         )
         self.provider: str = step.get_providers()[0]
         generator_vectors = bundle.vectors.lookup([word_of(piece) for piece in bundle.vocabulary.pieces])

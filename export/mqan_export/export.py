@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,30 +15,35 @@ from torch import nn
 from mqan_core.bundle import (
     DECODER_STEP,
     ENCODER,
-    INPUT_RANGES,
     MANIFEST,
     MODEL_CARD,
     VECTORS,
     VOCABULARY,
+    Bundle,
     Dimensions,
     Manifest,
     describe_files,
     open_bundle,
     write_manifest,
+    write_ranges,
 )
 from mqan_core.example import Example
 from mqan_core.request import Request, read_request
+from mqan_core.vectors import WordVectors
 from mqan_export.calibrate import measure_input_ranges
 from mqan_export.decoder_step import DecoderStepGraph
 from mqan_export.encoder import EncoderGraph
 from mqan_export.engine import Engine
 from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
+from mqan_export.greedy import Batch, GreedyLoop
 from mqan_export.half import as_half
 from mqan_export.parity import ParityReport, check_parity
 from mqan_export.trace import to_onnx
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.network import Network
 from mqan_training.transfer import network_of, pretrained_of
+
+_MEASURED_TOKENS = 50  # most answer tokens while ranges are measured
 
 
 def export_bundle(
@@ -100,10 +105,41 @@ def export_bundle(
 def write_files(network: Network, folder: Path, model_card: str, requests: Sequence[Request]) -> None:
     """Write every file of a bundle but the manifest; input ranges are measured on real requests."""
     write_graphs(network, folder)
-    batches = (encoder_inputs(network, request) for request in requests)
-    save_file(measure_input_ranges((folder / ENCODER).read_bytes(), batches), folder / INPUT_RANGES)
     write_words(network, folder)
     (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
+    write_ranges(folder, measure_ranges(network, folder, requests))
+
+
+def measure_ranges(
+    network: Network, folder: Path, requests: Sequence[Request]
+) -> dict[str, dict[str, npt.NDArray[np.float32]]]:
+    """Measure what the graphs in a folder read while they answer requests, each alone.
+
+    Raises:
+        ValueError: there are no requests.
+    """
+    graphs = {name: (folder / name).read_bytes() for name in (ENCODER, DECODER_STEP)}
+    vectors = network.embedder.vectors
+    words = WordVectors(
+        network.vocabulary, vectors.rows, vectors.scales, network.embedder.ngrams.weight.detach().numpy()
+    )
+    manifest = Manifest("", "", dimensions_of(network), network.mqan.config.max_positions, {})
+    bundle = Bundle(manifest, "", graphs[ENCODER], graphs[DECODER_STEP], network.vocabulary, words, {})
+    engine = Engine(bundle, provider="cpu", precision="float32")
+    batches = [engine.pad([request], [min(_MEASURED_TOKENS, engine.max_answer_tokens)]) for request in requests]
+    return {
+        ENCODER: measure_input_ranges(graphs[ENCODER], (batch.inputs for batch in batches)),
+        DECODER_STEP: measure_input_ranges(graphs[DECODER_STEP], _step_inputs(engine.loop, batches)),
+    }
+
+
+def _step_inputs(loop: GreedyLoop, batches: Iterable[Batch]) -> Iterator[Mapping[str, npt.NDArray[np.generic]]]:
+    """Yield what each step of decoding reads."""
+    for batch in batches:
+        decoding = loop.start(batch, range(len(batch.max_tokens)))
+        while decoding.num_live:
+            yield {**decoding.constants, **decoding.state}
+            loop.step(decoding)
 
 
 @torch.no_grad()
@@ -133,17 +169,6 @@ def write_graphs(network: Network, folder: Path) -> None:
     step_inputs = {**step_constants(num_layers), **state}
     outputs = [NEXT + name for name in state]
     (folder / DECODER_STEP).write_bytes(to_onnx(step, step.example_inputs(), step_inputs, outputs, hidden_width))
-
-
-def encoder_inputs(network: Network, request: Request) -> dict[str, npt.NDArray[np.generic]]:
-    """Return what the encoder's graph reads for one request alone."""
-    return {
-        "vectors": network.embedder.embed_words(request.slots.words)[None].detach().numpy(),
-        "context_slots": np.array([request.slots.context], np.int64),
-        "question_slots": np.array([request.slots.question], np.int64),
-        "context_lengths": np.array([request.num_context_tokens], np.int64),
-        "question_lengths": np.array([request.num_question_tokens], np.int64),
-    }
 
 
 def write_words(network: Network, folder: Path) -> None:

@@ -1,8 +1,5 @@
 """Make one step of decoding cheaper by fewer nodes, whose overhead is most of what a step of one row costs.
 
-Products other than the generator's stay in float32: with 8-bit inputs scaled by what is found (``MatMulNBits``), the
-last bit of a float32 sum, which differs with the number of rows, moved probabilities by up to 4e-3.
-
 What does not have the expected form stays as it is.
 """
 

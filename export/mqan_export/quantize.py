@@ -3,9 +3,11 @@
 What dominates is replaced by the operators of onnxruntime's own domain: products with weights, and the LSTMs. Scales
 are fixed beforehand and never taken from a batch, so an answer does not move with its batch-mates:
 
-- The generator reads a tanh, which lies in (-1, 1).
-- What the encoder's products and LSTMs read is scaled, feature by feature, by the ranges measured at export, and
-  clipped to them.
+- A tanh, which the generator reads, lies in (-1, 1).
+- What else products and LSTMs read is scaled, feature by feature, by the ranges measured at export, and clipped to
+  them.
+
+Sums of 8-bit products are exact, so that they are the same for any number of rows; those of float32 are not.
 
 Shape letters: I inputs, D width, V generator pieces.
 """
@@ -27,31 +29,29 @@ GENERATOR = "step.decoder.generator.weight"
 _UNIT: Constants = {"int8.unit": np.array(1 / 127, np.float32), "int8.middle": np.array(128, np.uint8)}  # -1 to 1
 
 
-def quantize_step(model: onnx.ModelProto) -> None:
-    """Replace the product of the generator (equation 11), in place.
-
-    Raises:
-        ValueError: the graph has no such product.
-    """
-    weights = known_constants(model)
-    for node in model.graph.node:
-        if node.op_type == "Gemm" and node.input[1] == GENERATOR:
-            require(node, {"transB": 1}, {"transA": 0, "alpha": 1.0, "beta": 1.0})
-            c_tilde, _, *bias = node.input
-            quantized = helper.make_node("QuantizeLinear", [c_tilde, "int8.unit", "int8.middle"], [f"int8.{c_tilde}"])
-            constants, product = _int8_product(node, weights[GENERATOR], bias)
-            _replace(model, {node.output[0]: [quantized, product]}, {**_UNIT, **constants})
-            fuse_attention(model)
-            fuse_step(model)
-            return
-    raise ValueError(f"no product with {GENERATOR}")
-
-
 def quantized_inputs(model: onnx.ModelProto) -> list[str]:
-    """Return the names of the tensors that an encoder's LSTMs and products with weights read."""
+    """Return the names of the tensors that a graph's LSTMs and products with weights read."""
     known = known_constants(model)
     names = [node.input[0] for node in model.graph.node if node.op_type == "LSTM" or _is_product(node, known)]
     return list(dict.fromkeys(names))
+
+
+def quantize_step(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -> None:
+    """Replace the products with weights, in place.
+
+    Args:
+        model: the decoding step.
+        ranges: as of ``quantize_encoder``.
+
+    Raises:
+        ValueError: a range is missing or has another width, or the graph has no generator.
+    """
+    if not any(node.op_type == "Gemm" and node.input[1] == GENERATOR for node in model.graph.node):
+        raise ValueError(f"no product with {GENERATOR}")
+    fuse_attention(model)
+    fuse_step(model)
+    _quantize(model, ranges)
+    fuse_products(model)
 
 
 def quantize_encoder(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -> None:
@@ -64,7 +64,16 @@ def quantize_encoder(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -
     Raises:
         ValueError: a range is missing or has another width, or the graph has no LSTM.
     """
+    if not any(node.op_type == "LSTM" for node in model.graph.node):
+        raise ValueError("no LSTM")
+    _quantize(model, ranges)
+    fuse_attention(model)
+    fuse_products(model)
+
+
+def _quantize(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -> None:
     known = known_constants(model)
+    writers = {name: node for node in model.graph.node for name in node.output}
     constants: Constants = {}
     replacements: dict[str, list[onnx.NodeProto]] = {}
     scaled: set[str] = set()
@@ -73,40 +82,68 @@ def quantize_encoder(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -
         if not is_lstm and not _is_product(node, known):
             continue
         source = node.input[0]
-        if source not in ranges:
-            raise ValueError(f"no range of {source}, which {node.output[0]} is computed from")
         if is_lstm:
-            added, nodes = int8_lstm(node, known, ranges[source])
+            added, nodes = int8_lstm(node, known, _range_of(source, node, ranges, writers))
         else:
-            weight_ID, range_I = known[node.input[1]], ranges[source]
-            if range_I.shape != weight_ID.shape[:1]:
-                raise ValueError(f"{node.output[0]} has {len(weight_ID)} inputs, the ranges are of {range_I.size}")
-            added, product = _int8_product(node, (weight_ID * range_I[:, None]).T)
+            weight_DI, bias = _product_of(node, known)
+            range_I = None if _is_tanh(source, writers) else _range_of(source, node, ranges, writers)
+            if range_I is not None:
+                if range_I.shape != weight_DI.shape[1:]:
+                    raise ValueError(
+                        f"{node.output[0]} has {weight_DI.shape[1]} inputs, the ranges are of {range_I.size}"
+                    )
+                weight_DI = weight_DI * range_I
+            added, product = _int8_product(node, weight_DI, bias)
             nodes = [product]
             if source not in scaled:
-                nodes = [*_scaled_input(source), product]
-                added[f"int8.{source}.scale"] = (1 / ranges[source]).astype(np.float32)
+                factors, before = _quantized_input(source, range_I)
+                nodes = [*before, product]
+                added.update(factors)
                 scaled.add(source)
         constants.update(added)
         replacements[node.output[0]] = nodes
-    if not any(node.op_type == "LSTM" for node in model.graph.node):
-        raise ValueError("no LSTM")
     _replace(model, replacements, {**_UNIT, **constants})
-    fuse_attention(model)
-    fuse_products(model)
 
 
 def _is_product(node: onnx.NodeProto, constants: Mapping[str, FloatArray]) -> bool:
-    return node.op_type == "MatMul" and node.input[1] in constants and constants[node.input[1]].ndim == 2
+    """Whether a node multiplies by a matrix of weights; one of a single column is not worth more nodes."""
+    if node.op_type not in ("MatMul", "Gemm") or node.input[1] not in constants:
+        return False
+    return constants[node.input[1]].ndim == 2 and min(constants[node.input[1]].shape) > 1
 
 
-def _scaled_input(source: str) -> list[onnx.NodeProto]:
-    """Scale a tensor by its ranges to -1 to 1 and quantise it, which clips."""
-    scaled, quantized = f"int8.{source}.scaled", f"int8.{source}"
-    return [
-        helper.make_node("Mul", [source, f"int8.{source}.scale"], [scaled]),
-        helper.make_node("QuantizeLinear", [scaled, "int8.unit", "int8.middle"], [quantized]),
-    ]
+def _product_of(node: onnx.NodeProto, constants: Mapping[str, FloatArray]) -> tuple[FloatArray, Sequence[str]]:
+    """Return the weights [D, I] of a product and the name of its bias, if any."""
+    weight = constants[node.input[1]]
+    if node.op_type == "MatMul":
+        return weight.T, ()
+    require(node, {"transB": 1}, {"transA": 0, "alpha": 1.0, "beta": 1.0})
+    return weight, node.input[2:]
+
+
+def _is_tanh(name: str, writers: Mapping[str, onnx.NodeProto]) -> bool:
+    return name in writers and writers[name].op_type == "Tanh"
+
+
+def _range_of(
+    name: str, reader: onnx.NodeProto, ranges: Mapping[str, FloatArray], writers: Mapping[str, onnx.NodeProto]
+) -> FloatArray:
+    """Return the ranges of a tensor, or of those that it puts side by side."""
+    if name in ranges:
+        return ranges[name]
+    if name in writers and writers[name].op_type == "Concat":
+        return np.concatenate([_range_of(part, reader, ranges, writers) for part in writers[name].input])
+    raise ValueError(f"no range of {name}, which {reader.output[0]} is computed from")
+
+
+def _quantized_input(source: str, range_I: FloatArray | None) -> tuple[Constants, list[onnx.NodeProto]]:
+    """Scale a tensor by its ranges, if it has any, to -1 to 1 and quantise it, which clips."""
+    scaled, scale = f"int8.{source}.scaled", f"int8.{source}.scale"
+    given = source if range_I is None else scaled
+    quantized = helper.make_node("QuantizeLinear", [given, "int8.unit", "int8.middle"], [f"int8.{source}"])
+    if range_I is None:
+        return {}, [quantized]
+    return {scale: (1 / range_I).astype(np.float32)}, [helper.make_node("Mul", [source, scale], [scaled]), quantized]
 
 
 def _int8_product(

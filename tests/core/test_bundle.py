@@ -38,7 +38,7 @@ def make_bundle(folder: Path, **replaced: bytes) -> Path:
         "decoder_step": b"step graph",
         "vocab": json.dumps({"pieces": [" yes ", " no "], "words": ["yes", "no"]}).encode(),
         "vectors": save_safetensors(tensors),
-        "input_ranges": save_safetensors({"m": np.ones(3, np.float32)}),
+        "input_ranges": save_safetensors({"encoder.onnx/m": np.ones(3, np.float32)}),
         "README": b"# card\n",
         **replaced,
     }
@@ -61,8 +61,27 @@ def test_opens_what_was_written(folder: Path) -> None:
     assert opened.manifest.scores == {"sst": {"em": 80.5}}
     assert opened.vocabulary.words == ("yes", "no")
     assert opened.vectors.lookup(["yes", "never"]).tolist() == [[1, 1, 1, 1, 1], [0, 0, 0, 1, 1]]
+    assert {graph: list(named) for graph, named in opened.input_ranges.items()} == {
+        "encoder.onnx": ["m"],
+        "decoder_step.onnx": [],
+    }
     assert opened.sha256 == hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
     assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, MANIFEST])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "wrong"),
+    [
+        ("m", np.ones(3, np.float32), "must begin with encoder.onnx/ or decoder_step.onnx/"),
+        ("encoder.onnx/m", np.ones(3, np.float16), "must be float32"),
+        ("decoder_step.onnx/m", np.array([1, np.nan], np.float32), "must be float32 numbers from 1e-06"),
+        ("encoder.onnx/m", np.zeros(3, np.float32), "must be float32 numbers from 1e-06"),
+    ],
+)
+def test_ranges_that_cannot_scale_are_refused(tmp_path: Path, name: str, values: npt.NDArray[Any], wrong: str) -> None:
+    make_bundle(tmp_path, input_ranges=save_safetensors({name: values}))
+    with pytest.raises(BundleError, match=rf"input_ranges.safetensors is malformed: {name} {wrong}"):
+        open_bundle(tmp_path)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -124,7 +143,7 @@ def test_files_beyond_the_limit_are_refused(folder: Path, monkeypatch: pytest.Mo
         open_bundle(folder)
 
 
-@pytest.mark.parametrize("version", [0, 2, 4, "3", None])
+@pytest.mark.parametrize("version", [0, 3, 5, "4", None])
 def test_an_unknown_version_is_refused(folder: Path, version: object) -> None:
     edit_manifest(folder, lambda document: document.update(format_version=version))
     with pytest.raises(BundleError, match="unknown to this release"):

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mqan_core.bundle import Bundle, open_bundle
+from mqan_core.bundle import ENCODER, Bundle, open_bundle
 from mqan_export import quantize
 from mqan_export.fuse_attention import fuse_attention
 from mqan_export.fuse_step import fuse_step
@@ -57,10 +57,10 @@ def row_of(inputs: dict[str, np.ndarray], row: int) -> dict[str, np.ndarray]:
 
 def test_the_encoder_computes_the_same_in_fewer_nodes(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, fused = (check_graph(bundle.encoder, "encoder") for _ in range(2))
-    quantize.quantize_encoder(fused, bundle.input_ranges)
+    quantize.quantize_encoder(fused, bundle.input_ranges[ENCODER])
     for name in ("fuse_attention", "fuse_products"):
         monkeypatch.setattr(quantize, name, lambda model: None)
-    quantize.quantize_encoder(plain, bundle.input_ranges)
+    quantize.quantize_encoder(plain, bundle.input_ranges[ENCODER])
     kinds = operators(fused)
     assert kinds["QAttention"] > 0
     assert kinds["Softmax"] == 2, "those of the coattention"
@@ -76,7 +76,7 @@ def test_the_encoder_computes_the_same_in_fewer_nodes(bundle: Bundle, monkeypatc
 
 def test_a_row_of_the_encoder_does_not_move_with_its_batch_mates(bundle: Bundle) -> None:
     model = check_graph(bundle.encoder, "encoder")
-    quantize.quantize_encoder(model, bundle.input_ranges)
+    quantize.quantize_encoder(model, bundle.input_ranges[ENCODER])
     inputs = encoder_inputs(bundle)
     together = outputs_of(model, inputs)
     for row in range(BATCH):

@@ -10,13 +10,14 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from mqan_core.bundle import open_bundle
+from mqan_core.bundle import DECODER_STEP, ENCODER, open_bundle
 from mqan_core.errors import BundleError
 from mqan_export import session
 from mqan_export.calibrate import measure_input_ranges
 from mqan_export.engine import Engine
 from mqan_export.quantize import GENERATOR, quantize_encoder, quantize_step, quantized_inputs
 
+CONTEXT = "Anna saw a small dog in the park . It was wet ."
 HIDDEN, INPUTS, STEPS = 40, 24, 30
 LENGTHS = np.array([STEPS, 17, 5], np.int32)
 rng = np.random.default_rng(0)
@@ -108,7 +109,7 @@ def test_the_generator_is_close_to_float32_row_by_row() -> None:
     inputs = {"c": (TensorProto.FLOAT, ["B", INPUTS])}
     c_tilde = np.tanh(rng.normal(0, 2, (4, INPUTS))).astype(np.float32)
     models = [graph_of(node, inputs, ["B", 500], weights) for _ in range(2)]  # type: ignore[arg-type]
-    quantize_step(models[1])
+    quantize_step(models[1], {"c": np.ones(INPUTS, np.float32)})
     sessions = [onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in models]
     expected, found = (session.run(None, {"c": c_tilde})[0] for session in sessions)
     assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
@@ -185,7 +186,74 @@ def test_ranges_that_do_not_fit_are_told() -> None:
     with pytest.raises(ValueError, match="no LSTM"):
         quantize_encoder(onnx.ModelProto(), {})
     with pytest.raises(ValueError, match=r"no product with step\.decoder\.generator"):
-        quantize_step(lstm_graph())
+        quantize_step(lstm_graph(), {})
+
+
+def step_inputs(engine: Engine, question: str) -> dict[str, np.ndarray]:
+    """Return what the second step of decoding reads."""
+    request = engine.read(CONTEXT, question)
+    decoding = engine.loop.start(engine.pad([request] * 3, [5] * 3), range(3))
+    engine.loop.step(decoding)
+    return {**decoding.constants, **decoding.state}
+
+
+def test_the_step_multiplies_8_bit_numbers_row_by_row(tiny_bundle: Path) -> None:
+    bundle = open_bundle(tiny_bundle)
+    exact, model = (session.check_graph(bundle.decoder_step, "step") for _ in range(2))
+    quantize_step(model, bundle.input_ranges[DECODER_STEP])
+    products = [node for node in model.graph.node if node.op_type in ("Gemm", "MatMul")]
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    wide = [node.output[0] for node in products if node.input[1] in weights and min(weights[node.input[1]].dims) > 1]
+    assert wide == [], "every product with a matrix of weights is replaced"
+    sessions = [
+        onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (exact, model)
+    ]
+    engine = Engine(bundle, provider="cpu", precision="float32")
+    inputs = step_inputs(engine, "What did Anna see ?")
+    names = ["next_hidden", "next_cell", "next_context_state", "next_answer_keys_0"]
+    expected, found = (session.run(names, inputs) for session in sessions)
+    for name, left, right in zip(names, expected, found, strict=True):
+        assert np.abs(left - right).mean() < 0.2 * np.abs(left).mean(), name  # the weights are large and random
+    shared = {"generator_inputs"}
+    row = {name: array if name in shared else array[:1] for name, array in inputs.items()}
+    for alone, together in zip(sessions[1].run(names, row), found, strict=True):
+        np.testing.assert_array_equal(alone, together[:1])
+
+
+def test_the_ranges_of_what_is_put_side_by_side_are_those_of_its_parts() -> None:
+    nodes = [
+        helper.make_node("Concat", ["x", "h"], ["both"], axis=-1),
+        helper.make_node("MatMul", ["both", "w"], ["y"]),
+        helper.make_node("Gemm", ["y", GENERATOR], ["logits"], transB=1),
+    ]
+    given = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["B", INPUTS]) for name in ("x", "h")]
+    output = helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["B", 50])
+    weights = {
+        "w": rng.normal(0, 0.3, (2 * INPUTS, 30)).astype(np.float32),
+        GENERATOR: rng.normal(0, 0.3, (50, 30)).astype(np.float32),
+    }
+    constants = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    opsets = [helper.make_opsetid("", 18)]
+    models = [
+        helper.make_model(helper.make_graph(nodes, "g", given, [output], constants), opset_imports=opsets, ir_version=9)
+        for _ in range(2)
+    ]
+    x, h = rng.normal(0, 9, (4, INPUTS)).astype(np.float32), rng.normal(0, 0.1, (4, INPUTS)).astype(np.float32)
+    y = np.concatenate([x, h], axis=1) @ weights["w"]
+    ranges = {name: np.abs(array).max(axis=0) for name, array in (("x", x), ("h", h), ("y", y))}
+    quantize_step(models[1], ranges)
+    expected, found = (
+        onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(
+            None, {"x": x, "h": h}
+        )[0]
+        for m in models
+    )
+    assert np.abs(found - expected).max() < 0.03 * np.abs(expected).max()
+    with pytest.raises(ValueError, match="no range of h, which y is computed from"):
+        quantize_step(
+            helper.make_model(helper.make_graph(nodes, "g", given, [output], constants), opset_imports=opsets),
+            {"x": ranges["x"], "y": ranges["y"]},
+        )
 
 
 def test_a_cpu_runs_8_bit_unless_told_otherwise(tiny_bundle: Path) -> None:
@@ -228,13 +296,19 @@ def test_what_the_replacement_would_not_compute_is_refused(op: str, attributes: 
     del node.attribute[:]
     node.attribute.extend([*kept, *(helper.make_attribute(name, value) for name, value in attributes.items())])
     with pytest.raises(ValueError, match=wrong):
-        quantize_encoder(model, RANGES) if op == "LSTM" else quantize_step(model)
+        quantize_encoder(model, RANGES) if op == "LSTM" else quantize_step(model, {})
 
 
 def test_a_bundle_without_its_ranges_is_told(tiny_bundle: Path) -> None:
     bundle = open_bundle(tiny_bundle)
     incomplete = type(bundle)(
-        bundle.manifest, bundle.sha256, bundle.encoder, bundle.decoder_step, bundle.vocabulary, bundle.vectors, {}
+        bundle.manifest,
+        bundle.sha256,
+        bundle.encoder,
+        bundle.decoder_step,
+        bundle.vocabulary,
+        bundle.vectors,
+        {ENCODER: {}, DECODER_STEP: {}},
     )
     with pytest.raises(BundleError, match=r"encoder\.onnx: cannot be rewritten to 8-bit products: no range"):
         Engine(incomplete, provider="cpu")
