@@ -30,6 +30,8 @@ from mqan_core.answer import Answer
 from mqan_core.request import Request
 from mqan_export.engine import Engine
 from mqan_serving.batching import Batcher, Stepper
+from mqan_serving.metrics import Metrics
+from mqan_serving.timeline import Timeline
 
 SENTENCE = "The harbour office keeps a list of every ship that entered the bay between March and late October of {}. "
 WORDS = SENTENCE.lower().split()
@@ -62,7 +64,7 @@ def measure_rate(engine: Engine, num_threads: int, seconds: float) -> float:
     endless = itertools.cycle(texts)
 
     async def ask(batcher: Batcher[Request]) -> None:
-        await batcher.answer(engine.read(*next(endless)), 10)
+        await batcher.answer(engine.read(*next(endless)), 10, Timeline())
 
     alone, together = [], []
     for _ in range(2):  # in turn, so that a busy machine slows both
@@ -85,10 +87,10 @@ def measure_wait(engine: Engine, num_threads: int, seconds: float) -> float:
     articles = [make_context(rng, 10) for _ in range(100)]
 
     async def ask_short(batcher: Batcher[Request]) -> None:
-        await batcher.answer(engine.read(rng.choice(reviews), "Is this review negative or positive?"), 1)
+        await batcher.answer(engine.read(rng.choice(reviews), "Is this review negative or positive?"), 1, Timeline())
 
     async def ask_long(batcher: Batcher[Request]) -> None:
-        await batcher.answer(engine.read(rng.choice(articles), "What is the summary?"), LONG_STEPS)
+        await batcher.answer(engine.read(rng.choice(articles), "What is the summary?"), LONG_STEPS, Timeline())
 
     callers = [ask_short, ask_long] * (IN_FLIGHT // 2)
     print(f"one-word answers beside as many of {LONG_STEPS} steps, {IN_FLIGHT} in flight: wait of the one-word answers")
@@ -134,6 +136,7 @@ def run_load(
             batcher: Batcher[Request] = Batcher(
                 stepper,
                 executor,
+                Metrics(),
                 num_threads=num_threads,
                 max_batch_size=4,
                 max_batch_tokens=8192,
@@ -159,7 +162,7 @@ def run_load(
 class Ended:
     """A batch that has been answered already."""
 
-    answers: list[tuple[Any, Answer]]
+    answers: list[tuple[Any, Any]]
     num_tokens: int
     num_steps: int = 0
 
@@ -177,9 +180,13 @@ class WholeBatches:
             answers += self._stepper.step(decoding)
         return Ended(answers, decoding.num_tokens)
 
-    def step(self, decoding: Ended) -> Sequence[tuple[Any, Answer]]:
+    def step(self, decoding: Ended) -> Sequence[tuple[Any, Any]]:
         """Return the answers."""
         return decoding.answers
+
+    def write(self, ended: Any) -> Answer:
+        """Write one."""
+        return self._stepper.write(ended)
 
     def drop(self, decoding: Ended, keys: Collection[Any]) -> None:
         """Forget answers."""

@@ -31,6 +31,14 @@ class _Row:
     max_answer_tokens: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """What has been decoded of a request, to be written as an answer."""
+
+    row: _Row
+    trace: Trace
+
+
 class Engine:
     """A bundle, ready to answer.
 
@@ -128,7 +136,7 @@ class Engine:
         decoding = self.start(requests, max_answer_tokens, range(len(requests)))
         answers: dict[int, Answer] = {}
         while decoding.num_live:
-            answers.update(self.step(decoding))
+            answers.update((place, self.write(ended)) for place, ended in self.step(decoding))
         return [answers[place] for place in range(len(requests))]
 
     def start(self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Decoding:
@@ -154,12 +162,14 @@ class Engine:
         rows = [_Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)]
         return self.loop.start(self.pad(requests, max_answer_tokens), rows)
 
-    def step(self, decoding: Decoding) -> list[tuple[Any, Answer]]:
-        """Take one step, of at least one row; return key and answer of those that it ended."""
-        return [(row.key, self._answer(row, trace)) for row, trace in self.loop.step(decoding)]
+    def step(self, decoding: Decoding) -> list[tuple[Any, Ended]]:
+        """Take one step, of at least one row; return the keys of those that it ended, and what to ``write``."""
+        return [(row.key, Ended(row, trace)) for row, trace in self.loop.step(decoding)]
 
-    def _answer(self, row: _Row, trace: Trace) -> Answer:
-        answer = attribute(trace, row.request, self.bundle.vocabulary, row.max_answer_tokens)
+    def write(self, ended: Ended) -> Answer:
+        """Turn what was decoded into text, with the sources of its words."""
+        row = ended.row
+        answer = attribute(ended.trace, row.request, self.bundle.vocabulary, row.max_answer_tokens)
         return calibrate(answer, self.bundle.manifest.calibration)
 
     def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:

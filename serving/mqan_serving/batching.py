@@ -17,6 +17,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
 from mqan_serving.errors import ServingError
+from mqan_serving.metrics import Metrics
+from mqan_serving.timeline import Timeline
 from mqan_serving.validation import ReadRequest
 
 RequestT = TypeVar("RequestT", bound=ReadRequest)
@@ -44,8 +46,11 @@ class Stepper(Protocol[RequestT_contra]):
     def start(self, requests: Sequence[RequestT_contra], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
         """Encode requests; return their decoding."""
 
-    def step(self, decoding: Any) -> Sequence[tuple[Any, Answer]]:
-        """Take a step; return key and answer of those that it ended."""
+    def step(self, decoding: Any) -> Sequence[tuple[Any, Any]]:
+        """Take a step; return the keys of those that it ended, and what to write."""
+
+    def write(self, ended: Any) -> Answer:
+        """Turn what was decoded into an answer."""
 
     def drop(self, decoding: Any, keys: Collection[Any]) -> None:
         """Let requests leave without an answer."""
@@ -86,6 +91,7 @@ class _Waiting(Generic[RequestT]):
     request: RequestT
     max_answer_tokens: int
     num_tokens: int
+    timeline: Timeline
     answer: asyncio.Future[Answer]
     loop: asyncio.AbstractEventLoop
     is_given_up: bool = False  # nobody waits for the answer
@@ -162,10 +168,16 @@ class _Rounds(Generic[RequestT]):
     """One thread's work: what it decodes, and what it takes from the queue."""
 
     def __init__(
-        self, engine: Stepper[RequestT], queue: _Queue[RequestT], max_merged: int, max_running_tokens: int
+        self,
+        engine: Stepper[RequestT],
+        queue: _Queue[RequestT],
+        metrics: Metrics,
+        max_merged: int,
+        max_running_tokens: int,
     ) -> None:
         self._engine = engine
         self._queue = queue
+        self._metrics = metrics
         self._max_merged = max_merged
         self._max_running_tokens = max_running_tokens
         self._decodings: list[_Running[RequestT]] = []
@@ -186,11 +198,16 @@ class _Rounds(Generic[RequestT]):
         rows = self._queue.take(room, is_idle=not self._decodings)
         if not rows:
             return
+        for waiting in rows:
+            waiting.timeline.begin("encode")
         try:
             decoding = self._engine.start([w.request for w in rows], [w.max_answer_tokens for w in rows], rows)
         except Exception as error:
             self._fail(rows, error)
         else:
+            for waiting in rows:
+                waiting.timeline.begin("decode")
+            self._metrics.count_batch(len(rows), decoding.num_tokens)
             self._decodings.append((decoding, rows))
 
     def _take_decodings(self) -> list[_Running[RequestT]]:
@@ -224,9 +241,14 @@ class _Rounds(Generic[RequestT]):
         except Exception as error:
             self._fail(rows, error)
             return
-        for waiting, answer in ended:
+        self._metrics.count_step(len(rows))
+        for waiting, decoded in ended:
             rows.remove(waiting)
-            waiting.give(answer)
+            waiting.timeline.begin("detokenise")
+            try:
+                waiting.give(self._engine.write(decoded))
+            except Exception as error:
+                waiting.refuse(error)
         if rows:
             self._decodings.append((decoding, rows))
 
@@ -244,6 +266,7 @@ class Batcher(Generic[RequestT]):
     Args:
         engine: called on the executor only, by each of its threads with decodings of its own.
         executor: a pool of at least ``num_threads`` threads.
+        metrics: where batches are counted.
         num_threads: threads that answer.
         max_batch_size: most requests that are encoded together, or go on together after that.
         max_batch_tokens: most tokens of those encoded, padding included; a longer request goes alone.
@@ -254,6 +277,7 @@ class Batcher(Generic[RequestT]):
         self,
         engine: Stepper[RequestT],
         executor: Executor,
+        metrics: Metrics,
         *,
         num_threads: int = 1,
         max_batch_size: int,
@@ -263,7 +287,7 @@ class Batcher(Generic[RequestT]):
         self._executor = executor
         self._queue: _Queue[RequestT] = _Queue(max_batch_size, max_batch_tokens)
         room = max_running_tokens // num_threads
-        self._idle = [_Rounds(engine, self._queue, max_batch_size, room) for _ in range(num_threads)]
+        self._idle = [_Rounds(engine, self._queue, metrics, max_batch_size, room) for _ in range(num_threads)]
         self._busy: dict[asyncio.Future[None], _Rounds[RequestT]] = {}
         self._inside: set[_Waiting[RequestT]] = set()  # all without an answer
         self._is_closed = False
@@ -279,20 +303,23 @@ class Batcher(Generic[RequestT]):
         """Whether no thread has met an error that it cannot tell anybody."""
         return not self._has_failed
 
-    async def answer(self, request: RequestT, max_answer_tokens: int) -> Answer:
-        """Answer one request.
+    async def answer(self, request: RequestT, max_answer_tokens: int, timeline: Timeline) -> Answer:
+        """Answer one request; its stages are marked in the timeline.
 
         A caller that goes away (cancels) costs nothing more: before its request is encoded it never will be, and after
         that it leaves at the next step.
         """
         loop = asyncio.get_running_loop()
         num_tokens = request.num_context_tokens + request.num_question_tokens
-        waiting = _Waiting(request, max_answer_tokens, num_tokens, loop.create_future(), loop)
+        waiting = _Waiting(request, max_answer_tokens, num_tokens, timeline, loop.create_future(), loop)
+        timeline.begin("queue")
         self._inside.add(waiting)
         self._queue.add(waiting)
         self._wake()
         try:
-            return await waiting.answer
+            answer = await waiting.answer
+            timeline.end()
+            return answer
         finally:
             waiting.is_given_up = True
             self._inside.discard(waiting)

@@ -64,7 +64,7 @@ class Gateway:
             return
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
-        record = RequestRecord("rest", _METHODS.get(scope["path"], "other"), request_id, self._metrics)
+        record = RequestRecord("rest", _METHODS.get(scope["path"], "other"), request_id, self._metrics, headers)
         scope.setdefault("state", {})["record"] = record
         started = False
 

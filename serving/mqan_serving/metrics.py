@@ -22,6 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 
 from mqan_core.answer import Answer, Source
 from mqan_serving.errors import ERRORS
+from mqan_serving.timeline import STAGES, Timeline
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # the library's; it must be set before the library is imported
 CONTENT_TYPE = CONTENT_TYPE_LATEST
@@ -31,6 +32,9 @@ TRANSPORTS = ("rest", "grpc")
 METHODS = ("Answer", "GetModel", "Check", "other")
 CODES = (OK, CANCELLED, *ERRORS)
 
+_STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SIZES = tuple(2.0**power for power in range(9))
+_TOKENS = tuple(2.0**power for power in range(5, 17))
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -74,6 +78,26 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self._stages = Histogram(
+            "mqan_stage_duration_seconds",
+            "Seconds of an answered question in each stage; those of a batch share its encoding and steps.",
+            ["stage"],
+            buckets=_STAGE_SECONDS,
+            registry=registry,
+        )
+        self._batch_size = Histogram(
+            "mqan_batch_requests", "Questions that were encoded together.", buckets=_SIZES, registry=registry
+        )
+        self._batch_tokens = Histogram(
+            "mqan_batch_tokens",
+            "Tokens of contexts and questions that were encoded together, padding included.",
+            buckets=_TOKENS,
+            registry=registry,
+        )
+        self._steps = Counter("mqan_decoding_steps", "Steps of decoding, of one question or many.", registry=registry)
+        self._step_rows = Counter(
+            "mqan_decoding_step_questions", "Questions that took part in steps, summed over these.", registry=registry
+        )
         self._words = Counter(
             "mqan_answer_words", "Words of answers, by where they came from.", ["source"], registry=registry
         )
@@ -98,6 +122,8 @@ class Metrics:
         for source in Source:
             self._words.labels(source.value)
             self._mass.labels(source.value)
+        for stage in STAGES:
+            self._stages.labels(stage)
 
     def describe_server(self, *, name: str, version: str, sha256: str, provider: str, max_requests: int) -> None:
         """Tell what is served, and how many requests fit in."""
@@ -118,8 +144,20 @@ class Metrics:
         """Tell how many questions wait."""
         self._queue.set(num_waiting)
 
-    def count_answer(self, answer: Answer) -> None:
-        """Count the words of an answer by source, and the model's trust in each."""
+    def count_batch(self, num_requests: int, num_tokens: int) -> None:
+        """Count a batch that was encoded."""
+        self._batch_size.observe(num_requests)
+        self._batch_tokens.observe(num_tokens)
+
+    def count_step(self, num_requests: int) -> None:
+        """Count a step of questions that decode together."""
+        self._steps.inc()
+        self._step_rows.inc(num_requests)
+
+    def count_answer(self, answer: Answer, timeline: Timeline) -> None:
+        """Count where an answer's time went; and its words by source, and the model's trust in each."""
+        for stage, seconds in timeline.seconds.items():
+            self._stages.labels(stage).observe(seconds)
         for source in Source:
             self._words.labels(source.value).inc(sum(token.source is source for token in answer.tokens))
             self._mass.labels(source.value).inc(sum(getattr(token.masses, source.value) for token in answer.tokens))

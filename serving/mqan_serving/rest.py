@@ -98,7 +98,7 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
             _check_media_type(request)
             question = service.validator.parse_json(await request.body())
             record.note_question(question)
-            result = await _while_connected(request, service.answer(question))
+            result = await _while_connected(request, service.answer(question, record.timeline))
         except (asyncio.CancelledError, ClientDisconnect) as error:
             record.log_cancelled()
             if isinstance(error, ClientDisconnect):

@@ -89,7 +89,7 @@ class RpcMethods:
                 timeout_ms=None if remaining_s is None else max(1, math.ceil(1000 * remaining_s)),
             )
             record.note_question(question)
-            result = await service.answer(question)
+            result = await service.answer(question, record.timeline)
             record.log_answer(len(result.tokens))
             return _answer_response(result, service.model)
 
@@ -128,7 +128,9 @@ class RpcMethods:
     ) -> MessageT:
         metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
         request_id = choose_request_id(_first(metadata, _REQUEST_ID))
-        record = RequestRecord("grpc", method, request_id, self._metrics)
+        record = RequestRecord(
+            "grpc", method, request_id, self._metrics, {k: v for k, v in metadata if isinstance(v, str)}
+        )
         try:
             check_metadata(metadata, self._settings.max_metadata_bytes)
             if not is_open:  # probes have no key

@@ -13,6 +13,7 @@ from mqan_serving.errors import ServingError
 from mqan_serving.health import Health
 from mqan_serving.metrics import Metrics
 from mqan_serving.settings import Settings
+from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Limits, Question, ReadRequest, Validator
 
 RequestT = TypeVar("RequestT", bound=ReadRequest)
@@ -119,6 +120,7 @@ class AnswerService(Generic[RequestT]):
         self._batcher = Batcher(
             engine,
             self._executor,
+            self.metrics,
             num_threads=num_threads,
             max_batch_size=settings.batch_size_on(engine.provider),
             max_batch_tokens=settings.max_batch_tokens,
@@ -133,14 +135,18 @@ class AnswerService(Generic[RequestT]):
     async def warm_up(self) -> None:
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
         request = self._engine.read(_WARM_UP.context, _WARM_UP.question)
-        await self._batcher.answer(request, 2)
+        await self._batcher.answer(request, 2, Timeline())
         self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
-    async def answer(self, question: Question) -> Answer:
+    async def answer(self, question: Question, timeline: Timeline | None = None) -> Answer:
         """Answer one question within its ``timeout_ms`` and the server's own limit, whichever is less.
 
         A caller that goes away cancels this call, which frees its place at once; so does the end of its time.
+
+        Args:
+            question: what is asked.
+            timeline: where its stages are marked.
 
         Raises:
             InputError: it cannot be answered; the error says why and how to fix it.
@@ -155,15 +161,17 @@ class AnswerService(Generic[RequestT]):
         timeout_s = self._timeout_s
         if question.timeout_ms is not None:
             timeout_s = min(timeout_s, question.timeout_ms / 1000)
+        timeline = timeline or Timeline()
         with self._admission.admit(), self.metrics.track_request():
             try:
                 async with asyncio.timeout(timeout_s):
+                    timeline.begin("tokenise")
                     request, max_answer_tokens = await self._read(question)
-                    answer = await self._batcher.answer(request, max_answer_tokens)
+                    answer = await self._batcher.answer(request, max_answer_tokens, timeline)
             except TimeoutError:
                 message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None
-        self.metrics.count_answer(answer)
+        self.metrics.count_answer(answer, timeline)
         return answer
 
     async def drain(self, timeout_s: float) -> None:

@@ -9,12 +9,14 @@ import re
 import secrets
 import sys
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
 
 from mqan_serving.errors import describe
 from mqan_serving.metrics import CANCELLED, OK, Metrics
+from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Question
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
@@ -56,13 +58,19 @@ class RequestRecord:
         method: what is called; one of ``metrics.METHODS``.
         request_id: its id.
         metrics: where it is counted.
+        headers: what it came with, for its trace.
 
     Attributes:
+        timeline: its stages.
         code: how it ended, or will end if nothing more goes wrong; one of ``metrics.CODES``.
     """
 
-    def __init__(self, transport: str, method: str, request_id: str, metrics: Metrics) -> None:
+    def __init__(
+        self, transport: str, method: str, request_id: str, metrics: Metrics, headers: Mapping[str, str]
+    ) -> None:
         self.request_id = request_id
+        self.timeline = Timeline()
+        self._headers = headers
         self.code = OK
         self._transport = transport
         self._method = method
@@ -106,6 +114,10 @@ class RequestRecord:
         if not self._is_counted:
             self._is_counted = True
             self._metrics.count_request(self._transport, self._method, self.code, time.perf_counter() - self._started)
+            if self._method == "Answer":
+                values = {**self._values, "code": self.code}
+                is_fault = self.code == "internal"
+                self.timeline.trace("mqan.Answer", self._headers, values, is_fault=is_fault)
 
     def _elapsed_ms(self) -> float:
         return round((time.perf_counter() - self._started) * 1000, 2)

@@ -45,6 +45,9 @@ class CopyingEngine:
         answers: list[tuple[Any, Answer]] = decoding.answers
         return answers
 
+    def write(self, ended: Answer) -> Answer:
+        return ended
+
     def drop(self, decoding: Any, keys: Collection[Any]) -> None:
         decoding.answers = [(key, answer) for key, answer in decoding.answers if key not in keys]
 

@@ -31,6 +31,10 @@ def check_same(answer: Answer, alone: Answer) -> None:
     assert [token.source for token in answer.tokens] == [token.source for token in alone.tokens]
 
 
+def take_step(engine: Engine, decoding: Decoding) -> dict[int, Answer]:
+    return {key: engine.write(ended) for key, ended in engine.step(decoding)}
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_however_rows_come_together_answers_are_those_they_get_alone(
     engine: Engine, sentences: Sentences, seed: int
@@ -49,7 +53,7 @@ def test_however_rows_come_together_answers_are_those_they_get_alone(
             chosen = rng.sample(decodings, 2)
             decodings = [d for d in decodings if d not in chosen] + [engine.merge(chosen)]
         for decoding in decodings:
-            answers.update(engine.step(decoding))
+            answers.update(take_step(engine, decoding))
             if decoding.num_live and rng.random() < 0.05:
                 leaving = rng.choice(decoding.live_keys).key
                 engine.drop(decoding, [leaving])
@@ -85,14 +89,14 @@ def test_the_longest_answers_stay_within_the_positions(engine: Engine, sentences
     requests = make_requests(engine, sentences, random.Random(5), 3)
     limits = [1, engine.max_answer_tokens, engine.max_answer_tokens]
     first: Decoding = engine.start(requests[:2], limits[:2], [0, 1])
-    answers = dict(engine.step(first))
+    answers = take_step(engine, first)
     for _ in range(FIRST_ROOM * 2):
         if first.num_live:
-            answers.update(engine.step(first))
+            answers.update(take_step(engine, first))
     late = engine.start(requests[2:], limits[2:], [2])
     both = engine.merge([first, late]) if first.num_live else late
     while both.num_live:
-        answers.update(engine.step(both))
+        answers.update(take_step(engine, both))
     for i, request in enumerate(requests):
         check_same(answers[i], engine.answer([request], [limits[i]])[0])
 

@@ -110,6 +110,11 @@ class StandInEngine:
         self.num_running -= len(ended)
         return [(key, decoding.answers[key]) for key in ended]
 
+    def write(self, answer: Answer) -> Answer:
+        if "unwritable" in answer.text:
+            raise RuntimeError("secret of the writer")
+        return answer
+
     def drop(self, decoding: StandInDecoding, keys: Collection[Any]) -> None:
         for key in keys:
             del decoding.left[key]

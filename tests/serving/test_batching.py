@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from mqan_serving.batching import Admission, Batcher, choose
 from mqan_serving.errors import ServingError
+from mqan_serving.metrics import Metrics
+from mqan_serving.timeline import Timeline
 
 BatcherFactory = Callable[..., Batcher[Any]]
 
@@ -28,7 +30,7 @@ async def make_batcher(engine: Any) -> AsyncIterator[BatcherFactory]:
             "max_batch_tokens": max_batch_tokens,
             "max_running_tokens": max_running_tokens,
         }
-        batchers.append(Batcher(engine, executor, **limits))
+        batchers.append(Batcher(engine, executor, Metrics(), **limits))
         return batchers[-1]
 
     yield make
@@ -40,7 +42,7 @@ async def make_batcher(engine: Any) -> AsyncIterator[BatcherFactory]:
 
 
 def ask(batcher: Batcher[Any], engine: Any, context: str, *, more_steps: int = 0) -> "asyncio.Task[Any]":
-    return asyncio.create_task(batcher.answer(engine.read(context, "what ?" + " step" * more_steps), 3))
+    return asyncio.create_task(batcher.answer(engine.read(context, "what ?" + " step" * more_steps), 3, Timeline()))
 
 
 async def ask_as_one_batch(batcher: Batcher[Any], engine: Any, texts: list[str], *, more_steps: int = 0) -> list[Any]:
@@ -155,7 +157,7 @@ async def test_several_threads_answer_side_by_side(engine: Any) -> None:
     engine.may_answer.clear()
     with ThreadPoolExecutor(2) as executor:
         limits = {"max_batch_size": 1, "max_batch_tokens": 100, "max_running_tokens": 100}
-        batcher: Batcher[Any] = Batcher(engine, executor, num_threads=2, **limits)
+        batcher: Batcher[Any] = Batcher(engine, executor, Metrics(), num_threads=2, **limits)
         first = [ask(batcher, engine, text) for text in ("one", "two")]
         await until(lambda: engine.num_started == 2)
         others = [ask(batcher, engine, f"text {i}", more_steps=i % 3) for i in range(20)]
@@ -248,7 +250,7 @@ async def test_what_decodes_is_bounded(make_batcher: BatcherFactory, engine: Any
     batcher = make_batcher(max_batch_size=1, max_running_tokens=40)
     requests = [engine.read("word " * 10, "what ? step step step step") for _ in range(6)]
     assert requests[0].num_context_tokens + requests[0].num_question_tokens == 16
-    await asyncio.gather(*(batcher.answer(request, 3) for request in requests))
+    await asyncio.gather(*(batcher.answer(request, 3, Timeline()) for request in requests))
     assert engine.most_running == 2
 
 
@@ -315,3 +317,12 @@ def test_admission_is_bounded_and_given_back() -> None:
         assert raised.value.code == "overloaded"
         assert raised.value.retry_after_s == 1
     assert admission.num_requests == 0
+
+
+async def test_an_answer_that_cannot_be_written_fails_alone(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    results = await ask_as_one_batch(batcher, engine, ["good 1", "unwritable", "good 2"])
+    assert [getattr(result, "text", None) for result in results] == ["good 1", None, "good 2"]
+    assert isinstance(results[1], RuntimeError)
+    assert engine.num_started == 2, "nothing was encoded again"
+    assert batcher.is_alive
