@@ -43,9 +43,10 @@ format: $(VENV)/.dev  ## Format the code and repair what ruff can
 types: $(VENV)/.dev  ## Check types
 	$(BIN)/mypy
 
-proto: $(VENV)/.dev  ## Generate the stubs from the contract
+proto: $(VENV)/.dev  ## Generate the stubs from the contract, and the document of the REST contract
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=protos --pyi_out=protos --grpc_python_out=protos \
 		protos/mqan/v1/answer.proto
+	$(BIN)/python -m mqan_serving.openapi > protos/openapi.json
 
 bench: $(VENV)/.dev  ## Measure the engine against eager torch, batches in flight, and the server against the engine
 	$(BIN)/python benchmarks/engine.py

@@ -18,6 +18,7 @@ import onnxruntime
 
 from mqan_core.attribution import TraceField
 from mqan_core.bundle import Dimensions
+from mqan_export.denormals import denormals_as_zero
 from mqan_export.graphs import ENCODER_INPUTS, NEXT, TYPES, encoder_outputs, step_constants, step_state
 
 Array = npt.NDArray[np.generic]
@@ -169,7 +170,8 @@ class GreedyLoop:
             d.spare = _allocate(self._step_state, d.sizes)
             d.bindings = [self._bind_step(d.constants, *pair) for pair in ((d.state, d.spare), (d.spare, d.state))]
         d.state["position"][~d.is_live] = 0  # who has left goes on harmlessly, but not beyond the last position
-        self._step.run_with_iobinding(d.bindings[0])
+        with denormals_as_zero():
+            self._step.run_with_iobinding(d.bindings[0])
         d.state, d.spare = d.spare, d.state
         d.bindings.reverse()
         d.num_steps += 1
@@ -272,7 +274,8 @@ class GreedyLoop:
             _bind_input(binding, name, inputs[name])
         for name, array in outputs.items():
             _bind_output(binding, name, array)
-        self._encoder.run_with_iobinding(binding)
+        with denormals_as_zero():
+            self._encoder.run_with_iobinding(binding)
         return outputs
 
     def _project(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -79,8 +79,6 @@ def open_session(
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # a trained model's attention is full of them, and they are slow; holds for this thread and those it starts later
-    options.add_session_config_entry("session.set_denormal_as_zero", "1")
     wanted = [p for p in _PROVIDERS[provider] if p == CPU or (provider == "cuda" or _has_cuda())]
     try:
         session = onnxruntime.InferenceSession(content, options, providers=wanted, disabled_optimizers=_SLOWER)

@@ -1,10 +1,13 @@
-"""The committed stubs are what the compiler makes of the committed contract."""
+"""The committed stubs and the OpenAPI document are what the committed contract and the server make of them."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from mqan_serving.openapi import openapi_document
 
 STUBS = ["answer_pb2.py", "answer_pb2.pyi", "answer_pb2_grpc.py"]
 
@@ -34,3 +37,8 @@ def test_every_rpc_message_and_field_is_commented(repository: Path) -> None:
     ]
     assert len(declarations) > 40
     assert [line for before, line in declarations if not before.startswith("//")] == []
+
+
+def test_the_committed_openapi_document_is_what_a_server_publishes(repository: Path) -> None:
+    committed = json.loads((repository / "protos" / "openapi.json").read_text())
+    assert committed == openapi_document(), "run `make proto`"
