@@ -1,9 +1,12 @@
 """What all tests share: where the datasets are, and which tests this machine can run."""
 
+import asyncio
 import os
 import random
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,3 +165,48 @@ def rung(request: pytest.FixtureRequest) -> "Network":
 def rung_bundle(rung: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as a bundle."""
     return make_bundle(rung, tmp_path_factory.mktemp("rung"))
+
+
+@pytest.fixture(scope="session")
+def serve_tiny(
+    tiny_bundle: Path, free_ports: Callable[[int], list[int]]
+) -> Callable[..., AbstractContextManager[tuple[int, int]]]:
+    """Serves the small bundle in a thread, by settings: a context with the ports of REST and gRPC.
+
+    At its end the server must be well and idle.
+    """
+    from mqan_export.engine import Engine
+    from mqan_serving.local import LocalServer
+    from mqan_serving.service import AnswerService
+    from mqan_serving.settings import load_settings
+    from mqan_serving.telemetry import set_up_logs
+
+    async def run(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", settings: dict[str, Any]) -> None:
+        service: AnswerService[Any] = AnswerService(Engine.open(tiny_bundle, provider="cpu"), load_settings(**settings))
+        await service.warm_up()
+        server = LocalServer(service, load_settings(**settings))
+        await server.start()
+        stop = asyncio.Event()
+        started.set_result((asyncio.get_running_loop(), stop))
+        await stop.wait()
+        state = service.health.is_ready, service.num_requests
+        await server.stop()
+        assert state == (True, 0)
+
+    @contextmanager
+    def serve(**settings: Any) -> Iterator[tuple[int, int]]:
+        http_port, grpc_port = free_ports(2)
+        set_up_logs("error")
+        given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0, **settings}
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        with ThreadPoolExecutor(1, thread_name_prefix="test-server") as executor:
+            ended = executor.submit(asyncio.run, run(started, given))
+            ended.add_done_callback(lambda future: started.done() or started.set_exception(future.exception()))
+            loop, stop = started.result(60)
+            try:
+                yield http_port, grpc_port
+            finally:
+                loop.call_soon_threadsafe(stop.set)
+            ended.result(30)
+
+    return serve

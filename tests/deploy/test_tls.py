@@ -1,0 +1,200 @@
+"""nginx in front, as ``deploy/nginx`` configures it: TLS for both transports, and clients that mean ill."""
+
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import grpc
+import httpx2
+import pytest
+
+from mqan.v1 import answer_pb2, answer_pb2_grpc
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("nginx") is None or shutil.which("openssl") is None, reason="nginx and openssl are not installed"
+)
+BODY = {"context": "the old harbour was closed", "question": "what ?", "max_answer_tokens": 1}
+_HEADER_TIMEOUT_S = 1  # instead of 10, so that the test is short
+_CONNECTIONS = 20  # of an address, instead of 100
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A running proxy."""
+
+    port: int
+    certificate: Path
+
+    @property
+    def context(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cafile=str(self.certificate))
+
+    def rest(self) -> httpx2.Client:
+        return httpx2.Client(
+            base_url=f"https://localhost:{self.port}", verify=self.context, trust_env=False, timeout=20
+        )
+
+    def rpc(self) -> grpc.Channel:
+        credentials = grpc.ssl_channel_credentials(self.certificate.read_bytes())
+        return grpc.secure_channel(f"localhost:{self.port}", credentials)
+
+    def connect(self, source: str = "127.0.0.1") -> ssl.SSLSocket:
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=10, source_address=(source, 0))
+        return self.context.wrap_socket(plain, server_hostname="localhost")
+
+
+@pytest.fixture(scope="module")
+def local_server(serve_tiny: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
+    """The ports of REST and gRPC of a server."""
+    with serve_tiny() as ports:
+        yield ports
+
+
+@pytest.fixture(scope="module")
+def proxy(
+    local_server: tuple[int, int],
+    repository: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    free_ports: Callable[[int], list[int]],
+) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("nginx")
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
+        + [
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+            "-keyout",
+            "tls.key",
+            "-out",
+            "tls.crt",
+        ],
+        cwd=folder,
+        check=True,
+        capture_output=True,
+        timeout=30,
+    )
+    (port,) = free_ports(1)
+    text = (repository / "deploy" / "nginx" / "nginx.conf").read_text()
+    for shipped, here in (
+        ("127.0.0.1:8000", f"127.0.0.1:{local_server[0]}"),
+        ("127.0.0.1:9000", f"127.0.0.1:{local_server[1]}"),
+        ("listen 8443", f"listen 127.0.0.1:{port}"),
+        ("client_header_timeout 10s", f"client_header_timeout {_HEADER_TIMEOUT_S}s"),
+        ("limit_conn addresses 100", f"limit_conn addresses {_CONNECTIONS}"),
+        ("worker_processes auto", "worker_processes 1"),
+        *((f"{name};", f"{folder / name};") for name in ("tls.crt", "tls.key", "nginx.pid")),
+        ("access_log off;", "access_log off; " + " ".join(f"{kind}_temp_path {folder / kind};" for kind in _TEMPORARY)),
+    ):
+        assert text.count(shipped) >= 1, shipped
+        text = text.replace(shipped, here)
+    (folder / "nginx.conf").write_text(text)
+    process = subprocess.Popen(["nginx", "-c", str(folder / "nginx.conf"), "-p", str(folder)])
+    running = Proxy(port, folder / "tls.crt")
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            running.connect().close()
+            break
+        except OSError:
+            assert process.poll() is None, "nginx has ended"
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    yield running
+    process.terminate()
+    process.wait(10)
+
+
+_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+def is_well(proxy: Proxy) -> bool:
+    with proxy.rest() as rest:
+        return rest.post("/v1/answer", json=BODY).status_code == 200
+
+
+def test_both_transports_answer_over_tls(proxy: Proxy) -> None:
+    with proxy.rest() as rest, proxy.rpc() as channel:
+        response = rest.post("/v1/answer", json=BODY)
+        assert response.status_code == 200
+        assert response.headers["x-request-id"]
+        stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+        assert stub.Answer(answer_pb2.AnswerRequest(**BODY), timeout=10).answer == response.json()["answer"]
+        assert rest.get("/health/ready").status_code == 200
+        assert rest.get("/metrics").status_code == 404, "for the inside only"
+        refused = rest.post("/v1/answer", json={"context": " ", "question": "?"})
+        assert (refused.status_code, refused.json()["code"]) == (422, "empty_context")
+    with pytest.raises(httpx2.HTTPError):
+        httpx2.get(f"https://localhost:{proxy.port}/", trust_env=False)  # unknown certificate
+
+
+def test_a_client_that_sends_headers_slowly_is_cut_off(proxy: Proxy) -> None:
+    with proxy.connect() as slow:
+        begun = time.monotonic()
+        slow.sendall(b"POST /v1/answer HTTP/1.1\r\nhost: localhost\r\n")
+        slow.settimeout(_HEADER_TIMEOUT_S + 8)
+        try:
+            reply = slow.recv(4096)
+        except OSError:
+            reply = b""
+        assert reply == b"" or b" 408 " in reply
+        assert time.monotonic() - begun < _HEADER_TIMEOUT_S + 5
+    assert is_well(proxy)
+
+
+@pytest.mark.parametrize("size", [9_000, 200_000])
+def test_oversized_headers_are_refused(proxy: Proxy, size: int) -> None:
+    with proxy.rest() as rest:
+        try:
+            status = rest.post("/v1/answer", json=BODY, headers={"x-large": "a" * size}).status_code
+        except httpx2.HTTPError:
+            status = 400  # cut off while it was sending
+    assert status in (400, 431)
+    assert is_well(proxy)
+
+
+def test_one_address_cannot_take_all_connections(proxy: Proxy) -> None:
+    request = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
+    flood = []
+    try:
+        statuses = []
+        for _ in range(2 * _CONNECTIONS):
+            connection = proxy.connect(source="127.0.0.2")
+            flood.append(connection)
+            # A request that is never complete holds its place.
+            connection.sendall(b"POST /v1/answer HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n")
+        late = proxy.connect(source="127.0.0.2")
+        flood.append(late)
+        late.sendall(request)
+        statuses.append(late.recv(4096).split(b"\r\n")[0])
+        assert statuses == [b"HTTP/1.1 429 "] or statuses == [b"HTTP/1.1 429 Too Many Requests"]
+        assert is_well(proxy), "others are answered"
+    finally:
+        for connection in flood:
+            connection.close()
+
+
+def test_streams_that_are_reset_at_once_leave_nothing_behind(proxy: Proxy, local_server: tuple[int, int]) -> None:
+    with proxy.rpc() as channel:
+        stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+        request = answer_pb2.AnswerRequest(**BODY)
+        for _ in range(300):
+            stub.Answer.future(request, timeout=10).cancel()
+    assert is_well(proxy)
+    deadline = time.monotonic() + 10
+    while in_flight(local_server[0]) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert in_flight(local_server[0]) == 0
+
+
+def in_flight(port: int) -> float:
+    text = httpx2.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
+    (line,) = (line for line in text.splitlines() if line.startswith("mqan_requests_in_flight "))
+    return float(line.split()[1])
