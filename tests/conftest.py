@@ -5,7 +5,7 @@ import os
 import random
 import socket
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -201,8 +201,10 @@ def serve_tiny(
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         with ThreadPoolExecutor(1, thread_name_prefix="test-server") as executor:
             ended = executor.submit(asyncio.run, run(started, given))
-            ended.add_done_callback(lambda future: started.done() or started.set_exception(future.exception()))
-            loop, stop = started.result(60)
+            wait((started, ended), 60, FIRST_COMPLETED)
+            if ended.done():
+                ended.result()
+            loop, stop = started.result(0)
             try:
                 yield http_port, grpc_port
             finally:

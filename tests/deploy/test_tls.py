@@ -19,7 +19,8 @@ from mqan.v1 import answer_pb2, answer_pb2_grpc
 pytestmark = pytest.mark.skipif(
     shutil.which("nginx") is None or shutil.which("openssl") is None, reason="nginx and openssl are not installed"
 )
-BODY = {"context": "the old harbour was closed", "question": "what ?", "max_answer_tokens": 1}
+BODY = {"context": "the old harbour was closed", "question": "what ?"}
+REQUEST = answer_pb2.AnswerRequest(context=BODY["context"], question=BODY["question"])
 _HEADER_TIMEOUT_S = 1  # instead of 10, so that the test is short
 _CONNECTIONS = 20  # of an address, instead of 100
 
@@ -65,17 +66,8 @@ def proxy(
 ) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp("nginx")
     subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "1"]
-        + [
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-            "-keyout",
-            "tls.key",
-            "-out",
-            "tls.crt",
-        ],
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost "
+        "-addext subjectAltName=DNS:localhost -keyout tls.key -out tls.crt".split(),
         cwd=folder,
         check=True,
         capture_output=True,
@@ -126,7 +118,7 @@ def test_both_transports_answer_over_tls(proxy: Proxy) -> None:
         assert response.status_code == 200
         assert response.headers["x-request-id"]
         stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
-        assert stub.Answer(answer_pb2.AnswerRequest(**BODY), timeout=10).answer == response.json()["answer"]
+        assert stub.Answer(REQUEST, timeout=10).answer == response.json()["answer"]
         assert rest.get("/health/ready").status_code == 200
         assert rest.get("/metrics").status_code == 404, "for the inside only"
         refused = rest.post("/v1/answer", json={"context": " ", "question": "?"})
@@ -164,7 +156,6 @@ def test_one_address_cannot_take_all_connections(proxy: Proxy) -> None:
     request = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
     flood = []
     try:
-        statuses = []
         for _ in range(2 * _CONNECTIONS):
             connection = proxy.connect(source="127.0.0.2")
             flood.append(connection)
@@ -173,8 +164,7 @@ def test_one_address_cannot_take_all_connections(proxy: Proxy) -> None:
         late = proxy.connect(source="127.0.0.2")
         flood.append(late)
         late.sendall(request)
-        statuses.append(late.recv(4096).split(b"\r\n")[0])
-        assert statuses == [b"HTTP/1.1 429 "] or statuses == [b"HTTP/1.1 429 Too Many Requests"]
+        assert late.recv(4096).startswith(b"HTTP/1.1 429")
         assert is_well(proxy), "others are answered"
     finally:
         for connection in flood:
@@ -184,9 +174,8 @@ def test_one_address_cannot_take_all_connections(proxy: Proxy) -> None:
 def test_streams_that_are_reset_at_once_leave_nothing_behind(proxy: Proxy, local_server: tuple[int, int]) -> None:
     with proxy.rpc() as channel:
         stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
-        request = answer_pb2.AnswerRequest(**BODY)
         for _ in range(300):
-            stub.Answer.future(request, timeout=10).cancel()
+            stub.Answer.future(REQUEST, timeout=10).cancel()
     assert is_well(proxy)
     deadline = time.monotonic() + 10
     while in_flight(local_server[0]) and time.monotonic() < deadline:

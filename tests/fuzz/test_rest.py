@@ -58,7 +58,7 @@ _TYPES = st.sampled_from(
 _HEADERS = st.dictionaries(
     st.from_regex(r"[a-zA-Z][a-zA-Z0-9-]{0,20}", fullmatch=True).filter(
         lambda name: (
-            name.lower() not in ("host", "content-length", "transfer-encoding", "connection", "expect", "te", "upgrade")
+            name.lower() not in ("host", "content-length", "transfer-encoding", "connection", "expect", "upgrade")
         )
     ),
     st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=60).map(str.strip),
