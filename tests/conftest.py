@@ -201,7 +201,8 @@ def serve_tiny(
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         with ThreadPoolExecutor(1, thread_name_prefix="test-server") as executor:
             ended = executor.submit(asyncio.run, run(started, given))
-            wait((started, ended), 60, FIRST_COMPLETED)
+            either: list[Future[Any]] = [started, ended]
+            wait(either, 60, FIRST_COMPLETED)
             if ended.done():
                 ended.result()
             loop, stop = started.result(0)

@@ -21,6 +21,10 @@ pytestmark = pytest.mark.skipif(
 )
 BODY = {"context": "the old harbour was closed", "question": "what ?"}
 REQUEST = answer_pb2.AnswerRequest(context=BODY["context"], question=BODY["question"])
+_MAKE_CERTIFICATE = (
+    "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost "
+    "-addext subjectAltName=DNS:localhost -keyout tls.key -out tls.crt"
+)
 _HEADER_TIMEOUT_S = 1  # instead of 10, so that the test is short
 _CONNECTIONS = 20  # of an address, instead of 100
 
@@ -66,8 +70,7 @@ def proxy(
 ) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp("nginx")
     subprocess.run(
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost "
-        "-addext subjectAltName=DNS:localhost -keyout tls.key -out tls.crt".split(),
+        _MAKE_CERTIFICATE.split(),
         cwd=folder,
         check=True,
         capture_output=True,
