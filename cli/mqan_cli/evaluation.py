@@ -60,7 +60,7 @@ def evaluate_model(
         limit: most examples a task.
         zero_shot: whether to ask in other words and under other names of the classes too.
         rename: more names for the classes, comma-separated.
-        threads: threads of the engine.
+        threads: batches that are answered side by side.
         precision: products of the engine.
         output: folder for the scores, predictions and the report; None for none.
 
@@ -98,6 +98,7 @@ def evaluate_model(
                         limit=limit,
                         wording=wording,
                         own_tasks=model.own_tasks,
+                        threads=model.threads,
                         progress=lambda done, total, bar=bar: progress.update(bar, completed=done, total=total),  # type: ignore[misc]
                     )
                 )
@@ -118,7 +119,7 @@ def calibrate_bundle(folder: Path, data: Path, tasks: list[str], *, limit: int |
         data: folder of the datasets.
         tasks: names of tasks whose answers are right or wrong.
         limit: most examples a task.
-        threads: threads of the engine.
+        threads: batches that are answered side by side.
 
     Raises:
         ValueError: there is no such task, or it has too few examples.
@@ -126,10 +127,12 @@ def calibrate_bundle(folder: Path, data: Path, tasks: list[str], *, limit: int |
     """
     opened = open_bundle(folder)
     plain = replace(opened, manifest=replace(opened.manifest, calibration={}))
-    engine = Engine(plain, num_threads=threads)
+    engine = Engine(plain)
     answer = answer_with_engine(engine)
     chosen = tasks_named(tasks)
-    maps, reliability = fit([evaluate_task(answer, plain.vocabulary, task, data, limit=limit) for task in chosen])
+    maps, reliability = fit(
+        [evaluate_task(answer, plain.vocabulary, task, data, limit=limit, threads=threads) for task in chosen]
+    )
     record_calibration(folder, maps, reliability)
     return calibration_table(reliability)
 
@@ -175,17 +178,19 @@ class _Model:
     answer: AnswerBatch
     vocabulary: Vocabulary
     own_tasks: list[str]
+    threads: int  # that may answer side by side
     network: Callable[[], Network]
 
 
 def _bundle(folder: Path, threads: int, precision: Precision) -> _Model:
-    engine = Engine.open(folder, num_threads=threads, precision=precision)
+    engine = Engine.open(folder, precision=precision)
     manifest = engine.bundle.manifest
     return _Model(
         f"{manifest.name} {manifest.version}",
         answer_with_engine(engine),
         engine.bundle.vocabulary,
         list(manifest.training.get("tasks", [])),
+        threads,
         lambda: network_of(pretrained_of_bundle(engine.bundle, str(folder))),
     )
 
@@ -198,6 +203,7 @@ def _checkpoint(folder: Path) -> _Model:
         lambda requests: network.greedy_answers(requests, _TORCH_ANSWER_TOKENS),
         network.vocabulary,
         [task.name for task in loaded.config.tasks],
+        1,
         lambda: network,
     )
 

@@ -152,7 +152,7 @@ def evaluate(
         list[str] | None,
         typer.Option(metavar="NAME,NAME", help="Also names for the classes; for SST in the order negative,positive."),
     ] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of the engine.")] = 2,
+    threads: Annotated[int, typer.Option(min=1, help="Batches that are answered side by side.")] = 2,
     precision: Annotated[
         Literal["auto", "float32", "int8"], typer.Option(help="Products of the engine; auto: 8-bit on a CPU.")
     ] = "auto",
@@ -192,7 +192,7 @@ def calibrate(
     data: Data = Path("data"),
     tasks: Tasks = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of the engine.")] = 2,
+    threads: Annotated[int, typer.Option(min=1, help="Batches that are answered side by side.")] = 2,
 ) -> None:
     """Fit a bundle's probabilities to how often its answers are right: on SQuAD and SST if no tasks are given."""
     with told_in_one_line():

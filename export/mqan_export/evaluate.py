@@ -9,6 +9,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -73,6 +74,7 @@ def evaluate_task(
     limit: int | None = None,
     wording: Wording | None = None,
     own_tasks: Sequence[str] = (),
+    threads: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Result:
     """Answer and score the validation split of a task.
@@ -85,6 +87,7 @@ def evaluate_task(
         limit: score the first examples only.
         wording: another way to ask the task's question.
         own_tasks: what the model was trained on; empty if it does not say.
+        threads: how many batches are answered side by side.
         progress: called with the number of answered examples and of all.
 
     Raises:
@@ -104,7 +107,7 @@ def evaluate_task(
             requests.append(None)
             unreadable.append(example.id)
     started = time.perf_counter()
-    answers = _answer_all(answer_batch, requests, progress)
+    answers = _answer_all(answer_batch, requests, threads, progress)
     seconds = time.perf_counter() - started
     texts = [answer.text if answer else "" for answer in answers]
     sources = Counter(token.source for answer in answers if answer for token in answer.tokens)
@@ -171,21 +174,28 @@ def write_results(folder: Path, results: Sequence[Result]) -> None:
 
 
 def _answer_all(
-    answer_batch: AnswerBatch, requests: Sequence[Request | None], progress: Callable[[int, int], None]
+    answer_batch: AnswerBatch,
+    requests: Sequence[Request | None],
+    threads: int,
+    progress: Callable[[int, int], None],
 ) -> list[Answer | None]:
     """Answer requests in batches of similar length; the answers come back in the order of the requests."""
     answers: list[Answer | None] = [None] * len(requests)
     pending: list[tuple[int, Request]] = [(i, r) for i, r in enumerate(requests) if r is not None]
     pending.sort(key=lambda pair: pair[1].num_context_tokens)
-    done = 0
+    batches: list[list[tuple[int, Request]]] = []
     while pending:
         rows = max(1, min(_BATCH_ROWS, _BATCH_TOKENS // pending[-1][1].num_context_tokens))
-        batch = pending[-rows:]
+        batches.append(pending[-rows:])
         del pending[-rows:]
-        for (i, _), answer in zip(batch, answer_batch([request for _, request in batch]), strict=True):
-            answers[i] = answer
-        done += len(batch)
-        progress(done, len(requests))
+    done = 0
+    with ThreadPoolExecutor(threads) as executor:
+        texts = ([request for _, request in batch] for batch in batches)
+        for batch, found in zip(batches, executor.map(answer_batch, texts), strict=True):
+            for (i, _), answer in zip(batch, found, strict=True):
+                answers[i] = answer
+            done += len(batch)
+            progress(done, len(requests))
     return answers
 
 

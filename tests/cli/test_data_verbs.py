@@ -95,7 +95,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def open_bundle(folder: Path, threads: int, precision: str) -> Any:
         opened.append(folder)
-        return evaluation._Model("stub", answer, Vocabulary((), ()), ["sst", "imdb"], lambda: None)  # type: ignore[arg-type, return-value]
+        return evaluation._Model("stub", answer, Vocabulary((), ()), ["sst", "imdb"], threads, lambda: None)  # type: ignore[arg-type, return-value]
 
     monkeypatch.setattr(evaluation, "_bundle", open_bundle)
     return opened
