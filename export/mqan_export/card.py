@@ -1,18 +1,23 @@
 """Write what was measured on a bundle into it: its manifest and its model card."""
 
+import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from mqan_core.bundle import MODEL_CARD, describe_files, open_bundle, write_manifest
 from mqan_export.evaluate import Result, differences
+from mqan_training.metrics import normalized_exact_match
+
+_EXCERPT = 160  # characters
 
 
 def record_scores(folder: Path, results: Sequence[Result]) -> None:
-    """Replace the scores in a bundle's manifest, and those between the marks in its model card.
+    """Replace the scores in a bundle's manifest and model card, and the card's examples of errors if it has marks for it.
 
     Raises:
         BundleError: the bundle is damaged.
@@ -20,6 +25,8 @@ def record_scores(folder: Path, results: Sequence[Result]) -> None:
     """
     scores = {f"{r.label} ({r.variant})" if r.variant else r.label: r.scores for r in results}
     record(folder, "scores", scores_table(results), scores=scores)
+    if "<!-- errors -->" in (folder / MODEL_CARD).read_text(encoding="utf-8"):
+        record(folder, "errors", errors_table(results))
 
 
 def record(folder: Path, mark: str, table: str, **changes: Any) -> None:
@@ -63,3 +70,30 @@ def scores_table(results: Sequence[Result]) -> str:
         cells = (result.label, result.variant, f"{result.num_examples:,}", scores, change, mix)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def errors_table(results: Sequence[Result], number: int = 10) -> str:
+    """Return wrong answers, drawn at random from the tasks in turn, as a Markdown table."""
+    chance = random.Random(0)
+    wrong = [
+        (result.task, [p for p in result.predictions if _is_wrong(p)])
+        for result in results
+        if not result.variant and result.trained_on is not False
+    ]
+    drawn = [(task, chance.sample(found, min(number, len(found)))) for task, found in wrong if found]
+    turns = [(task, found[turn]) for turn in range(number) for task, found in drawn if turn < len(found)]
+    lines = ["| task | text | question | answer | right |", "|---|---|---|---|---|"]
+    for task, prediction in turns[:number]:
+        texts = (prediction["context"], prediction["question"], prediction["answer"] or "", prediction["gold"][0])
+        lines.append(f"| {' | '.join([task, *map(_excerpt, texts)])} |")
+    return "\n".join(lines)
+
+
+def _is_wrong(prediction: Mapping[str, Any]) -> bool:
+    return not any(normalized_exact_match(prediction["answer"] or "", gold) for gold in prediction["gold"])
+
+
+def _excerpt(text: str) -> str:
+    """Return the beginning of a text as it can stand in a cell."""
+    words = shorten(" ".join(text.split()), _EXCERPT, placeholder=" ...")
+    return re.sub(r"([\\|<*_`\[])", r"\\\1", words)
