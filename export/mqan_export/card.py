@@ -1,6 +1,5 @@
 """Write what was measured on a bundle into it: its manifest and its model card."""
 
-import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -8,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
+
+import numpy as np
 
 from mqan_core.bundle import MODEL_CARD, describe_files, open_bundle, write_manifest
 from mqan_export.evaluate import Result, differences
@@ -17,7 +18,7 @@ _EXCERPT = 160  # characters
 
 
 def record_scores(folder: Path, results: Sequence[Result]) -> None:
-    """Replace the scores in a bundle's manifest and model card, and the card's examples of errors if it has marks for it.
+    """Replace the scores in a bundle's manifest and model card, and the examples of errors in a card with such marks.
 
     Raises:
         BundleError: the bundle is damaged.
@@ -74,13 +75,13 @@ def scores_table(results: Sequence[Result]) -> str:
 
 def errors_table(results: Sequence[Result], number: int = 10) -> str:
     """Return wrong answers, drawn at random from the tasks in turn, as a Markdown table."""
-    chance = random.Random(0)
+    rng = np.random.default_rng(0)
     wrong = [
         (result.task, [p for p in result.predictions if _is_wrong(p)])
         for result in results
         if not result.variant and result.trained_on is not False
     ]
-    drawn = [(task, chance.sample(found, min(number, len(found)))) for task, found in wrong if found]
+    drawn = [(task, [found[i] for i in rng.permutation(len(found))[:number]]) for task, found in wrong]
     turns = [(task, found[turn]) for turn in range(number) for task, found in drawn if turn < len(found)]
     lines = ["| task | text | question | answer | right |", "|---|---|---|---|---|"]
     for task, prediction in turns[:number]:
