@@ -24,9 +24,10 @@ def record_scores(folder: Path, results: Sequence[Result]) -> None:
         BundleError: the bundle is damaged.
         ValueError: the card has no ``<!-- scores -->`` marks, or a task was scored in part.
     """
+    has_errors = "<!-- errors -->" in (folder / MODEL_CARD).read_text(encoding="utf-8")
     scores = {f"{r.label} ({r.variant})" if r.variant else r.label: r.scores for r in results}
     record(folder, "scores", scores_table(results), scores=scores)
-    if "<!-- errors -->" in (folder / MODEL_CARD).read_text(encoding="utf-8"):
+    if has_errors:
         record(folder, "errors", errors_table(results))
 
 
@@ -74,7 +75,7 @@ def scores_table(results: Sequence[Result]) -> str:
 
 
 def errors_table(results: Sequence[Result], number: int = 10) -> str:
-    """Return wrong answers, drawn at random from the tasks in turn, as a Markdown table."""
+    """Return wrong answers, none exactly a right one, drawn at random from the tasks in turn, as a Markdown table."""
     rng = np.random.default_rng(0)
     wrong = [
         (result.task, [p for p in result.predictions if _is_wrong(p)])

@@ -1,6 +1,6 @@
-"""Fold what stands around the 8-bit products of an encoder into them: the same numbers in fewer passes over memory.
+"""Fold what stands around the 8-bit products of a graph into them: the same numbers in fewer passes over memory.
 
-Works on the graph that ``quantize.quantize_encoder`` leaves. What does not have the expected form stays as it is.
+Works on what ``quantize`` makes of a graph. What does not have the expected form stays as it is.
 """
 
 import numpy as np

@@ -131,6 +131,8 @@ class _Queue(Generic[RequestT]):
 
     def add_alone(self, rows: Sequence[_Waiting[RequestT]]) -> None:
         """Let requests be tried again, each in a batch of its own, before all others."""
+        for waiting in rows:
+            waiting.timeline.begin("queue")
         with self._lock:
             self._alone += rows
 

@@ -25,6 +25,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 def set_up_logs(level: str) -> None:
     """Write log lines of at least ``level`` to standard error."""
+    logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # it warns of a caller's headers in the caller's words
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

@@ -13,38 +13,41 @@ Stage = Literal["tokenise", "queue", "encode", "decode", "detokenise"]
 STAGES: tuple[Stage, ...] = ("tokenise", "queue", "encode", "decode", "detokenise")
 
 _PROPAGATOR = TraceContextTextMapPropagator()
+_TRACER = trace.get_tracer("mqan")  # hands on to whatever collects traces, once something does
 
 
 class Timeline:
     """The stages that a question has been through; each ends where the next begins.
 
-    One thread at a time may use it: the event loop until the question waits, then the engine's, then the event loop.
+    The event loop marks them until the question waits, then the engine's thread, which stops at the next step after a
+    caller has gone; what it marks too late is not seen.
     """
 
     def __init__(self) -> None:
-        self._begun_ns = time.time_ns()
+        self._begun_ns = time.perf_counter_ns()
+        self._epoch_ns = time.time_ns() - self._begun_ns  # a clock that is set back shall not bend a duration
         self._stages: list[tuple[Stage, int]] = []
         self._ended_ns: int | None = None
 
     def begin(self, stage: Stage) -> None:
         """End the stage before, if any, and begin the next; one that begins again goes on."""
         if not self._stages or self._stages[-1][0] != stage:
-            self._stages.append((stage, time.time_ns()))
+            self._stages.append((stage, time.perf_counter_ns()))
 
     def end(self) -> None:
         """End the last stage."""
-        self._ended_ns = time.time_ns()
+        self._ended_ns = self._ended_ns or time.perf_counter_ns()
 
     @property
     def seconds(self) -> dict[Stage, float]:
         """Seconds of each stage."""
         totals: dict[Stage, float] = {}
         for stage, begun_ns, ended_ns in self._spans():
-            totals[stage] = totals.get(stage, 0.0) + max(0, ended_ns - begun_ns) / 1e9
+            totals[stage] = totals.get(stage, 0.0) + (ended_ns - begun_ns) / 1e9
         return totals
 
     def trace(self, name: str, headers: Mapping[str, str], values: Mapping[str, str | int], *, is_fault: bool) -> None:
-        """Hand a span of the request and one of each stage to whatever collects traces here, if anything does.
+        """End, and hand a span of the request and one of each stage to whatever collects traces here, if anything does.
 
         Args:
             name: of the request's span.
@@ -53,19 +56,22 @@ class Timeline:
             values: attributes of the request's span.
             is_fault: whether the request ended by a fault of ours.
         """
+        self.end()
         around = trace.get_current_span().get_span_context().is_valid
         parent = None if around else _PROPAGATOR.extract(headers, Context())
-        tracer = trace.get_tracer("mqan")
-        ended_ns = time.time_ns()
-        span = tracer.start_span(name, parent, kind=SpanKind.SERVER, attributes=dict(values), start_time=self._begun_ns)
+        begun_ns = self._epoch_ns + self._begun_ns
+        span = _TRACER.start_span(name, parent, SpanKind.SERVER, dict(values), start_time=begun_ns)
         if span.is_recording():
             inside = trace.set_span_in_context(span, Context())
-            for stage, begun_ns, stage_ended_ns in self._spans():
-                tracer.start_span(stage, inside, start_time=begun_ns).end(stage_ended_ns)
+            for stage, stage_begun_ns, stage_ended_ns in self._spans():
+                child = _TRACER.start_span(stage, inside, start_time=self._epoch_ns + stage_begun_ns)
+                child.end(self._epoch_ns + stage_ended_ns)
             if is_fault:
                 span.set_status(Status(StatusCode.ERROR))
-        span.end(ended_ns)
+        span.end(self._epoch_ns + time.perf_counter_ns())
 
     def _spans(self) -> list[tuple[Stage, int, int]]:
-        ends = [*(begun_ns for _, begun_ns in self._stages[1:]), self._ended_ns or time.time_ns()]
-        return [(stage, begun_ns, ended_ns) for (stage, begun_ns), ended_ns in zip(self._stages, ends, strict=False)]
+        last_ns = self._ended_ns or time.perf_counter_ns()
+        stages = [(stage, begun_ns) for stage, begun_ns in self._stages if begun_ns <= last_ns]
+        ends = [*(begun_ns for _, begun_ns in stages[1:]), last_ns]
+        return [(stage, begun_ns, ended_ns) for (stage, begun_ns), ended_ns in zip(stages, ends, strict=False)]

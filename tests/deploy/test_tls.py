@@ -21,12 +21,13 @@ pytestmark = pytest.mark.skipif(
 )
 BODY = {"context": "the old harbour was closed", "question": "what ?"}
 REQUEST = answer_pb2.AnswerRequest(context=BODY["context"], question=BODY["question"])
+LONG = answer_pb2.AnswerRequest(context="the old harbour was closed " * 300, question="what ?", max_answer_tokens=60)
 _MAKE_CERTIFICATE = (
     "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 1 -subj /CN=localhost "
     "-addext subjectAltName=DNS:localhost -keyout tls.key -out tls.crt"
 )
 _HEADER_TIMEOUT_S = 1  # instead of 10, so that the test is short
-_CONNECTIONS = 20  # of an address, instead of 100
+_AT_ONCE = 20  # requests of an address, instead of 256
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ def proxy(
         ("127.0.0.1:9000", f"127.0.0.1:{local_server[1]}"),
         ("listen 8443", f"listen 127.0.0.1:{port}"),
         ("client_header_timeout 10s", f"client_header_timeout {_HEADER_TIMEOUT_S}s"),
-        ("limit_conn addresses 100", f"limit_conn addresses {_CONNECTIONS}"),
+        ("limit_conn addresses 256", f"limit_conn addresses {_AT_ONCE}"),
         ("worker_processes auto", "worker_processes 1"),
         *((f"{name};", f"{folder / name};") for name in ("tls.crt", "tls.key", "nginx.pid")),
         ("access_log off;", "access_log off; " + " ".join(f"{kind}_temp_path {folder / kind};" for kind in _TEMPORARY)),
@@ -155,11 +156,11 @@ def test_oversized_headers_are_refused(proxy: Proxy, size: int) -> None:
     assert is_well(proxy)
 
 
-def test_one_address_cannot_take_all_connections(proxy: Proxy) -> None:
+def test_one_address_cannot_take_all_places(proxy: Proxy) -> None:
     request = b"GET /health/ready HTTP/1.1\r\nhost: localhost\r\n\r\n"
     flood = []
     try:
-        for _ in range(2 * _CONNECTIONS):
+        for _ in range(2 * _AT_ONCE):
             connection = proxy.connect(source="127.0.0.2")
             flood.append(connection)
             # A request that is never complete holds its place.
@@ -175,18 +176,26 @@ def test_one_address_cannot_take_all_connections(proxy: Proxy) -> None:
 
 
 def test_streams_that_are_reset_at_once_leave_nothing_behind(proxy: Proxy, local_server: tuple[int, int]) -> None:
+    port = local_server[0]
+    before = sample(port, 'mqan_requests_total{code="cancelled",method="Answer",transport="grpc"}')
     with proxy.rpc() as channel:
+        grpc.channel_ready_future(channel).result(10)
         stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
-        for _ in range(300):
-            stub.Answer.future(REQUEST, timeout=10).cancel()
+        for _ in range(40):
+            calls = [stub.Answer.future(LONG, timeout=10) for _ in range(_AT_ONCE // 2)]
+            time.sleep(0.02)
+            for call in calls:
+                call.cancel()
     assert is_well(proxy)
     deadline = time.monotonic() + 10
-    while in_flight(local_server[0]) and time.monotonic() < deadline:
+    while sample(port, "mqan_requests_in_flight") and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert in_flight(local_server[0]) == 0
+    assert sample(port, "mqan_requests_in_flight") == 0
+    cancelled = sample(port, 'mqan_requests_total{code="cancelled",method="Answer",transport="grpc"}') - before
+    assert cancelled > 5, "the server has seen some of them go"
 
 
-def in_flight(port: int) -> float:
+def sample(port: int, name: str) -> float:
     text = httpx2.get(f"http://127.0.0.1:{port}/metrics", trust_env=False).text
-    (line,) = (line for line in text.splitlines() if line.startswith("mqan_requests_in_flight "))
-    return float(line.split()[1])
+    (value,) = (line.removeprefix(name) for line in text.splitlines() if line.startswith(f"{name} "))
+    return float(value)

@@ -55,7 +55,10 @@ async def test_every_stage_of_an_answer_is_measured(start_server: StartServer, e
     callers = await start_server(max_batch_size=1)
     engine.may_answer.clear()
     waiting = [asyncio.ensure_future(callers.post()) for _ in range(2)]
-    await asyncio.sleep(0.1)
+    async with asyncio.timeout(5):
+        while engine.num_started < 1 or callers.service.num_requests < 2:
+            await asyncio.sleep(0.01)
+    await asyncio.sleep(0.15)
     engine.may_answer.set()
     await asyncio.gather(*waiting)
     await callers.call(question="what ? step step")
@@ -66,7 +69,6 @@ async def test_every_stage_of_an_answer_is_measured(start_server: StartServer, e
         assert values[f'mqan_stage_duration_seconds_count{{stage="{stage}"}}'] == "3.0", stage
     assert float(values['mqan_stage_duration_seconds_sum{stage="queue"}']) > 0.09, "the second waited for the first"
     assert float(values['mqan_stage_duration_seconds_sum{stage="encode"}']) > 0.09, "the first was held up there"
-    assert float(values['mqan_stage_duration_seconds_sum{stage="detokenise"}']) < 0.05
     assert values["mqan_batch_requests_count"] == values["mqan_batch_requests_sum"] == "3.0"
     assert values["mqan_decoding_steps_total"] == values["mqan_decoding_step_questions_total"] == "5.0"
 
@@ -141,3 +143,11 @@ async def test_a_refusal_is_none(start_server: StartServer, spans: Callable[[], 
     span = spans()["mqan.Answer"]
     assert span.status.status_code is trace.StatusCode.UNSET
     assert dict(span.attributes or {})["code"] != "ok"
+
+
+async def test_a_callers_headers_are_not_logged(start_server: StartServer, caplog: pytest.LogCaptureFixture) -> None:
+    callers = await start_server()
+    headers = {"traceparent": TRACEPARENT, "tracestate": "forged words,and=more"}
+    response = await callers.rest.post("/v1/answer", json=callers.body, headers=headers)
+    assert response.status_code == 200
+    assert "forged" not in caplog.text

@@ -242,7 +242,9 @@ def _check_questions(data: TaskData, config: TaskConfig) -> None:
 
 
 def _cost(item: Item) -> int:
-    return len(item.context) + len(item.question) + _ANSWER_COST * (len(item.answer) + 1)
+    """Return how many tokens an example takes, padded as it will be."""
+    context, question, answer = map(common_size, (len(item.context), len(item.question), len(item.answer) + 1))
+    return context + question + _ANSWER_COST * answer
 
 
 def _cut(order: np.ndarray, cost: np.ndarray, pool_of: np.ndarray, budget: int) -> Iterator[list[int]]:

@@ -164,8 +164,7 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
     for name, tensor in saved.items():
         index, key = name.split(".")
         parameter = parameters[int(index)]
-        value = tensor if key == "step" else tensor.to(parameter.device)
-        optimizer.state[parameter][key] = value
+        optimizer.state[parameter][key] = tensor.to(parameter.device)
 
 
 def latest_checkpoint(folder: Path) -> Path | None:

@@ -19,7 +19,7 @@ from torch import nn
 from mqan_core.example import Example
 from mqan_core.request import Request
 from mqan_core.vocab import Vocabulary
-from mqan_training.batching import Batcher, TaskStream
+from mqan_training.batching import Batcher, TaskStream, common_size
 from mqan_training.cache import cached
 from mqan_training.checkpoint import (
     Checkpoint,
@@ -190,6 +190,12 @@ def prepare(
 ) -> Run:
     """Read data, choose the vocabulary, build the network; put back a checkpoint's state, or start from weights."""
     torch.manual_seed(config.seed)
+    num_steps = common_size(config.max_answer_tokens + 1)
+    if num_steps > config.model.max_positions:
+        raise ValueError(
+            f"max_answer_tokens {config.max_answer_tokens} takes {num_steps} steps of the decoder, model.max_positions "
+            f"is {config.model.max_positions}: lower the one or raise the other"
+        )
     device = processes.device
     table = PieceTable()
     with processes.one_after_the_other():  # the others take the examples from the cache
