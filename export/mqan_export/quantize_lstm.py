@@ -3,7 +3,8 @@
 The operator takes its scale from the least and largest value that it finds, 0 included, so these are pinned: inputs are
 shifted to be positive and one more feature always holds the largest value; two more hidden units always hold 1 and -1.
 The weights of all three are 0. Inputs are quantised and read back before it, which clips and shifts them, and lets them
-be transposed and padded as bytes; the operator then finds the same 8-bit numbers again.
+be transposed and padded as bytes; the operator then finds the same 8-bit numbers again. The hidden units hold what no
+other can pass on this processor (``pinned``).
 
 Shape letters: T steps, B batch, I inputs, H hidden units of one direction, G = 4 H gates.
 """
@@ -17,13 +18,14 @@ import onnx
 from onnx import helper
 
 from mqan_core.vectors import FloatArray, quantize_rows
+from mqan_export.pinned import largest_cell
 from mqan_export.rewrite import DOMAIN
 
 Constants = dict[str, npt.NDArray[np.generic]]
 
 _PINNED_UNITS = 2
 _UNIT = np.float32(2 / 255.01)  # -1 and 1 round to the first and last byte, which all beyond becomes too
-_SATURATED = 30.0  # a gate's bias at which its sigmoid is 0 or 1, and a cell's value at which its tanh is 1
+_SATURATED = 30.0  # a gate's bias at which its sigmoid is 0 or 1
 
 
 def int8_lstm(
@@ -66,7 +68,7 @@ def _shared_constants(hidden_width: int) -> Constants:
         "int8.least": np.array(0, np.uint8),
         "int8.one_feature": np.array([0, 0, 0, 0, 0, 1], np.int64),  # at the end of the last of three axes
         "int8.first_hidden": _pinned_state(wide, 1.0),
-        "int8.first_cell": _pinned_state(wide, _SATURATED),
+        "int8.first_cell": _pinned_state(wide, largest_cell(wide)),
         "int8.directions": np.array([2], np.int64),
         "int8.wide": np.array([wide], np.int64),
         "int8.first": np.array([0], np.int64),

@@ -12,9 +12,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from mqan_core.bundle import DECODER_STEP, ENCODER, open_bundle
 from mqan_core.errors import BundleError
-from mqan_export import session
+from mqan_export import pinned, session
 from mqan_export.calibrate import measure_input_ranges
 from mqan_export.engine import Engine
+from mqan_export.pinned import largest_cell
 from mqan_export.quantize import GENERATOR, quantize_encoder, quantize_step, quantized_inputs
 
 CONTEXT = "Anna saw a small dog in the park . It was wet ."
@@ -93,6 +94,17 @@ def test_a_row_of_the_lstm_does_not_move_with_its_batch_mates(
     louder = X.copy()
     louder[:, 1] *= 50
     np.testing.assert_array_equal(int8_lstm(louder, LENGTHS)[:, :, [0, 2]], together[:, :, [0, 2]])
+
+
+def test_no_unit_passes_the_pinned_one() -> None:
+    """Its cell's tanh is not that of a large number: others pass that by a digit, and would change the scale."""
+    width = HIDDEN + 2
+    cell = largest_cell(width)
+    near = np.arange(np.float32(7.9).view(np.int32), np.float32(9.1).view(np.int32), 37, dtype=np.int32)
+    outputs = pinned._lstm_outputs(near.view(np.float32), width)
+    pin = pinned._lstm_outputs(np.array([cell, -cell], np.float32), width)[:, -2]
+    assert outputs.max() <= pin[0]
+    assert pin[1] == -pin[0]
 
 
 def test_what_is_out_of_range_is_clipped(int8_lstm: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
