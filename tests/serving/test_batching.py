@@ -185,6 +185,7 @@ async def test_a_short_answer_does_not_wait_for_a_long_one(make_batcher: Batcher
         await short
     assert (await short).text == "short"
     assert not long.done()
+    await until(lambda: len(engine.steps) == 6)
     assert sorted(engine.steps[3:]) == [["long"], ["long"], ["short"]]
     engine.may_step.release(100)
     assert (await long).text == "long"
