@@ -23,7 +23,7 @@ from mqan_export.fuse_attention import fuse_attention
 from mqan_export.fuse_products import fuse_products
 from mqan_export.fuse_step import fuse_step
 from mqan_export.quantize_lstm import Constants, int8_lstm, require
-from mqan_export.rewrite import DOMAIN, known_constants
+from mqan_export.rewrite import DOMAIN, keep_weights, known_constants
 
 GENERATOR = "step.decoder.generator.weight"
 _UNIT: Constants = {"int8.unit": np.array(1 / 127, np.float32), "int8.middle": np.array(128, np.uint8)}  # -1 to 1
@@ -171,7 +171,5 @@ def _replace(
     model.graph.node.extend(nodes)
     model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in constants.items())
     read = {name for node in nodes for name in node.input} | {output.name for output in model.graph.output}
-    kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
-    del model.graph.initializer[:]
-    model.graph.initializer.extend(kept)
+    keep_weights(model.graph, read)
     model.opset_import.append(helper.make_opsetid(DOMAIN, 1))

@@ -1,6 +1,7 @@
 """A graph that is being rewritten: who writes and who reads each tensor, and the weights by name."""
 
 from collections import defaultdict
+from collections.abc import Set
 from typing import Any
 
 import numpy.typing as npt
@@ -23,6 +24,7 @@ class Graph:
         self._model = model
         self._outputs = {output.name for output in model.graph.output}
         self.constants = known_constants(model)
+        self._added: set[str] = set()
         nodes = [node for node in model.graph.node if node.output[0] not in self.constants]
         self._writers = {name: node for node in nodes for name in node.output if name}
         self._readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
@@ -57,6 +59,7 @@ class Graph:
     def constant(self, name: str, array: Constant) -> str:
         """Add a weight; return its name."""
         self.constants[name] = array
+        self._added.add(name)
         return name
 
     def put(self, op: str, inputs: list[str], outputs: list[str], domain: str = "", **attributes: Any) -> None:
@@ -92,15 +95,25 @@ class Graph:
         read = {name for node in ordered for name in node.input} | self._outputs
         del graph.node[:]
         graph.node.extend(ordered)
-        del graph.initializer[:]
+        keep_weights(graph, read - self._added)
+        there = {tensor.name for tensor in graph.initializer}
         graph.initializer.extend(
-            numpy_helper.from_array(a.copy(order="C"), name) for name, a in self.constants.items() if name in read
+            numpy_helper.from_array(a.copy(order="C"), name)
+            for name, a in self.constants.items()
+            if name in read and name not in there
         )
         if all(opset.domain != DOMAIN for opset in self._model.opset_import):
             self._model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
     def _distinct(self) -> list[onnx.NodeProto]:
         return list({id(node): node for node in self._writers.values()}.values())
+
+
+def keep_weights(graph: onnx.GraphProto, names: Set[str]) -> None:
+    """Drop all weights but these. What stays is not copied: a message gives back no memory before its end."""
+    for place in reversed(range(len(graph.initializer))):
+        if graph.initializer[place].name not in names:
+            del graph.initializer[place]
 
 
 def known_constants(model: onnx.ModelProto) -> dict[str, Constant]:
