@@ -8,7 +8,6 @@ import logging
 import re
 import secrets
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -77,7 +76,6 @@ class RequestRecord:
         self._method = method
         self._metrics = metrics
         self._is_counted = False
-        self._started = time.perf_counter()
         self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
 
     def note_key(self, name: str | None) -> None:
@@ -114,11 +112,11 @@ class RequestRecord:
         """Count the request, once, before its response leaves: whoever has the response finds it counted."""
         if not self._is_counted:
             self._is_counted = True
-            self._metrics.count_request(self._transport, self._method, self.code, time.perf_counter() - self._started)
+            self._metrics.count_request(self._transport, self._method, self.code, self.timeline.elapsed_s)
             if self._method == "Answer":
                 values = {**self._values, "code": self.code}
                 is_fault = self.code == "internal"
                 self.timeline.trace("mqan.Answer", self._headers, values, is_fault=is_fault)
 
     def _elapsed_ms(self) -> float:
-        return round((time.perf_counter() - self._started) * 1000, 2)
+        return round(self.timeline.elapsed_s * 1000, 2)

@@ -39,6 +39,11 @@ class Timeline:
         self._ended_ns = self._ended_ns or time.perf_counter_ns()
 
     @property
+    def elapsed_s(self) -> float:
+        """Seconds since it was made."""
+        return (time.perf_counter_ns() - self._begun_ns) / 1e9
+
+    @property
     def seconds(self) -> dict[Stage, float]:
         """Seconds of each stage."""
         totals: dict[Stage, float] = {}
