@@ -24,6 +24,13 @@ _FIRST_GLUED_RANK = 3  # letters, marks, numbers and symbols run together; each 
 _SPACES = re.compile(" +")
 
 
+def _rank_of(char: str) -> int:
+    return _RANK_OF_CLASS[unicodedata.category(char)[0]]
+
+
+_COMMON_RANKS = {chr(code): _rank_of(chr(code)) for code in range(0x500)}  # Latin, Greek and Cyrillic
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """One token of a string.
@@ -66,42 +73,33 @@ def tokenize(text: str) -> list[Token]:
     ``detokenize(token.piece for token in tokenize(text)) == text`` for every string. Takes time linear in the length.
     """
     tokens: list[Token] = []
-    category = unicodedata.category
-    ranks = _RANK_OF_CLASS
-    current = ""  # the piece being built
-    start = end = 0  # its span
-    started = False  # whether a piece is being built at all
+    opening = ""  # the half space that the piece being read begins with
+    start = 0  # where its characters begin
+    started = False  # whether a piece is being read at all
     previous: int | None = 0  # rank of the last character; None right after a space
 
     for position, char in enumerate(text):
         if char == " ":
-            if started:
-                tokens.append(Token(current + HALF_SPACE, start, end))
-            else:
-                tokens.append(Token(HALF_SPACE, 0, 0))
-            current, start, end, started, previous = HALF_SPACE, position + 1, position + 1, True, None
+            tokens.append(Token(opening + text[start:position] + HALF_SPACE, start, position))
+            opening, start, started, previous = HALF_SPACE, position + 1, True, None
             continue
-        rank = ranks[category(char)[0]]
-        if previous is None or (rank == previous and rank >= _FIRST_GLUED_RANK and started):
-            current += char
-        else:
-            opens_with_half_space = False
-            if rank <= 0 and previous <= 0:
-                closing = ""
-            elif rank <= previous:
-                closing = HALF_SPACE
-            else:
-                closing, opens_with_half_space = "", True
+        rank = _COMMON_RANKS.get(char)
+        if rank is None:
+            rank = _rank_of(char)
+        if rank == previous and rank >= _FIRST_GLUED_RANK:
+            continue
+        if previous is not None:
+            has_boundary = rank > 0 or previous > 0
             if started:
-                tokens.append(Token(current + closing, start, end))
-            current = HALF_SPACE + char if opens_with_half_space else char
+                closing = HALF_SPACE if has_boundary and rank <= previous else ""
+                tokens.append(Token(opening + text[start:position] + closing, start, position))
+            opening = HALF_SPACE if has_boundary and rank > previous else ""
             start, started = position, True
-        end = position + 1
         previous = rank
 
     if started:
         closing = HALF_SPACE if previous is not None and previous > 0 else ""
-        tokens.append(Token(current + closing, start, end))
+        tokens.append(Token(opening + text[start:] + closing, start, len(text)))
     return tokens
 
 

@@ -147,8 +147,11 @@ def test_hostile_texts_are_checked_in_linear_time(text: str) -> None:
 
     def seconds(part: str) -> float:
         body = Question(context=part, question="q").model_dump_json().encode()
-        started = time.process_time()
-        assert outcome(body, validator) in {None, "word_too_long", "context_too_long"}
-        return time.process_time() - started
+        times = []
+        for _ in range(3):
+            started = time.process_time()
+            assert outcome(body, validator) in {None, "word_too_long", "context_too_long"}
+            times.append(time.process_time() - started)
+        return min(times)  # another process may take the machine's attention meanwhile
 
     assert seconds(text) < 3 * seconds(text[len(text) // 2 :]) + 0.5
