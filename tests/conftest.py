@@ -151,8 +151,9 @@ LADDER: dict[str, dict[str, Any]] = {
     "+satt": {"coattention": False, "question_pointer": False},
     "+catt": {"question_pointer": False},
     "+qptr": {},
+    "self-alignment": {"self_alignment": True},
 }
-"""The rungs of the paper's table 2, as settings of the model."""
+"""The rungs of the paper's table 2, as settings of the model; and one beyond it, which the shipped model has."""
 
 
 @pytest.fixture(scope="session", params=LADDER)

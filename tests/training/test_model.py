@@ -7,7 +7,7 @@ import torch
 
 from mqan_training.config import ModelConfig
 from mqan_training.decoder import Encoded, Mixture
-from mqan_training.encoder import Coattention
+from mqan_training.encoder import Coattention, SelfAlignment
 from mqan_training.model import MQAN
 from mqan_training.network import target_probability
 
@@ -17,6 +17,7 @@ VARIANTS = {
     "post-norm": replace(CONFIG, norm="post"),
     "plain paper": replace(CONFIG, norm="post", input_residual=False, decoder_start="zeros", head_width=24),
     "positions": replace(CONFIG, encoder_positions=True, num_layers=1),
+    "self-alignment": replace(CONFIG, self_alignment=True),
     "s2s": replace(CONFIG, num_layers=0, coattention=False, question_pointer=False),
     "+satt": replace(CONFIG, coattention=False, question_pointer=False),
     "+catt": replace(CONFIG, question_pointer=False),
@@ -82,6 +83,24 @@ def test_coattention_follows_equations_17_to_19() -> None:
     torch.testing.assert_close(q_sum[0], expected_q_sum[1:])
     torch.testing.assert_close(c_coa[0], (s_qc.T @ expected_c_sum)[1:])
     torch.testing.assert_close(q_coa[0], (s_cq.T @ expected_q_sum)[1:])
+
+
+def test_self_alignment_reads_where_else_a_word_is_said() -> None:
+    torch.manual_seed(2)
+    alignment = SelfAlignment(8)
+    word = torch.randn(8) * 9
+    read = torch.randn(1, 6, 8) * 0.1
+    read[0, 1] = read[0, 4] = word
+    encodings = torch.randn(1, 6, 8)
+    mask = torch.tensor([[True] * 5 + [False]])
+    read[0, 5] = word  # beyond the end
+    found = alignment(read, encodings, mask)
+    torch.testing.assert_close(found[0, 1], encodings[0, 4])
+    torch.testing.assert_close(found[0, 4], encodings[0, 1])
+    dummy = alignment.dummy[0, 0]
+    others = torch.stack([dummy, *read[0, [1, 2, 3, 4]]])
+    weights = torch.softmax(others @ read[0, 0], dim=0)
+    torch.testing.assert_close(found[0, 0], weights[1:] @ encodings[0, [1, 2, 3, 4]])
 
 
 def test_the_mixture_is_a_distribution_over_the_three_sources() -> None:

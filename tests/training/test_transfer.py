@@ -79,6 +79,20 @@ def test_wider_vectors_leave_the_answers_as_they_were(
     torch.testing.assert_close(after, before, atol=0.02, rtol=0)  # the joined rows are quantised anew
 
 
+def test_a_new_self_alignment_leaves_the_encodings_as_they_were(tiny_network: Network, pretrained: Pretrained) -> None:
+    vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
+    network = Network(replace(pretrained.model, self_alignment=True), pretrained.vectors, vocabulary).eval()
+    adopt(network, pretrained)
+    inputs = torch.randn(2, 7, 24), torch.randn(2, 3, 24), torch.tensor([7, 5]), torch.tensor([3, 2])
+    with torch.no_grad():
+        for new, old in zip(network.mqan.encode(*inputs), tiny_network.mqan.encode(*inputs), strict=True):
+            torch.testing.assert_close(new, old)
+    without = Network(replace(pretrained.model), pretrained.vectors, vocabulary)
+    aligned = replace(pretrained, model=network.mqan.config, weights=network.state_dict())
+    with pytest.raises(ValueError, match="self_alignment is True, the recipe says False"):
+        adopt(without, aligned)
+
+
 def test_a_file_that_does_not_extend_the_learned_vectors_is_left_alone(pretrained: Pretrained, tmp_path: Path) -> None:
     assert vectors_for(pretrained, tmp_path / "none.safetensors") is pretrained.vectors
     learned = pretrained.vectors

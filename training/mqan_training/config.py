@@ -29,6 +29,7 @@ class ModelConfig:
     coattention: bool = True  # of two sequences; without it context and question are one (S2S and +SAtt of table 2)
     question_pointer: bool = True  # the third source; without it +CAtt of table 2
     coattention_residual: bool = True  # ours: coattention reads C_ind + C_proj and Q_ind + Q_proj
+    self_alignment: bool = False  # ours: compression also reads, for each word of the context, where else it is said
     norm_parts: bool = False  # ours: layer normalisation of the four inputs of the compression BiLSTMs
     encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention
     decoder_start: Literal["zeros", "context"] = "context"  # state of the LSTM: zeros, or the normed mean of C_fin

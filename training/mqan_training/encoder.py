@@ -48,6 +48,28 @@ class Coattention(nn.Module):
         return q_sum_BXD[:, 1:], c_coa_BXD[:, 1:], c_sum_BYD[:, 1:], q_coa_BYD[:, 1:]
 
 
+class SelfAlignment(nn.Module):
+    """For each word of a sequence, what stands where else it is said: ours, after R-Net (Wang et al. 2017).
+
+    Scores are plain products, as in the coattention, so that equal words find each other before anything is learnt.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.dummy = nn.Parameter(torch.randn(1, 1, width) * 0.1)  # what a word that is said once attends to
+
+    def forward(self, read_BTD: Tensor, ind_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+        """Return the encodings of the other positions, weighted by likeness, [B, T, D]."""
+        batch, length, _ = read_BTD.shape
+        dummy_B1D = self.dummy.expand(batch, -1, -1).to(read_BTD.dtype)
+        scores_BTX = read_BTD @ torch.cat([dummy_B1D, read_BTD], dim=1).transpose(1, 2)  # X = T + 1
+        position_T = torch.arange(length, device=mask_BT.device)
+        others_BTT = (position_T[:, None] != position_T[None, :]) & mask_BT[:, None, :]
+        always_BT1 = torch.ones_like(others_BTT[:, :, :1])
+        weights_BTX = masked_softmax(scores_BTX, torch.cat([always_BT1, others_BTT], dim=2)).to(ind_BTD.dtype)
+        return weights_BTX[:, :, 1:] @ ind_BTD
+
+
 class SelfAttentiveLayer(nn.Module):
     """Multi-head self-attention and feed-forward network of the encoder (equations 24 to 26)."""
 
@@ -106,7 +128,9 @@ class Encoder(nn.Module):
         self.config = config
         if config.coattention:
             self.coattention = Coattention(config.width)
-            self.context_tail = SequenceTail(config, 4)
+            self.context_tail = SequenceTail(config, 5 if config.self_alignment else 4)
+            if config.self_alignment:
+                self.self_alignment = SelfAlignment(config.width)
             if config.question_pointer:  # nothing else reads Q_fin
                 self.question_tail = SequenceTail(config, 4)
         else:
@@ -136,7 +160,10 @@ class Encoder(nn.Module):
         if self.config.coattention_residual:
             c_read, q_read = c_ind_BCD + c_proj_BCD, q_ind_BQD + q_proj_BQD
         q_sum, c_coa, c_sum, q_coa = self.coattention(c_read, q_read, c_mask_BC, q_mask_BQ)
-        c_fin_BCD = self.context_tail((c_proj_BCD, c_ind_BCD, q_sum, c_coa), c_lengths_B, c_mask_BC)
+        c_parts: tuple[Tensor, ...] = (c_proj_BCD, c_ind_BCD, q_sum, c_coa)
+        if self.config.self_alignment:
+            c_parts = (*c_parts, self.self_alignment(c_read, c_ind_BCD, c_mask_BC))
+        c_fin_BCD = self.context_tail(c_parts, c_lengths_B, c_mask_BC)
         q_fin_BQD = q_ind_BQD
         if self.config.question_pointer:
             q_fin_BQD = self.question_tail((q_proj_BQD, q_ind_BQD, c_sum, q_coa), q_lengths_B, q_mask_BQ)

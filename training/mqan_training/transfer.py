@@ -17,6 +17,8 @@ from mqan_training.network import Network
 _PROJECTIONS = ("mqan.encoder.projection.weight", "mqan.decoder.projection.weight")  # they read [static ; n-grams]
 _GENERATOR = ("mqan.decoder.generator.weight", "mqan.decoder.generator.bias")  # one row a piece, the end first
 _SOURCE = "from.txt"  # in the folder of a run: which network it started from
+_ALIGNMENT = "mqan.encoder.self_alignment."
+_ALIGNMENT_READERS = "mqan.encoder.context_tail.compression."  # they read one more part where there is an alignment
 _MAY_DIFFER = frozenset({"dropout", "attention_dropout"})  # no shape depends on these
 
 
@@ -109,7 +111,7 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
     """Copy trained weights into a network whose generator may have more pieces and whose vectors may be wider.
 
     New rows of the generator keep their random start; the weights of new columns of the vectors start at zero, so that
-    the network answers as before.
+    the network answers as before. So do those that read a ``self_alignment`` which the trained network did not have.
 
     Raises:
         ValueError: the networks differ in more than that; the message names what.
@@ -117,11 +119,15 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
     width = pretrained.vectors.width
     added = network.embedder.vectors.width - width
     given, expected = asdict(pretrained.model), asdict(network.mqan.config)
-    differing = [key for key in expected if key not in _MAY_DIFFER and given.get(key) != expected[key]]
+    aligns = network.mqan.config.self_alignment and not pretrained.model.self_alignment
+    may_differ = _MAY_DIFFER | {"self_alignment"} if aligns else _MAY_DIFFER
+    differing = [key for key in expected if key not in may_differ and given.get(key) != expected[key]]
     if differing:
         pairs = ", ".join(f"{key} is {given.get(key)}, the recipe says {expected[key]}" for key in differing)
         raise ValueError(f"{pretrained.source} is another model: {pairs}")
     for name, parameter in network.state_dict().items():
+        if aligns and name.startswith(_ALIGNMENT):
+            continue
         if name not in pretrained.weights:
             raise ValueError(f"{pretrained.source} has no weights {name}")
         source = pretrained.weights[name]
@@ -131,6 +137,14 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
             parameter.zero_()
             parameter[:, :width] = source[:, :width]
             parameter[:, width + added :] = source[:, width:]
+        elif (
+            aligns
+            and name.startswith(_ALIGNMENT_READERS)
+            and source.dim() == 2
+            and source.shape[1] < parameter.shape[1]
+        ):
+            parameter.zero_()
+            parameter[:, : source.shape[1]] = source
         elif source.shape == parameter.shape:
             parameter.copy_(source)
         else:
