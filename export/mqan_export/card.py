@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mqan_core.bundle import MODEL_CARD, describe_files, open_bundle, write_manifest
-from mqan_export.evaluate import Result, differences
+from mqan_export.evaluate import FIRST, Result, differences
 from mqan_training.metrics import normalized_exact_match
 
 _EXCERPT = 160  # characters
@@ -61,15 +61,18 @@ def scores_table(results: Sequence[Result]) -> str:
     today = datetime.now(UTC).date().isoformat()
     lines = [
         f"Measured on {today} with `mqan evaluate --zero-shot` on the whole validation sets, in onnxruntime on a CPU.",
+        f"`--limit {FIRST}` scores the first {FIRST} examples of each, which takes seconds.",
         "",
-        "| task | wording | examples | scores | to trained wording | words from vocabulary / context / question |",
-        "|---|---|---:|---|---:|---|",
+        f"| task | wording | examples | scores | first {FIRST} | to trained wording "
+        "| words from vocabulary / context / question |",
+        "|---|---|---:|---|---:|---:|---|",
     ]
     for result, difference in zip(results, differences(results), strict=True):
         scores = ", ".join(f"{metric} {value:.1f}" for metric, value in result.scores.items())
         mix = " / ".join(f"{100 * result.source_mix[s]:.0f} %" for s in ("vocabulary", "context", "question"))
         change = "" if difference is None else f"{difference:+.1f}"
-        cells = (result.label, result.variant, f"{result.num_examples:,}", scores, change, mix)
+        first = f"{result.first_score:.1f}"
+        cells = (result.label, result.variant, f"{result.num_examples:,}", scores, first, change, mix)
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -6,6 +6,7 @@ the reader no example.
 """
 
 import json
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -27,6 +28,8 @@ from mqan_training.readers.task import Task
 
 AnswerBatch = Callable[[Sequence[Request]], list[Answer]]
 
+FIRST = 200  # examples of each task whose score is recorded apart, for a quick check of a model card
+
 _BATCH_ROWS = 32
 _BATCH_TOKENS = 12_000  # rows times the longest context, so that long contexts come in small batches
 
@@ -46,6 +49,7 @@ class Result:
         predictions: one record an example.
         dropped: what the reader left out, by reason.
         trained_on: whether the model names the task among those it was trained on; None where it names none.
+        first_score: the task's own metric over the first ``FIRST`` examples.
     """
 
     task: str
@@ -58,6 +62,12 @@ class Result:
     predictions: list[dict[str, Any]] = field(repr=False)
     dropped: dict[str, int] = field(default_factory=dict)
     trained_on: bool | None = None
+    first_score: float = math.nan
+
+    @property
+    def own_score(self) -> float:
+        """The task's own metric."""
+        return _own(self.scores)
 
     @property
     def label(self) -> str:
@@ -123,6 +133,7 @@ def evaluate_task(
         [_record(example, answer) for example, answer in zip(examples, answers, strict=True)],
         dict(dropped),
         task.name in own_tasks if own_tasks else None,
+        _own(score(task.metric, texts[:FIRST], examples[:FIRST])),
     )
 
 
@@ -131,15 +142,15 @@ def differences(results: Sequence[Result]) -> list[float | None]:
 
     None for the trained wording itself, and where it is not among the results.
     """
-    trained = {result.task: _own_score(result) for result in results if not result.variant}
+    trained = {result.task: result.own_score for result in results if not result.variant}
     return [
-        _own_score(result) - trained[result.task] if result.variant and result.task in trained else None
+        result.own_score - trained[result.task] if result.variant and result.task in trained else None
         for result in results
     ]
 
 
-def _own_score(result: Result) -> float:
-    return next(iter(result.scores.values()))
+def _own(scores: dict[str, float]) -> float:
+    return next(iter(scores.values()))
 
 
 def answer_with_engine(engine: Engine) -> AnswerBatch:
