@@ -1,18 +1,24 @@
-"""What all tests share: where the datasets are, and which tests this machine can run."""
+"""What all tests share: where the datasets are, which tests this machine can run, and servers to ask."""
 
 import asyncio
 import os
 import random
+import signal
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # the networks here are tiny: threads would only wait for each other
 
+import grpc
+import httpx2
 import numpy as np
 import pytest
 
@@ -169,10 +175,10 @@ def rung_bundle(rung: "Network", tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 
 @pytest.fixture(scope="session")
-def serve_tiny(
+def serve_local(
     tiny_bundle: Path, free_ports: Callable[[int], list[int]]
 ) -> Callable[..., AbstractContextManager[tuple[int, int]]]:
-    """Serves the small bundle in a thread, by settings: a context with the ports of REST and gRPC.
+    """Serves the small bundle, or an engine, in a thread, by settings: a context with the ports of REST and gRPC.
 
     At its end the server must be well and idle.
     """
@@ -182,8 +188,11 @@ def serve_tiny(
     from mqan_serving.settings import load_settings
     from mqan_serving.telemetry import set_up_logs
 
-    async def run(started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", settings: dict[str, Any]) -> None:
-        service: AnswerService[Any] = AnswerService(Engine.open(tiny_bundle, provider="cpu"), load_settings(**settings))
+    async def run(
+        started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", engine: Any, settings: dict[str, Any]
+    ) -> None:
+        engine = engine or Engine.open(tiny_bundle, provider="cpu")
+        service: AnswerService[Any] = AnswerService(engine, load_settings(**settings))
         await service.warm_up()
         server = LocalServer(service, load_settings(**settings))
         await server.start()
@@ -195,13 +204,13 @@ def serve_tiny(
         assert state == (True, 0)
 
     @contextmanager
-    def serve(**settings: Any) -> Iterator[tuple[int, int]]:
+    def serve(engine: Any = None, **settings: Any) -> Iterator[tuple[int, int]]:
         http_port, grpc_port = free_ports(2)
         set_up_logs("error")
         given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0, **settings}
         started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         with ThreadPoolExecutor(1, thread_name_prefix="test-server") as executor:
-            ended = executor.submit(asyncio.run, run(started, given))
+            ended = executor.submit(asyncio.run, run(started, engine, given))
             either: list[Future[Any]] = [started, ended]
             wait(either, 60, FIRST_COMPLETED)
             if ended.done():
@@ -214,3 +223,87 @@ def serve_tiny(
             ended.result(30)
 
     return serve
+
+
+_START_S = 150.0  # a Ray start takes 10 s on two free cores
+_STOP_S = 60.0
+_COMMAND = [sys.executable, "-c", "from mqan_cli.main import app; app()", "serve"]
+
+
+@dataclass
+class ServerProcess:
+    """A server that runs.
+
+    Attributes:
+        kind: ``local``, ``ray`` (HAProxy) or ``ray-proxy`` (Ray's own proxy).
+        rest: base URL of REST.
+        rpc: address of gRPC.
+        process: the process.
+        start_s: seconds from its start until it was ready.
+        log: what it wrote.
+    """
+
+    kind: str
+    rest: str
+    rpc: str
+    process: "subprocess.Popen[bytes]"
+    start_s: float
+    log: Path
+
+    def stop(self) -> int:
+        """Ask it to end and return its exit status."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(_STOP_S)
+
+
+StartServer = Callable[..., ServerProcess]
+
+
+@pytest.fixture(scope="session")
+def start_server(
+    bundle_folder: Path, free_ports: Callable[[int], list[int]], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[StartServer]:
+    """Start servers of a kind with settings; those still running at the end are stopped."""
+    started: list[ServerProcess] = []
+
+    def start(kind: str, **settings: object) -> ServerProcess:
+        http_port, grpc_port = free_ports(2)
+        environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+        given = {"bundle": bundle_folder, "http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.5}
+        for name, value in (given | settings).items():
+            environment[f"MQAN_{name.upper()}"] = str(value)
+        if kind == "ray-proxy":
+            environment["RAY_SERVE_ENABLE_HA_PROXY"] = "0"
+        log = tmp_path_factory.mktemp(kind) / "log"
+        command = [*_COMMAND, "--local"] if kind == "local" else _COMMAND
+        begun = time.perf_counter()
+        with log.open("wb") as output:
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
+        server = ServerProcess(kind, f"http://127.0.0.1:{http_port}", f"127.0.0.1:{grpc_port}", process, 0.0, log)
+        started.append(server)
+        wait_until_ready(server, begun + _START_S)
+        server.start_s = time.perf_counter() - begun
+        return server
+
+    yield start
+    for server in started:
+        if server.process.poll() is None:
+            server.stop()
+
+
+def wait_until_ready(server: ServerProcess, deadline: float) -> None:
+    """Return when both transports answer."""
+    with httpx2.Client(trust_env=False) as client:
+        while time.perf_counter() < deadline:
+            if server.process.poll() is not None:
+                pytest.fail(f"{server.kind} server ended: {server.log.read_text()[-3000:]}")
+            try:
+                if client.get(f"{server.rest}/health/ready").status_code == 200:
+                    with grpc.insecure_channel(server.rpc) as channel:
+                        grpc.channel_ready_future(channel).result(timeout=10)
+                    return
+            except httpx2.TransportError:
+                pass
+            time.sleep(0.02)
+    pytest.fail(f"{server.kind} server is not ready: {server.log.read_text()[-3000:]}")

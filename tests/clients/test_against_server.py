@@ -1,9 +1,8 @@
 """The client against our own server, with an engine that always copies the same: both transports tell the same."""
 
 import asyncio
-import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from concurrent.futures import Future
+from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,10 +13,6 @@ from mqan_core.answer import Answer, AnswerToken, Masses, Span, compose
 from mqan_core.answer import Source as CoreSource
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
-from mqan_serving.local import LocalServer
-from mqan_serving.service import AnswerService
-from mqan_serving.settings import Settings
-from mqan_serving.telemetry import set_up_logs
 
 CONTEXT = "👩‍👧 Élan: the\nEiffel  Tower."
 MASSES = Masses(0.5, 0.25, 0.25)
@@ -66,34 +61,9 @@ class CopyingEngine:
 
 
 @pytest.fixture(scope="module")
-def urls(free_ports: Callable[[int], list[int]]) -> Iterator[dict[str, str]]:
-    http_port, grpc_port = free_ports(2)
-    set_up_logs("error")
-    settings = Settings(http_port=http_port, grpc_port=grpc_port, drain_delay_s=0, drain_timeout_s=1, log_level="error")
-    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-
-    async def run() -> None:
-        service: AnswerService[Any] = AnswerService(CopyingEngine(), settings)
-        await service.warm_up()
-        server = LocalServer(service, settings)
-        await server.start()
-        stop = asyncio.Event()
-        started.set_result((asyncio.get_running_loop(), stop))
-        await stop.wait()
-        await server.stop()
-
-    def run_in_thread() -> None:
-        try:
-            asyncio.run(run())
-        except Exception as error:
-            started.set_exception(error)
-
-    thread = threading.Thread(target=run_in_thread)
-    thread.start()
-    loop, stop = started.result(timeout=20)
-    yield {"grpc": f"grpc://127.0.0.1:{grpc_port}", "rest": f"http://127.0.0.1:{http_port}"}
-    loop.call_soon_threadsafe(stop.set)
-    thread.join(timeout=20)
+def urls(serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[dict[str, str]]:
+    with serve_local(CopyingEngine()) as (http_port, grpc_port):
+        yield {"grpc": f"grpc://127.0.0.1:{grpc_port}", "rest": f"http://127.0.0.1:{http_port}"}
 
 
 def test_both_transports_tell_the_same(urls: dict[str, str]) -> None:

@@ -56,9 +56,9 @@ class Proxy:
 
 
 @pytest.fixture(scope="module")
-def local_server(serve_tiny: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
+def local_server(serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[tuple[int, int]]:
     """The ports of REST and gRPC of a server."""
-    with serve_tiny() as ports:
+    with serve_local() as ports:
         yield ports
 
 

@@ -38,9 +38,9 @@ def cases() -> int:
 
 
 @pytest.fixture(scope="session")
-def target(serve_tiny: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[Target]:
+def target(serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]) -> Iterator[Target]:
     """Start a server for all cases; it must be well and idle at the end."""
-    with serve_tiny(max_request_bytes=100_000) as (http_port, grpc_port):
+    with serve_local(max_request_bytes=100_000) as (http_port, grpc_port):
         fuzzed = Target(f"http://127.0.0.1:{http_port}", f"127.0.0.1:{grpc_port}")
         yield fuzzed
     print(f"\nfuzzed: {dict(fuzzed.replies)}")
