@@ -3,6 +3,7 @@
 MqanError
  +- InputError    the caller's context, question or options cannot be answered
  +- BundleError   a bundle on disk is damaged, incomplete or of an unknown version
+ +- EngineFailedError   an engine has failed for good; its process is to be replaced
 """
 
 
@@ -29,3 +30,7 @@ class InputError(MqanError, ValueError):
 
 class BundleError(MqanError):
     """A bundle cannot be opened; the message says which file and why."""
+
+
+class EngineFailedError(MqanError):
+    """An engine has failed for good: nothing it computes from now on can be trusted; its process is to be replaced."""

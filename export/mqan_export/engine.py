@@ -1,6 +1,6 @@
 """Answers questions with a bundle, in process: text in, attributed answers out. Needs no torch."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,18 +8,20 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnxruntime
 
 from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
 from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
 from mqan_core.calibration import calibrate
-from mqan_core.errors import BundleError
+from mqan_core.errors import BundleError, EngineFailedError
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
+from mqan_export.device_loop import SIZES, DeviceLoop, fix_sizes
 from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
 from mqan_export.greedy import Batch, Decoding, GreedyLoop, Trace
 from mqan_export.quantize import quantize_encoder, quantize_step
-from mqan_export.session import Precision, Provider, is_int8, open_session
+from mqan_export.session import CUDA, Precision, Provider, is_int8, open_session
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +44,13 @@ class Ended:
 class Engine:
     """A bundle, ready to answer.
 
-    It may be called from any thread, for one decoding from one at a time.
+    It may be called from any thread, for one decoding from one at a time; on a GPU always from the thread that made it.
+
+    Args:
+        bundle: what to run.
+        provider, num_threads, precision: as of ``open``.
+        places: rows and context tokens of the fixed buffers to decode in, as on a GPU (``DeviceLoop``); on a CPU there
+            are none by default.
 
     Attributes:
         bundle: what is run.
@@ -58,6 +66,7 @@ class Engine:
         provider: Provider = "auto",
         num_threads: int = 1,
         precision: Precision = "auto",
+        places: Sequence[tuple[int, int]] | None = None,
     ) -> None:
         self.bundle = bundle
         int8 = is_int8(provider, precision)
@@ -83,9 +92,36 @@ class Engine:
             rewrite=partial(quantize_step, ranges=bundle.input_ranges[DECODER_STEP]) if int8 else None,
         )
         self.provider: str = step.get_providers()[0]
+
+        def open_captured(sizes: Mapping[str, int]) -> onnxruntime.InferenceSession:
+            axes = {**step_constants(num_layers), **state}
+            return open_session(
+                bundle.decoder_step,
+                DECODER_STEP,
+                list(axes),
+                [NEXT + name for name in state],
+                provider=provider,
+                num_threads=num_threads,
+                rewrite=partial(fix_sizes, axes=axes, sizes=sizes),
+                is_captured=True,
+            )
+
         generator_vectors = bundle.vectors.lookup([word_of(piece) for piece in bundle.vocabulary.pieces])
+        graphs = (encoder, step, bundle.manifest.dimensions, generator_vectors)
+        self.loop: GreedyLoop
         try:
-            self.loop = GreedyLoop(encoder, step, bundle.manifest.dimensions, generator_vectors)
+            if self.provider == CUDA or places is not None:
+                self.loop = DeviceLoop(
+                    *graphs,
+                    open_captured,
+                    device="cuda" if self.provider == CUDA else "cpu",
+                    max_positions=bundle.manifest.max_positions,
+                    sizes=SIZES if places is None else places,
+                )
+            else:
+                self.loop = GreedyLoop(*graphs)
+        except EngineFailedError:
+            raise
         except Exception as error:  # the encoder runs here for the first time; onnxruntime raises many types
             raise BundleError(
                 f"{ENCODER}: does not run with the dimensions that the manifest states: {error}"

@@ -21,7 +21,7 @@ CUDA = "CUDAExecutionProvider"
 _SLOWER = ["SkipLayerNormFusion"]  # its operator takes several times as long as the two that it replaces on a CPU
 # what rewriting a graph of the wrong form raises
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
-_PROVIDERS: dict[Provider, tuple[str, ...]] = {"cpu": (CPU,), "cuda": (CUDA, CPU), "auto": (CUDA, CPU)}
+_CUDA_OPTIONS = {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}  # float32 is to be float32
 
 
 def is_int8(provider: Provider, precision: Precision) -> bool:
@@ -47,6 +47,7 @@ def open_session(
     provider: Provider,
     num_threads: int,
     rewrite: Callable[[onnx.ModelProto], None] | None = None,
+    is_captured: bool = False,
 ) -> onnxruntime.InferenceSession:
     """Open a session over the bytes of a graph.
 
@@ -58,6 +59,7 @@ def open_session(
         provider: where to run; ``auto`` takes a GPU when there is one.
         num_threads: threads within an operator.
         rewrite: changes the checked graph in place before it runs; raises ValueError where it does not fit.
+        is_captured: on CUDA, whether runs are captured as CUDA graphs; no node may then be left to the CPU.
 
     Raises:
         BundleError: the graph is malformed, refers to data outside itself, holds operators of another domain,
@@ -79,7 +81,14 @@ def open_session(
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    wanted = [p for p in _PROVIDERS[provider] if p == CPU or (provider == "cuda" or _has_cuda())]
+    wanted: list[str | tuple[str, dict[str, str]]] = [CPU]
+    if provider != "cpu" and (provider == "cuda" or _has_cuda()):
+        if CUDA in onnxruntime.get_available_providers():
+            onnxruntime.preload_dlls()  # those that pip has installed, which the system's loader does not find
+        wanted.insert(0, (CUDA, {"enable_cuda_graph": "1" if is_captured else "0", **_CUDA_OPTIONS}))
+        if is_captured:
+            wanted.pop()
+            options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     try:
         session = onnxruntime.InferenceSession(content, options, providers=wanted, disabled_optimizers=_SLOWER)
     except Exception as error:  # onnxruntime raises many types, all meaning that the graph cannot be run

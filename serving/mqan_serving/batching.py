@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
+from mqan_core.errors import EngineFailedError
 from mqan_serving.errors import ServingError
 from mqan_serving.metrics import Metrics
 from mqan_serving.timeline import Timeline
@@ -167,7 +168,7 @@ _Running = tuple[Decoding, list[_Waiting[RequestT]]]  # requests that decode tog
 
 
 class _Rounds(Generic[RequestT]):
-    """One thread's work: what it decodes, and what it takes from the queue."""
+    """One thread's work: what it decodes, and what it takes from the queue. An engine that has failed ends it."""
 
     def __init__(
         self,
@@ -204,6 +205,8 @@ class _Rounds(Generic[RequestT]):
             waiting.timeline.begin("encode")
         try:
             decoding = self._engine.start([w.request for w in rows], [w.max_answer_tokens for w in rows], rows)
+        except EngineFailedError:
+            raise
         except Exception as error:
             self._fail(rows, error)
         else:
@@ -240,6 +243,8 @@ class _Rounds(Generic[RequestT]):
     def _step(self, decoding: Decoding, rows: list[_Waiting[RequestT]]) -> None:
         try:
             ended = self._engine.step(decoding)
+        except EngineFailedError:
+            raise
         except Exception as error:
             self._fail(rows, error)
             return
@@ -348,6 +353,10 @@ class Batcher(Generic[RequestT]):
         rounds = self._busy.pop(future)
         if future.cancelled() or future.exception() is not None:
             self._has_failed = not self._is_closed
+            if self._has_failed:
+                message = "The engine has failed; the server is about to be replaced."
+                for waiting in list(self._inside):
+                    waiting.refuse(ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S))
             return
         self._idle.append(rounds)
         if len(self._queue):

@@ -193,6 +193,8 @@ class AnswerService(Generic[RequestT]):
     async def _observe(self) -> None:
         while True:
             self.metrics.set_queue_depth(self._batcher.num_waiting)
+            if not self._batcher.is_alive:
+                self.health.set_failed()
             await asyncio.sleep(_OBSERVE_PERIOD_S)
 
     async def _read(self, question: Question) -> tuple[RequestT, int]:

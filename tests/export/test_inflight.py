@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqan_core.answer import Answer
+from mqan_core.bundle import open_bundle
 from mqan_core.request import Request
 from mqan_export.engine import Engine
 from mqan_export.greedy import FIRST_ROOM, Decoding
@@ -17,6 +18,12 @@ Sentences = Callable[[random.Random, int], str]
 @pytest.fixture(scope="module")
 def engine(rung_bundle: Path) -> Engine:
     return Engine.open(rung_bundle, precision="float32")
+
+
+@pytest.fixture(scope="module")
+def device_engine(rung_bundle: Path) -> Engine:
+    """An engine that decodes in fixed buffers, as on a GPU; some requests find none that is free or large enough."""
+    return Engine(open_bundle(rung_bundle), provider="cpu", precision="float32", places=[(1, 16), (4, 24)])
 
 
 def make_requests(engine: Engine, sentences: Sentences, rng: random.Random, number: int) -> list[Request]:
@@ -36,9 +43,11 @@ def take_step(engine: Engine, decoding: Decoding) -> dict[int, Answer]:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("loop", ["engine", "device_engine"])
 def test_however_rows_come_together_answers_are_those_they_get_alone(
-    engine: Engine, sentences: Sentences, seed: int
+    engine: Engine, sentences: Sentences, loop: str, seed: int, request: pytest.FixtureRequest
 ) -> None:
+    tried: Engine = request.getfixturevalue(loop)
     rng = random.Random(seed)
     requests = make_requests(engine, sentences, rng, 24)
     limits = [rng.choice((1, 2, 5, 9, 40, 90)) for _ in requests]
@@ -48,21 +57,36 @@ def test_however_rows_come_together_answers_are_those_they_get_alone(
     while waiting or decodings:
         if waiting and rng.random() < 0.5:
             batch = [waiting.pop() for _ in range(min(len(waiting), rng.randint(1, 4)))]
-            decodings.append(engine.start([requests[i] for i in batch], [limits[i] for i in batch], batch))
+            decodings.append(tried.start([requests[i] for i in batch], [limits[i] for i in batch], batch))
         if len(decodings) > 1 and rng.random() < 0.3:
             chosen = rng.sample(decodings, 2)
-            decodings = [d for d in decodings if d not in chosen] + [engine.merge(chosen)]
+            decodings = [d for d in decodings if d not in chosen] + [tried.merge(chosen)]
         for decoding in decodings:
-            answers.update(take_step(engine, decoding))
+            answers.update(take_step(tried, decoding))
             if decoding.num_live and rng.random() < 0.05:
                 leaving = rng.choice(decoding.live_keys).key
-                engine.drop(decoding, [leaving])
+                tried.drop(decoding, [leaving])
                 dropped.add(leaving)
         decodings = [d for d in decodings if d.num_live]
     assert set(answers) | dropped == set(range(24))
     assert not set(answers) & dropped
     for i, answer in answers.items():
         check_same(answer, engine.answer([requests[i]], [limits[i]])[0])
+
+
+def test_who_has_left_a_place_never_passes_its_last_position(device_engine: Engine, sentences: Sentences) -> None:
+    """A row that is far on leaves, and one that has just begun goes on beside it to its own end."""
+    old, young = make_requests(device_engine, sentences, random.Random(8), 2)
+    first = device_engine.start([old], [device_engine.max_answer_tokens], ["old"])
+    while first.num_live and first.num_steps < 90:
+        device_engine.step(first)
+    assert first.num_live, "an untrained network does not end its answers"
+    both = device_engine.merge([first, device_engine.start([young], [device_engine.max_answer_tokens], ["young"])])
+    device_engine.drop(both, ["old"])
+    answers: dict[str, Answer] = {}
+    while both.num_live:
+        answers.update((key, device_engine.write(ended)) for key, ended in device_engine.step(both))
+    check_same(answers["young"], device_engine.answer([young], [device_engine.max_answer_tokens])[0])
 
 
 def test_a_row_leaves_at_the_step_that_ends_it(engine: Engine, sentences: Sentences) -> None:

@@ -13,6 +13,7 @@ import pytest
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.bundle import Bundle, Dimensions, Manifest
+from mqan_core.errors import EngineFailedError
 from mqan_core.text import tokenize
 from mqan_core.vectors import WordVectors
 from mqan_core.vocab import Vocabulary
@@ -104,6 +105,8 @@ class StandInEngine:
         self.steps.append([key.request.context for key in decoding.left])
         if any("burst" in key.request.context for key in decoding.left):
             raise RuntimeError("secret of the step")
+        if any("die" in key.request.context for key in decoding.left):
+            raise EngineFailedError("the device is gone")
         decoding.num_steps += 1
         ended = [key for key, left in decoding.left.items() if left == 1]
         decoding.left = {key: left - 1 for key, left in decoding.left.items() if left > 1}

@@ -247,6 +247,15 @@ async def test_a_failed_step_is_tried_again_alone(make_batcher: BatcherFactory, 
     assert batcher.is_alive
 
 
+async def test_an_engine_that_failed_for_good_ends_it_for_all(make_batcher: BatcherFactory, engine: Any) -> None:
+    """Nothing is tried again on a device that is gone, and nobody waits for it."""
+    batcher = make_batcher(max_batch_size=1)
+    results = await ask_as_one_batch(batcher, engine, ["good", "die", "other"], more_steps=2)
+    assert [getattr(error, "code", error) for error in results] == ["unavailable"] * 3
+    assert not batcher.is_alive
+    assert engine.batches.count(["die"]) == 1
+
+
 async def test_what_decodes_is_bounded(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher(max_batch_size=1, max_running_tokens=40)
     requests = [engine.read("word " * 10, "what ? step step step step") for _ in range(6)]

@@ -1,0 +1,358 @@
+"""Faults under load: servers that are stopped, killed or asked too much lose no answer and say what they cannot do.
+
+Bounded in the test suite; in full, printing its figures:
+
+    MQAN_FAULT_TIMES=10 MQAN_FAULT_SECONDS=60 pytest -s tests/fault
+"""
+
+import asyncio
+import os
+import signal
+import statistics
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import grpc
+import httpx2
+import pytest
+
+from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_client import Client, ClientError
+from mqan_core.answer import Answer
+from mqan_export.engine import Engine
+from mqan_serving.errors import ServingError
+from mqan_serving.metrics import Metrics
+from mqan_serving.service import AnswerService
+from mqan_serving.settings import load_settings
+from mqan_serving.validation import Question
+
+CONTEXT, QUESTION, LIMIT = "The kettle is in the kitchen.", "Where is the kettle?", 3
+TIMES = int(os.environ.get("MQAN_FAULT_TIMES", "1"))  # how often each fault is made
+SECONDS = float(os.environ.get("MQAN_FAULT_SECONDS", "5"))  # of asking too much
+
+_REPLICA, _PROXY = "ray::ServeReplica", "haproxy"
+_FULL_WITHIN_S, _PROXY_BACK_WITHIN_S = 15.0, 8.0
+_ROOM = 16  # requests that may wait where too much is asked
+_PAUSE_S = 0.3  # of a caller who was told to come again
+
+pytestmark = pytest.mark.timeout(1200)
+
+Ask = Callable[[], str]
+Caller = Callable[[], AbstractContextManager[Ask]]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a request ended: ``ok``, ``told`` (to come again later, in the API's own words), ``refused`` (a connection),
+    or what went wrong.
+    """
+
+    begun: float
+    ended: float
+    what: str
+
+
+class Load:
+    """Callers at work, a thread each, from entering to leaving.
+
+    Attributes:
+        outcomes: of their requests, in order of their ends.
+    """
+
+    def __init__(self, callers: Sequence[Caller]) -> None:
+        self.outcomes: list[Outcome] = []
+        self._over = threading.Event()
+        self._threads = [threading.Thread(target=self._call, args=(caller,)) for caller in callers]
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _call(self, caller: Caller) -> None:
+        with caller() as ask:
+            while not self._over.is_set():
+                begun = time.perf_counter()
+                what = ask()
+                self.outcomes.append(Outcome(begun, time.perf_counter(), what))
+                if what in ("refused", "told"):
+                    time.sleep(_PAUSE_S)
+
+    def between(self, begun: float, ended: float) -> Counter[str]:
+        """Return how the requests ended that began in a span of time."""
+        return Counter(outcome.what for outcome in list(self.outcomes) if begun <= outcome.begun < ended)
+
+    def rate(self, begun: float, ended: float) -> float:
+        """Return the answers a second that came in a span of time."""
+        found = [o for o in list(self.outcomes) if o.what == "ok" and begun <= o.ended < ended]
+        return len(found) / (ended - begun)
+
+
+def rest_caller(server: Any) -> Caller:
+    """Return a plain HTTP client of a server."""
+    body = {"context": CONTEXT, "question": QUESTION, "max_answer_tokens": LIMIT}
+
+    @contextmanager
+    def caller() -> Iterator[Ask]:
+        with httpx2.Client(base_url=server.rest, trust_env=False, timeout=60) as client:
+
+            def ask() -> str:
+                try:
+                    response = client.post("/v1/answer", json=body)
+                except httpx2.ConnectError:
+                    return "refused"
+                except httpx2.TransportError as error:
+                    return f"{type(error).__name__}: {error}"
+                is_told = response.status_code in (429, 503) and "retry-after" in response.headers
+                return "ok" if response.status_code == 200 else "told" if is_told else f"{response.status_code}"
+
+            yield ask
+
+    return caller
+
+
+def rpc_caller(server: Any) -> Caller:
+    """Return a plain gRPC client of a server."""
+    request = answer_pb2.AnswerRequest(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT)
+
+    @contextmanager
+    def caller() -> Iterator[Ask]:
+        with grpc.insecure_channel(server.rpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+            stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+
+            def ask() -> str:
+                try:
+                    stub.Answer(request, timeout=60)
+                except grpc.RpcError as raised:
+                    error: Any = raised
+                    if "retry-after" in dict(error.trailing_metadata() or ()):
+                        return "told"
+                    is_refused = error.code() is grpc.StatusCode.UNAVAILABLE and "connect" in error.details()
+                    return "refused" if is_refused else f"{error.code().name}: {error.details()}"
+                return "ok"
+
+            yield ask
+
+    return caller
+
+
+def descendants(process: int, name: str) -> list[int]:
+    """Return the processes below a process whose command line begins with a name, or whose program has it."""
+    parents, found = {}, []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text()
+            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has just ended
+            continue
+        parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+        if words[0].startswith(name) or Path(words[0]).name == name:
+            found.append(int(folder.name))
+
+    def is_below(child: int) -> bool:
+        while child in parents and child != process:
+            child = parents[child]
+        return child == process
+
+    return sorted(child for child in found if is_below(child))
+
+
+_KINDS = ["local", pytest.param("ray", marks=pytest.mark.slow), pytest.param("ray-proxy", marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_nothing_is_lost_when_a_server_is_asked_to_end(start_server: Any, kind: str) -> None:
+    for number in range(TIMES):
+        server = start_server(kind, drain_delay_s=1)
+        with Load([rest_caller(server), rpc_caller(server)] * 4) as load:
+            time.sleep(1.5)
+            asked = time.perf_counter()
+            status = server.stop()
+            ended = time.perf_counter()
+        before, during, after = (
+            load.between(*span) for span in ((0, asked), (asked, asked + 0.8), (asked + 0.8, ended + 9))
+        )
+        print(f"\n{kind} {number}: before {dict(before)}, drain {dict(during)}, later {dict(after)}, exit {status}")
+        assert status == 0, server.log.read_text()[-3000:]
+        assert before["ok"] > 16
+        assert set(before) <= {"ok", "told"}, "a request that was in progress was lost"
+        assert during["told"] > 0
+        assert set(during) <= {"ok", "told"}, "a request during the drain was not told to go elsewhere"
+        ended_by_proxy = {what for what in after if what.startswith(("RemoteProtocolError", "UNAVAILABLE"))}
+        if kind == "ray-proxy":  # Ray's own proxy breaks off, when it ends, what it was just about to refuse
+            after = Counter({what: number for what, number in after.items() if what not in ended_by_proxy})
+        assert set(after) <= {"told", "refused"}
+
+
+def shipped_caller(url: str, expected: str) -> Caller:
+    """Return the shipped client, with the retries it has by itself."""
+
+    @contextmanager
+    def caller() -> Iterator[Ask]:
+        with Client(url, timeout_s=60) as client:
+
+            def ask() -> str:
+                try:
+                    answer = client.answer(CONTEXT, QUESTION, max_answer_tokens=LIMIT)
+                except ClientError as error:
+                    return f"{type(error).__name__}: {error}"
+                return "ok" if answer.text == expected else f"another answer: {answer.text}"
+
+            yield ask
+
+    return caller
+
+
+@pytest.fixture(scope="module")
+def pair(start_server: Any) -> Any:
+    """Two replicas on one core."""
+    return start_server("ray", num_replicas=2, num_cpus=0.5)
+
+
+@pytest.fixture(scope="module")
+def expected(bundle_folder: Any) -> str:
+    engine = Engine.open(bundle_folder, provider="cpu")
+    return engine.answer([engine.read(CONTEXT, QUESTION)], [LIMIT])[0].text
+
+
+@pytest.mark.slow
+def test_a_killed_replica_loses_no_answer(pair: Any, expected: str) -> None:
+    callers = [shipped_caller(url, expected) for url in (pair.rest, f"grpc://{pair.rpc}")]
+    for number in range(TIMES):
+        with Load(callers * 4) as load:
+            time.sleep(4)
+            killed = time.perf_counter()
+            usual = load.rate(killed - 3, killed)
+            replicas = descendants(pair.process.pid, _REPLICA)
+            os.kill(replicas[number % 2], signal.SIGKILL)
+            time.sleep(1)
+            back_s = wait_for(lambda now, full=0.9 * usual: load.rate(now - 1, now) >= full, killed)
+            wait_for(lambda _: len(descendants(pair.process.pid, _REPLICA)) == 2, killed)
+            time.sleep(2)
+        outcomes = load.between(0, killed + 1000)
+        print(f"\nkill {number}: {usual:.0f} answers/s, full rate again after {back_s:.1f} s, {dict(outcomes)}")
+        assert len(replicas) == 2
+        assert set(outcomes) == {"ok"}
+        assert back_s <= _FULL_WITHIN_S
+
+
+@pytest.mark.slow
+def test_a_killed_proxy_comes_back(pair: Any) -> None:
+    for number in range(TIMES):
+        with Load([rest_caller(pair)] * 2) as load:
+            time.sleep(1)
+            killed = time.perf_counter()
+            proxies = descendants(pair.process.pid, _PROXY)
+            for proxy in proxies:
+                os.kill(proxy, signal.SIGKILL)
+            time.sleep(1)
+            wait_for(lambda now: set(load.between(now - 1, now)) == {"ok"}, killed)
+            time.sleep(1)
+        back_s = max(outcome.ended for outcome in load.outcomes if outcome.what != "ok") - killed
+        print(f"\nproxy {number}: back after {back_s:.1f} s, {dict(load.between(0, killed + 1000))}")
+        assert proxies
+        assert back_s <= _PROXY_BACK_WITHIN_S
+
+
+def wait_for(is_so: Any, begun: float) -> float:
+    """Wait until something is so; return the seconds since ``begun``, at most 60."""
+    while not is_so(now := time.perf_counter()) and now < begun + 60:
+        time.sleep(0.1)
+    return now - begun
+
+
+def memory_kib(process: int) -> int:
+    """Return the resident memory of a process."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1])
+
+
+def test_too_many_callers_are_told_at_once(start_server: Any) -> None:
+    server = start_server("local", max_queued_requests=_ROOM, max_batch_size=1)
+    callers = [rest_caller(server), rpc_caller(server)]
+    many = callers * (5 * (_ROOM + 1))
+    with Load(callers) as load:
+        time.sleep(2)
+        now = time.perf_counter()
+        usual = load.rate(now - 1.5, now)
+    with Load(many) as load:
+        time.sleep(2)
+        early_kib = memory_kib(server.process.pid)
+        begun = time.perf_counter()
+        time.sleep(SECONDS)
+        ended = time.perf_counter()
+        late_kib = memory_kib(server.process.pid)
+    found = [o for o in load.outcomes if begun <= o.begun < ended]
+    told, answered = ([o.ended - o.begun for o in found if o.what == what] for what in ("told", "ok"))
+    p99_told, p99_answered = (statistics.quantiles(times, n=100)[98] for times in (told, answered))
+    service_s = (ended - begun) / len(answered)
+    with Load(callers) as load:
+        time.sleep(5)
+        now = time.perf_counter()
+        again = load.rate(now - 1.5, now)
+    print(
+        f"\n{len(many)} callers, room for {_ROOM + 1}: {len(answered)} answered, {service_s * 1000:.1f} ms each, "
+        f"p99 {p99_answered:.3f} s; {len(told)} told, p99 {p99_told:.3f} s; {usual:.0f}/s before, {again:.0f}/s after; "
+        f"memory {early_kib} KiB, then {late_kib} KiB"
+    )
+    assert {o.what for o in found} == {"ok", "told"}
+    assert p99_answered <= (_ROOM + 2) * service_s + 0.3
+    assert p99_told < 0.3
+    assert again >= 0.8 * usual
+    assert late_kib < 1.05 * early_kib
+    assert server.stop() == 0
+
+
+async def test_who_gives_up_costs_nothing(bundle_folder: Path) -> None:
+    """Who goes away, or has no time left, leaves at once, and is never encoded if it was not yet."""
+    number = 100 * TIMES
+    settings = load_settings(max_queued_requests=2 * number, max_batch_size=1, log_level="error")
+    metrics = Metrics()
+    service = AnswerService(Engine.open(bundle_folder, provider="cpu"), settings, metrics=metrics)
+    await service.warm_up()
+    question = Question(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT)
+    hasty = Question(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT, timeout_ms=1)
+    try:
+        encoded = count_of(metrics, "mqan_batch_requests_sum")
+        waiting = [asyncio.create_task(service.answer(question)) for _ in range(number)]
+        await asyncio.sleep(0)  # all are inside, none is encoded
+        begun = time.perf_counter()
+        for task in waiting:
+            task.cancel()
+        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+        cancelled_s = time.perf_counter() - begun
+        assert service.num_requests == 0
+        late = await asyncio.gather(*(service.answer(hasty) for _ in range(number)), return_exceptions=True)
+        assert service.num_requests == 0
+        answered = sum(isinstance(outcome, Answer) for outcome in late)
+        expired = [outcome for outcome in late if isinstance(outcome, ServingError)]
+        begun = time.perf_counter()
+        await service.answer(question)
+        alone_s = time.perf_counter() - begun
+        encoded = count_of(metrics, "mqan_batch_requests_sum") - encoded
+    finally:
+        await service.close()
+    print(
+        f"\n{number} cancelled in {cancelled_s:.3f} s, {len(expired)} of {number} expired, {encoded:.0f} encoded; "
+        f"the next answer after {alone_s * 1000:.1f} ms"
+    )
+    assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
+    assert {error.code for error in expired} == {"deadline_exceeded"}
+    assert len(expired) == number - answered
+    assert encoded <= answered + 3, "the last one, and one of each kind that was just being encoded"
+
+
+def count_of(metrics: Metrics, name: str) -> float:
+    """Return a value of the metrics."""
+    return next(float(line.split()[1]) for line in metrics.render().decode().splitlines() if line.startswith(name))
