@@ -125,9 +125,17 @@ def ray_environment(settings: Settings) -> Mapping[str, str]:
             "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(run_folder),
             "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(run_folder / "server-state"),
             "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(run_folder / "metrics.sock"),
-            "RAY_SERVE_HAPROXY_METRICS_PORT": str(_free_port(9101)),
-            "RAY_SERVE_HAPROXY_STATS_PORT": str(_free_port(8404)),
         }
+        # Nor the ports of their replicas and of Ray's proxy behind HAProxy: Ray lets several listen on the same, and
+        # each server would get requests of the other.
+        width = max(64, 4 * settings.num_replicas)
+        for transport, first in (("HTTP", 30_000), ("GRPC", 40_000)):
+            begin = _free_range(first, width, settings.http_port)
+            environment[f"RAY_SERVE_DIRECT_INGRESS_MIN_{transport}_PORT"] = str(begin + 2)
+            environment[f"RAY_SERVE_DIRECT_INGRESS_MAX_{transport}_PORT"] = str(begin + width - 1)
+            environment[f"RAY_SERVE_FALLBACK_PROXY_{transport}_PORT"] = str(begin + 1)
+            of_proxy = {"HTTP": "METRICS", "GRPC": "STATS"}[transport]
+            environment[f"RAY_SERVE_HAPROXY_{of_proxy}_PORT"] = str(begin)
     return environment
 
 
@@ -173,14 +181,22 @@ def _bind(host: str, port: int) -> None:
         probe.bind((host, port))
 
 
-def _free_port(wanted: int) -> int:
-    for port in range(wanted, wanted + 100):
-        try:
-            _bind("0.0.0.0", port)  # noqa: S104  only asks whether the port is free
-        except OSError:
-            continue
-        return port
-    return wanted
+def _free_range(first: int, width: int, number: int) -> int:
+    """Return where a free range begins among those of a width within 10,000 ports; ``number`` says where to look first.
+
+    Servers that start at the same moment find the same ranges free, and look in different places.
+    """
+    count = 10_000 // width
+    begins = [first + width * ((number + i) % count) for i in range(count)]
+    return next((begin for begin in begins if all(map(_is_free, range(begin, begin + width)))), begins[0])
+
+
+def _is_free(port: int) -> bool:
+    try:
+        _bind("0.0.0.0", port)  # noqa: S104  only asks whether the port is free
+    except OSError:
+        return False
+    return True
 
 
 def _announce(settings: Settings, what: str) -> None:

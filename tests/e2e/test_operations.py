@@ -67,3 +67,4 @@ def test_counts_are_exact_and_keys_are_asked_for(start_server: Any, tmp_path: Pa
     headers = {"authorization": f"Bearer {key}"}
     limits = httpx2.get(f"{server.rest}/v1/model", trust_env=False, headers=headers).json()["limits"]
     assert f"mqan_requests_in_flight_limit {float(limits['max_concurrent_requests'] * replicas)}" in text
+    assert server.stop() == 0

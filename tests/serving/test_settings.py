@@ -58,6 +58,27 @@ def test_taken_port_is_reported_before_anything_starts(serve: object) -> None:
             serve(settings)
 
 
+def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray lets several replicas listen on one port, and the requests of one server then reach the other."""
+    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
+    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
+
+    def ranges(http_port: int) -> list[range]:
+        environment = ray_environment(load_settings(http_port=http_port))
+        names = [f"RAY_SERVE_DIRECT_INGRESS_{{}}_{transport}_PORT" for transport in ("HTTP", "GRPC")]
+        return [range(int(environment[n.format("MIN")]), int(environment[n.format("MAX")]) + 1) for n in names]
+
+    first = ranges(8000)
+    for mine, other in zip(first, ranges(8001), strict=True):
+        assert len(mine) == 62
+        assert not set(mine) & set(other)
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(("127.0.0.1", first[0][5]))
+        listener.listen()
+        assert not set(ranges(8000)[0]) & set(first[0])
+
+
 def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
