@@ -8,6 +8,7 @@ import logging
 import math
 import secrets
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -102,13 +103,16 @@ def build_app(args: dict[str, Any]) -> serve.Application:
     return _bind(load_settings(**args), Path(tempfile.gettempdir()) / f"mqan-metrics-{secrets.token_hex(8)}")
 
 
-def start_ray(settings: Settings, metrics_folder: Path, *, object_store_bytes: int) -> None:
+def start_ray(
+    settings: Settings, metrics_folder: Path, *, object_store_bytes: int, once_connected: Callable[[], None]
+) -> None:
     """Start Ray on this machine, for this machine only, and run the application; return when it is ready.
 
     Args:
         settings: the settings.
         metrics_folder: where replicas share their metrics; must be empty.
         object_store_bytes: size of Ray's object store.
+        once_connected: called between the two, when Ray has put signal handlers of its own in place.
 
     Raises:
         StartError: Ray or the application does not start.
@@ -116,6 +120,7 @@ def start_ray(settings: Settings, metrics_folder: Path, *, object_store_bytes: i
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
         _init_ray(settings, object_store_bytes)
+        once_connected()
         _run_app(settings, metrics_folder)
     except Exception as error:
         ray.shutdown()

@@ -76,8 +76,12 @@ def serve_ray(settings: Settings) -> None:
     key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
     given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
     with tempfile.TemporaryDirectory(prefix="mqan-metrics-", ignore_cleanup_errors=True) as metrics_folder:
-        start_ray(given, Path(metrics_folder), object_store_bytes=_OBJECT_STORE_BYTES)
-        _stop_on_signals(stop)  # Ray has put handlers of its own in place
+        start_ray(
+            given,
+            Path(metrics_folder),
+            object_store_bytes=_OBJECT_STORE_BYTES,
+            once_connected=lambda: _stop_on_signals(stop),
+        )
         try:
             if not stop.is_set():
                 what = f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve"
@@ -129,8 +133,8 @@ def ray_environment(settings: Settings) -> Mapping[str, str]:
         # Nor the ports of their replicas and of Ray's proxy behind HAProxy: Ray lets several listen on the same, and
         # each server would get requests of the other.
         width = max(64, 4 * settings.num_replicas)
-        for transport, first in (("HTTP", 30_000), ("GRPC", 40_000)):
-            begin = _free_range(first, width, settings.http_port)
+        for transport, first in (("HTTP", 10_000), ("GRPC", 15_000)):  # below those of outgoing connections
+            begin = _free_range(first, width, settings)
             environment[f"RAY_SERVE_DIRECT_INGRESS_MIN_{transport}_PORT"] = str(begin + 2)
             environment[f"RAY_SERVE_DIRECT_INGRESS_MAX_{transport}_PORT"] = str(begin + width - 1)
             environment[f"RAY_SERVE_FALLBACK_PROXY_{transport}_PORT"] = str(begin + 1)
@@ -181,14 +185,20 @@ def _bind(host: str, port: int) -> None:
         probe.bind((host, port))
 
 
-def _free_range(first: int, width: int, number: int) -> int:
-    """Return where a free range begins among those of a width within 10,000 ports; ``number`` says where to look first.
+def _free_range(first: int, width: int, settings: Settings) -> int:
+    """Return where a free range of ports begins, of those of a width among 5,000.
 
     Servers that start at the same moment find the same ranges free, and look in different places.
     """
-    count = 10_000 // width
-    begins = [first + width * ((number + i) % count) for i in range(count)]
-    return next((begin for begin in begins if all(map(_is_free, range(begin, begin + width)))), begins[0])
+    count = max(1, 5_000 // width)
+    begins = [first + width * ((settings.http_port + i) % count) for i in range(count)]
+    own = {settings.http_port, settings.grpc_port}
+
+    def is_free(begin: int) -> bool:
+        ports = range(begin, begin + width)
+        return own.isdisjoint(ports) and all(map(_is_free, ports))
+
+    return next(filter(is_free, begins), begins[0])
 
 
 def _is_free(port: int) -> bool:
