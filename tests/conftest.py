@@ -293,13 +293,14 @@ def start_server(
 
 
 def wait_until_ready(server: ServerProcess, deadline: float) -> None:
-    """Return when both transports answer."""
+    """Return when both transports answer and the server has said that all of it is ready."""
     with httpx2.Client(trust_env=False) as client:
         while time.perf_counter() < deadline:
             if server.process.poll() is not None:
                 pytest.fail(f"{server.kind} server ended: {server.log.read_text()[-3000:]}")
             try:
-                if client.get(f"{server.rest}/health/ready").status_code == 200:
+                is_ready = client.get(f"{server.rest}/health/ready").status_code == 200
+                if is_ready and "mqan is ready" in server.log.read_text():  # the last replica, not the first
                     with grpc.insecure_channel(server.rpc) as channel:
                         grpc.channel_ready_future(channel).result(timeout=10)
                     return
