@@ -165,7 +165,14 @@ def test_text_that_cannot_be_sent(server: Any, transport: str, call: Ask, contex
     assert server.script.requests == []
 
 
-@pytest.mark.parametrize("status", [200, 404, 502])
+@pytest.mark.parametrize("status", [500, 502, 504])
+def test_a_proxy_whose_server_has_gone_is_asked_again(server: Any, call: Ask, status: int) -> None:
+    server.script.failures = [(status, "no json")]
+    assert call(server.urls["rest"], "answer", "a", "b").text == "Paris yes"
+    assert len(server.script.requests) == 2
+
+
+@pytest.mark.parametrize("status", [200, 404])
 def test_what_is_no_mqan_server(server: Any, call: Ask, status: int) -> None:
     server.script.failures = [(status, "no json")]
     with pytest.raises(ServerError, match=str(status)):

@@ -34,6 +34,8 @@ from mqan_client.results import (
 )
 from mqan_client.transport import Question, Retries
 
+# What a proxy says, without the API's error document, when the server behind it has gone.
+_OF_PROXIES = frozenset({500, 502, 504})
 _ERRORS: dict[int, tuple[type[ClientError], str]] = {
     401: (UnauthenticatedError, "unauthenticated"),
     429: (OverloadedError, "overloaded"),
@@ -196,6 +198,8 @@ def _read(response: httpx2.Response) -> Any:
     told = document if isinstance(document, dict) else {}
     default = (InvalidRequestError, "invalid_input") if 400 <= status < 500 and "code" in told else None
     kind, code = _ERRORS.get(status) or default or (ServerError, f"http_{status}")
+    if status in _OF_PROXIES and "code" not in told:
+        kind, code = UnavailableError, f"http_{status}"
     message = " ".join(str(told[key]) for key in ("message", "hint") if told.get(key))
     raise kind(
         message or f"The server answered HTTP {status}.",
