@@ -1,6 +1,6 @@
 """Score and time a bundle with 8-bit products in both graphs, in one, and in none: what each choice costs and gains.
 
-Prints the table of docs/quantisation.md. The scores are each task's own metric, on its first ``--limit`` examples.
+Prints a table. The scores are each task's own metric, on its first ``--limit`` examples.
 """
 
 import argparse

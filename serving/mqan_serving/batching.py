@@ -205,8 +205,6 @@ class _Rounds(Generic[RequestT]):
             waiting.timeline.begin("encode")
         try:
             decoding = self._engine.start([w.request for w in rows], [w.max_answer_tokens for w in rows], rows)
-        except EngineFailedError:
-            raise
         except Exception as error:
             self._fail(rows, error)
         else:
@@ -243,8 +241,6 @@ class _Rounds(Generic[RequestT]):
     def _step(self, decoding: Decoding, rows: list[_Waiting[RequestT]]) -> None:
         try:
             ended = self._engine.step(decoding)
-        except EngineFailedError:
-            raise
         except Exception as error:
             self._fail(rows, error)
             return
@@ -261,6 +257,8 @@ class _Rounds(Generic[RequestT]):
 
     def _fail(self, rows: list[_Waiting[RequestT]], error: Exception) -> None:
         """Tell a lone request of its error; of several one may be at fault, so each is tried again alone."""
+        if isinstance(error, EngineFailedError):
+            raise error
         if len(rows) == 1:
             rows[0].refuse(error)
         else:
