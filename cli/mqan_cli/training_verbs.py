@@ -1,4 +1,4 @@
-"""The verbs of a researcher: embed, train, curves, export, evaluate. They need the extra ``training``."""
+"""The verbs of a researcher, from `embed` to `calibrate`. They need the extra ``training``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -103,6 +103,24 @@ def train(
             )
     if is_first_process():
         print(checkpoint)
+
+
+def average(
+    networks: Annotated[
+        list[Path],
+        typer.Argument(exists=True, file_okay=False, help="Bundles or checkpoints, the last one a checkpoint."),
+    ],
+    output: Annotated[Path, typer.Option(help="Folder of the checkpoint to write.")],
+) -> None:
+    """Average the weights of networks that were trained one from another; each may have grown from those before it."""
+    with told_in_one_line():
+        from mqan_cli.training_run import read_pretrained
+        from mqan_training.average import save_average
+        from mqan_training.checkpoint import load_checkpoint
+
+        last = load_checkpoint(networks[-1])
+        save_average(output, [read_pretrained(folder) for folder in networks[:-1]], last)
+    print(output)
 
 
 def export(

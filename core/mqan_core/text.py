@@ -13,7 +13,7 @@ module adds the span of each piece, and does without the package's undeclared de
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 HALF_SPACE = " "
@@ -72,7 +72,11 @@ def tokenize(text: str) -> list[Token]:
 
     ``detokenize(token.piece for token in tokenize(text)) == text`` for every string. Takes time linear in the length.
     """
-    tokens: list[Token] = []
+    return list(scan(text))
+
+
+def scan(text: str) -> Iterator[Token]:
+    """Yield the tokens of a string one by one, for those who may stop before its end; see :func:`tokenize`."""
     opening = ""  # the half space that the piece being read begins with
     start = 0  # where its characters begin
     started = False  # whether a piece is being read at all
@@ -80,7 +84,7 @@ def tokenize(text: str) -> list[Token]:
 
     for position, char in enumerate(text):
         if char == " ":
-            tokens.append(Token(opening + text[start:position] + HALF_SPACE, start, position))
+            yield Token(opening + text[start:position] + HALF_SPACE, start, position)
             opening, start, started, previous = HALF_SPACE, position + 1, True, None
             continue
         rank = _COMMON_RANKS.get(char)
@@ -92,15 +96,14 @@ def tokenize(text: str) -> list[Token]:
             has_boundary = rank > 0 or previous > 0
             if started:
                 closing = HALF_SPACE if has_boundary and rank <= previous else ""
-                tokens.append(Token(opening + text[start:position] + closing, start, position))
+                yield Token(opening + text[start:position] + closing, start, position)
             opening = HALF_SPACE if has_boundary and rank > previous else ""
             start, started = position, True
         previous = rank
 
     if started:
         closing = HALF_SPACE if previous is not None and previous > 0 else ""
-        tokens.append(Token(opening + text[start:] + closing, start, len(text)))
-    return tokens
+        yield Token(opening + text[start:] + closing, start, len(text))
 
 
 def detokenize(pieces: Iterable[str]) -> str:

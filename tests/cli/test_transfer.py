@@ -1,7 +1,8 @@
 """``mqan train --from BUNDLE``: what was learnt is where a new task starts, and nothing else differs."""
 
 import json
-from dataclasses import asdict
+import shutil
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
+from mqan_core.bundle import open_bundle
+from mqan_export.weights import pretrained_of_bundle
 from mqan_training.checkpoint import Checkpoint, load_checkpoint
-from mqan_training.embeddings import load_vectors
+from mqan_training.embeddings import load_vectors, write_vectors
 from mqan_training.network import Network
 
 GENERATOR = "mqan.decoder.generator.weight"
@@ -67,6 +70,13 @@ def generator_of(checkpoint: Checkpoint) -> torch.Tensor:
     return load_file(checkpoint.folder / "model.safetensors")[GENERATOR]
 
 
+def test_missing_vectors_are_told_in_one_line(recipe: Path, data: Path, tmp_path: Path) -> None:
+    result = run("train", recipe, "--data", data, "--output", tmp_path / "run", "--cache", tmp_path / "cache")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"mqan: no word vectors at {tmp_path / 'vectors.safetensors'}: make them with")
+    assert result.stderr.count("\n") == 1
+
+
 def test_a_run_from_a_bundle_differs_from_a_random_one_in_its_start_only(
     tiny_network: Network, tiny_bundle: Path, recipe: Path, data: Path, tmp_path: Path
 ) -> None:
@@ -102,6 +112,16 @@ def test_a_run_from_a_bundle_differs_from_a_random_one_in_its_start_only(
     assert len(losses) == NUM_STEPS
     assert all(0 < loss < 100 for loss in losses)
 
+    averaged = run("average", tiny_bundle, pretrained.folder, "--output", tmp_path / "mean")
+    assert (averaged.exit_code, averaged.stdout) == (0, f"{tmp_path / 'mean'}\n"), averaged.output
+    mean = load_checkpoint(tmp_path / "mean")
+    assert (mean.config, mean.pieces, mean.step) == (pretrained.config, pretrained.pieces, NUM_STEPS)
+    first, last = pretrained_of_bundle(open_bundle(tiny_bundle), "").weights, pretrained.best_weights()
+    for name, weights in mean.best_weights().items():
+        num_known = len(first[name])  # what only the later one knows is its own
+        torch.testing.assert_close(weights[:num_known], (first[name] + last[name][:num_known]) / 2)
+        assert torch.equal(weights[num_known:], last[name][num_known:])
+
     picture = tmp_path / "curves.svg"
     drawn = run("curves", tmp_path / "pretrained", f"random={tmp_path / 'scratch'}", "--output", picture)
     assert drawn.exit_code == 0, drawn.output
@@ -120,6 +140,29 @@ def test_a_recipe_that_does_not_fit_the_bundle_is_told(
     result = run("train", recipe, *folders, "--from", tiny_bundle, "--set", setting)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
+
+
+def test_what_cannot_be_averaged_is_told(tiny_bundle: Path, recipe: Path, data: Path, tmp_path: Path) -> None:
+    assert run("embed", recipe, "--same-as", tiny_bundle).exit_code == 0
+    one = train(recipe, data, tmp_path / "one").folder
+    grown = train(recipe, data, tmp_path / "grown", "--from", tiny_bundle).folder
+    other_model = train(recipe, data, tmp_path / "norm", "--set", "model.norm=post").folder
+    other_vectors = tmp_path / "scaled"
+    shutil.copytree(grown, other_vectors)
+    vectors = load_vectors(grown / "vectors.safetensors")
+    write_vectors(other_vectors / "vectors.safetensors", replace(vectors, scales=2 * vectors.scales))
+    for folders, output, message in (
+        ([one], "mean", "takes at least two networks"),
+        ([one, grown], "mean", f"{one} generates other pieces than {grown} begins with"),
+        ([other_model, grown], "mean", f"{other_model} is another model than {grown}: norm"),
+        ([other_vectors, grown], "mean", f"{other_vectors} reads other word vectors than {grown}"),
+        ([tiny_bundle, grown], "grown", "exists already; choose another folder"),
+        ([grown, tiny_bundle], "mean", "is not a checkpoint"),
+    ):
+        result = run("average", *folders, "--output", tmp_path / output)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert message in result.stderr
+    assert not (tmp_path / "mean").exists()
 
 
 def test_vectors_are_taken_or_made_not_both(tiny_bundle: Path, recipe: Path) -> None:

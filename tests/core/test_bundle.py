@@ -84,7 +84,7 @@ def test_ranges_that_cannot_scale_are_refused(tmp_path: Path, name: str, values:
         open_bundle(tmp_path)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(name=st.sampled_from(FILES), place=st.integers(0), bit=st.integers(0, 7))
 def test_a_flipped_bit_is_refused(folder: Path, name: str, place: int, bit: int) -> None:
     content = (folder / name).read_bytes()
@@ -200,7 +200,7 @@ def test_a_manifest_that_is_no_manifest_is_refused(folder: Path, content: bytes)
         open_bundle(folder)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(content=st.binary(max_size=200))
 def test_noise_for_a_manifest_is_refused(folder: Path, content: bytes) -> None:
     (folder / MANIFEST).write_bytes(content)

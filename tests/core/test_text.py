@@ -71,7 +71,7 @@ def test_spans_and_joining_are_exact_on_random_texts() -> None:
         check(text)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=1000)
 @given(st.one_of(any_text, tricky_text))
 @example("")
 @example(" ")

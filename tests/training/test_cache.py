@@ -65,6 +65,11 @@ def in_text(data: TaskData, table: PieceTable) -> list[list[str]]:
     ]
 
 
+def counted(data: TaskData, table: PieceTable) -> dict[str, tuple[int, ...]]:
+    columns = (data.counts.total, data.counts.not_in_context, data.counts.not_in_source)
+    return {table.pieces[n]: tuple(int(column[i]) for column in columns) for i, n in enumerate(data.counts.pieces)}
+
+
 def test_what_comes_back_is_what_was_read(reading: Reading) -> None:
     first_table, second_table = PieceTable(), PieceTable()
     second_table.number("a piece that another task numbered first")
@@ -75,6 +80,8 @@ def test_what_comes_back_is_what_was_read(reading: Reading) -> None:
     assert (second.name, second.texts, second.dropped) == (first.name, first.texts, first.dropped)
     assert second.dropped == {"empty context": 1}
     assert second.items[0].context is second.items[1].context, "one array for a shared paragraph"
+    assert counted(second, second_table) == counted(first, first_table)
+    assert counted(TaskData("t", second.items), second_table) == counted(first, first_table), "counted anew"
     assert all(array.dtype == np.int32 for item in second.items for array in (item.context, item.question, item.answer))
 
 

@@ -222,6 +222,19 @@ def test_a_shared_context_counts_once() -> None:
     assert generator_pieces([data], table, 9) == ["a", "b", "twice"]
 
 
+def test_pieces_are_counted_by_where_they_could_be_copied_from() -> None:
+    table = PieceTable()
+    table.number("of another task")
+    data = items(table, ("a a b", "good or bad", "good a new new"), ("c", "d", "c"))
+    data.items.insert(1, Item(data.items[0].context, table.numbers(["d"]), table.numbers(["new"])))
+    counts = data.counts
+    assert [table.pieces[n] for n in counts.pieces] == ["a", "b", "good", "or", "bad", "new", "c", "d"]
+    assert counts.total.tolist() == [3, 1, 2, 1, 1, 3, 2, 2]
+    assert counts.not_in_context.tolist() == [0, 0, 1, 0, 0, 3, 0, 0]
+    assert counts.not_in_source.tolist() == [0, 0, 0, 0, 0, 3, 0, 0]
+    assert TaskData("empty").counts.pieces.tolist() == []
+
+
 def test_the_end_takes_one_place_of_the_generator() -> None:
     table = PieceTable()
     data = items(table, ("a b c", "d", "e"))

@@ -23,6 +23,7 @@ from mqan_training.embeddings import (
     reduce_width,
     write_vectors,
 )
+from mqan_training.errors import MissingVectorsError
 
 GLOVE = ", 0.5 -1 2\nthe 1 2 3\n. . . 4 5 6\ncat -0.25 1e-3 0\nunused 1 1 1\n"
 
@@ -110,7 +111,7 @@ def test_a_row_of_zeros_stays_zero(tmp_path: Path) -> None:
 
 
 def test_missing_vectors_say_how_to_make_them(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no word vectors at .*none\.safetensors: make them with `mqan embed"):
+    with pytest.raises(MissingVectorsError, match=r"none\.safetensors: make them with `mqan embed"):
         load_vectors(tmp_path / "none.safetensors")
 
 
@@ -164,10 +165,11 @@ def test_training_and_serving_embed_alike(both: tuple[Embedder, WordVectors]) ->
 def test_an_index_selects_any_words_in_any_order(both: tuple[Embedder, WordVectors]) -> None:
     embedder, served = both
     index = embedder.index(ASKED)
-    order = np.array([9, 0, 5, 5, 2, 10])
-    rows, buckets, offsets = index.select(order)
-    vectors = embedder(torch.from_numpy(rows), torch.from_numpy(buckets), torch.from_numpy(offsets))
-    np.testing.assert_allclose(vectors.detach().numpy(), served.lookup([ASKED[i] for i in order]), atol=1e-6)
+    for order in ([9, 0, 5, 5, 2, 10], [3], [], [5], list(range(len(ASKED))) * 2):
+        rows, buckets, offsets = index.select(np.array(order, np.int64))
+        assert len(rows) == len(offsets) == len(order)
+        vectors = embedder(torch.from_numpy(rows), torch.from_numpy(buckets), torch.from_numpy(offsets))
+        np.testing.assert_allclose(vectors.detach().numpy(), served.lookup([ASKED[i] for i in order]), atol=1e-6)
 
 
 def test_only_the_ngrams_are_trained(both: tuple[Embedder, WordVectors]) -> None:

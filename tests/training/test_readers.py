@@ -304,7 +304,7 @@ def test_imdb_says_what_is_malformed(tmp_path: Path) -> None:
         read("imdb", "test", tmp_path)
 
 
-@pytest.mark.parametrize("content", [b"not gzip", gzip.compress(b"x" * 5000)[:-12]])
+@pytest.mark.parametrize("content", [b"not gzip", gzip.compress(b"x" * 5000)[:-12]], ids=["not gzip", "cut off"])
 def test_a_damaged_archive_is_a_dataset_error(tmp_path: Path, content: bytes) -> None:
     for folder, name in (("imdb", "aclImdb_v1.tar.gz"), ("multidomain", "domain_sentiment_data.tar.gz")):
         (tmp_path / folder).mkdir()

@@ -1,8 +1,9 @@
 """Numbered examples on disk, so that only the first start of a run tokenises.
 
-One file a task, split and limits: safetensors with flat int32 arrays, and JSON with the pieces that the numbers stand
-for, the texts and what was left out. It is used only while the dataset's files (size and time of change), the source of
-readers and tokenizer and the version of Unicode are what they were; anything else is read anew and written over it.
+One file a task, split and limits: safetensors with flat int32 arrays and the counts of pieces, and JSON with the pieces
+that the numbers stand for, the texts and what was left out. It is used only while the dataset's files (size and time of
+change), the source of readers and tokenizer and the version of Unicode are what they were; anything else is read anew
+and written over it.
 """
 
 import hashlib
@@ -25,12 +26,13 @@ import mqan_core.text
 import mqan_training.dataset
 import mqan_training.readers
 import mqan_training.sql
-from mqan_training.dataset import Int32Array, Item, PieceTable, TaskData
+from mqan_training.dataset import Int32Array, Item, PieceCounts, PieceTable, TaskData
 from mqan_training.readers.task import Task
 
-_FORMAT = "1"
+_FORMAT = "2"
 _SOURCES = (mqan_core.text, mqan_core.example, mqan_training.dataset, mqan_training.sql)  # and all readers
 _PARTS = ("context", "question", "answer")
+_COUNTS = ("total", "not_in_context", "not_in_source")
 
 
 def cached(
@@ -56,14 +58,27 @@ def cached(
     if cache is None:
         return read()
     signature = _signature(data / task.folder)
-    limits_text = "-".join("all" if limit is None else str(limit) for limit in limits)
-    path = cache / f"{quote(task.name, safe='')}-{split}-{limits_text}.safetensors"
+    path = _path(cache, task, split, limits)
     found = _load(path, signature, table)
     if found is not None:
         return found
     examples = read()
     _save(path, signature, examples, table)
     return examples
+
+
+def is_cached(cache: Path, task: Task, data: Path, split: str, limits: Sequence[int | None]) -> bool:
+    """Return whether the cache has a file for a task as it is now, without reading all of it; arguments as above."""
+    try:
+        with safe_open(str(_path(cache, task, split, limits)), framework="numpy") as file:
+            return (file.metadata() or {}).get("signature") == _signature(data / task.folder)
+    except (OSError, SafetensorError):
+        return False
+
+
+def _path(cache: Path, task: Task, split: str, limits: Sequence[int | None]) -> Path:
+    limits_text = "-".join("all" if limit is None else str(limit) for limit in limits)
+    return cache / f"{quote(task.name, safe='')}-{split}-{limits_text}.safetensors"
 
 
 def _signature(folder: Path) -> str:
@@ -90,14 +105,14 @@ def _save(path: Path, signature: str, data: TaskData, table: PieceTable) -> None
         "answer": [item.answer for item in data.items],
     }
     flat = {part: np.concatenate([np.zeros(0, np.int32), *rows[part]]) for part in _PARTS}
-    numbers, places = np.unique(np.concatenate([flat[part] for part in _PARTS]), return_inverse=True)
-    ends = np.cumsum([flat[part].size for part in _PARTS])[:-1]
     tensors: dict[str, npt.NDArray[np.generic]] = {
         "context_of": np.array([distinct[id(item.context)] for item in data.items], np.int32)
     }
-    for part, local in zip(_PARTS, np.split(places.astype(np.int32), ends), strict=True):
-        tensors[part] = local
+    numbers = data.counts.pieces
+    for part in _PARTS:
+        tensors[part] = np.searchsorted(numbers, flat[part]).astype(np.int32)
         tensors[f"{part}_lengths"] = np.array([row.size for row in rows[part]], np.int32)
+    tensors |= {name: getattr(data.counts, name) for name in _COUNTS}
     document = {
         "name": data.name,
         "pieces": [table.pieces[number] for number in numbers],
@@ -131,4 +146,6 @@ def _load(path: Path, signature: str, table: PieceTable) -> TaskData | None:
     contexts = [rows["context"][place] for place in tensors["context_of"].tolist()]
     items = [Item(*parts) for parts in zip(contexts, rows["question"], rows["answer"], strict=True)]
     texts = [(question, answer) for question, answer in document["texts"]]
-    return TaskData(document["name"], items, texts, Counter(document["dropped"]))
+    data = TaskData(document["name"], items, texts, Counter(document["dropped"]))
+    data.counts = PieceCounts(number_of, *(tensors[name] for name in _COUNTS))
+    return data

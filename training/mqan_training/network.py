@@ -106,7 +106,8 @@ class Network(nn.Module):
         c_slots, c_lengths = pad_rows([r.slots.context for r in requests], 0)
         q_slots, q_lengths = pad_rows([r.slots.question for r in requests], 0)
         ids, _ = pad_rows([r.slots.generator_ids for r in requests], num_generated)
-        vectors_BUE = torch.zeros(len(requests), ids.shape[1], self.embedder.width, device=device)
+        dtype = self.embedder.ngrams.weight.dtype
+        vectors_BUE = torch.zeros(len(requests), ids.shape[1], self.embedder.width, dtype=dtype, device=device)
         for i, request in enumerate(requests):
             vectors_BUE[i, : len(request.slots.pieces)] = self.embedder.embed_words(request.slots.words)
         c_slots, q_slots, ids, c_lengths, q_lengths = (

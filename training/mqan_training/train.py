@@ -6,7 +6,6 @@ mqan train training/recipes/default.yaml --data DIR --resume
 
 import json
 import time
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from mqan_core.example import Example
 from mqan_core.request import Request
 from mqan_core.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream, common_size
-from mqan_training.cache import cached
 from mqan_training.checkpoint import (
     Checkpoint,
     latest_checkpoint,
@@ -29,15 +27,16 @@ from mqan_training.checkpoint import (
     restore_run,
     save_checkpoint,
 )
-from mqan_training.config import TaskConfig, TrainConfig, to_document
+from mqan_training.config import TrainConfig, to_document
 from mqan_training.cpu import tune_process
 from mqan_training.curriculum import schedule
-from mqan_training.dataset import PieceTable, TaskData, generator_pieces, number_examples
+from mqan_training.dataset import PieceTable, TaskData, generator_pieces
 from mqan_training.distributed import Processes, joined_processes
 from mqan_training.embeddings import load_vectors, write_vectors
 from mqan_training.network import Loss, Network
 from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
 from mqan_training.readers.registry import task_named
+from mqan_training.reading import Portion, read_portions
 from mqan_training.runlog import RunLog, console
 from mqan_training.transfer import Pretrained, adopt, grow_pieces, record_source, recorded_source, vectors_for
 from mqan_training.validation import read_validation, validate
@@ -197,12 +196,6 @@ def prepare(
             f"is {config.model.max_positions}: lower the one or raise the other"
         )
     device = processes.device
-    table = PieceTable()
-    with processes.one_after_the_other():  # the others take the examples from the cache
-        tasks = {task.name: read_task(config, task, data, table, cache) for task in config.tasks}
-    streams = {
-        task.name: TaskStream(tasks[task.name], task, table, config.batch_tokens, config.seed) for task in config.tasks
-    }
     if pretrained is not None:
         vectors_path = folder / "vectors.safetensors"
         with processes.one_after_the_other():
@@ -211,6 +204,12 @@ def prepare(
     else:
         vectors_path = checkpoint.vectors_path if checkpoint else Path(config.vectors)
     vectors = load_vectors(vectors_path)
+    table = PieceTable()
+    with processes.one_after_the_other():  # the others take the examples from the cache
+        tasks = read_tasks(config, data, table, cache)
+    streams = {
+        task.name: TaskStream(tasks[task.name], task, table, config.batch_tokens, config.seed) for task in config.tasks
+    }
     if checkpoint is not None:
         pieces = checkpoint.pieces
     else:
@@ -273,31 +272,19 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     return loss, rate, num_tokens
 
 
-def read_task(config: TrainConfig, task: TaskConfig, data: Path, table: PieceTable, cache: Path | None) -> TaskData:
-    """Read, tokenise and number a task's training examples, or take them from the cache, and say what was left out."""
-    reader = task_named(task.name)
-    started = time.perf_counter()
-    cut_at = min(reader.max_context_tokens, config.max_context_tokens) if reader.max_context_tokens else None
-
-    def read() -> TaskData:
-        dropped: Counter[str] = Counter()
-        numbered = number_examples(
-            task.name,
-            reader.read(data / reader.folder, "train", dropped),
-            table,
-            cut_context_at=cut_at,
-            max_context_tokens=config.max_context_tokens,
-            max_answer_tokens=config.max_answer_tokens,
-        )
-        numbered.dropped.update(dropped)
-        return numbered
-
-    limits = (cut_at, config.max_context_tokens, config.max_answer_tokens)
-    numbered = cached(cache, reader, data, "train", limits, table, read)
-    left_out = ", ".join(f"{count} {reason}" for reason, count in numbered.dropped.items()) or "none"
-    elapsed = time.perf_counter() - started
-    console.print(f"{task.name}: {len(numbered.items)} training examples in {elapsed:.0f} s, left out: {left_out}")
-    return numbered
+def read_tasks(config: TrainConfig, data: Path, table: PieceTable, cache: Path | None) -> dict[str, TaskData]:
+    """Read, tokenise and number the training examples, or take them from the cache, and say what was left out."""
+    portions = []
+    for task in config.tasks:
+        own_limit = task_named(task.name).max_context_tokens
+        cut_at = min(own_limit, config.max_context_tokens) if own_limit else None
+        portions.append(Portion(task.name, "train", config.max_context_tokens, config.max_answer_tokens, cut_at))
+    tasks = {}
+    for portion, examples in read_portions(portions, data, table, cache):
+        left_out = ", ".join(f"{count} {reason}" for reason, count in examples.dropped.items()) or "none"
+        console.print(f"{portion.task}: {len(examples.items)} training examples, left out: {left_out}")
+        tasks[portion.task] = examples
+    return tasks
 
 
 def _validate(run: Run, log: RunLog) -> None:

@@ -106,6 +106,12 @@ def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
     return given if bool((np.abs(kept - learned) <= given.scales[: len(known.words), None]).all()) else known
 
 
+def differing_settings(one: ModelConfig, other: ModelConfig) -> list[str]:
+    """Return the settings in which two models differ, but for those on which no weights depend."""
+    given, expected = asdict(one), asdict(other)
+    return [key for key in expected if key not in _MAY_DIFFER and given[key] != expected[key]]
+
+
 @torch.no_grad()
 def adopt(network: Network, pretrained: Pretrained) -> None:
     """Copy trained weights into a network whose generator may have more pieces and whose vectors may be wider.
@@ -120,8 +126,9 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
     added = network.embedder.vectors.width - width
     given, expected = asdict(pretrained.model), asdict(network.mqan.config)
     aligns = network.mqan.config.self_alignment and not pretrained.model.self_alignment
-    may_differ = _MAY_DIFFER | {"self_alignment"} if aligns else _MAY_DIFFER
-    differing = [key for key in expected if key not in may_differ and given.get(key) != expected[key]]
+    differing = differing_settings(pretrained.model, network.mqan.config)
+    if aligns:
+        differing.remove("self_alignment")
     if differing:
         pairs = ", ".join(f"{key} is {given.get(key)}, the recipe says {expected[key]}" for key in differing)
         raise ValueError(f"{pretrained.source} is another model: {pairs}")
