@@ -8,7 +8,9 @@ loop is never blocked, and while there is work the thread goes on by itself.
 """
 
 import asyncio
+import math
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
@@ -95,8 +97,14 @@ class _Waiting(Generic[RequestT]):
     timeline: Timeline
     answer: asyncio.Future[Answer]
     loop: asyncio.AbstractEventLoop
-    is_given_up: bool = False  # nobody waits for the answer
+    deadline: float  # on the monotonic clock
+    is_given_up: bool = False  # its caller has gone
     is_started: bool = False  # it has been encoded, or is just being
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an answer could still reach the caller; the event loop may not have told them yet."""
+        return not self.is_given_up and time.monotonic() < self.deadline
 
     def give(self, answer: Answer) -> None:
         """Answer, from any thread."""
@@ -145,8 +153,8 @@ class _Queue(Generic[RequestT]):
             is_idle: nothing decodes, so the oldest goes however long it is.
         """
         with self._lock:
-            self._waiting = [w for w in self._waiting if not w.is_given_up]
-            self._alone = [w for w in self._alone if not w.is_given_up]
+            self._waiting = [w for w in self._waiting if w.is_awaited]
+            self._alone = [w for w in self._alone if w.is_awaited]
             if self._alone:
                 return [self._alone.pop(0)]
             lengths = [w.num_tokens for w in self._waiting]
@@ -218,12 +226,11 @@ class _Rounds(Generic[RequestT]):
         running: list[_Running[RequestT]] = []
         small: list[_Running[RequestT]] = []
         for decoding, rows in self._decodings:
-            given_up = [w for w in rows if w.is_given_up]
-            if given_up:
-                self._engine.drop(decoding, given_up)
-            if len(given_up) == len(rows):
+            live = [w for w in rows if w.is_awaited]
+            if len(live) < len(rows):
+                self._engine.drop(decoding, [w for w in rows if w not in live])
+            if not live:
                 continue
-            live = [w for w in rows if w not in given_up]
             is_small = decoding.num_steps >= _YOUNG_STEPS and len(live) <= self._max_merged // 2
             (small if is_small else running).append((decoding, live))
         self._decodings = []
@@ -308,15 +315,23 @@ class Batcher(Generic[RequestT]):
         """Whether no thread has met an error that it cannot tell anybody."""
         return not self._has_failed
 
-    async def answer(self, request: RequestT, max_answer_tokens: int, timeline: Timeline) -> Answer:
+    async def answer(
+        self, request: RequestT, max_answer_tokens: int, timeline: Timeline, *, deadline: float = math.inf
+    ) -> Answer:
         """Answer one request; its stages are marked in the timeline.
 
         A caller that goes away (cancels) costs nothing more: before its request is encoded it never will be, and after
-        that it leaves at the next step.
+        that it leaves at the next step. So does a request whose deadline has passed; its caller has to cancel, too.
+
+        Args:
+            request: what is asked.
+            max_answer_tokens: most tokens of the answer.
+            timeline: where its stages are marked.
+            deadline: when nobody waits any longer, on the clock of ``time.monotonic``.
         """
         loop = asyncio.get_running_loop()
         num_tokens = request.num_context_tokens + request.num_question_tokens
-        waiting = _Waiting(request, max_answer_tokens, num_tokens, timeline, loop.create_future(), loop)
+        waiting = _Waiting(request, max_answer_tokens, num_tokens, timeline, loop.create_future(), loop, deadline)
         timeline.begin("queue")
         self._inside.add(waiting)
         self._queue.add(waiting)

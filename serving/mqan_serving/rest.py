@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, cast
 
 from fastapi import FastAPI, Request, Security
 from fastapi.responses import HTMLResponse, JSONResponse, Response
@@ -109,7 +109,7 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
         except Exception as error:
             record.log_failure(error)
             return failure_response(describe(error), record)
-        record.log_answer(len(result.tokens))
+        record.note_answer(result)
         document = AnswerDocument.of(result, service.model)
         return Response(document.model_dump_json(), media_type="application/json")
 
@@ -165,16 +165,29 @@ def _check_media_type(request: Request) -> None:
 
 
 async def _while_connected(request: Request, answering: Coroutine[Any, Any, Answer]) -> Answer:
-    """Await an answer, and cancel it when the caller goes away: nobody would read it."""
-    answer_task = asyncio.ensure_future(answering)
+    """Await an answer, and cancel it when the caller goes away: nobody would read it.
+
+    Raises:
+        ClientDisconnect: the caller has gone away.
+    """
+    this_task = cast(asyncio.Task[Any], asyncio.current_task())
+    is_waiting, is_gone = True, False
+
+    def stop_waiting(_: object) -> None:
+        nonlocal is_gone
+        if is_waiting:
+            is_gone = this_task.cancel()
+
     gone_task = asyncio.ensure_future(request.receive())  # the body has been read: only a disconnect can come
+    gone_task.add_done_callback(stop_waiting)
     try:
-        await asyncio.wait((answer_task, gone_task), return_when=asyncio.FIRST_COMPLETED)
-        if not answer_task.done():
-            raise ClientDisconnect
-        return answer_task.result()
+        return await answering
+    except asyncio.CancelledError:
+        if is_gone and not this_task.uncancel():
+            raise ClientDisconnect from None
+        raise
     finally:
-        answer_task.cancel()
+        is_waiting = False
         gone_task.cancel()
 
 

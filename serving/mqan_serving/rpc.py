@@ -90,7 +90,7 @@ class RpcMethods:
             )
             record.note_question(question)
             result = await service.answer(question, record.timeline)
-            record.log_answer(len(result.tokens))
+            record.note_answer(result)
             return _answer_response(result, service.model)
 
         return await self._guard("Answer", run, answer_pb2.AnswerResponse, context)

@@ -1,6 +1,7 @@
 """The service itself: a question in, an attributed answer out. It knows no transport; every adapter calls it."""
 
 import asyncio
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ class AnswerService(Generic[RequestT]):
         engine: the engine; only this service may use it.
         settings: limits and batching.
         executor: the threads that call the engine; by default new ones.
-        metrics: where answers are counted; by default new ones.
+        metrics: where questions in progress and batches are counted; by default new ones.
     """
 
     def __init__(
@@ -161,18 +162,17 @@ class AnswerService(Generic[RequestT]):
         timeout_s = self._timeout_s
         if question.timeout_ms is not None:
             timeout_s = min(timeout_s, question.timeout_ms / 1000)
+        deadline = time.monotonic() + timeout_s
         timeline = timeline or Timeline()
         with self._admission.admit(), self.metrics.track_request():
             try:
                 async with asyncio.timeout(timeout_s):
                     timeline.begin("tokenise")
                     request, max_answer_tokens = await self._read(question)
-                    answer = await self._batcher.answer(request, max_answer_tokens, timeline)
+                    return await self._batcher.answer(request, max_answer_tokens, timeline, deadline=deadline)
             except TimeoutError:
                 message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None
-        self.metrics.count_answer(answer, timeline)
-        return answer
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests and wait for those in progress, at most ``timeout_s``."""

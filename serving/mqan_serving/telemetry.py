@@ -3,6 +3,7 @@
 A request is logged by its id, its lengths and a hash that lets two lines be compared.
 """
 
+import asyncio
 import hashlib
 import logging
 import re
@@ -13,12 +14,14 @@ from typing import Any
 
 import structlog
 
+from mqan_core.answer import Answer
 from mqan_serving.errors import describe
 from mqan_serving.metrics import CANCELLED, OK, Metrics
 from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Question
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_LATER_S = 0.002  # by then a response is on its way, also through the queues of Ray Serve
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -76,6 +79,7 @@ class RequestRecord:
         self._method = method
         self._metrics = metrics
         self._is_counted = False
+        self._answer: Answer | None = None
         self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
 
     def note_key(self, name: str | None) -> None:
@@ -90,9 +94,9 @@ class RequestRecord:
         self._values["question_chars"] = len(question.question)
         self._values["hash"] = hashlib.sha256(text).hexdigest()[:16]
 
-    def log_answer(self, num_tokens: int) -> None:
-        """Log an answered request."""
-        log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
+    def note_answer(self, answer: Answer) -> None:
+        """Note the answer, which is told of when the request is counted."""
+        self._answer = answer
 
     def log_failure(self, error: BaseException) -> None:
         """Log a refused or failed request; a fault of ours with its traceback."""
@@ -109,7 +113,10 @@ class RequestRecord:
         log("cancelled", ms=self._elapsed_ms(), **self._values)
 
     def count(self) -> None:
-        """Count the request, once, before its response leaves: whoever has the response finds it counted."""
+        """Count the request, once, before its response leaves: whoever has the response finds it counted.
+
+        What nobody waits for comes a moment later: where the words of its answer came from, and its log line.
+        """
         if not self._is_counted:
             self._is_counted = True
             self._metrics.count_request(self._transport, self._method, self.code, self.timeline.elapsed_s)
@@ -117,6 +124,14 @@ class RequestRecord:
                 values = {**self._values, "code": self.code}
                 is_fault = self.code == "internal"
                 self.timeline.trace("mqan.Answer", self._headers, values, is_fault=is_fault)
+            if self._answer is not None and self.code == OK:
+                asyncio.get_running_loop().call_later(_LATER_S, self._tell_of_answer, self._elapsed_ms())
+
+    def _tell_of_answer(self, elapsed_ms: float) -> None:  # asyncio would log arguments if it failed: no text in them
+        answer = self._answer
+        if answer is not None:
+            self._metrics.count_answer(answer, self.timeline)
+            log("answered", answer_tokens=len(answer.tokens), ms=elapsed_ms, **self._values)
 
     def _elapsed_ms(self) -> float:
         return round(self.timeline.elapsed_s * 1000, 2)

@@ -7,7 +7,7 @@ from typing import Protocol
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mqan_core.errors import InputError
-from mqan_core.text import tokenize
+from mqan_core.text import scan
 from mqan_serving.errors import ERRORS
 
 
@@ -175,22 +175,31 @@ class Validator:
         self.check_size(num_bytes)
         words = text.split()
         self._check_length(field, len(words), "at least ")  # each is one token or more: no need to tokenise a flood
-        # A word may still be several tokens; only long ones are worth looking at closely.
-        if max(map(len, words)) > self.limits.max_word_length:
-            longest = max(tokenize(text), key=lambda token: token.end - token.start)
-            length = longest.end - longest.start
+        # A word may be several tokens. In a short text they are not too many, and in short words not too long.
+        if len(text) > self._most_tokens(field) or max(map(len, words)) > self.limits.max_word_length:
+            self._check_tokens(field, text)
+
+    def _check_tokens(self, field: str, text: str) -> None:
+        """Look at one token after the other, no further than the first that is too long or one too many."""
+        num_tokens = 0
+        for token in scan(text):
+            num_tokens += not token.is_blank
+            self._check_length(field, num_tokens, "at least ")
+            length = token.end - token.start
             if length > self.limits.max_word_length:
                 raise InputError(
                     "word_too_long",
                     field,
-                    f"The {field} has a word of {length} characters at code point {longest.start}; "
+                    f"The {field} has a word of {length} characters at code point {token.start}; "
                     f"at most {self.limits.max_word_length} are accepted.",
                     ERRORS["word_too_long"].hint,
                 )
 
+    def _most_tokens(self, field: str) -> int:
+        return self.limits.max_context_tokens if field == "context" else self.limits.max_question_tokens
+
     def _check_length(self, field: str, length: int, about: str = "") -> None:
-        limits = self.limits
-        limit = limits.max_context_tokens if field == "context" else limits.max_question_tokens
+        limit = self._most_tokens(field)
         if length > limit:
             code = f"{field}_too_long"
             message = f"The {field} has {about}{length} tokens; at most {limit} are accepted."
