@@ -26,9 +26,9 @@ ENV NVIDIA_VISIBLE_DEVICES=all \
     MQAN_NUM_GPUS=1
 RUN pip install --constraint constraints.txt --constraint constraints-gpu.txt --editable '.[gpu]'
 COPY . .
-USER mqan
+USER 10001
 
 FROM base AS cpu
 RUN pip install --constraint constraints.txt --editable '.[cpu]'
 COPY . .
-USER mqan
+USER 10001

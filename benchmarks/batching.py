@@ -19,18 +19,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from batcher import open_batcher
 from engine import make_engine, make_network
 
 from mqan_core.answer import Answer
 from mqan_core.request import Request
 from mqan_export.engine import Engine
 from mqan_serving.batching import Batcher, Stepper
-from mqan_serving.metrics import Metrics
 from mqan_serving.timeline import Timeline
 
 SENTENCE = "The harbour office keeps a list of every ship that entered the bay between March and late October of {}. "
@@ -132,16 +131,7 @@ def run_load(
     """Let callers ask again and again for some seconds; return the waits of each."""
 
     async def run() -> list[list[float]]:
-        with ThreadPoolExecutor(num_threads) as executor:
-            batcher: Batcher[Request] = Batcher(
-                stepper,
-                executor,
-                Metrics(),
-                num_threads=num_threads,
-                max_batch_size=4,
-                max_batch_tokens=8192,
-                max_running_tokens=16384 * num_threads,
-            )
+        async with open_batcher(stepper, num_threads) as batcher:
             end = time.perf_counter() + seconds
 
             async def call(caller: Callable[[Batcher[Request]], Awaitable[None]]) -> list[float]:
@@ -151,9 +141,7 @@ def run_load(
                     waits.append(time.perf_counter() - started)
                 return waits
 
-            waits = await asyncio.gather(*map(call, callers))
-            await batcher.close()
-            return list(waits)
+            return list(await asyncio.gather(*map(call, callers)))
 
     return asyncio.run(run())
 
@@ -175,7 +163,8 @@ class WholeBatches:
 
     def start(self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Ended:
         """Answer requests to the last."""
-        decoding, answers = self._stepper.start(requests, max_answer_tokens, keys), []
+        decoding = self._stepper.start(requests, max_answer_tokens, keys)
+        answers: list[tuple[Any, Any]] = []
         while len(answers) < len(requests):
             answers += self._stepper.step(decoding)
         return Ended(answers, decoding.num_tokens)

@@ -1,8 +1,7 @@
 """Time the engine against eager torch with the same weights, on one core: ``make bench``.
 
 The case: a context of 150 tokens, a question of 14, 4 decoding steps, one request at a time. The weights are random
-(speed does not depend on them) and of the default recipe's sizes. Both run in this process, taking turns, so that a
-busy machine slows both; a turn is ten requests, the first two of which only bring the weights back into the caches.
+(speed does not depend on them) and of the default recipe's sizes. Both run in this process, taking turns.
 """
 
 import argparse
@@ -14,12 +13,12 @@ import random
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
+from turns import flat, ratio, take_turns
 
 from mqan_core.bundle import Manifest, describe_files, open_bundle, write_manifest
 from mqan_core.request import Request, read_request
@@ -31,7 +30,6 @@ from mqan_training.embeddings import StaticVectors
 from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
 from mqan_training.network import Network, gather_slots
 
-TURN, UNTIMED = 10, 2  # requests
 NUM_WORDS, NUM_GENERATED, STATIC_WIDTH = 20_000, 8_000, 300
 CONTEXT_TOKENS, QUESTION_TOKENS, STEPS = 150, 14, 4
 
@@ -50,27 +48,20 @@ def main() -> int:
     request = make_request(engine)
     eager = eager_decoder(network, request)
     batch = engine.pad([request], [STEPS - 1])
-    times: dict[str, list[float]] = {"eager torch": [], "engine": [], "engine with text": []}
-    runs: dict[str, Callable[[], object]] = {
+    ways: dict[str, Callable[[], object]] = {
         "eager torch": eager,
         "engine": lambda: engine.loop.run(batch),
         "engine with text": lambda: engine.answer([engine.read(request.context, request.question)], [STEPS - 1]),
     }
-    for _ in range(-(-arguments.runs // (TURN - UNTIMED))):
-        for name, run in runs.items():
-            for place in range(TURN):
-                started = time.perf_counter()
-                run()
-                if place >= UNTIMED:
-                    times[name].append(1000 * (time.perf_counter() - started))
+    times = take_turns(ways, arguments.runs)
     sizes = f"{CONTEXT_TOKENS} context and {QUESTION_TOKENS} question tokens, {STEPS} steps"
-    print(f"{sizes}, one core, {len(times['engine'])} runs")
-    for name, values in times.items():
-        low, *_, high = statistics.quantiles(values, n=10)
-        print(f"  {name:18} median {statistics.median(values):6.2f} ms   10-90 % {low:.2f} - {high:.2f} ms")
-    ratio = statistics.median(a / b for a, b in zip(times["eager torch"], times["engine"], strict=True))
-    print(f"  eager torch / engine, pair by pair: median {ratio:.1f} (at least {arguments.at_least:g} required)")
-    return 0 if ratio >= arguments.at_least else 1
+    print(f"{sizes}, one core, {len(flat(times['engine']))} runs")
+    for name, turns in times.items():
+        low, *_, high = statistics.quantiles(flat(turns), n=10)
+        print(f"  {name:18} median {statistics.median(flat(turns)):6.2f} ms   10-90 % {low:.2f} - {high:.2f} ms")
+    faster = ratio(times["eager torch"], times["engine"])
+    print(f"  eager torch / engine, turn by turn: median {faster:.1f} (at least {arguments.at_least:g} required)")
+    return 0 if faster >= arguments.at_least else 1
 
 
 def make_network() -> Network:

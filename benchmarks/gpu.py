@@ -30,7 +30,7 @@ def main() -> int:
     uncaptured = Engine(engine.bundle, provider="cuda", places=())
     request = engine.read(CONTEXT, QUESTION)
     captured_ms, eager_ms = step_ms(engine), step_ms(uncaptured)
-    rates = {rows: rows / seconds(lambda rows=rows: engine.answer([request] * rows, [1] * rows)) for rows in (1, 8, 32)}  # type: ignore[misc]
+    rates = {rows: rows / seconds(lambda rows=rows: engine.answer([request] * rows, [1] * rows)) for rows in (1, 8, 32)}
     best = max(rates.values())
     print(f"buffers of captured steps: {engine.loop.num_bytes >> 20} MiB")
     print(f"step: captured {captured_ms:.3f} ms, uncaptured {eager_ms:.3f} ms: {eager_ms / captured_ms:.1f} times")

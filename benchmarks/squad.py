@@ -1,0 +1,18 @@
+"""What benchmarks share: questions of SQuAD's validation set."""
+
+from itertools import islice
+from pathlib import Path
+
+from mqan_training.readers.registry import task_named
+
+
+def read_questions(data: Path, every: int) -> list[tuple[str, str]]:
+    """Return context and question of every so many examples.
+
+    Args:
+        data: folder of the datasets.
+        every: one of so many; neighbours share their paragraph.
+    """
+    task = task_named("squad")
+    examples = islice(task.read(data / task.folder, "validation"), 0, None, every)
+    return [(example.context, example.question) for example in examples]

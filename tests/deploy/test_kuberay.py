@@ -1,0 +1,124 @@
+"""The Kubernetes manifest asks Ray Serve, the image and the server for what they have."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ray.serve.schema import ServeDeploySchema
+
+import mqan_core
+from mqan_serving.app import APP_NAME, GRPC_SERVICERS
+from mqan_serving.settings import Settings
+
+# Those of KubeRay's API reference, ray.io/v1 (docs/reference/api.md of ray-project/kuberay), that we may want.
+_SERVICE_FIELDS: dict[str, type] = {
+    "serveConfigV2": str, "rayClusterConfig": dict, "serveService": dict, "upgradeStrategy": dict,
+    "excludeHeadPodFromServeSvc": bool,
+}  # fmt: skip
+_CLUSTER_FIELDS: dict[str, type] = {
+    "rayVersion": str, "enableInTreeAutoscaling": bool, "autoscalerOptions": dict, "gcsFaultToleranceOptions": dict,
+    "headServiceAnnotations": dict, "headGroupSpec": dict, "workerGroupSpecs": list, "suspend": bool,
+}  # fmt: skip
+_HEAD_FIELDS: dict[str, type] = {"template": dict, "rayStartParams": dict, "headService": dict, "serviceType": str}
+_WORKER_FIELDS: dict[str, type] = {
+    "groupName": str, "replicas": int, "minReplicas": int, "maxReplicas": int, "numOfHosts": int,
+    "idleTimeoutSeconds": int, "rayStartParams": dict, "template": dict,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def documents(repository: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all((repository / "deploy" / "kuberay.yaml").read_text()))
+
+
+@pytest.fixture(scope="module")
+def config(documents: list[dict[str, Any]]) -> ServeDeploySchema:
+    return ServeDeploySchema(**yaml.safe_load(documents[0]["spec"]["serveConfigV2"]))
+
+
+@pytest.fixture(scope="module")
+def containers(documents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    cluster = documents[0]["spec"]["rayClusterConfig"]
+    (workers,) = cluster["workerGroupSpecs"]
+    pods = [cluster["headGroupSpec"]["template"]["spec"], workers["template"]["spec"]]
+    assert all(pod["securityContext"]["runAsNonRoot"] for pod in pods)
+    return {container["name"]: container for pod in pods for container in pod["containers"]}
+
+
+def test_fields_are_those_that_kuberay_has(documents: list[dict[str, Any]]) -> None:
+    assert (documents[0]["apiVersion"], documents[0]["kind"]) == ("ray.io/v1", "RayService")
+    service = documents[0]["spec"]
+    cluster = service["rayClusterConfig"]
+    groups = [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+    parts: list[tuple[dict[str, Any], dict[str, type]]] = [
+        (service, _SERVICE_FIELDS),
+        (cluster, _CLUSTER_FIELDS),
+        (groups[0], _HEAD_FIELDS),
+        *((workers, _WORKER_FIELDS) for workers in groups[1:]),
+    ]
+    for part, fields in parts:
+        assert {name: type(value) for name, value in part.items()}.items() <= fields.items()
+    assert all(isinstance(value, str) for group in groups for value in group["rayStartParams"].values())
+
+
+def test_the_application_is_the_one_of_serve_yaml(config: ServeDeploySchema, repository: Path) -> None:
+    other = yaml.safe_load((repository / "deploy" / "serve.yaml").read_text())
+    (application,) = config.applications
+    expected = other["applications"][0]
+    assert (application.name, application.import_path, application.route_prefix) == (
+        APP_NAME,
+        expected["import_path"],
+        expected["route_prefix"],
+    )
+    assert config.grpc_options.grpc_servicer_functions == GRPC_SERVICERS
+    assert application.args.keys() <= Settings.model_fields.keys()
+    for options in ("http_options", "grpc_options"):
+        assert getattr(config, options).request_timeout_s == other[options]["request_timeout_s"]
+        assert getattr(config, options).request_timeout_s > Settings().request_timeout_s
+
+
+def test_replicas_follow_the_questions_in_progress(config: ServeDeploySchema, documents: list[dict[str, Any]]) -> None:
+    (deployment,) = config.applications[0].deployments
+    assert deployment.name == "mqan"
+    scaling = deployment.autoscaling_config
+    assert isinstance(scaling, dict)
+    assert scaling["target_ongoing_requests"] < Settings().max_queued_requests
+    (workers,) = documents[0]["spec"]["rayClusterConfig"]["workerGroupSpecs"]
+    assert (workers["minReplicas"], workers["maxReplicas"]) == (scaling["min_replicas"], scaling["max_replicas"])
+    assert workers["rayStartParams"]["num-cpus"] == str(config.applications[0].args["num_cpus"]), "one replica each"
+
+
+def test_versions_are_those_of_the_image(
+    documents: list[dict[str, Any]], containers: dict[str, dict[str, Any]], repository: Path
+) -> None:
+    pins = dict(re.findall(r"^([\w-]+)==(\S+)$", (repository / "constraints.txt").read_text(), re.MULTILINE))
+    assert documents[0]["spec"]["rayClusterConfig"]["rayVersion"] == pins["ray"]
+    assert {container["image"] for container in containers.values()} == {f"REGISTRY/mqan:{mqan_core.__version__}"}
+
+
+def test_probes_and_ports_are_the_servers(
+    documents: list[dict[str, Any]], containers: dict[str, dict[str, Any]], config: ServeDeploySchema
+) -> None:
+    worker = containers["ray-worker"]
+    assert worker["readinessProbe"]["httpGet"] == {"path": "/health/ready", "port": config.http_options.port}
+    ports = {port["name"]: port["containerPort"] for port in worker["ports"]}
+    assert ports == {"serve": config.http_options.port, "serve-grpc": config.grpc_options.port}
+    assert documents[1]["spec"]["ports"][0]["targetPort"] in ports
+    for container in containers.values():
+        assert {"livenessProbe", "readinessProbe"} <= container.keys(), "the operator's own need wget"
+        compile(container["livenessProbe"]["exec"]["command"][2], container["name"], "exec")
+    head = {port["name"]: port["containerPort"] for port in containers["ray-head"]["ports"]}
+    assert head["serve"] == config.http_options.port, "the operator takes the port of its service from the head"
+
+
+def test_a_node_that_goes_finishes_its_questions(
+    documents: list[dict[str, Any]], containers: dict[str, dict[str, Any]]
+) -> None:
+    (workers,) = documents[0]["spec"]["rayClusterConfig"]["workerGroupSpecs"]
+    template = workers["template"]
+    pause_s = int(containers["ray-worker"]["lifecycle"]["preStop"]["exec"]["command"][1])
+    assert Settings().request_timeout_s < pause_s < template["spec"]["terminationGracePeriodSeconds"]
+    selector = documents[1]["spec"]["selector"]
+    assert template["metadata"]["labels"].items() <= selector.items()

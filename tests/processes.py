@@ -1,0 +1,49 @@
+"""What a running process holds, as the kernel tells it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+REPLICA, PROXY = "ray::ServeReplica", "haproxy"  # names of Ray's processes
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a process holds at a moment.
+
+    Attributes:
+        memory_kib: resident memory.
+        threads: its threads.
+        files: its open files, sockets included.
+    """
+
+    memory_kib: int
+    threads: int
+    files: int
+
+
+def held_by(process: int) -> Held:
+    """Return what a process holds."""
+    folder = Path(f"/proc/{process}")
+    fields = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
+    return Held(int(fields["VmRSS"].split()[0]), int(fields["Threads"]), len(list((folder / "fd").iterdir())))
+
+
+def descendants(process: int, name: str) -> list[int]:
+    """Return the processes below a process whose command line begins with a name, or whose program has it."""
+    parents, found = {}, []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text()
+            words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:  # it has just ended
+            continue
+        parents[int(folder.name)] = int(stat.rpartition(")")[2].split()[1])
+        if words[0].startswith(name) or Path(words[0]).name == name:
+            found.append(int(folder.name))
+
+    def is_below(child: int) -> bool:
+        while child in parents and child != process:
+            child = parents[child]
+        return child == process
+
+    return sorted(child for child in found if is_below(child))
