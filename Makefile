@@ -28,13 +28,14 @@ serve: $(VENV)/.serve-$(EXTRA)  ## Serve the default bundle: REST on 127.0.0.1:8
 	$(BIN)/mqan serve $(ARGS)
 
 test: $(VENV)/.dev  ## Run all tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest --numprocesses 2 $(ARGS)
 
-lint: $(VENV)/.dev  ## Check style, spelling and the direction of imports
+lint: $(VENV)/.dev  ## Check style, spelling, the direction of imports and the Dockerfile
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
 
 format: $(VENV)/.dev  ## Format the code and repair what ruff can
 	$(BIN)/ruff check --fix .

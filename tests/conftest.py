@@ -1,6 +1,9 @@
 """What all tests share: where the datasets are, which tests this machine can run, and servers to ask."""
 
 import asyncio
+import fcntl
+import hashlib
+import json
 import os
 import random
 import signal
@@ -21,13 +24,35 @@ import grpc
 import httpx2
 import numpy as np
 import pytest
+from filelock import FileLock
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from mqan_training.network import Network
 
 
+# What a test finds shall not depend on how fast the machine is.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
+
+
+# Files that both export every network of the ladder: two workers would wait for each other.
+_TOGETHER = {"test_inflight.py", "test_ladder.py"}
+# Folders of tests that start servers or measure time: with several workers, nothing else runs beside them.
+_ALONE = {"clients", "deploy", "e2e", "fault", "fuzz", "load", "serving", "soak"}
+
+
+def _is_one_of_several() -> bool:
+    return "PYTEST_XDIST_WORKER" in os.environ
+
+
+def _is_alone(path: Path) -> bool:
+    return path.parent.name in _ALONE
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a device or datasets that are not here."""
+    """Skip what needs a device or datasets that are not here; put what has to run alone last."""
+    items.sort(key=lambda item: _is_alone(item.path))
     without_data = pytest.mark.skip(reason="MQAN_DATA does not name the folder of the datasets")
     without_gpu = pytest.mark.skip(reason="no CUDA device")
     for item in items:
@@ -35,6 +60,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(without_data)
         if item.get_closest_marker("gpu") and not Path("/dev/nvidiactl").exists():
             item.add_marker(without_gpu)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Give each file to one worker, in order, and all that has to run alone to one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            path = Path(nodeid.split("::")[0])
+            return "alone" if _is_alone(path) else "together" if path.name in _TOGETHER else str(path)
+
+    config.option.loadscopereorder = False
+    return Scheduling(config, log)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Let a test that has to run alone wait until the tests of other workers have ended, and them until it has."""
+    if not _is_one_of_several():
+        return (yield)
+    with Path(__file__).open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX if _is_alone(item.path) else fcntl.LOCK_SH)
+        return (yield)
 
 
 @pytest.fixture(scope="session")
@@ -126,8 +175,19 @@ def make_network(**variant: Any) -> "Network":
     return network
 
 
-def make_bundle(network: "Network", folder: Path) -> Path:
-    """Write a network as a bundle."""
+def bundle_of(network: "Network", factory: pytest.TempPathFactory) -> Path:
+    """Write a small network as a bundle, once for all tests and all workers."""
+    base = factory.getbasetemp().parent if _is_one_of_several() else factory.getbasetemp()
+    config = json.dumps(asdict(network.mqan.config), sort_keys=True)
+    folder = base / f"bundle-{hashlib.sha256(config.encode()).hexdigest()[:8]}"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "manifest.json").exists():  # it is written last
+            folder.mkdir(exist_ok=True)
+            _write_bundle(network, folder)
+    return folder
+
+
+def _write_bundle(network: "Network", folder: Path) -> None:
     from mqan_core.bundle import Manifest, describe_files, write_manifest
     from mqan_core.request import read_request
     from mqan_export.export import dimensions_of, write_files
@@ -137,7 +197,6 @@ def make_bundle(network: "Network", folder: Path) -> Path:
     provenance = {"model": asdict(network.mqan.config)}
     files = describe_files(folder)
     write_manifest(folder, Manifest("tiny", "0", dimensions_of(network), 128, files, training=provenance))
-    return folder
 
 
 @pytest.fixture(scope="session")
@@ -149,7 +208,7 @@ def tiny_network() -> "Network":
 @pytest.fixture(scope="session")
 def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small network as a bundle."""
-    return make_bundle(tiny_network, tmp_path_factory.mktemp("tiny"))
+    return bundle_of(tiny_network, tmp_path_factory)
 
 
 LADDER: dict[str, dict[str, Any]] = {
@@ -171,7 +230,7 @@ def rung(request: pytest.FixtureRequest) -> "Network":
 @pytest.fixture(scope="session")
 def rung_bundle(rung: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same as a bundle."""
-    return make_bundle(rung, tmp_path_factory.mktemp("rung"))
+    return bundle_of(rung, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")
@@ -227,7 +286,7 @@ def serve_local(
 
 _START_S = 150.0  # a Ray start takes 10 s on two free cores
 _STOP_S = 60.0
-_COMMAND = [sys.executable, "-c", "from mqan_cli.main import app; app()", "serve"]
+_PROGRAM = "from mqan_cli.main import app; app()"
 
 
 @dataclass
@@ -264,10 +323,10 @@ StartServer = Callable[..., ServerProcess]
 def start_server(
     bundle_folder: Path, free_ports: Callable[[int], list[int]], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[StartServer]:
-    """Start servers of a kind with settings; those still running at the end are stopped."""
+    """Start servers of a kind with settings, and what to run in the process before; all are stopped at the end."""
     started: list[ServerProcess] = []
 
-    def start(kind: str, **settings: object) -> ServerProcess:
+    def start(kind: str, before: str = "", **settings: object) -> ServerProcess:
         http_port, grpc_port = free_ports(2)
         environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
         given = {"bundle": bundle_folder, "http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.5}
@@ -276,7 +335,7 @@ def start_server(
         if kind == "ray-proxy":
             environment["RAY_SERVE_ENABLE_HA_PROXY"] = "0"
         log = tmp_path_factory.mktemp(kind) / "log"
-        command = [*_COMMAND, "--local"] if kind == "local" else _COMMAND
+        command = [sys.executable, "-c", before + _PROGRAM, "serve", *(["--local"] if kind == "local" else [])]
         begun = time.perf_counter()
         with log.open("wb") as output:
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)

@@ -12,7 +12,7 @@ from mqan_export.engine import Engine
 
 
 @pytest.fixture(
-    scope="session",
+    scope="module",  # so that none is left beside the tests of other modules
     params=["local", pytest.param("ray", marks=pytest.mark.slow), pytest.param("ray-proxy", marks=pytest.mark.slow)],
 )
 def server(request: pytest.FixtureRequest, start_server: Callable[..., Any]) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,10 @@ def test_log_holds_no_word_of_the_callers(rest: httpx2.Client, server: Any) -> N
     ask(rest, "Xylophones are confidential.", "What about marimbas?", 2)
     check_refusal(rest.post("/v1/answer", json={"context": "glockenspiel"}), 422, "missing_field")
     lines = server.log.read_text()
+    deadline = time.monotonic() + 10
+    while server.kind == "local" and '"answered"' not in lines and time.monotonic() < deadline:
+        time.sleep(0.05)  # an answer is logged a moment after the response
+        lines = server.log.read_text()
     assert not re.search("xylophone|marimba|glockenspiel", lines, re.IGNORECASE)
     if server.kind == "local":
         events = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]

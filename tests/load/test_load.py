@@ -116,10 +116,14 @@ def identity(answer: Any) -> Any:
     return answer["answer"], answer["truncated"], tokens, round(answer["probability"], 3)
 
 
+def document(case: Case) -> dict[str, Any]:
+    """Return the fields of a question."""
+    return {"context": case.context, "question": case.question, "max_answer_tokens": case.max_answer_tokens}
+
+
 async def ask_rest(client: httpx2.AsyncClient, case: Case) -> Any:
     """Ask over REST."""
-    body = {"context": case.context, "question": case.question, "max_answer_tokens": case.max_answer_tokens}
-    response = await client.post("/v1/answer", json=body)
+    response = await client.post("/v1/answer", json=document(case))
     if response.status_code != 200:
         raise RuntimeError(f"{response.status_code} {response.text}")
     return response.json()
@@ -127,9 +131,7 @@ async def ask_rest(client: httpx2.AsyncClient, case: Case) -> Any:
 
 async def ask_rpc(stub: Any, case: Case) -> Any:
     """Ask over gRPC; return what REST returns."""
-    request = answer_pb2.AnswerRequest(
-        context=case.context, question=case.question, max_answer_tokens=case.max_answer_tokens
-    )
+    request = answer_pb2.AnswerRequest(**document(case))
     response = await stub.Answer(request, timeout=150)
     message = MessageToDict(response, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
     for token in message["tokens"]:

@@ -102,6 +102,30 @@ async def test_callers_that_have_gone_are_not_answered(make_batcher: BatcherFact
     assert engine.batches == [["first"], ["stays"]]
 
 
+async def test_what_is_too_late_is_not_encoded_though_the_event_loop_was_too_busy_to_say_so(
+    make_batcher: BatcherFactory, engine: Any
+) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    now = time.monotonic()
+    late = [
+        asyncio.create_task(batcher.answer(engine.read(f"late {i}", "what ?"), 3, Timeline(), deadline=now + 0.01))
+        for i in range(3)
+    ]
+    stays = ask(batcher, engine, "stays")
+    await until(lambda: batcher.num_waiting == 4)
+    time.sleep(0.02)
+    engine.may_answer.set()
+    await asyncio.gather(first, stays)
+    assert engine.batches == [["first"], ["stays"]]
+    assert not any(task.done() for task in late), "whoever set the deadline cancels"
+    for task in late:
+        task.cancel()
+    assert {type(end) for end in await asyncio.gather(*late, return_exceptions=True)} == {asyncio.CancelledError}
+
+
 async def test_caller_who_leaves_during_the_batch_harms_nobody(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher()
     engine.may_answer.clear()

@@ -107,6 +107,7 @@ async def test_answers_are_counted_by_source(start_server: StartServer) -> None:
     callers = await start_server(max_answer_tokens=2)
     for _ in range(4):
         await callers.post()
+    await asyncio.sleep(0.1)  # counted a moment after the response
     samples = await scrape(callers)
     sources = ("context", "question", "vocabulary")
     assert [samples["mqan_answer_words_total", (source,)] for source in sources] == [8, 0, 0]
