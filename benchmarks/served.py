@@ -17,6 +17,7 @@ import socket
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,7 +27,7 @@ import grpc
 from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_client import Client, ClientError
+from mqan_client import Client
 from mqan_export.engine import Engine
 
 READY_TIMEOUT_S = 60
@@ -47,12 +48,14 @@ def main() -> int:
     command += ["--http-port", str(http_port), "--grpc-port", str(grpc_port)]
     command += ["--local"] if arguments.local else []
     environment = {**os.environ, "MQAN_NUM_THREADS": "1"}
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=environment)
-    try:
-        return measure(engine, http_port, grpc_port, arguments)
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(timeout=60)
+    with tempfile.TemporaryDirectory() as folder, (Path(folder) / "log").open("w+") as log:
+        server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=log, env=environment)
+        try:
+            wait_until_ready(server, Path(log.name))
+            return measure(engine, http_port, grpc_port, arguments)
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(timeout=60)
 
 
 def measure(engine: Engine, http_port: int, grpc_port: int, arguments: argparse.Namespace) -> int:
@@ -62,7 +65,6 @@ def measure(engine: Engine, http_port: int, grpc_port: int, arguments: argparse.
         Client(f"http://127.0.0.1:{http_port}") as by_rest,
         grpc.insecure_channel(f"127.0.0.1:{grpc_port}") as channel,
     ):
-        wait_until_ready((by_grpc, by_rest))
         stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
         fields: dict[str, Any] = {"context": CONTEXT, "question": QUESTION, "max_answer_tokens": ANSWER_TOKENS}
         with BareConnection(http_port) as connection:
@@ -133,18 +135,19 @@ def free_port() -> int:
         return port
 
 
-def wait_until_ready(clients: tuple[Client, ...]) -> None:
-    """Wait until every client gets an answer."""
+def wait_until_ready(server: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server says that all of it is ready.
+
+    Before that it answers already, but HAProxy still closes connections when it learns of another replica.
+
+    Raises:
+        RuntimeError: it has ended, or takes too long.
+    """
     deadline = time.monotonic() + READY_TIMEOUT_S
-    for client in clients:
-        while True:
-            try:
-                client.answer("The kettle is here.", "Where is the kettle?")
-                break
-            except ClientError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
+    while "mqan is ready" not in log.read_text():
+        if server.poll() is not None or time.monotonic() > deadline:
+            raise RuntimeError(f"the server is not ready: {log.read_text()[-3000:]}")
+        time.sleep(0.2)
 
 
 if __name__ == "__main__":
