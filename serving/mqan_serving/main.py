@@ -219,6 +219,6 @@ def _announce(settings: Settings, what: str) -> None:
         f"  page   http://{rest}/   docs http://{rest}/docs",
         f"  REST   curl http://{rest}/v1/answer -H 'content-type: application/json' -d '{question}'",
         f"  gRPC   grpcurl -plaintext -d '{question}' {rpc} mqan.v1.QuestionAnswering/Answer",
-        f"  CLI    echo 'The tower is 330 m tall.' | mqan ask --server {rpc} --context - 'How tall is the tower?'",
+        f"  CLI    echo 'The tower is 330 m tall.' | mqan ask --context - --server grpc://{rpc} 'How tall is it?'",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)

@@ -19,12 +19,18 @@ def test_local_server_is_small_and_says_how_to_use_it(start_server: Any) -> None
     status = Path(f"/proc/{server.process.pid}/status").read_text()
     peak_kib = int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1])
     assert peak_kib < 300 * 1024
-    curl = next(line for line in server.log.read_text().splitlines() if "curl http" in line)
+    lines = server.log.read_text().splitlines()
+    curl = next(line for line in lines if "curl http" in line)
     words = shlex.split(curl[curl.index("curl ") :])
     name, _, value = words[3].partition(": ")
     response = httpx2.post(words[1], content=words[words.index("-d") + 1], headers={name: value}, trust_env=False)
     assert response.status_code == 200
-    assert server.rpc in server.log.read_text()
+    ask = next(line.partition("CLI")[2] for line in lines if "mqan ask" in line)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    asked = subprocess.run(ask, shell=True, env=environment, capture_output=True, text=True)
+    assert asked.returncode == 0, asked.stderr
+    assert "330 m" in asked.stdout
+    assert any("grpcurl" in line and server.rpc in line for line in lines)
     assert server.stop() == 0
 
 
