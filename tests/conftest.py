@@ -36,8 +36,8 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 
-# Files that both export every network of the ladder: two workers would wait for each other.
-_TOGETHER = {"test_inflight.py", "test_ladder.py"}
+# Files that export the networks of the ladder: two workers would wait for each other.
+_TOGETHER = {"test_fuse.py", "test_inflight.py", "test_ladder.py"}
 # Folders of tests that start servers or measure time: with several workers, nothing else runs beside them.
 _ALONE = {"clients", "deploy", "e2e", "fault", "fuzz", "load", "serving", "soak"}
 
@@ -216,7 +216,7 @@ LADDER: dict[str, dict[str, Any]] = {
     "+satt": {"coattention": False, "question_pointer": False},
     "+catt": {"question_pointer": False},
     "+qptr": {},
-    "self-alignment": {"self_alignment": True},
+    "blocks": {"self_alignment": True, "attention_block": 4},
 }
 """The rungs of the paper's table 2, as settings of the model; and one beyond it, which the shipped model has."""
 

@@ -1,8 +1,9 @@
 """Replace the many nodes of a multi-head attention (equations 22 and 23) by one of onnxruntime's own operators.
 
 Self-attention of the encoder, whose queries, keys and values are one 8-bit product, becomes ``QAttention``; attention
-over keys and values that are given becomes ``MultiHeadAttention``. Both take the mask over what is attended to, and
-give what it leaves out a weight of exactly 0. What does not have the expected form stays as it is.
+over keys and values that are given becomes ``MultiHeadAttention``, and so does self-attention within blocks. All take
+the mask over what is attended to, and give what it leaves out a weight of exactly 0. What does not have the expected
+form stays as it is.
 
 Shape letters: B batch, T queries, S keys, H heads, W head width, D width.
 """
@@ -11,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
-from onnx import TensorProto
 
+from mqan_export.blocks import Blocks, block_of
 from mqan_export.fuse_products import BIAS, PRODUCT, SCALES, scale_product
 from mqan_export.rewrite import DOMAIN, Graph, attribute
 
@@ -27,6 +28,7 @@ class _Attention:
     mask_BS: str
     output_BTX: str
     head_width: int
+    block: int  # positions of a block whose words attend to each other; 0: all do
 
 
 def fuse_attention(model: onnx.ModelProto) -> None:
@@ -34,7 +36,7 @@ def fuse_attention(model: onnx.ModelProto) -> None:
     graph = Graph(model)
     for softmax in graph.nodes("Softmax"):
         found = _find(graph, softmax)
-        if found is not None and not _fuse_own(graph, found):
+        if found is not None and not _fuse_own(graph, found) and not found.block:
             _fuse_given(graph, found)
     graph.save()
 
@@ -45,13 +47,16 @@ def _find(graph: Graph, softmax: onnx.NodeProto) -> _Attention | None:
         return None
     masked = graph.writer(softmax.input[0], "Where")
     hidden = graph.writer(masked.input[0], "Not") if masked is not None else None
-    mask = graph.writer(hidden.input[0], "Unsqueeze") if hidden is not None else None
+    near = graph.writer(hidden.input[0], "And") if hidden is not None else None
+    block = block_of(graph, near.input[1]) if near is not None else 0
+    inside = near if near is not None else hidden
+    mask = graph.writer(inside.input[0], "Unsqueeze") if inside is not None and block is not None else None
     scores = graph.writer(masked.input[2], "MatMul") if masked is not None else None
     scaled = graph.writer(scores.input[0], "Mul") if scores is not None else None
     weighted = graph.only_reader(softmax.output[0], "MatMul")
     heads = graph.only_reader(weighted.output[0], "Transpose") if weighted is not None else None
     output = graph.only_reader(heads.output[0], "Reshape") if heads is not None else None
-    if mask is None or scores is None or scaled is None or weighted is None or output is None:
+    if mask is None or scores is None or scaled is None or weighted is None or output is None or block is None:
         return None
     queries, scale = _merged(graph, scaled.input[0]), graph.constants.get(scaled.input[1])
     axes = graph.constants.get(mask.input[1])
@@ -60,7 +65,7 @@ def _find(graph: Graph, softmax: onnx.NodeProto) -> _Attention | None:
     if weighted.input[0] != softmax.output[0]:
         return None
     head_width = round(float(scale) ** -2)
-    return _Attention(queries, scores.input[1], weighted.input[1], mask.input[0], output.output[0], head_width)
+    return _Attention(queries, scores.input[1], weighted.input[1], mask.input[0], output.output[0], head_width, block)
 
 
 def _merged(graph: Graph, name: str) -> str | None:
@@ -88,6 +93,7 @@ def _fuse_own(graph: Graph, found: _Attention) -> bool:
     width = graph.constants[scales].size
     if width % (3 * found.head_width):
         return False
+    num_heads = width // (3 * found.head_width)
     inputs = list(product.input)
     scaled = graph.only_reader(found.output_BTX, "Mul")
     output = found.output_BTX
@@ -96,10 +102,24 @@ def _fuse_own(graph: Graph, found: _Attention) -> bool:
         output = scaled.output[0]
         factors = np.concatenate([np.ones(2 * factors_X.size, np.float32), factors_X])
         inputs = scale_product(graph, product, factors, output)
+    if found.block:
+        graph.put(PRODUCT, inputs, list(product.output), DOMAIN)
+        _attend_in_blocks(graph, found, list(parts.output), num_heads, output)
+        return True
     bias = graph.constant(f"int8.no_bias.{width}", np.zeros(width, np.float32))
-    given = [source, weight, bias, unit, inputs[SCALES], _as_int32(graph, found.mask_BS), middle]
-    graph.put("QAttention", given, [output], DOMAIN, num_heads=width // (3 * found.head_width))
+    given = [source, weight, bias, unit, inputs[SCALES], graph.as_int32(found.mask_BS), middle]
+    graph.put("QAttention", given, [output], DOMAIN, num_heads=num_heads)
     return True
+
+
+def _attend_in_blocks(graph: Graph, found: _Attention, parts: list[str], num_heads: int, output_BTX: str) -> None:
+    """Let each block attend to itself and to the two beside it; ``parts`` are queries, keys and values [B, T, X]."""
+    blocks, width = Blocks(graph, found.mask_BS, found.block), num_heads * found.head_width
+    queries, keys, values = parts
+    given = [blocks.own(queries, width), blocks.seen(keys, width), blocks.seen(values, width), "", blocks.mask_SL]
+    attended = f"{output_BTX}.blocks"
+    graph.put("MultiHeadAttention", given, [attended], DOMAIN, num_heads=num_heads)
+    blocks.join(attended, width, output_BTX)
 
 
 def _fuse_given(graph: Graph, found: _Attention) -> None:
@@ -108,7 +128,7 @@ def _fuse_given(graph: Graph, found: _Attention) -> None:
     width = _width(graph, found.queries_BTX)
     if keys is None or attribute(keys, "perm") != [0, 1, 3, 2] or not width or width % found.head_width:
         return
-    inputs = [found.queries_BTX, keys.input[0], found.values_BHSW, "", _as_int32(graph, found.mask_BS)]
+    inputs = [found.queries_BTX, keys.input[0], found.values_BHSW, "", graph.as_int32(found.mask_BS)]
     num_heads = width // found.head_width
     graph.put("MultiHeadAttention", inputs, [found.output_BTX], DOMAIN, num_heads=num_heads)
 
@@ -120,10 +140,3 @@ def _width(graph: Graph, name: str) -> int:
     if product is None or product.input[1] not in graph.constants:
         return 0
     return int(graph.constants[product.input[1]].shape[1]) // (len(parts.output) if parts is not None else 1)
-
-
-def _as_int32(graph: Graph, mask: str) -> str:
-    name = f"{mask}.int32"
-    if graph.writer(name, "Cast") is None:
-        graph.put("Cast", [mask], [name], to=TensorProto.INT32)
-    return name

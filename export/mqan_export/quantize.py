@@ -19,6 +19,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from mqan_core.vectors import FloatArray, quantize_rows
+from mqan_export.fuse_alignment import fuse_alignment
 from mqan_export.fuse_attention import fuse_attention
 from mqan_export.fuse_products import fuse_products
 from mqan_export.fuse_step import fuse_step
@@ -68,6 +69,7 @@ def quantize_encoder(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -
         raise ValueError("no LSTM")
     _quantize(model, ranges)
     fuse_attention(model)
+    fuse_alignment(model)
     fuse_products(model)
 
 

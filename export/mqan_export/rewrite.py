@@ -4,9 +4,10 @@ from collections import defaultdict
 from collections.abc import Set
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 
 DOMAIN = "com.microsoft"  # onnxruntime's own operators
 
@@ -74,6 +75,12 @@ class Graph:
             self._readers[name].append(added)
         self._writers.update({name: added for name in outputs if name})
 
+    def as_int32(self, name: str) -> str:
+        """Return a tensor's name as int32, as onnxruntime's own operators read masks."""
+        if self.writer(name + ".int32", "Cast") is None:
+            self.put("Cast", [name], [name + ".int32"], to=TensorProto.INT32)
+        return name + ".int32"
+
     def save(self) -> None:
         """Write the nodes and weights that the outputs depend on back into the model, in an order that can be run."""
         ordered: list[onnx.NodeProto] = []
@@ -107,6 +114,35 @@ class Graph:
 
     def _distinct(self) -> list[onnx.NodeProto]:
         return list({id(node): node for node in self._writers.values()}.values())
+
+
+class Part:
+    """Nodes and constants of a graph that have a name in common.
+
+    Args:
+        graph: the graph.
+        name: what theirs begin with.
+    """
+
+    def __init__(self, graph: Graph, name: str) -> None:
+        self.graph = graph
+        self._name = name
+
+    def put(self, op: str, inputs: list[str], output: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node of one output; return its name."""
+        name = f"{self._name}.{output}"
+        self.graph.put(op, inputs, [name], domain, **attributes)
+        return name
+
+    def constant(self, name: str, values: npt.ArrayLike, kind: npt.DTypeLike = np.int64) -> str:
+        """Add a constant; return its name."""
+        return self.graph.constant(f"{self._name}.{name}", np.array(values, kind))
+
+    def range(self, first: str, end: str, step: str, output: str) -> str:
+        """Count from one number to before another, each int64 [1]; return the name of the counts."""
+        ends = {"first": first, "end": end, "step": step}
+        scalars = [self.put("Squeeze", [number], f"{output}.{part}") for part, number in ends.items()]
+        return self.put("Range", scalars, output)
 
 
 def keep_weights(graph: onnx.GraphProto, names: Set[str]) -> None:

@@ -16,6 +16,7 @@ from mqan_export.fuse_attention import fuse_attention
 from mqan_export.fuse_step import fuse_step
 from mqan_export.rewrite import Graph
 from mqan_export.session import check_graph
+from tests.conftest import LADDER, bundle_of, make_network
 
 rng = np.random.default_rng(0)
 BATCH, SLOTS, CONTEXT, QUESTION = 3, 9, 12, 6
@@ -35,6 +36,12 @@ def operators(model: onnx.ModelProto) -> Counter[str]:
 @pytest.fixture(scope="module")
 def bundle(tiny_bundle: Path) -> Bundle:
     return open_bundle(tiny_bundle)
+
+
+@pytest.fixture(scope="module")
+def block_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A network whose contexts are cut into blocks of four words, as a bundle."""
+    return bundle_of(make_network(**LADDER["blocks"]), tmp_path_factory)
 
 
 def encoder_inputs(bundle: Bundle) -> dict[str, np.ndarray]:
@@ -84,6 +91,26 @@ def test_a_row_of_the_encoder_does_not_move_with_its_batch_mates(bundle: Bundle)
         length = LENGTHS["context_lengths"][row]
         np.testing.assert_allclose(alone["context"][0], together["context"][row, :length], atol=1e-3)
         np.testing.assert_allclose(alone["first_cell"][0], together["first_cell"][row], atol=1e-3)
+
+
+@pytest.mark.parametrize("length", [1, 7, 8, 9, 12, 30])
+def test_blocks_of_a_context_compute_the_same(block_bundle: Path, monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    bundle = open_bundle(block_bundle)
+    plain, fused = (check_graph(bundle.encoder, "encoder") for _ in range(2))
+    quantize.quantize_encoder(fused, bundle.input_ranges[ENCODER])
+    for name in ("fuse_attention", "fuse_alignment", "fuse_products"):
+        monkeypatch.setattr(quantize, name, lambda model: None)
+    quantize.quantize_encoder(plain, bundle.input_ranges[ENCODER])
+    assert operators(fused)["MultiHeadAttention"] == 3, "two layers and the alignment"
+    assert operators(fused)["Softmax"] == 2, "those of the coattention"
+    lengths = np.array([length, 1, max(length - 3, 1)])
+    slots = rng.integers(SLOTS, size=(BATCH, length))
+    inputs = {**encoder_inputs(bundle), "context_slots": slots, "context_lengths": lengths}
+    expected, found = outputs_of(plain, inputs), outputs_of(fused, inputs)
+    for name, array in expected.items():
+        difference = np.abs(found[name].astype(np.float64) - array)
+        assert difference.mean() < 0.01, name
+        assert difference.max() < 0.1, name
 
 
 def attention_graph(axis: int = -1) -> onnx.ModelProto:

@@ -18,6 +18,7 @@ VARIANTS = {
     "plain paper": replace(CONFIG, norm="post", input_residual=False, decoder_start="zeros", head_width=24),
     "positions": replace(CONFIG, encoder_positions=True, num_layers=1),
     "self-alignment": replace(CONFIG, self_alignment=True),
+    "blocks": replace(CONFIG, self_alignment=True, attention_block=3),
     "s2s": replace(CONFIG, num_layers=0, coattention=False, question_pointer=False),
     "+satt": replace(CONFIG, coattention=False, question_pointer=False),
     "+catt": replace(CONFIG, question_pointer=False),
@@ -101,6 +102,16 @@ def test_self_alignment_reads_where_else_a_word_is_said() -> None:
     others = torch.stack([dummy, *read[0, [1, 2, 3, 4]]])
     weights = torch.softmax(others @ read[0, 0], dim=0)
     torch.testing.assert_close(found[0, 0], weights[1:] @ encodings[0, [1, 2, 3, 4]])
+
+
+def test_self_alignment_looks_no_further_than_the_blocks_beside() -> None:
+    torch.manual_seed(2)
+    read, encodings, mask = torch.randn(1, 6, 8), torch.randn(1, 6, 8), torch.ones(1, 6, dtype=torch.bool)
+    whole, blocks = SelfAlignment(8), SelfAlignment(8, block=2)
+    blocks.load_state_dict(whole.state_dict())
+    found = blocks(read, encodings, mask)
+    torch.testing.assert_close(found[0, 2:4], whole(read, encodings, mask)[0, 2:4])  # the middle one sees all
+    torch.testing.assert_close(found[0, :2], whole(read[:, :4], encodings[:, :4], mask[:, :4])[0, :2])
 
 
 def test_the_mixture_is_a_distribution_over_the_three_sources() -> None:

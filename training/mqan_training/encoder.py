@@ -16,6 +16,7 @@ from mqan_training.layers import (
     gather_steps,
     length_mask,
     masked_softmax,
+    near_mask,
     sinusoidal_positions,
 )
 
@@ -54,9 +55,10 @@ class SelfAlignment(nn.Module):
     Scores are plain products, as in the coattention, so that equal words find each other before anything is learnt.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, block: int = 0) -> None:
         super().__init__()
         self.dummy = nn.Parameter(torch.randn(1, 1, width) * 0.1)  # what a word that is said once attends to
+        self.block = block
 
     def forward(self, read_BTD: Tensor, ind_BTD: Tensor, mask_BT: Tensor) -> Tensor:
         """Return the encodings of the other positions, weighted by likeness, [B, T, D]."""
@@ -65,6 +67,8 @@ class SelfAlignment(nn.Module):
         scores_BTX = read_BTD @ torch.cat([dummy_B1D, read_BTD], dim=1).transpose(1, 2)  # X = T + 1
         position_T = torch.arange(length, device=mask_BT.device)
         others_BTT = (position_T[:, None] != position_T[None, :]) & mask_BT[:, None, :]
+        if self.block:
+            others_BTT = others_BTT & near_mask(length, self.block, mask_BT.device)
         always_BT1 = torch.ones_like(others_BTT[:, :, :1])
         weights_BTX = masked_softmax(scores_BTX, torch.cat([always_BT1, others_BTT], dim=2)).to(ind_BTD.dtype)
         return weights_BTX[:, :, 1:] @ ind_BTD
@@ -80,10 +84,10 @@ class SelfAttentiveLayer(nn.Module):
         self.around_attention = Residual(config.width, config.norm, config.dropout)
         self.around_ffn = Residual(config.width, config.norm, config.dropout)
 
-    def forward(self, x_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        """Map [B, T, D] to [B, T, D]."""
+    def forward(self, x_BTD: Tensor, mask: Tensor) -> Tensor:
+        """Map [B, T, D] to [B, T, D]; ``mask`` broadcasts to [B, H, T, T]."""
         read = self.around_attention.enter(x_BTD)
-        attended = self.attention.attend(*self.attention.queries_keys_values(read), mask_BT[:, None, None, :])
+        attended = self.attention.attend(*self.attention.queries_keys_values(read), mask)
         x_BTD = self.around_attention.leave(x_BTD, attended)
         return self.around_ffn.leave(x_BTD, self.ffn(self.around_ffn.enter(x_BTD)))
 
@@ -91,8 +95,9 @@ class SelfAttentiveLayer(nn.Module):
 class SequenceTail(nn.Module):
     """Compression, self-attention and final encoding of a sequence (equations 20, 24 to 27)."""
 
-    def __init__(self, config: ModelConfig, num_parts: int) -> None:
+    def __init__(self, config: ModelConfig, num_parts: int, block: int = 0) -> None:
         super().__init__()
+        self.block = block
         self.part_norms = nn.ModuleList(
             nn.LayerNorm(config.width) for _ in range(num_parts if config.norm_parts else 0)
         )
@@ -110,8 +115,11 @@ class SequenceTail(nn.Module):
         x_BTD = self.compression(self.dropout(torch.cat(list(read), dim=-1)), lengths_B)  # (20) (21)
         if self.add_positions:
             x_BTD = x_BTD + sinusoidal_positions(x_BTD.shape[1], x_BTD.shape[2]).to(x_BTD)
+        mask = mask_BT[:, None, None, :]
+        if self.block:
+            mask = mask & near_mask(x_BTD.shape[1], self.block, mask.device)
         for layer in self.layers:
-            x_BTD = layer(x_BTD, mask_BT)  # (24) to (26)
+            x_BTD = layer(x_BTD, mask)  # (24) to (26)
         fin_BTD: Tensor = self.final(self.dropout(self.norm(x_BTD)), lengths_B)  # (27)
         if self.input_residual:
             fin_BTD = fin_BTD + parts[0] * mask_BT[:, :, None].to(fin_BTD.dtype)
@@ -128,13 +136,13 @@ class Encoder(nn.Module):
         self.config = config
         if config.coattention:
             self.coattention = Coattention(config.width)
-            self.context_tail = SequenceTail(config, 5 if config.self_alignment else 4)
+            self.context_tail = SequenceTail(config, 5 if config.self_alignment else 4, config.attention_block)
             if config.self_alignment:
-                self.self_alignment = SelfAlignment(config.width)
+                self.self_alignment = SelfAlignment(config.width, config.attention_block)
             if config.question_pointer:  # nothing else reads Q_fin
                 self.question_tail = SequenceTail(config, 4)
         else:
-            self.joined_tail = SequenceTail(config, 2)
+            self.joined_tail = SequenceTail(config, 2, config.attention_block)
         self.word_dropout = nn.Dropout(config.dropout)
         self.dropout = SequenceDropout(config.dropout)
         nn.init.xavier_uniform_(self.projection.weight)

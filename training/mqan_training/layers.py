@@ -16,6 +16,13 @@ def length_mask(lengths_B: Tensor, max_length: int) -> Tensor:
     return torch.arange(max_length, device=lengths_B.device)[None, :] < lengths_B[:, None]
 
 
+def near_mask(length: int, block: int, device: torch.device) -> Tensor:
+    """Return the bool mask [T, T] that is true within blocks of ``block`` positions and between adjacent blocks."""
+    position_T = torch.arange(length, device=device)
+    first_T = position_T - position_T % block  # of each position's block
+    return (first_T[:, None] - first_T[None, :]).abs() <= block
+
+
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """Softmax over the true positions of ``mask``, in float32 at least; the others get exactly 0.
 

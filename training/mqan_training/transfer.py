@@ -19,7 +19,7 @@ _GENERATOR = ("mqan.decoder.generator.weight", "mqan.decoder.generator.bias")  #
 _SOURCE = "from.txt"  # in the folder of a run: which network it started from
 _ALIGNMENT = "mqan.encoder.self_alignment."
 _ALIGNMENT_READERS = "mqan.encoder.context_tail.compression."  # they read one more part where there is an alignment
-_MAY_DIFFER = frozenset({"dropout", "attention_dropout"})  # no shape depends on these
+_MAY_DIFFER = frozenset({"dropout", "attention_dropout", "attention_block"})  # no weights depend on these
 
 
 @dataclass(frozen=True, slots=True)
