@@ -42,7 +42,10 @@ def main() -> int:
     parser.add_argument("--at-least", type=float, default=3.0, help="required ratio eager / engine")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"building and exporting a network of the default sizes ({NUM_GENERATED:,} generated words) ...", flush=True)
+    print(
+        f"building and exporting a network of the shipped model's sizes ({NUM_GENERATED:,} generated words) ...",
+        flush=True,
+    )
     network = make_network()
     with tempfile.TemporaryDirectory() as folder:
         engine = make_engine(network, Path(folder))

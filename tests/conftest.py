@@ -216,9 +216,10 @@ LADDER: dict[str, dict[str, Any]] = {
     "+satt": {"coattention": False, "question_pointer": False},
     "+catt": {"question_pointer": False},
     "+qptr": {},
+    "self-alignment": {"self_alignment": True},
     "blocks": {"self_alignment": True, "attention_block": 4},
 }
-"""The rungs of the paper's table 2, as settings of the model; and one beyond it, which the shipped model has."""
+"""The rungs of the paper's table 2, as settings of the model; and two beyond it; the shipped model has both."""
 
 
 @pytest.fixture(scope="session", params=LADDER)

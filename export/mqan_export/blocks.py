@@ -17,13 +17,15 @@ def block_of(graph: Graph, near_TT: str) -> int | None:
     column = graph.writer(differences.input[0], "Unsqueeze") if differences is not None else None
     firsts = graph.writer(column.input[0], "Sub") if column is not None else None
     block = graph.constants.get(within.input[1]) if within is not None else None
-    if firsts is None or graph.writer(firsts.input[1], "Mod") is None or block is None or block.size != 1:
+    places = graph.writer(firsts.input[1], "Mod") if firsts is not None else None
+    modulus = graph.constants.get(places.input[1]) if places is not None else None
+    if block is None or modulus is None or block.size != 1 or block != modulus:
         return None
-    return int(block)
+    return int(block.item())
 
 
 class Blocks:
-    """The blocks of the sequences that a mask belongs to.
+    """The blocks of the sequences that a mask belongs to; made again for the same mask, they are the same nodes.
 
     Args:
         graph: that is being rewritten.
@@ -31,12 +33,13 @@ class Blocks:
         block: positions of a block.
 
     Attributes:
-        own_K, seen_L: names of the numbers of positions that a block has, and sees, int64 [1].
+        num_own, num_seen: names of the numbers of positions that a block has, and sees, int64 [1].
         before: name of the number of positions that it sees before its own, int64 [1].
         mask_SL: name of the mask over what it sees, int32 [S, L].
     """
 
     def __init__(self, graph: Graph, mask_BT: str, block: int) -> None:
+        self._mask_BT = mask_BT
         self._part = part = Part(graph, f"{mask_BT}.blocks")
         put = part.put
         none, one, many = part.constant("0", [0]), part.constant("1", [1]), part.constant("-1", [-1])
@@ -44,35 +47,35 @@ class Blocks:
         self._length = put("Shape", [mask_BT], "length", start=1, end=2)
         size = part.constant("size", [block])
         is_long = put("Greater", [self._length, part.constant("most", [2 * block])], "is_long")
-        self.own_K = put("Where", [is_long, size, self._length], "own")
+        self.num_own = put("Where", [is_long, size, self._length], "own")
         self.before = put("Where", [is_long, size, none], "before")
-        self.seen_L = put("Add", [self.own_K, put("Add", [self.before, self.before], "beside")], "seen")
+        self.num_seen = put("Add", [self.num_own, put("Add", [self.before, self.before], "beside")], "seen")
         last = put("Sub", [self._length, one], "last")
-        count = put("Div", [put("Add", [last, self.own_K], "rounded_up"), self.own_K], "count")
-        self._total = put("Mul", [count, self.own_K], "total")
+        count = put("Div", [put("Add", [last, self.num_own], "rounded_up"), self.num_own], "count")
+        self._total = put("Mul", [count, self.num_own], "total")
 
         # the places of each block's own positions; behind the end stands the last one, which ``join`` cuts off
         own = put("Min", [part.range(none, self._total, one, "all"), last], "own_places")
-        self._own_NK = put("Reshape", [own, put("Concat", [many, self.own_K], "own_shape", axis=0)], "own_NK")
+        self._own_NK = put("Reshape", [own, put("Concat", [many, self.num_own], "own_shape", axis=0)], "own_NK")
 
         # the places of those that it sees; for those outside of the sequence stand its ends, masked
-        firsts = put("Unsqueeze", [part.range(none, self._total, self.own_K, "firsts"), one], "firsts_N1")
-        offsets = put("Sub", [part.range(none, self.seen_L, one, "steps"), self.before], "offsets")
+        firsts = put("Unsqueeze", [part.range(none, self._total, self.num_own, "firsts"), one], "firsts_N1")
+        offsets = put("Sub", [part.range(none, self.num_seen, one, "steps"), self.before], "offsets")
         places = put("Add", [firsts, offsets], "places")
         self._seen_NL = put("Min", [put("Max", [places, none], "not_before"), last], "seen_NL")
         inside = put("Equal", [places, self._seen_NL], "inside")
         rows = put("Gather", [mask_BT, self._seen_NL], "mask_BNL", axis=1)
         visible = graph.as_int32(put("And", [rows, inside], "visible"))
-        shape = put("Concat", [many, self.seen_L], "mask_shape", axis=0)
+        shape = put("Concat", [many, self.num_seen], "mask_shape", axis=0)
         self.mask_SL = put("Reshape", [visible, shape], "mask")
 
     def own(self, source_BTX: str, width: int) -> str:
         """Return what each block has of a sequence, [S, K, X]."""
-        return self._gathered(source_BTX, self._own_NK, self.own_K, width, "own")
+        return self._gathered(source_BTX, self._own_NK, self.num_own, width, "own")
 
     def seen(self, source_BTX: str, width: int) -> str:
         """Return what each block sees of a sequence, [S, L, X]."""
-        return self._gathered(source_BTX, self._seen_NL, self.seen_L, width, "seen")
+        return self._gathered(source_BTX, self._seen_NL, self.num_seen, width, "seen")
 
     def join(self, blocks_SKX: str, width: int, output_BTX: str) -> None:
         """Write the blocks as one sequence again."""
@@ -85,7 +88,7 @@ class Blocks:
         part.graph.put("Slice", [joined, *ends], [output_BTX])
 
     def _gathered(self, source: str, places: str, size: str, width: int, kind: str) -> str:
-        part = Part(self._part.graph, f"{source}.{kind}")
+        part = Part(self._part.graph, f"{self._mask_BT}.{kind}.{source}")
         gathered = part.put("Gather", [source, places], "gathered", axis=1)
         many, last = self._part.constant("-1", [-1]), self._part.constant(str(width), [width])
         return part.put("Reshape", [gathered, part.put("Concat", [many, size, last], "shape", axis=0)], "blocks")

@@ -14,7 +14,7 @@ import onnx
 from mqan_export.blocks import Blocks, block_of
 from mqan_export.rewrite import DOMAIN, Graph, Part, attribute
 
-_FAR = -1e9  # what the model adds to scores that do not count
+_FAR = -1e9  # in the place of scores that do not count, as in the model
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,15 @@ def _find(graph: Graph, softmax: onnx.NodeProto) -> _Alignment | None:
     turned = graph.writer(scores.input[1], "Transpose") if scores is not None else None
     keys = graph.writer(turned.input[0], "Concat") if turned is not None else None
     dummy = graph.writer(keys.input[0], "Expand") if keys is not None and len(keys.input) == 2 else None
+    differs = graph.writer(distinct.input[0], "Not") if distinct is not None else None
     weights = graph.only_reader(softmax.output[0], "Slice")
     weighted = graph.only_reader(weights.output[0], "MatMul") if weights is not None else None
-    if others is None or mask is None or scores is None or keys is None or dummy is None:
+    if others is None or mask is None or scores is None or turned is None or keys is None or dummy is None:
         return None
-    if weights is None or weighted is None:
+    if weights is None or weighted is None or differs is None or graph.writer(differs.input[0], "Equal") is None:
+        return None
+    starts, axes = (graph.constants.get(weights.input[i], np.zeros(0)).tolist() for i in (1, 3))
+    if (starts, axes) not in (([1], [2]), ([1], [-1])) or attribute(turned, "perm") != [0, 2, 1]:
         return None
     block = block_of(graph, others.input[1])
     if not block or keys.input[1] != scores.input[0] or dummy.input[0] not in graph.constants:
@@ -82,11 +86,11 @@ def _align_in_blocks(graph: Graph, found: _Alignment) -> None:
     mask = put("Concat", [always, blocks.mask_SL], "mask", axis=1)
     # where a word's own key stands, behind the dummy and what its block sees before its own
     none = constant("0", [0])
-    places_K = put("Add", [part.range(none, blocks.own_K, one, "own_places"), blocks.before], "own_seen")
-    places_X = part.range(constant("-1", [-1]), blocks.seen_L, one, "key_places")  # X = L + 1
+    places_K = put("Add", [part.range(none, blocks.num_own, one, "own_places"), blocks.before], "own_seen")
+    places_X = part.range(constant("-1", [-1]), blocks.num_seen, one, "key_places")  # X = L + 1
     is_own = put("Equal", [put("Unsqueeze", [places_K, one], "own_seen_K1"), places_X], "is_own")
     scores = put("Where", [is_own, constant("far", _FAR, np.float32), constant("near", 0.0, np.float32)], "own_scores")
     bias = put("Unsqueeze", [scores, constant("axes", [0, 1])], "bias")
     inputs = [own, keys, values, "", mask, bias]
-    aligned = put("MultiHeadAttention", inputs, "aligned", DOMAIN, num_heads=1, scale=1.0)
+    aligned = put("MultiHeadAttention", inputs, "aligned", DOMAIN, num_heads=1, scale=1.0, mask_filter_value=_FAR)
     blocks.join(aligned, width, found.output_BTD)

@@ -61,7 +61,7 @@ class Settings(BaseSettings):
         description="Bytes of HTTP headers or gRPC metadata, 32 more for each pair: as gRPC by default, for both.",
     )
     max_context_tokens: int = Field(
-        4000, ge=1, le=100_000, description="Tokens of a context: ten times what training saw; attention is quadratic."
+        4000, ge=1, le=100_000, description="Tokens of a context: more than ten times what training saw."
     )
     max_question_tokens: int = Field(
         256, ge=1, le=100_000, description="Tokens of a question: the longest of the training sets have under 100."

@@ -19,8 +19,8 @@ from mqan_export.session import check_graph
 from tests.conftest import LADDER, bundle_of, make_network
 
 rng = np.random.default_rng(0)
-BATCH, SLOTS, CONTEXT, QUESTION = 3, 9, 12, 6
-LENGTHS = {"context_lengths": np.array([12, 3, 8]), "question_lengths": np.array([2, 6, 5])}
+BATCH, SLOTS, CONTEXT, QUESTION = 4, 9, 12, 6
+LENGTHS = {"context_lengths": np.array([12, 3, 8, 9]), "question_lengths": np.array([2, 6, 5, 4])}
 
 
 def outputs_of(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -39,9 +39,9 @@ def bundle(tiny_bundle: Path) -> Bundle:
 
 
 @pytest.fixture(scope="module")
-def block_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def block_bundle(tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     """A network whose contexts are cut into blocks of four words, as a bundle."""
-    return bundle_of(make_network(**LADDER["blocks"]), tmp_path_factory)
+    return open_bundle(bundle_of(make_network(**LADDER["blocks"]), tmp_path_factory))
 
 
 def encoder_inputs(bundle: Bundle) -> dict[str, np.ndarray]:
@@ -81,7 +81,9 @@ def test_the_encoder_computes_the_same_in_fewer_nodes(bundle: Bundle, monkeypatc
         assert difference.max() < 0.1, name
 
 
-def test_a_row_of_the_encoder_does_not_move_with_its_batch_mates(bundle: Bundle) -> None:
+@pytest.mark.parametrize("name", ["bundle", "block_bundle"])
+def test_a_row_of_the_encoder_does_not_move_with_its_batch_mates(name: str, request: pytest.FixtureRequest) -> None:
+    bundle = request.getfixturevalue(name)
     model = check_graph(bundle.encoder, "encoder")
     quantize.quantize_encoder(model, bundle.input_ranges[ENCODER])
     inputs = encoder_inputs(bundle)
@@ -94,18 +96,19 @@ def test_a_row_of_the_encoder_does_not_move_with_its_batch_mates(bundle: Bundle)
 
 
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 12, 30])
-def test_blocks_of_a_context_compute_the_same(block_bundle: Path, monkeypatch: pytest.MonkeyPatch, length: int) -> None:
-    bundle = open_bundle(block_bundle)
-    plain, fused = (check_graph(bundle.encoder, "encoder") for _ in range(2))
-    quantize.quantize_encoder(fused, bundle.input_ranges[ENCODER])
+def test_blocks_of_a_context_compute_the_same(
+    block_bundle: Bundle, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    plain, fused = (check_graph(block_bundle.encoder, "encoder") for _ in range(2))
+    quantize.quantize_encoder(fused, block_bundle.input_ranges[ENCODER])
     for name in ("fuse_attention", "fuse_alignment", "fuse_products"):
         monkeypatch.setattr(quantize, name, lambda model: None)
-    quantize.quantize_encoder(plain, bundle.input_ranges[ENCODER])
+    quantize.quantize_encoder(plain, block_bundle.input_ranges[ENCODER])
     assert operators(fused)["MultiHeadAttention"] == 3, "two layers and the alignment"
     assert operators(fused)["Softmax"] == 2, "those of the coattention"
-    lengths = np.array([length, 1, max(length - 3, 1)])
+    lengths = np.array([length, 1, max(length - 3, 1), -(-length // 2)])
     slots = rng.integers(SLOTS, size=(BATCH, length))
-    inputs = {**encoder_inputs(bundle), "context_slots": slots, "context_lengths": lengths}
+    inputs = {**encoder_inputs(block_bundle), "context_slots": slots, "context_lengths": lengths}
     expected, found = outputs_of(plain, inputs), outputs_of(fused, inputs)
     for name, array in expected.items():
         difference = np.abs(found[name].astype(np.float64) - array)
@@ -161,7 +164,7 @@ def test_attention_over_given_keys_is_one_node() -> None:
         "x": rng.normal(0, 1, (BATCH, 1, 5)).astype(np.float32),
         "keys": rng.normal(0, 1, (BATCH, 2, 7, 4)).astype(np.float32),
         "values": rng.normal(0, 1, (BATCH, 2, 7, 4)).astype(np.float32),
-        "mask": np.arange(7) < np.array([[7], [1], [4]]),
+        "mask": np.arange(7) < np.array([[7], [1], [4], [2]]),
     }
     found = outputs_of(fused, inputs)["y"]
     np.testing.assert_allclose(found, outputs_of(plain, inputs)["y"], atol=1e-6)

@@ -43,6 +43,27 @@ def test_learned_rows_stay_and_new_rows_start_at_random(tiny_network: Network, p
     torch.testing.assert_close(after[GENERATOR][-2:], fresh)
 
 
+@torch.no_grad()
+def test_a_run_can_go_on_with_blocks(tiny_network: Network, pretrained: Pretrained) -> None:
+    vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
+    blocks = Network(replace(pretrained.model, attention_block=4), pretrained.vectors, vocabulary).eval()
+    adopt(blocks, pretrained)
+    for length, is_same in ((8, True), (9, False)):
+        projected = torch.randn(2, length, pretrained.model.width)
+        lengths = torch.full((2,), length)
+        whole, cut = (
+            network.mqan.encode(projected, projected[:, :3], lengths, lengths.clamp(max=3))
+            for network in (tiny_network, blocks)
+        )
+        assert torch.allclose(whole.c_fin_BCD, cut.c_fin_BCD, atol=1e-6) == is_same
+
+
+def test_blocks_need_a_context_of_its_own(pretrained: Pretrained) -> None:
+    joined = replace(pretrained.model, attention_block=4, coattention=False, question_pointer=False)
+    with pytest.raises(ValueError, match=r"attention_block needs model\.coattention"):
+        Network(joined, pretrained.vectors, Vocabulary(pretrained.pieces, pretrained.vectors.words))
+
+
 def test_another_model_is_refused_and_named(pretrained: Pretrained) -> None:
     wider = replace(pretrained.model, width=32, input_residual=False)
     vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)

@@ -127,7 +127,11 @@ class SequenceTail(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Encoder of context and question (appendix C), or of both as one sequence where there is no coattention."""
+    """Encoder of context and question (appendix C), or of both as one sequence where there is no coattention.
+
+    Raises:
+        ValueError: blocks are asked for where context and question are one sequence.
+    """
 
     def __init__(self, config: ModelConfig, vector_width: int) -> None:
         super().__init__()
@@ -142,7 +146,12 @@ class Encoder(nn.Module):
             if config.question_pointer:  # nothing else reads Q_fin
                 self.question_tail = SequenceTail(config, 4)
         else:
-            self.joined_tail = SequenceTail(config, 2, config.attention_block)
+            if config.attention_block:
+                raise ValueError(
+                    "model.attention_block needs model.coattention: where the question stands behind the context, most "
+                    "of a long context would not see it"
+                )
+            self.joined_tail = SequenceTail(config, 2)
         self.word_dropout = nn.Dropout(config.dropout)
         self.dropout = SequenceDropout(config.dropout)
         nn.init.xavier_uniform_(self.projection.weight)

@@ -26,7 +26,7 @@ def near_mask(length: int, block: int, device: torch.device) -> Tensor:
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """Softmax over the true positions of ``mask``, in float32 at least; the others get exactly 0.
 
-    Every slice along ``dim`` must have a true position.
+    A slice along ``dim`` without a true position gets some finite weights: those of padding, which nothing reads.
     """
     scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
     return torch.softmax(scores.masked_fill(~mask, -1e9), dim=dim)
