@@ -23,6 +23,7 @@ from mqan_serving.settings import Settings
 from mqan_serving.telemetry import log
 
 _GRPC_GRACE_S = 2.0
+_LAST_REQUESTS_S = 0.1  # for what is being sent on connections that were opened before new ones are refused
 
 
 class _Servicer:
@@ -42,12 +43,21 @@ class _Servicer:
 
 
 class _HttpServer(uvicorn.Server):
-    """A uvicorn server that leaves signals to the process it is a part of."""
+    """A uvicorn server that leaves signals to the process it is a part of, and resets no request at its end."""
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
         """Capture none."""
         yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Refuse new connections, answer what comes on those that are open, then close them."""
+        for server in self.servers:
+            server.close()
+        for listener in sockets or []:
+            listener.close()
+        await asyncio.sleep(_LAST_REQUESTS_S)
+        await super().shutdown(sockets)
 
 
 class LocalServer:

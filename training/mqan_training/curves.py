@@ -28,6 +28,7 @@ _NAMES: Final = {
     "corpus_f1": "corpus F1 (%)",
     "joint_goal_em": "dialogue state exact match (%)",
     "lfem": "logical form exact match (%)",
+    "unanswerable_f1": "F1 of saying unanswerable (%)",
 }
 # Told apart by everybody, also without colour: Okabe and Ito's colours, and another mark each.
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
