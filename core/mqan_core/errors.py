@@ -29,7 +29,10 @@ class InputError(MqanError, ValueError):
 
 
 class BundleError(MqanError):
-    """A bundle cannot be opened; the message says which file and why."""
+    """A bundle cannot be opened; the message says in one line which file and why."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))  # what onnx has to say is often spread over many
 
 
 class EngineFailedError(MqanError):

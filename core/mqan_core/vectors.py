@@ -36,7 +36,7 @@ class WordVectors:
         rows, scales, ngrams: as given.
 
     Raises:
-        ValueError: the shapes do not belong together.
+        ValueError: the shapes do not belong together, or a number is not finite.
     """
 
     def __init__(self, vocabulary: Vocabulary, rows: Int8Array, scales: FloatArray, ngrams: FloatArray) -> None:
@@ -49,6 +49,8 @@ class WordVectors:
             raise ValueError(
                 f"word vectors: {len(vocabulary.words)} words but {rows.shape[0]} rows and scales {list(scales.shape)}"
             )
+        if not (np.isfinite(scales).all() and np.isfinite(ngrams).all()):
+            raise ValueError("word vectors: scales or the n-gram table hold numbers that are not finite")
         self._vocabulary = vocabulary
         self.rows = rows
         self.scales = scales

@@ -6,9 +6,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import onnx
 import onnxruntime
 from google.protobuf.message import DecodeError, EncodeError
+from onnx import TensorProto, numpy_helper
 
 from mqan_core.errors import BundleError
 from mqan_export.half import restore_float32
@@ -19,6 +21,7 @@ Precision = Literal["auto", "float32", "int8"]
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 _SLOWER = ["SkipLayerNormFusion"]  # its operator takes several times as long as the two that it replaces on a CPU
+_LARGEST_WEIGHT = 1e10  # a mask has 1e9; products of larger ones could overflow
 # what rewriting a graph of the wrong form raises
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
 _CUDA_OPTIONS = {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}  # float32 is to be float32
@@ -136,12 +139,19 @@ def check_graph(content: bytes, name: str) -> onnx.ModelProto:
         _refuse_external(tensor, name)
     if model.graph.sparse_initializer:
         raise BundleError(f"{name}: holds sparse weights, which are not allowed")
-    restore_float32(model)
+    try:
+        restore_float32(model)
+        arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.FLOAT}
+    except _MALFORMED as error:
+        raise BundleError(f"{name}: its weights are malformed: {error}") from error
+    for weights, array in arrays.items():
+        if not (np.abs(array) <= _LARGEST_WEIGHT).all():
+            raise BundleError(f"{name}: {weights!r} holds numbers that are no weights, beyond {_LARGEST_WEIGHT:g}")
     return model
 
 
 def _refuse_external(tensor: onnx.TensorProto, name: str) -> None:
-    if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
+    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise BundleError(f"{name}: the tensor {tensor.name!r} lies outside the file, which is not allowed")
 
 

@@ -105,7 +105,9 @@ def test_a_zero_row_stays_zero() -> None:
     assert not scales.any()
 
 
-@pytest.mark.parametrize("fault", ["rows", "scales", "flat rows", "flat ngrams", "no ngrams", "float rows"])
+@pytest.mark.parametrize(
+    "fault", ["rows", "scales", "flat rows", "flat ngrams", "no ngrams", "float rows", "nan", "inf"]
+)
 def test_tables_that_do_not_belong_together_are_refused(fault: str) -> None:
     rows, scales = np.ones((3, STATIC_WIDTH), np.int8), np.ones(3, np.float32)
     ngrams = np.ones((NUM_BUCKETS, NGRAM_WIDTH), np.float32)
@@ -120,6 +122,10 @@ def test_tables_that_do_not_belong_together_are_refused(fault: str) -> None:
             ngrams = ngrams[:, 0]
         case "no ngrams":
             ngrams = ngrams[:0]
+        case "nan":
+            scales[0] = np.nan
+        case "inf":
+            ngrams[0, 0] = np.inf
         case _:
             rows = rows.astype(np.float32)
     with pytest.raises(ValueError, match="word vectors"):

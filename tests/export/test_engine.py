@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 
@@ -67,6 +68,21 @@ def test_external_data_is_refused() -> None:
     entry = tensor.external_data.add()
     entry.key, entry.value = "location", "../../etc/passwd"
     with pytest.raises(BundleError, match="outside the file"):
+        check_graph(model.SerializeToString(), "m.onnx")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e30])
+def test_numbers_that_are_no_weights_are_refused(number: float) -> None:
+    model = make_graph()
+    model.graph.initializer[0].float_data[0] = number
+    with pytest.raises(BundleError, match="'w' holds numbers that are no weights"):
+        check_graph(model.SerializeToString(), "m.onnx")
+
+
+def test_weights_of_another_size_than_they_say_are_refused() -> None:
+    model = make_graph()
+    model.graph.initializer[0].dims[0] = 2
+    with pytest.raises(BundleError, match="m.onnx: its weights are malformed"):
         check_graph(model.SerializeToString(), "m.onnx")
 
 
