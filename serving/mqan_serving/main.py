@@ -66,19 +66,22 @@ def serve_ray(settings: Settings) -> None:
     _check_keys(settings)
     folder = find_bundle(settings)
     manifest = open_bundle(folder).manifest  # a damaged bundle is reported now, not by replicas that do not start
-    for name, value in ray_environment(settings).items():
-        os.environ.setdefault(name, value)
-    stop = threading.Event()
-    _stop_on_signals(stop)
-
-    from mqan_serving.app import start_ray, stop_ray  # Ray reads its environment when it is imported
-
     key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
     given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
-    with tempfile.TemporaryDirectory(prefix="mqan-metrics-", ignore_cleanup_errors=True) as metrics_folder:
+    stop = threading.Event()
+    # Only this user may look into it: who can write to HAProxy's socket decides where requests go.
+    with tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder:
+        for name, value in ray_environment(settings, Path(run_folder)).items():
+            os.environ.setdefault(name, value)
+        _stop_on_signals(stop)
+        metrics_folder = Path(run_folder) / "metrics"
+        metrics_folder.mkdir()
+
+        from mqan_serving.app import start_ray, stop_ray  # Ray reads its environment when it is imported
+
         start_ray(
             given,
-            Path(metrics_folder),
+            metrics_folder,
             object_store_bytes=_OBJECT_STORE_BYTES,
             once_connected=lambda: _stop_on_signals(stop),
         )
@@ -92,12 +95,15 @@ def serve_ray(settings: Settings) -> None:
             log("stopped")
 
 
-def ray_environment(settings: Settings) -> Mapping[str, str]:
+def ray_environment(settings: Settings, run_folder: Path) -> Mapping[str, str]:
     """Return the environment that Ray is started in, where the caller's own does not say otherwise.
 
     The fast path is HAProxy straight to the replica's own servers, with user code on the replica's main loop.
+
+    Args:
+        settings: the settings.
+        run_folder: for HAProxy's files; of this server alone.
     """
-    folder = tempfile.gettempdir()
     has_proxy = os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") != "0" and _has_haproxy()
     if not has_proxy:
         log("without HAProxy: serving through Ray's own proxy, which is several times slower", level="warning")
@@ -122,8 +128,6 @@ def ray_environment(settings: Settings) -> Mapping[str, str]:
         "RAY_worker_niceness": "0",
     }
     if has_proxy:
-        # Two servers on one machine must not share HAProxy's files and ports.
-        run_folder = Path(folder) / f"mqan-haproxy-{settings.http_port}"
         environment |= {
             "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(run_folder / "haproxy.cfg"),
             "RAY_SERVE_HAPROXY_SOCKET_PATH": str(run_folder / "admin.sock"),
@@ -131,8 +135,8 @@ def ray_environment(settings: Settings) -> Mapping[str, str]:
             "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(run_folder / "server-state"),
             "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(run_folder / "metrics.sock"),
         }
-        # Nor the ports of their replicas and of Ray's proxy behind HAProxy: Ray lets several listen on the same, and
-        # each server would get requests of the other.
+        # Two servers on one machine must not share the ports of their replicas and of Ray's proxy behind HAProxy: Ray
+        # lets several listen on the same, and each server would get requests of the other.
         width = max(64, 4 * settings.num_replicas)
         for transport, first in (("HTTP", 10_000), ("GRPC", 15_000)):  # below those of outgoing connections
             begin = _free_range(first, width, settings)

@@ -58,13 +58,13 @@ def test_taken_port_is_reported_before_anything_starts(serve: object) -> None:
             serve(settings)
 
 
-def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Ray lets several replicas listen on one port, and the requests of one server then reach the other."""
     monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
 
     def ranges(http_port: int) -> list[range]:
-        environment = ray_environment(load_settings(http_port=http_port))
+        environment = ray_environment(load_settings(http_port=http_port), tmp_path)
         names = [f"RAY_SERVE_DIRECT_INGRESS_{{}}_{transport}_PORT" for transport in ("HTTP", "GRPC")]
         return [range(int(environment[n.format("MIN")]), int(environment[n.format("MAX")]) + 1) for n in names]
 
@@ -79,11 +79,13 @@ def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.M
         assert not set(ranges(8000)[0]) & set(first[0])
 
 
-def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
-    assert ray_environment(load_settings())["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
+    environment = ray_environment(load_settings(), tmp_path)
+    assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
+    assert Path(environment["RAY_SERVE_HAPROXY_SOCKET_PATH"]).parent == tmp_path
     monkeypatch.setenv("RAY_SERVE_ENABLE_HA_PROXY", "0")
-    environment = ray_environment(load_settings())
+    environment = ray_environment(load_settings(), tmp_path)
     assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == environment["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"
     assert environment["RAY_AUTH_MODE"] == "token"
