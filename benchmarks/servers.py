@@ -18,6 +18,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +30,7 @@ from typing import Any
 
 import grpc
 from batching import run_load
-from served import BareConnection, free_port
+from served import BareConnection, free_port, wait_until_ready
 from squad import read_questions
 from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
@@ -131,13 +132,16 @@ def started(server: Server) -> Iterator[dict[str, Open]]:
     """Start a server; yield the ways to ask it once it answers."""
     http_port, rpc_port = free_port(), free_port()
     environment = {**os.environ, "MQAN_NUM_THREADS": str(os.cpu_count() or 1)}
-    process = subprocess.Popen(
-        server.command(http_port, rpc_port),
-        env=environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,  # a group of its own, which ends as one
-    )
+    folder = tempfile.TemporaryDirectory()
+    log = Path(folder.name) / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            server.command(http_port, rpc_port),
+            env=environment,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,  # a group of its own, which ends as one
+        )
 
     def open_rest(stack: ExitStack) -> Ask:
         connection = stack.enter_context(BareConnection(http_port))
@@ -167,6 +171,8 @@ def started(server: Server) -> Iterator[dict[str, Open]]:
     try:
         for opened in ways.values():
             wait_until_it_answers(opened, process)
+        if server.has_rpc:
+            wait_until_ready(process, log)
         yield ways
     finally:
         process.send_signal(signal.SIGTERM)
@@ -175,6 +181,7 @@ def started(server: Server) -> Iterator[dict[str, Open]]:
         finally:  # LitServe's workers outlive it
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            folder.cleanup()
 
 
 def wait_until_it_answers(opened: Open, process: "subprocess.Popen[bytes]") -> None:
