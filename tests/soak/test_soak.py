@@ -175,7 +175,9 @@ def find_growth(samples: dict[str, list[Held]]) -> list[str]:
     """
     grown = []
     for name, held in samples.items():
-        quarter = len(held) // 4
+        quarter, tenth = len(held) // 4, len(held) // 10
+        over_time = [max(h.memory_kib for h in held[at : at + tenth]) for at in range(0, 10 * tenth, tenth)]
+        print(f"  memory_kib of {name}, at its most in each tenth: {over_time}")
         for what, find, allowed in (("memory_kib", max, _MOST_GROWTH), ("threads", min, 0), ("files", min, _SLACK)):
             before, after = (
                 find(getattr(h, what) for h in some) for some in (held[quarter : 2 * quarter], held[-quarter:])
