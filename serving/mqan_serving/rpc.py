@@ -151,6 +151,8 @@ class RpcMethods:
             trailing = [(_REQUEST_ID, request_id), ("mqan-code", failure.code)]
             if failure.retry_after_s is not None:
                 trailing.append(("retry-after", str(failure.retry_after_s)))
+            if failure.kind.grpc == "INTERNAL":  # clients ask again after a proxy's own, whose server has just gone
+                trailing.append(("grpc-retry-pushback-ms", "-1"))
             context.set_trailing_metadata(trailing)
             return empty()
         finally:

@@ -189,7 +189,9 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         failure = await self.script.take(seen)
         if failure is not None:
             status, code = failure
-            metadata = (("mqan-code", code), ("x-request-id", "id-1"))
+            told = (("mqan-code", code), ("x-request-id", "id-1"))
+            pushback = (("grpc-retry-pushback-ms", "-1"),) if status == 500 else ()
+            metadata = () if code == "no json" else (*told, *pushback)
             await context.abort(_GRPC[status], "A message. A hint.", metadata)
 
     async def _take_rest(self, seen: dict[str, Any]) -> Response | None:

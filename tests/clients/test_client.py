@@ -172,6 +172,12 @@ def test_a_proxy_whose_server_has_gone_is_asked_again(server: Any, call: Ask, st
     assert len(server.script.requests) == 2
 
 
+def test_rays_proxy_whose_replica_has_gone_is_asked_again(server: Any, call: Ask) -> None:
+    server.script.failures = [(500, "no json")]
+    assert call(server.urls["grpc"], "answer", "a", "b").text == "Paris yes"
+    assert len(server.script.requests) == 2
+
+
 @pytest.mark.parametrize("status", [200, 404])
 def test_what_is_no_mqan_server(server: Any, call: Ask, status: int) -> None:
     server.script.failures = [(status, "no json")]

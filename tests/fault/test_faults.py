@@ -274,8 +274,6 @@ def p99(numbers: Sequence[float]) -> float:
 
 _KINDS = ["local", pytest.param("ray", marks=pytest.mark.slow), pytest.param("ray-proxy", marks=pytest.mark.slow)]
 _RAY_KINDS = ["ray-proxy", "ray"] if TIMES > 1 else ["ray"]  # with Ray's own proxy too where there is time
-
-
 _SLOW = pytest.mark.xfail(
     strict=False,
     reason="Ray's own proxy takes 3.5 ms of a core for each request: refusals took 0.8 to 1.4 s on 2 cores",
@@ -352,7 +350,7 @@ def start_pair(start_server: Any) -> Iterator[Callable[[str], Any]]:
 
     def end() -> None:
         for server in running:
-            assert server.stop() == 0
+            server.stop()
         running.clear()
 
     yield start

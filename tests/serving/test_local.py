@@ -128,6 +128,7 @@ async def test_faults_of_ours_are_logged_and_not_told(
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await callers.call(context="explode")
     assert raised.value.code() is grpc.StatusCode.INTERNAL
+    assert dict(raised.value.trailing_metadata())["grpc-retry-pushback-ms"] == "-1"  # do not ask again
     assert "secret" not in str(raised.value)
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
     failed = [line for line in lines if line["event"] == "failed"]

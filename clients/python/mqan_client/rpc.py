@@ -133,7 +133,8 @@ def _options(retries: Retries) -> list[tuple[str, Any]]:
         "initialBackoff": f"{retries.initial_s}s",
         "maxBackoff": f"{retries.max_s}s",
         "backoffMultiplier": retries.factor,
-        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED"],
+        # INTERNAL is what Ray's own proxy says when its replica has gone; a server that says it itself pushes back.
+        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL"],
     }
     method: dict[str, Any] = {"name": [{"service": "mqan.v1.QuestionAnswering"}]}
     if retries.max_attempts > 1:  # gRPC refuses a policy without a second attempt
