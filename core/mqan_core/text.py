@@ -13,26 +13,39 @@ module adds the span of each piece, and does without the package's undeclared de
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 HALF_SPACE = " "
 
-# Which side of a boundary carries the half space: the neighbour whose Unicode major class ranks higher.
-_RANK_OF_CLASS = {"L": 7, "M": 7, "N": 5, "S": 3, "P": 1, "Z": -1, "C": -3}
-_FIRST_GLUED_RANK = 3  # letters, marks, numbers and symbols run together; each punctuation mark stands alone
+# Which side of a boundary carries the half space: the neighbour whose Unicode major class ranks higher. A rank is a
+# digit, so that a text's ranks are a string, in which runs are found; a space is its own rank, below all others.
+_RANK_OF_CLASS = {"L": "7", "M": "7", "N": "5", "S": "4", "P": "3", "Z": "1", "C": "0"}
+_OUTSIDE = "2"  # before and after the text; boundaries carry half spaces where a side ranks higher than this
+_RUNS = re.compile("7+|5+|4+|[310]|(?<![^ 2])(?![^ 2])")  # letters and marks, numbers, symbols; between spaces nothing
 _SPACES = re.compile(" +")
 
 
-def _rank_of(char: str) -> int:
-    return _RANK_OF_CLASS[unicodedata.category(char)[0]]
+class _Ranks(dict[int, str]):
+    """The rank of each code point."""
+
+    def __missing__(self, code: int) -> str:
+        return _RANK_OF_CLASS[unicodedata.category(chr(code))[0]]
 
 
-_COMMON_RANKS = {chr(code): _rank_of(chr(code)) for code in range(0x500)}  # Latin, Greek and Cyrillic
+_RANKS = _Ranks({code: _Ranks()[code] for code in range(0x500)} | {ord(" "): " "})  # Latin, Greek and Cyrillic
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+def _half_spaces(is_carried: Callable[[str, str], bool]) -> dict[str, str]:
+    ranks = (" ", _OUTSIDE, *_RANK_OF_CLASS.values())
+    return {left + right: HALF_SPACE if is_carried(left, right) else "" for left in ranks for right in ranks}
+
+
+_OPENING = _half_spaces(lambda left, right: left == " " or right > max(left, _OUTSIDE))
+_CLOSING = _half_spaces(lambda left, right: right == " " or left > _OUTSIDE and left >= right)
+
+
+class Token(NamedTuple):
     """One token of a string.
 
     Attributes:
@@ -77,33 +90,12 @@ def tokenize(text: str) -> list[Token]:
 
 def scan(text: str) -> Iterator[Token]:
     """Yield the tokens of a string one by one, for those who may stop before its end; see :func:`tokenize`."""
-    opening = ""  # the half space that the piece being read begins with
-    start = 0  # where its characters begin
-    started = False  # whether a piece is being read at all
-    previous: int | None = 0  # rank of the last character; None right after a space
-
-    for position, char in enumerate(text):
-        if char == " ":
-            yield Token(opening + text[start:position] + HALF_SPACE, start, position)
-            opening, start, started, previous = HALF_SPACE, position + 1, True, None
-            continue
-        rank = _COMMON_RANKS.get(char)
-        if rank is None:
-            rank = _rank_of(char)
-        if rank == previous and rank >= _FIRST_GLUED_RANK:
-            continue
-        if previous is not None:
-            has_boundary = rank > 0 or previous > 0
-            if started:
-                closing = HALF_SPACE if has_boundary and rank <= previous else ""
-                yield Token(opening + text[start:position] + closing, start, position)
-            opening = HALF_SPACE if has_boundary and rank > previous else ""
-            start, started = position, True
-        previous = rank
-
-    if started:
-        closing = HALF_SPACE if previous is not None and previous > 0 else ""
-        yield Token(opening + text[start:] + closing, start, len(text))
+    if not text:
+        return
+    ranks = _OUTSIDE + text.translate(_RANKS) + _OUTSIDE
+    for run in _RUNS.finditer(ranks, 1, len(ranks) - 1):
+        start, end = run.start() - 1, run.end() - 1
+        yield Token(_OPENING[ranks[start : start + 2]] + text[start:end] + _CLOSING[ranks[end : end + 2]], start, end)
 
 
 def detokenize(pieces: Iterable[str]) -> str:

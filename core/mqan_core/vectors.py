@@ -64,23 +64,27 @@ class WordVectors:
         """Width E of a vector: static and n-gram part together."""
         return self._static_width + int(self.ngrams.shape[1])
 
-    def lookup(self, words: Sequence[str]) -> FloatArray:
-        """Return the vectors of lower-cased words, float32 [len(words), E]."""
-        vectors = np.zeros((len(words), self.width), np.float32)
+    def lookup(self, words: Sequence[str], out: FloatArray | None = None) -> FloatArray:
+        """Return the vectors of lower-cased words, float32 [len(words), E].
+
+        Args:
+            words: the words.
+            out: where to write them; by default a new array.
+        """
+        vectors = np.empty((len(words), self.width), np.float32) if out is None else out
+        static, ngrams = vectors[:, : self._static_width], vectors[:, self._static_width :]
         rows = [self._vocabulary.word_row(word) for word in words]
-        known = [(i, row) for i, row in enumerate(rows) if row is not None]
-        for row, word in zip(rows, words, strict=True):
-            if row is not None and not self._has_ngram_mean[row]:
-                self._ngram_means[row] = self._ngram_mean(word)
-                self._has_ngram_mean[row] = True
-        if known:
-            at = np.array([i for i, _ in known])
-            which = np.array([row for _, row in known])
-            vectors[at, : self._static_width] = self.rows[which].astype(np.float32) * self.scales[which, None]
-            vectors[at, self._static_width :] = self._ngram_means[which]
+        at = [i for i, row in enumerate(rows) if row is not None]
+        which = np.array([row for row in rows if row is not None], np.intp)
+        for i in np.flatnonzero(~self._has_ngram_mean[which]).tolist():
+            self._ngram_means[which[i]] = self._ngram_mean(words[at[i]])
+            self._has_ngram_mean[which[i]] = True
+        static[at] = self.rows[which] * self.scales[which, None]
+        ngrams[at] = self._ngram_means[which]
         for i, row in enumerate(rows):
             if row is None:
-                vectors[i, self._static_width :] = self._ngram_mean(words[i])
+                static[i] = 0.0
+                ngrams[i] = self._ngram_mean(words[i])
         return vectors
 
     def _ngram_mean(self, word: str) -> FloatArray:

@@ -224,7 +224,7 @@ class Engine:
         slot_ids = _pad_rows([r.slots.generator_ids for r in requests], dimensions.num_generated)
         vectors = np.zeros((*slot_ids.shape, dimensions.vector_width), np.float32)
         for i, request in enumerate(requests):
-            vectors[i, : len(request.slots.pieces)] = self.bundle.vectors.lookup(request.slots.words)
+            self.bundle.vectors.lookup(request.slots.words, out=vectors[i, : len(request.slots.pieces)])
         inputs: dict[str, npt.NDArray[np.generic]] = {
             "vectors": vectors,
             "context_slots": _pad_rows([r.slots.context for r in requests], 0),
