@@ -19,6 +19,7 @@ from mqan_serving.settings import Settings, find_bundle
 from mqan_serving.telemetry import log, set_up_logs
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
+_LOG_FILE_BYTES = 64 * 1024 * 1024
 
 
 def serve_local(settings: Settings) -> None:
@@ -113,6 +114,10 @@ def ray_environment(settings: Settings, run_folder: Path) -> Mapping[str, str]:
         "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1" if has_proxy else "0",
         "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
         "RAY_SERVE_LOG_TO_STDERR": "1",  # else the service's log lines are lost
+        # Ray would leave out lines of a replica that look like another's, and keep all of them in files that grow for ever.
+        "RAY_DEDUP_LOGS": "0",
+        "RAY_ROTATION_MAX_BYTES": str(_LOG_FILE_BYTES),
+        "RAY_ROTATION_BACKUP_COUNT": "1",
         "RAY_SERVE_HAPROXY_METRICS_ENABLED": "0",  # Ray's, which nobody reads: 5 % of the CPU time of a request
         "RAY_SERVE_HAPROXY_NBTHREAD": str(max(1, min(4, num_cores // 2))),
         # A dead proxy is noticed in seconds, not half a minute.

@@ -119,11 +119,9 @@ class Metrics:
             for code in CODES:
                 self._requests.labels(transport, "Answer", code)
             self._seconds.labels(transport, "Answer")
-        for source in Source:
-            self._words.labels(source.value)
-            self._mass.labels(source.value)
-        for stage in STAGES:
-            self._stages.labels(stage)
+        # What every answer counts is looked up once.
+        self._of_source = {source: (self._words.labels(source), self._mass.labels(source)) for source in Source}
+        self._of_stage = {stage: self._stages.labels(stage) for stage in STAGES}
 
     def describe_server(self, *, name: str, version: str, sha256: str, provider: str, max_requests: int) -> None:
         """Tell what is served, and how many requests fit in."""
@@ -157,10 +155,10 @@ class Metrics:
     def count_answer(self, answer: Answer, timeline: Timeline) -> None:
         """Count where an answer's time went; and its words by source, and the model's trust in each."""
         for stage, seconds in timeline.seconds.items():
-            self._stages.labels(stage).observe(seconds)
-        for source in Source:
-            self._words.labels(source.value).inc(sum(token.source is source for token in answer.tokens))
-            self._mass.labels(source.value).inc(sum(getattr(token.masses, source.value) for token in answer.tokens))
+            self._of_stage[stage].observe(seconds)
+        for source, (words, mass) in self._of_source.items():
+            words.inc(sum(token.source is source for token in answer.tokens))
+            mass.inc(sum(getattr(token.masses, source) for token in answer.tokens))
 
     def render(self) -> bytes:
         """Return all metrics in Prometheus' text format; reads files where there are several processes."""

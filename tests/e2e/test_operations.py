@@ -1,5 +1,6 @@
-"""What operators rely on holds for every kind of server: exact counts however many replicas there are, and API keys."""
+"""What operators rely on holds for every kind of server: exact counts and logs of however many replicas, and API keys."""
 
+import json
 import re
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from mqan_serving.keys import add_key
 pytestmark = pytest.mark.timeout(300)
 
 _REQUESTS = re.compile(r'^mqan_requests_total\{code="(\w+)",method="(\w+)",transport="(\w+)"\} (\S+)$', re.MULTILINE)
+_LOGGED = re.compile(r'\{".*"request_id".*\}')
 
 Seen = Counter[tuple[str, str, str]]
 
@@ -68,3 +70,9 @@ def test_counts_are_exact_and_keys_are_asked_for(start_server: Any, tmp_path: Pa
     limits = httpx2.get(f"{server.rest}/v1/model", trust_env=False, headers=headers).json()["limits"]
     assert f"mqan_requests_in_flight_limit {float(limits['max_concurrent_requests'] * replicas)}" in text
     assert server.stop() == 0
+    # Each request has one line in the log, too.
+    logged = [json.loads(line) for line in _LOGGED.findall(server.log.read_text())]
+    assert Counter((line.get("code", "ok"), line["transport"]) for line in logged) == Counter(
+        {(code, way): count for (code, _, way), count in seen.items()}
+    )
+    assert len({line["request_id"] for line in logged}) == len(logged)

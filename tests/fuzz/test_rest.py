@@ -4,10 +4,12 @@ MQAN_FUZZ_CASES=10000 pytest -s tests/fuzz
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -29,6 +31,13 @@ _CHECKS: list[Any] = [
 ]
 _FUZZED = settings(max_examples=cases(), deadline=None, suppress_health_check=list(HealthCheck), database=None)
 _VALID = {"context": "the old harbour was closed in 1923", "question": "When was it closed ?", "max_answer_tokens": 3}
+
+
+@pytest.fixture(scope="module")
+def client(target: Target) -> Iterator[httpx2.Client]:
+    """One for all cases: to make one takes longer than to ask with it."""
+    with httpx2.Client(base_url=target.rest, trust_env=False, timeout=30) as client:
+        yield client
 
 
 @_SCHEMA.parametrize()
@@ -68,9 +77,10 @@ _HEADERS = st.dictionaries(
 
 @_FUZZED
 @given(body=st.one_of(damaged_bodies(), st.binary(max_size=60)), media_type=_TYPES, headers=_HEADERS)
-def test_damaged_bodies_and_odd_headers(target: Target, body: bytes, media_type: str, headers: dict[str, str]) -> None:
-    with httpx2.Client(base_url=target.rest, trust_env=False, timeout=30) as client:
-        response = client.post("/v1/answer", content=body, headers={**headers, "content-type": media_type})
+def test_damaged_bodies_and_odd_headers(
+    target: Target, client: httpx2.Client, body: bytes, media_type: str, headers: dict[str, str]
+) -> None:
+    response = client.post("/v1/answer", content=body, headers={**headers, "content-type": media_type})
     assert response.status_code < 500, response.text
     note(target, response.status_code, response.text)
 
@@ -78,11 +88,10 @@ def test_damaged_bodies_and_odd_headers(target: Target, body: bytes, media_type:
 @_FUZZED
 @given(context=st.text(max_size=300), question=st.text(max_size=60), limit=st.integers(1, 4))
 def test_any_text_is_answered_or_refused_and_spans_cut_its_words(
-    target: Target, context: str, question: str, limit: int
+    target: Target, client: httpx2.Client, context: str, question: str, limit: int
 ) -> None:
     body = {"context": context, "question": question, "max_answer_tokens": limit}
-    with httpx2.Client(base_url=target.rest, trust_env=False, timeout=30) as client:
-        response = client.post("/v1/answer", json=body)
+    response = client.post("/v1/answer", json=body)
     note(target, response.status_code, response.text)
     if response.status_code == 200:
         for token in response.json()["tokens"]:
