@@ -114,7 +114,7 @@ def ray_environment(settings: Settings, run_folder: Path) -> Mapping[str, str]:
         "RAY_SERVE_ENABLE_DIRECT_INGRESS": "1" if has_proxy else "0",
         "RAY_SERVE_THROUGHPUT_OPTIMIZED": "1",
         "RAY_SERVE_LOG_TO_STDERR": "1",  # else the service's log lines are lost
-        # Ray would leave out lines of a replica that look like another's, and keep all of them in files that grow for ever.
+        # Ray would leave out lines that look like another replica's, and keep all in files that grow for ever.
         "RAY_DEDUP_LOGS": "0",
         "RAY_ROTATION_MAX_BYTES": str(_LOG_FILE_BYTES),
         "RAY_ROTATION_BACKUP_COUNT": "1",

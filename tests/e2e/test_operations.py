@@ -1,4 +1,4 @@
-"""What operators rely on holds for every kind of server: exact counts and logs of however many replicas, and API keys."""
+"""What operators rely on holds for every kind of server: exact counts and logs of all replicas, and API keys."""
 
 import json
 import re
