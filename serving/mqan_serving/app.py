@@ -20,6 +20,7 @@ from ray.serve.schema import LoggingConfig
 from mqan_serving.errors import ServingError, StartError
 from mqan_serving.health import State
 from mqan_serving.keys import ApiKeys
+from mqan_serving.loopback import restrict_replica
 from mqan_serving.metrics import FOLDER_VARIABLE, Metrics
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import Context, RpcMethods
@@ -44,6 +45,7 @@ class Ingress:
     """
 
     def __init__(self, settings: dict[str, Any]) -> None:
+        restrict_replica()
         self._settings = load_settings(**settings)
         set_up_logs(self._settings.log_level)
         self._service: Service | None = None

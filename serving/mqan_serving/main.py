@@ -15,6 +15,7 @@ from pathlib import Path
 from mqan_core.bundle import open_bundle
 from mqan_serving.errors import SettingsError
 from mqan_serving.keys import read_keys
+from mqan_serving.loopback import loopback_environment
 from mqan_serving.settings import Settings, find_bundle
 from mqan_serving.telemetry import log, set_up_logs
 
@@ -131,6 +132,7 @@ def ray_environment(settings: Settings, run_folder: Path) -> Mapping[str, str]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_worker_niceness": "0",
+        **loopback_environment(settings.host, has_haproxy=has_proxy),
     }
     if has_proxy:
         environment |= {
