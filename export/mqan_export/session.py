@@ -83,6 +83,7 @@ def open_session(
     options.inter_op_num_threads = 1
     options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
     options.log_severity_level = 3
+    options.enable_mem_pattern = False  # it keeps a plan, and a block of memory, for each shape that it has met
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     wanted: list[str | tuple[str, dict[str, str]]] = [CPU]
     if provider != "cpu" and (provider == "cuda" or _has_cuda()):
