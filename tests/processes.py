@@ -1,9 +1,11 @@
 """What a running process holds, as the kernel tells it."""
 
+import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
 REPLICA, PROXY = "ray::ServeReplica", "haproxy"  # names of Ray's processes
+_IN_USE = 7  # of the fields of mallinfo2(3)
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,22 @@ class Held:
     files: int
 
 
+class _MallocInfo(ctypes.Structure):
+    _fields_ = (("fields", ctypes.c_size_t * 10),)
+
+
 def held_by(process: int) -> Held:
     """Return what a process holds."""
     folder = Path(f"/proc/{process}")
     fields = dict(line.split(":", 1) for line in (folder / "status").read_text().splitlines())
     return Held(int(fields["VmRSS"].split()[0]), int(fields["Threads"]), len(list((folder / "fd").iterdir())))
+
+
+def bytes_in_use() -> int:
+    """Return what this process has of the C library's heap, small objects of Python apart, and has not freed."""
+    mallinfo2 = ctypes.CDLL(None).mallinfo2
+    mallinfo2.restype = _MallocInfo
+    return int(mallinfo2().fields[_IN_USE])
 
 
 def descendants(process: int, name: str) -> list[int]:

@@ -20,6 +20,7 @@ from mqan_core.attribution import TraceField
 from mqan_core.bundle import Dimensions
 from mqan_export.denormals import denormals_as_zero
 from mqan_export.graphs import ENCODER_INPUTS, NEXT, TYPES, encoder_outputs, step_constants, step_state
+from mqan_export.session import CPU
 
 Array = npt.NDArray[np.generic]
 Trace = npt.NDArray[np.float32]
@@ -28,6 +29,7 @@ Buffers = dict[str, Array]
 FIRST_ROOM: Final = 8  # steps that a decoding has room for at first
 _ROOM_GROWTH = 4
 _PROJECTED_TOGETHER = 1024  # pieces of the generator; all at once would need their memory once more
+_LARGE_TOKENS = 1500  # of a batch, padding included, whose memory onnxruntime shall not keep for ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,8 @@ class GreedyLoop:
             "F": len(TraceField),
         }
         self._joined = dimensions.joined
+        self._has_swollen = False  # the encoder's session holds the memory of a large batch
+        self._giving_back = _options_that_give_back() if encoder.get_providers() == [CPU] else None
         self._encoder_outputs = encoder_outputs(dimensions.num_layers)
         self._step_constants = step_constants(dimensions.num_layers)
         self._step_state = step_state(dimensions.num_layers)
@@ -268,6 +272,9 @@ class GreedyLoop:
         return binding
 
     def _encode(self, inputs: Mapping[str, Array], sizes: Mapping[str, int]) -> Buffers:
+        """Run the encoder. The first small batch after large ones lets onnxruntime give back the memory of those."""
+        is_large = sizes["B"] * (sizes["C"] + sizes["Q"]) > _LARGE_TOKENS
+        gives_back = self._has_swollen and not is_large
         outputs = _allocate(self._encoder_outputs, sizes)
         binding = self._encoder.io_binding()
         for name in ENCODER_INPUTS:
@@ -275,7 +282,8 @@ class GreedyLoop:
         for name, array in outputs.items():
             _bind_output(binding, name, array)
         with denormals_as_zero():
-            self._encoder.run_with_iobinding(binding)
+            self._encoder.run_with_iobinding(binding, self._giving_back if gives_back else None)
+        self._has_swollen = is_large or (self._has_swollen and not gives_back)
         return outputs
 
     def _project(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -300,6 +308,13 @@ class GreedyLoop:
         context, question = inputs["context_slots"].shape[1], inputs["question_slots"].shape[1]
         attended = context + question if self._joined else context
         return {**self._sizes, "B": num_rows, "U": num_slots, "C": context, "Q": question, "J": attended}
+
+
+def _options_that_give_back() -> onnxruntime.RunOptions:
+    """Return options of a run after which onnxruntime frees what it has allocated and nothing uses."""
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return options
 
 
 def _allocate(tensors: Mapping[str, Sequence[str]], sizes: Mapping[str, int]) -> Buffers:

@@ -83,7 +83,10 @@ def check_parity(network: Network, engine: Engine, int8_engine: Engine, examples
                     )
                 probability_difference = max(probability_difference, difference)
     if encoder_difference > MAX_DIFFERENCE:
-        raise ParityError(f"the encoders differ by {encoder_difference:.2e}, at most {MAX_DIFFERENCE:.0e} is allowed")
+        raise ParityError(
+            f"the encoders differ by {encoder_difference:.2e}, at most {MAX_DIFFERENCE:.0e} is allowed: export another "
+            "checkpoint of the run, or its mean with one (mqan average), whose rounding errors are others"
+        )
     agreement = num_equal / len(requests)
     return ParityReport(len(requests), encoder_difference, probability_difference, agreement)
 

@@ -137,8 +137,7 @@ class RpcMethods:
                 record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
             response = await run(record)
         except asyncio.CancelledError:
-            remaining_s = _remaining_s(context)
-            if remaining_s is not None and remaining_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
+            if _is_too_late(context):  # gRPC itself cancels at the deadline
                 record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
             else:
                 record.log_cancelled()
@@ -146,6 +145,9 @@ class RpcMethods:
         except Exception as error:
             record.log_failure(error)
             failure = describe(error)
+            if failure.code == "deadline_exceeded" and _is_too_late(context):
+                # Nobody waits any more, and grpc.aio never frees a status that it cannot send (grpc/grpc#43360).
+                raise asyncio.CancelledError from None
             context.set_code(grpc.StatusCode[failure.kind.grpc])
             context.set_details(f"{failure.message} {failure.hint}")
             trailing = [(_REQUEST_ID, request_id), ("mqan-code", failure.code)]
@@ -203,6 +205,12 @@ def _remaining_s(context: Context) -> float | None:
     """
     time_remaining = getattr(context, "time_remaining", None)
     return None if time_remaining is None else time_remaining()
+
+
+def _is_too_late(context: Context) -> bool:
+    """Whether the caller's deadline has passed, or is about to."""
+    remaining_s = _remaining_s(context)
+    return remaining_s is not None and remaining_s < _DEADLINE_SLACK_S
 
 
 def _parse(message_type: Callable[[], MessageT], content: bytes) -> MessageT:

@@ -1,5 +1,6 @@
 """What the engine refuses, and what it says of itself."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from mqan_core.errors import BundleError, InputError
 from mqan_export.engine import Engine
 from mqan_export.session import CPU, check_graph, open_session
+from tests.processes import held_by
 
 
 @pytest.fixture(scope="module")
@@ -106,3 +108,15 @@ def test_garbage_and_other_graphs_are_refused() -> None:
         check_graph(b"\xff\xfe garbage", "m.onnx")
     with pytest.raises(BundleError, match="has the inputs"):
         open_session(make_graph().SerializeToString(), "m.onnx", ["a"], [], provider="cpu", num_threads=1)
+
+
+def test_the_memory_of_long_requests_is_given_back(engine: Engine) -> None:
+    """To the first short one; else a server would keep that of the largest batch that it ever met."""
+    short, long = (engine.read("Ada wrote notes. " * count, "Who wrote?") for count in (3, 1000))
+    engine.answer([short], [1])
+    before = held_by(os.getpid()).memory_kib
+    engine.answer([long] * 2, [1, 1])
+    most = held_by(os.getpid()).memory_kib
+    engine.answer([short], [1])
+    after = held_by(os.getpid()).memory_kib
+    assert after - before < (most - before) / 2

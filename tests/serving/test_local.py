@@ -12,6 +12,7 @@ import pytest
 from mqan.v1 import answer_pb2
 from mqan_serving.local import LocalServer
 from mqan_serving.telemetry import set_up_logs
+from tests.processes import bytes_in_use
 
 StartServer = Callable[..., Awaitable[Any]]
 
@@ -161,6 +162,22 @@ async def test_expired_deadline_frees_its_place(start_server: StartServer, engin
         await callers.rpc.Answer(callers.request(), timeout=0.15)
     assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
     await until(lambda: callers.service.num_requests == 0)
+
+
+async def test_nothing_is_kept_of_expired_calls(start_server: StartServer, engine: Any) -> None:
+    """A status for a caller whose deadline has passed would stay in memory: some 250 bytes a call here."""
+    callers = await start_server()
+    engine.may_answer.clear()
+
+    async def expire(number: int) -> None:
+        for _ in range(number):
+            with pytest.raises(grpc.aio.AioRpcError):
+                await callers.rpc.Answer(callers.request(), timeout=0.01)
+
+    await expire(50)
+    before = bytes_in_use()
+    await expire(250)
+    assert bytes_in_use() - before < 250 * 150
 
 
 async def test_limits_are_published_alike(start_server: StartServer) -> None:
