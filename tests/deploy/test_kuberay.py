@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 import yaml
 from ray.serve.schema import ServeDeploySchema
@@ -61,6 +62,34 @@ def test_fields_are_those_that_kuberay_has(documents: list[dict[str, Any]]) -> N
     for part, fields in parts:
         assert {name: type(value) for name, value in part.items()}.items() <= fields.items()
     assert all(isinstance(value, str) for group in groups for value in group["rayStartParams"].values())
+
+
+def test_kubernetes_own_schemas_hold(documents: list[dict[str, Any]]) -> None:
+    """Of the pods, the service and the policy; no field is unknown."""
+    cluster = documents[0]["spec"]["rayClusterConfig"]
+    pods = [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod", **group["template"]["metadata"]}}
+        | {"spec": group["template"]["spec"]}
+        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])
+    ]
+    assert [document["kind"] for document in documents[1:]] == ["Service", "NetworkPolicy"]
+    for resource in (*pods, *documents[1:]):
+        kubernetes_validate.validate(resource, "1.34", strict=True)
+
+
+def test_only_the_public_ports_are_open_to_others(
+    documents: list[dict[str, Any]], containers: dict[str, dict[str, Any]]
+) -> None:
+    policy = documents[2]["spec"]
+    cluster = documents[0]["spec"]["rayClusterConfig"]
+    templates = [group["template"] for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
+    for template in templates:
+        assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    (anybody,) = [rule for rule in policy["ingress"] if "from" not in rule]
+    assert {port["port"] for port in anybody["ports"]} == {port["name"] for port in containers["ray-worker"]["ports"]}
+    (rule,) = [rule for rule in policy["ingress"] if "from" in rule]
+    own, _ = rule["from"]
+    assert own == {"podSelector": policy["podSelector"]}
 
 
 def test_the_application_is_the_one_of_serve_yaml(config: ServeDeploySchema, repository: Path) -> None:
@@ -121,4 +150,4 @@ def test_a_node_that_goes_finishes_its_questions(
     pause_s = int(containers["ray-worker"]["lifecycle"]["preStop"]["exec"]["command"][1])
     assert Settings().request_timeout_s < pause_s < template["spec"]["terminationGracePeriodSeconds"]
     selector = documents[1]["spec"]["selector"]
-    assert template["metadata"]["labels"].items() <= selector.items()
+    assert selector.items() - template["metadata"]["labels"].items() == {("ray.io/serve", "true")}, "the operator's own"
