@@ -9,6 +9,8 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
+from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -137,7 +139,8 @@ class RpcMethods:
                 record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
             response = await run(record)
         except asyncio.CancelledError:
-            if _is_too_late(context):  # gRPC itself cancels at the deadline
+            remaining_s = _remaining_s(context)
+            if remaining_s is not None and remaining_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
                 record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
             else:
                 record.log_cancelled()
@@ -145,9 +148,6 @@ class RpcMethods:
         except Exception as error:
             record.log_failure(error)
             failure = describe(error)
-            if failure.code == "deadline_exceeded" and _is_too_late(context):
-                # Nobody waits any more, and grpc.aio never frees a status that it cannot send (grpc/grpc#43360).
-                raise asyncio.CancelledError from None
             context.set_code(grpc.StatusCode[failure.kind.grpc])
             context.set_details(f"{failure.message} {failure.hint}")
             trailing = [(_REQUEST_ID, request_id), ("mqan-code", failure.code)]
@@ -180,14 +180,41 @@ def add_health(servicer: Any, server: Any) -> None:
 def _register(server: Any, service_name: str, methods: dict[str, Callable[..., Any]]) -> None:
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
         name: grpc.unary_unary_rpc_method_handler(
-            method,
+            _sparing(method),
             request_deserializer=None,  # the methods parse the bytes themselves
             response_serializer=_serialize,
         )
         for name, method in methods.items()
     }
+    factory = getattr(server, "service_handler_factory", None)  # of Ray Serve's, which calls in place of the methods
+    if factory is not None and not hasattr(factory, "__wrapped__"):
+
+        @wraps(factory)
+        def make(**arguments: Any) -> Callable[..., Any]:
+            call = factory(**arguments)
+            return _sparing(call) if iscoroutinefunction(call) else call
+
+        server.service_handler_factory = make
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
     server.add_registered_method_handlers(service_name, handlers)
+
+
+def _sparing(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+    """Let a call whose caller has gone end without a response: grpc.aio never frees one that it cannot send.
+
+    (https://github.com/grpc/grpc/issues/43360)
+    """
+
+    @wraps(call)
+    async def run(message: bytes, context: Any) -> Any:
+        response = await call(message, context)
+        task = asyncio.current_task()
+        is_cancelled = task is not None and task.cancelling() > 0  # also if somebody has caught that
+        if is_cancelled or _remaining_s(context) == 0:
+            raise asyncio.CancelledError
+        return response
+
+    return run
 
 
 def _serialize(message: Message) -> bytes:
@@ -205,12 +232,6 @@ def _remaining_s(context: Context) -> float | None:
     """
     time_remaining = getattr(context, "time_remaining", None)
     return None if time_remaining is None else time_remaining()
-
-
-def _is_too_late(context: Context) -> bool:
-    """Whether the caller's deadline has passed, or is about to."""
-    remaining_s = _remaining_s(context)
-    return remaining_s is not None and remaining_s < _DEADLINE_SLACK_S
 
 
 def _parse(message_type: Callable[[], MessageT], content: bytes) -> MessageT:

@@ -4,13 +4,17 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
+from ray.serve._private.grpc_util import gRPCGenericServer
 
-from mqan.v1 import answer_pb2
+from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.local import LocalServer
+from mqan_serving.rpc import add_question_answering
 from mqan_serving.telemetry import set_up_logs
 from tests.processes import bytes_in_use
 
@@ -164,20 +168,42 @@ async def test_expired_deadline_frees_its_place(start_server: StartServer, engin
     await until(lambda: callers.service.num_requests == 0)
 
 
+async def expire(stub: Any, number: int) -> None:
+    for _ in range(number):
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await stub.Answer(answer_pb2.AnswerRequest(context="c", question="q"), timeout=0.01)
+        assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+
 async def test_nothing_is_kept_of_expired_calls(start_server: StartServer, engine: Any) -> None:
     """A status for a caller whose deadline has passed would stay in memory: some 250 bytes a call here."""
     callers = await start_server()
     engine.may_answer.clear()
-
-    async def expire(number: int) -> None:
-        for _ in range(number):
-            with pytest.raises(grpc.aio.AioRpcError):
-                await callers.rpc.Answer(callers.request(), timeout=0.01)
-
-    await expire(50)
+    await expire(callers.rpc, 50)
     before = bytes_in_use()
-    await expire(250)
+    await expire(callers.rpc, 250)
     assert bytes_in_use() - before < 250 * 150
+
+
+async def test_nothing_is_kept_of_expired_calls_on_ray() -> None:
+    """Ray catches that a call is cancelled, and answers it nonetheless."""
+
+    async def catch(_: bytes, __: object) -> bytes:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+        return b""
+
+    server = gRPCGenericServer(lambda **_: catch)
+    add_question_answering(SimpleNamespace(Answer=catch, GetModel=catch), server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    await server.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+        await expire(stub, 50)
+        before = bytes_in_use()
+        await expire(stub, 250)
+        assert bytes_in_use() - before < 250 * 150
+    await server.stop(0)
 
 
 async def test_limits_are_published_alike(start_server: StartServer) -> None:
