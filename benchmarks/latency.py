@@ -24,6 +24,7 @@ import matplotlib
 import torch
 from engine import make_engine, make_network
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
 from turns import QUESTION, flat, ratio, take_turns
 
 from mqan_core.request import Request
@@ -106,6 +107,10 @@ def plot(path: Path, *tables: Table) -> None:
         axes.set_yscale("log")
         axes.set_xlabel(label)
         axes.set_ylabel("ms for each answer")
+        axes.set_xticks(list(table), labels=[f"{size:,}" for size in table], rotation=45)
+        axes.xaxis.set_minor_locator(NullLocator())
+        for which in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+            which(FuncFormatter(lambda ms, _: f"{ms:g}" if f"{ms:.0e}"[0] in "1257" else ""))
         axes.grid(visible=True, which="both", alpha=0.2)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, format="svg", metadata={"Date": None})
