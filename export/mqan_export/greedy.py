@@ -275,15 +275,20 @@ class GreedyLoop:
         """Run the encoder. The first small batch after large ones lets onnxruntime give back the memory of those."""
         is_large = sizes["B"] * (sizes["C"] + sizes["Q"]) > _LARGE_TOKENS
         gives_back = self._has_swollen and not is_large
+        if gives_back:
+            self._has_swollen = False  # before it is so: a large run that ends meanwhile is not forgotten
         outputs = _allocate(self._encoder_outputs, sizes)
         binding = self._encoder.io_binding()
         for name in ENCODER_INPUTS:
             _bind_input(binding, name, inputs[name])
         for name, array in outputs.items():
             _bind_output(binding, name, array)
-        with denormals_as_zero():
-            self._encoder.run_with_iobinding(binding, self._giving_back if gives_back else None)
-        self._has_swollen = is_large or (self._has_swollen and not gives_back)
+        try:
+            with denormals_as_zero():
+                self._encoder.run_with_iobinding(binding, self._giving_back if gives_back else None)
+        finally:
+            if is_large:
+                self._has_swollen = True
         return outputs
 
     def _project(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:

@@ -186,17 +186,15 @@ def _register(server: Any, service_name: str, methods: dict[str, Callable[..., A
         )
         for name, method in methods.items()
     }
-    factory = getattr(server, "service_handler_factory", None)  # of Ray Serve's, which calls in place of the methods
-    if factory is not None and not hasattr(factory, "__wrapped__"):
-
-        @wraps(factory)
-        def make(**arguments: Any) -> Callable[..., Any]:
-            call = factory(**arguments)
-            return _sparing(call) if iscoroutinefunction(call) else call
-
-        server.service_handler_factory = make
-    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
-    server.add_registered_method_handlers(service_name, handlers)
+    factory = getattr(server, "service_handler_factory", None)  # of Ray Serve's: it makes what takes the methods' place
+    if factory is not None:
+        server.service_handler_factory = lambda **arguments: _sparing(factory(**arguments))
+    try:
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
+        server.add_registered_method_handlers(service_name, handlers)
+    finally:
+        if factory is not None:
+            server.service_handler_factory = factory
 
 
 def _sparing(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
@@ -204,6 +202,9 @@ def _sparing(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any
 
     (https://github.com/grpc/grpc/issues/43360)
     """
+
+    if not iscoroutinefunction(call):  # it streams
+        return call
 
     @wraps(call)
     async def run(message: bytes, context: Any) -> Any:

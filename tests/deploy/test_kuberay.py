@@ -88,8 +88,11 @@ def test_only_the_public_ports_are_open_to_others(
     (anybody,) = [rule for rule in policy["ingress"] if "from" not in rule]
     assert {port["port"] for port in anybody["ports"]} == {port["name"] for port in containers["ray-worker"]["ports"]}
     (rule,) = [rule for rule in policy["ingress"] if "from" in rule]
-    own, _ = rule["from"]
+    own, operator = rule["from"]
     assert own == {"podSelector": policy["podSelector"]}
+    assert operator["podSelector"]["matchLabels"] == {"app.kubernetes.io/component": "kuberay-operator"}
+    assert operator["namespaceSelector"]["matchLabels"].keys() == {"kubernetes.io/metadata.name"}
+    assert policy["policyTypes"] == ["Ingress"]
 
 
 def test_the_application_is_the_one_of_serve_yaml(config: ServeDeploySchema, repository: Path) -> None:

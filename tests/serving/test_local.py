@@ -4,7 +4,6 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any
 
@@ -168,42 +167,51 @@ async def test_expired_deadline_frees_its_place(start_server: StartServer, engin
     await until(lambda: callers.service.num_requests == 0)
 
 
-async def expire(stub: Any, number: int) -> None:
-    for _ in range(number):
-        with pytest.raises(grpc.aio.AioRpcError) as raised:
-            await stub.Answer(answer_pb2.AnswerRequest(context="c", question="q"), timeout=0.01)
-        assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+async def bytes_kept(stub: Any) -> float:
+    """Let calls expire while they are being answered; return the bytes of the heap that are kept of one."""
+
+    async def expire(number: int) -> None:
+        for _ in range(number):
+            with pytest.raises(grpc.aio.AioRpcError) as raised:
+                await stub.Answer(answer_pb2.AnswerRequest(context="c", question="q"), timeout=0.02)
+            assert raised.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+
+    await expire(50)
+    before = bytes_in_use()
+    await expire(150)
+    return (bytes_in_use() - before) / 150
 
 
 async def test_nothing_is_kept_of_expired_calls(start_server: StartServer, engine: Any) -> None:
-    """A status for a caller whose deadline has passed would stay in memory: some 250 bytes a call here."""
+    """A status for a caller whose deadline has passed would stay in memory: some 500 bytes a call."""
+    set_up_logs("error")  # the lines of a log may be kept, by who captures them
     callers = await start_server()
     engine.may_answer.clear()
-    await expire(callers.rpc, 50)
-    before = bytes_in_use()
-    await expire(callers.rpc, 250)
-    assert bytes_in_use() - before < 250 * 150
+    assert await bytes_kept(callers.rpc) < 200
 
 
 async def test_nothing_is_kept_of_expired_calls_on_ray() -> None:
-    """Ray catches that a call is cancelled, and answers it nonetheless."""
+    """Ray catches that a call is cancelled, and answers it nonetheless: some 250 bytes a call."""
+    num_caught = 0
 
     async def catch(_: bytes, __: object) -> bytes:
-        with suppress(asyncio.CancelledError):
+        nonlocal num_caught
+        try:
             await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            num_caught += 1
         return b""
 
     server = gRPCGenericServer(lambda **_: catch)
     add_question_answering(SimpleNamespace(Answer=catch, GetModel=catch), server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
-    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
-        stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
-        await expire(stub, 50)
-        before = bytes_in_use()
-        await expire(stub, 250)
-        assert bytes_in_use() - before < 250 * 150
-    await server.stop(0)
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            assert await bytes_kept(answer_pb2_grpc.QuestionAnsweringStub(channel)) < 150
+    finally:
+        await server.stop(0)
+    assert num_caught > 150, "most of 200 calls are cancelled while they are being answered"
 
 
 async def test_limits_are_published_alike(start_server: StartServer) -> None:
