@@ -40,10 +40,16 @@ def config(documents: list[dict[str, Any]]) -> ServeDeploySchema:
 
 
 @pytest.fixture(scope="module")
-def containers(documents: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def templates(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of the pods: the head's, then the workers'."""
     cluster = documents[0]["spec"]["rayClusterConfig"]
     (workers,) = cluster["workerGroupSpecs"]
-    pods = [cluster["headGroupSpec"]["template"]["spec"], workers["template"]["spec"]]
+    return [cluster["headGroupSpec"]["template"], workers["template"]]
+
+
+@pytest.fixture(scope="module")
+def containers(templates: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    pods = [template["spec"] for template in templates]
     assert all(pod["securityContext"]["runAsNonRoot"] for pod in pods)
     return {container["name"]: container for pod in pods for container in pod["containers"]}
 
@@ -64,13 +70,16 @@ def test_fields_are_those_that_kuberay_has(documents: list[dict[str, Any]]) -> N
     assert all(isinstance(value, str) for group in groups for value in group["rayStartParams"].values())
 
 
-def test_kubernetes_own_schemas_hold(documents: list[dict[str, Any]]) -> None:
+def test_kubernetes_own_schemas_hold(documents: list[dict[str, Any]], templates: list[dict[str, Any]]) -> None:
     """Of the pods, the service and the policy; no field is unknown."""
-    cluster = documents[0]["spec"]["rayClusterConfig"]
     pods = [
-        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod", **group["template"]["metadata"]}}
-        | {"spec": group["template"]["spec"]}
-        for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "pod", **template["metadata"]},
+            "spec": template["spec"],
+        }
+        for template in templates
     ]
     assert [document["kind"] for document in documents[1:]] == ["Service", "NetworkPolicy"]
     for resource in (*pods, *documents[1:]):
@@ -78,11 +87,9 @@ def test_kubernetes_own_schemas_hold(documents: list[dict[str, Any]]) -> None:
 
 
 def test_only_the_public_ports_are_open_to_others(
-    documents: list[dict[str, Any]], containers: dict[str, dict[str, Any]]
+    documents: list[dict[str, Any]], templates: list[dict[str, Any]], containers: dict[str, dict[str, Any]]
 ) -> None:
     policy = documents[2]["spec"]
-    cluster = documents[0]["spec"]["rayClusterConfig"]
-    templates = [group["template"] for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"])]
     for template in templates:
         assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
     (anybody,) = [rule for rule in policy["ingress"] if "from" not in rule]
