@@ -190,9 +190,10 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         if failure is not None:
             status, code = failure
             told = (("mqan-code", code), ("x-request-id", "id-1"))
-            pushback = (("grpc-retry-pushback-ms", "-1"),) if status == 500 else ()
-            metadata = () if code == "no json" else (*told, *pushback)
-            await context.abort(_GRPC[status], "A message. A hint.", metadata)
+            if code == "no json":  # as Ray's proxy does, which knows of the failure after it has begun its response
+                await context.send_initial_metadata(())
+                await asyncio.sleep(0.05)
+            await context.abort(_GRPC[status], "A message. A hint.", () if code == "no json" else told)
 
     async def _take_rest(self, seen: dict[str, Any]) -> Response | None:
         failure = await self.script.take(seen)

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import math
-import random
 import ssl
 import time
 from dataclasses import fields
@@ -32,7 +31,7 @@ from mqan_client.results import (
     Source,
     Span,
 )
-from mqan_client.transport import Question, Retries
+from mqan_client.transport import TOO_LATE, Attempts, Question, Retries
 
 # What a proxy says, without the API's error document, when the server behind it has gone.
 _OF_PROXIES = frozenset({500, 502, 504})
@@ -43,7 +42,6 @@ _ERRORS: dict[int, tuple[type[ClientError], str]] = {
     504: (DeadlineExceededError, "deadline_exceeded"),
 }
 _HEADERS = {"content-type": "application/json", "accept": "application/json"}
-_TOO_LATE = "No answer came in time."
 
 
 class RestTransport:
@@ -72,7 +70,7 @@ class RestTransport:
         self._http.close()
 
     def _call(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
-        attempts = _Attempts(self._retries, timeout_s)
+        attempts = Attempts(self._retries, timeout_s)
         while True:
             try:
                 remaining_s = attempts.remaining_s()
@@ -112,7 +110,7 @@ class AsyncRestTransport:
         await self._http.aclose()
 
     async def _call(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
-        attempts = _Attempts(self._retries, timeout_s)
+        attempts = Attempts(self._retries, timeout_s)
         while True:
             try:
                 remaining_s = attempts.remaining_s()
@@ -124,39 +122,6 @@ class AsyncRestTransport:
             except ClientError as error:
                 wait_s = attempts.wait_s(error, response.headers.get("retry-after"))
             await asyncio.sleep(wait_s)
-
-
-class _Attempts:
-    """Counts the attempts of one call and says how long to wait before the next."""
-
-    def __init__(self, retries: Retries, timeout_s: float) -> None:
-        self._retries = retries
-        self._deadline = time.monotonic() + timeout_s
-        self._num_failed = 0
-
-    def remaining_s(self) -> float:
-        """Return the time left.
-
-        Raises:
-            DeadlineExceededError: there is none.
-        """
-        remaining = self._deadline - time.monotonic()
-        if remaining <= 0:
-            raise DeadlineExceededError(_TOO_LATE, code="deadline_exceeded")
-        return remaining
-
-    def wait_s(self, error: ClientError, retry_after: str | None = None) -> float:
-        """Return how long to wait before the next attempt; raise ``error`` if there is to be none."""
-        self._num_failed += 1
-        if not isinstance(error, OverloadedError | UnavailableError) or self._num_failed >= self._retries.max_attempts:
-            raise error from None
-        # Waits differ, so that callers refused together do not come back together.
-        wait_s = self._retries.longest_wait_s(self._num_failed) * random.uniform(0.5, 1)  # noqa: S311  no secret
-        if retry_after is not None and retry_after.isdecimal():
-            wait_s = max(wait_s, min(int(retry_after), self._retries.max_s))
-        if time.monotonic() + wait_s >= self._deadline:
-            raise error from None
-        return wait_s
 
 
 def _verification(url: str) -> ssl.SSLContext | bool:
@@ -181,7 +146,7 @@ def _with_timeout(body: bytes | None, timeout_s: float) -> bytes | None:
 
 def _unreached(error: httpx2.HTTPError) -> ClientError:
     if isinstance(error, httpx2.TimeoutException):
-        return DeadlineExceededError(_TOO_LATE, code="deadline_exceeded")
+        return DeadlineExceededError(TOO_LATE, code="deadline_exceeded")
     if isinstance(error, httpx2.TransportError):
         return UnavailableError(f"The server cannot be reached: {error}.", code="unavailable")
     return ServerError(f"The server's response cannot be read: {error}.", code="unknown_response")

@@ -1,6 +1,7 @@
-"""The gRPC transport. Deadlines and retries are gRPC's own."""
+"""The gRPC transport. Deadlines are gRPC's own."""
 
-import json
+import asyncio
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any
@@ -30,7 +31,7 @@ from mqan_client.results import (
     Source,
     Span,
 )
-from mqan_client.transport import Question, Retries
+from mqan_client.transport import Attempts, Question, Retries
 
 _SOURCES = {
     answer_pb2.SOURCE_CONTEXT: Source.CONTEXT,
@@ -47,6 +48,7 @@ _ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
 # Trailing metadata, where what lies between client and server keeps it.
 _CODE_KEY = "mqan-code"
 _REQUEST_ID_KEY = "x-request-id"
+_RETRY_AFTER_KEY = "retry-after"
 
 
 class RpcTransport:
@@ -61,11 +63,9 @@ class RpcTransport:
 
     def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
         self._metadata = tuple(headers.items())
-        options = _options(retries)
+        self._retries = retries
         self._channel = (
-            grpc.secure_channel(target, grpc.ssl_channel_credentials(), options)
-            if tls
-            else grpc.insecure_channel(target, options)
+            grpc.secure_channel(target, grpc.ssl_channel_credentials()) if tls else grpc.insecure_channel(target)
         )
         self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
 
@@ -82,10 +82,13 @@ class RpcTransport:
         self._channel.close()
 
     def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
-        try:
-            return method(request, timeout=timeout_s, metadata=self._metadata)
-        except grpc.RpcError as error:
-            raise _explain(error.code(), error.details(), error.trailing_metadata()) from None
+        attempts = Attempts(self._retries, timeout_s)
+        while True:
+            try:
+                return method(request, timeout=attempts.remaining_s(), metadata=self._metadata)
+            except grpc.RpcError as error:
+                wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
+            time.sleep(wait_s)
 
 
 class AsyncRpcTransport:
@@ -100,11 +103,11 @@ class AsyncRpcTransport:
 
     def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
         self._metadata = tuple(headers.items())
-        options = _options(retries)
+        self._retries = retries
         self._channel = (
-            grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), options)
+            grpc.aio.secure_channel(target, grpc.ssl_channel_credentials())
             if tls
-            else grpc.aio.insecure_channel(target, options)
+            else grpc.aio.insecure_channel(target)
         )
         self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
 
@@ -121,28 +124,13 @@ class AsyncRpcTransport:
         await self._channel.close()
 
     async def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
-        try:
-            return await method(request, timeout=timeout_s, metadata=self._metadata)
-        except grpc.aio.AioRpcError as error:
-            raise _explain(error.code(), error.details(), error.trailing_metadata()) from None
-
-
-def _options(retries: Retries) -> list[tuple[str, Any]]:
-    policy = {
-        "maxAttempts": retries.max_attempts,
-        "initialBackoff": f"{retries.initial_s}s",
-        "maxBackoff": f"{retries.max_s}s",
-        "backoffMultiplier": retries.factor,
-        # INTERNAL is what Ray's own proxy says when its replica has gone; a server that says it itself pushes back.
-        "retryableStatusCodes": ["UNAVAILABLE", "RESOURCE_EXHAUSTED", "INTERNAL"],
-    }
-    method: dict[str, Any] = {"name": [{"service": "mqan.v1.QuestionAnswering"}]}
-    if retries.max_attempts > 1:  # gRPC refuses a policy without a second attempt
-        method["retryPolicy"] = policy
-    return [
-        ("grpc.service_config", json.dumps({"methodConfig": [method]})),
-        ("grpc.enable_retries", int(retries.max_attempts > 1)),
-    ]
+        attempts = Attempts(self._retries, timeout_s)
+        while True:
+            try:
+                return await method(request, timeout=attempts.remaining_s(), metadata=self._metadata)
+            except grpc.aio.AioRpcError as error:
+                wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
+            await asyncio.sleep(wait_s)
 
 
 def _request(question: Question) -> answer_pb2.AnswerRequest:
@@ -156,14 +144,20 @@ def _request(question: Question) -> answer_pb2.AnswerRequest:
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
 
 
-def _explain(status: grpc.StatusCode, details: str | None, metadata: Iterable[Any] | None) -> ClientError:
+def _explain(
+    status: grpc.StatusCode, details: str | None, metadata: Iterable[Any] | None
+) -> tuple[ClientError, str | None]:
+    """Return what a status means, and how many seconds to wait as the server asks."""
     kind, code = _ERRORS.get(status, (ServerError, status.name.lower()))
     trailing = {key: value for key, value in metadata or () if isinstance(value, str)}
-    return kind(
+    if status is grpc.StatusCode.INTERNAL and _CODE_KEY not in trailing:  # of Ray's own proxy, whose replica has gone
+        kind = UnavailableError
+    error = kind(
         details or f"The server answered {status.name}.",
         code=trailing.get(_CODE_KEY, code),
         request_id=trailing.get(_REQUEST_ID_KEY),
     )
+    return error, trailing.get(_RETRY_AFTER_KEY)
 
 
 def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:

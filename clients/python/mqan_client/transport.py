@@ -1,9 +1,14 @@
 """What a client needs of a transport, and the policy that both transports follow."""
 
+import random
+import time
 from dataclasses import dataclass
 from typing import Protocol
 
+from mqan_client.errors import ClientError, DeadlineExceededError, OverloadedError, UnavailableError
 from mqan_client.results import Answer, Model
+
+TOO_LATE = "No answer came in time."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,7 @@ class Retries:
         factor: growth of the longest wait from attempt to attempt.
     """
 
-    max_attempts: int = 5  # gRPC allows no more
+    max_attempts: int = 5
     initial_s: float = 0.1
     max_s: float = 2.0
     factor: float = 2.0
@@ -34,6 +39,52 @@ class Retries:
     def longest_wait_s(self, num_attempts: int) -> float:
         """Return the longest wait after so many attempts."""
         return min(self.initial_s * self.factor ** (num_attempts - 1), self.max_s)
+
+
+class Attempts:
+    """Counts the attempts of one call and says how long to wait before the next.
+
+    gRPC's own retries end with the first header of a response, and Ray's proxy sends one before the error that tells of
+    its replica's death; so both transports ask again by this.
+
+    Args:
+        retries: how often, and after which waits.
+        timeout_s: longest duration of the call, all attempts and waits included.
+    """
+
+    def __init__(self, retries: Retries, timeout_s: float) -> None:
+        self._retries = retries
+        self._deadline = time.monotonic() + timeout_s
+        self._num_failed = 0
+
+    def remaining_s(self) -> float:
+        """Return the time left.
+
+        Raises:
+            DeadlineExceededError: there is none.
+        """
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
+            raise DeadlineExceededError(TOO_LATE, code="deadline_exceeded")
+        return remaining
+
+    def wait_s(self, error: ClientError, retry_after: str | None = None) -> float:
+        """Return how long to wait before the next attempt; raise ``error`` if there is to be none.
+
+        Args:
+            error: how the last attempt failed.
+            retry_after: seconds that the server asks to wait; as it sent them.
+        """
+        self._num_failed += 1
+        if not isinstance(error, OverloadedError | UnavailableError) or self._num_failed >= self._retries.max_attempts:
+            raise error from None
+        # Waits differ, so that callers refused together do not come back together.
+        wait_s = self._retries.longest_wait_s(self._num_failed) * random.uniform(0.5, 1)  # noqa: S311  no secret
+        if retry_after is not None and retry_after.isdecimal():
+            wait_s += min(int(retry_after), self._retries.max_s)
+        if time.monotonic() + wait_s >= self._deadline:
+            raise error from None
+        return wait_s
 
 
 def authorization(api_key: str | None) -> dict[str, str]:
