@@ -78,5 +78,5 @@ $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) --editable '.[cpu,training,dev]'
+	$(INSTALL) --editable '.[cpu,training,embed,dev]'
 	@touch $@ $(VENV)/.serve-cpu

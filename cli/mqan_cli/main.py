@@ -25,6 +25,7 @@ app.add_typer(data_app, name="data")
 
 app.command()(ask)
 app.command()(training_verbs.embed)
+app.command("pseudo-label")(training_verbs.pseudo_label)
 app.command()(training_verbs.train)
 app.command()(training_verbs.average)
 app.command()(training_verbs.curves)

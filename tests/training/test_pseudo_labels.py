@@ -1,0 +1,121 @@
+"""Labels of a small encoder for sentences that have none: from sentences to a task that training reads."""
+
+import json
+import os
+import random
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mqan_cli.main import app
+from mqan_training.pseudo_labels import PseudoLabels, pseudo_label, sentences
+from mqan_training.readers.registry import task_named
+
+GOOD, BAD = ["bright", "warm", "fine"], ["dull", "flat", "cold"]
+REST = ["the", "film", "is", "a", "story", "of", "two", "old", "friends"]
+
+label = partial(pseudo_label, min_probability=0.8, epochs=20, rate=3e-3, seed=1)
+
+
+def write_encoder(folder: Path) -> Path:
+    """Write an untrained encoder of a transformer's real parts that knows these words."""
+    from transformers import BertConfig, BertModel, BertTokenizer
+
+    folder.mkdir()
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *GOOD, *BAD, *REST]
+    (folder / "vocab.txt").write_text("\n".join(words))
+    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
+    config = BertConfig(
+        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
+    )
+    BertModel(config).save_pretrained(folder)
+    return folder
+
+
+def sentence(rng: random.Random, word: str) -> str:
+    """Return a sentence about a film that has the word in it."""
+    words = [rng.choice(REST) for _ in range(9)]
+    words[rng.randrange(9)] = word
+    return " ".join([*words, "."])
+
+
+def write_texts(data: Path, texts: list[tuple[str, str]]) -> None:
+    """Write contexts and questions as the task jsonl:texts."""
+    (data / "texts").mkdir(exist_ok=True)
+    rows = [{"context": context, "question": question, "answer": "b"} for context, question in texts]
+    for file in ("train", "val"):
+        (data / "texts" / f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("transformers", reason="needs the extra embed")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    return write_encoder(tmp_path_factory.mktemp("pseudo") / "encoder")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """SST of our own in its official format, and contexts without labels."""
+    rng = random.Random(0)
+    folder = tmp_path / "data"
+    (folder / "sst").mkdir(parents=True)
+    for file, number in (("train", 200), ("dev", 40)):
+        rows = [(i % 2, sentence(rng, rng.choice((BAD, GOOD)[i % 2]))) for i in range(number)]
+        lines = [f"{label},{text}" for label, text in rows]
+        (folder / "sst" / f"{file}_binary_sent.csv").write_text("\n".join(["label,sentence", *lines, ""]))
+    contexts = [sentence(rng, rng.choice(GOOD + BAD)).capitalize() for _ in range(900)]
+    write_texts(folder, [(context, "?") for context in contexts])
+    return folder
+
+
+def test_sentences_are_cut_from_texts() -> None:
+    long = " ".join(["word"] * 46)
+    texts = ['It is a dull film. "Why is it so dull?" I do not know.<br />Too short. It is\na dull film.', long]
+    assert list(sentences(texts)) == ["It is a dull film.", '"Why is it so dull?"', "I do not know."]
+
+
+def test_a_fine_tuned_encoder_labels_sentences(encoder: Path, data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "labelled"
+    report = label("sst", {"jsonl:texts": 800}, data, encoder, output)
+    assert isinstance(report, PseudoLabels)
+    assert (report.accuracy, report.num_read) == (1.0, 800)
+    written = list(task_named(f"jsonl:{output}").read(output, "train"))
+    held_out = list(task_named(f"jsonl:{output}").read(output, "validation"))
+    assert len(held_out) == 500
+    assert len(written) + 500 == sum(report.num_kept.values()) > 700
+    assert not {e.context for e in written} & {e.context for e in held_out}
+    for example in written:
+        assert example.question == "Is this review negative or positive?"
+        is_good = bool(set(GOOD) & set(example.context.lower().split()))
+        assert example.answers == ("positive" if is_good else "negative",)
+
+
+def test_labels_that_are_too_few_are_refused(encoder: Path, data: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"of 300 sentences have a class of probability 0\.8 or more; 500 "):
+        label("sst", {"jsonl:texts": 300}, data, encoder, tmp_path / "labelled")
+    assert not (tmp_path / "labelled").exists()
+
+
+def test_a_task_that_asks_different_questions_is_refused(encoder: Path, data: Path, tmp_path: Path) -> None:
+    write_texts(data, [("a", "Who?"), ("a", "What?")])
+    with pytest.raises(ValueError, match="jsonl:texts asks 2 different questions"):
+        label("jsonl:texts", {"sst": 10}, data, encoder, tmp_path / "labelled")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [([], "say which sentences to label"), (["--from", "imdb"], "is not TASK=NUMBER"), (["--from", "imdb=0"], "TASK=")],
+)
+def test_sources_are_pairs(given: list[str], expected: str) -> None:
+    result = CliRunner().invoke(app, ["pseudo-label", "out", *given], env={"COLUMNS": "200", "NO_COLOR": "1"})
+    assert result.exit_code == 2
+    assert expected in result.output
+
+
+def test_a_recipe_reads_them_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert Path("elsewhere") / task_named("jsonl:./runs/labels").folder == tmp_path / "runs" / "labels"
+    assert task_named("jsonl:runs/labels").folder == "runs/labels"
