@@ -19,7 +19,8 @@ from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describ
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
 from mqan_serving.keys import ApiKeys
 from mqan_serving.metrics import CONTENT_TYPE, Metrics
-from mqan_serving.playground import load_playground
+from mqan_serving.pages import Page, load_playground
+from mqan_serving.pages.reference import render_reference
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord
@@ -54,7 +55,7 @@ def create_rest_app(
         metrics: where requests are counted.
         echoes_request_id: whether to send the header ``x-request-id``, which some hosts add by themselves.
     """
-    app = FastAPI(title="mqan", version=mqan_core.__version__, description=_DESCRIPTION, redoc_url=None)
+    app = FastAPI(title="mqan", version=mqan_core.__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None)
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
     app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
     app.add_exception_handler(MqanError, _on_error)
@@ -62,17 +63,25 @@ def create_rest_app(
     # Does nothing but tell the documentation where to put a key.
     _add_answering(app, get_service, [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else [])
     _add_health(app, get_service)
-    page = load_playground()
+    playground = load_playground()
 
     @app.get("/", include_in_schema=False)
     async def show_playground() -> HTMLResponse:
-        return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
+        return _show(playground)
+
+    @app.get("/docs", include_in_schema=False)
+    async def show_reference() -> HTMLResponse:
+        return _show(render_reference(app.openapi()))
 
     @app.get(METRICS_PATH, include_in_schema=False)
     def show_metrics() -> Response:  # in a thread, since it may read files
         return Response(metrics.render(), media_type=CONTENT_TYPE)
 
     return app
+
+
+def _show(page: Page) -> HTMLResponse:
+    return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
 
 
 def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:

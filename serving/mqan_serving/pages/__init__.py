@@ -1,0 +1,40 @@
+"""The pages of a server: one to try it on, one that describes its REST API. Neither loads anything from elsewhere."""
+
+import base64
+import hashlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_PLAYGROUND = Path(__file__).with_name("playground.html")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page and the policy it is served under: exactly its own script and style, and requests to its own server."""
+
+    html: str
+    content_security_policy: str
+
+    @classmethod
+    def of(cls, html: str) -> "Page":
+        """Return a page with at most one ``<script>`` and one ``<style>``."""
+        script, style = (_hash_of(html, tag) for tag in ("script", "style"))
+        policy = (
+            f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; img-src data:; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+        return cls(html, policy)
+
+
+def load_playground() -> Page:
+    """Return the page that asks the server it comes from and shows where each word came from."""
+    return Page.of(_PLAYGROUND.read_text(encoding="utf-8"))
+
+
+def _hash_of(html: str, tag: str) -> str:
+    content = re.search(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
+    if content is None:
+        return "'none'"
+    digest = hashlib.sha256(content.group(1).encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

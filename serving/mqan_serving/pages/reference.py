@@ -1,0 +1,111 @@
+"""The reference of the REST API as a page, written from its OpenAPI document (https://spec.openapis.org/oas/v3.1.0).
+
+FastAPI's own page loads its script from a content delivery network, which a server in a closed network cannot reach.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from html import escape
+from typing import Any
+
+from mqan_serving.pages import Page
+
+_REF = "#/components/schemas/"
+_STYLE = """
+:root { color-scheme: light dark; --line: #8886; --faint: #8882; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.5rem 0 .3rem; }
+h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
+table { border-collapse: collapse; width: 100%; font-size: .95rem; }
+th, td { text-align: left; vertical-align: top; padding: .35rem .8rem .35rem 0; border-top: 1px solid var(--line); }
+th { font-weight: 600; border-top: 0; } td:first-child { white-space: nowrap; }
+code, pre { font: .9em ui-monospace, monospace; background: var(--faint); border-radius: .3rem; padding: .1rem .3rem; }
+pre { padding: .7rem; overflow-x: auto; } a { color: inherit; } small { opacity: .7; }
+"""
+
+
+def render_reference(document: Mapping[str, Any]) -> Page:
+    """Return the page.
+
+    Args:
+        document: an OpenAPI document of operations with JSON bodies.
+    """
+    info, schemas = document["info"], document["components"]["schemas"]
+    parts = [f"<h1>{escape(info['title'])} <small>{escape(info['version'])}</small></h1>"]
+    parts += [f"<p>{_prose(text)}</p>" for text in info["description"].split("\n\n")]
+    parts.append('<p><a href="/">Try it</a> · <a href="/openapi.json">OpenAPI document</a></p>')
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            parts.append(_operation(method.upper(), path, operation))
+    parts += [_schema(name, schema) for name, schema in schemas.items()]
+    return Page.of(
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<title>{escape(info["title"])}: REST API</title>\n<link rel="icon" href="data:,">\n'
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n" + "\n".join(parts) + "\n</body>\n</html>\n"
+    )
+
+
+def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
+    parts = [f"<h2><code>{method} {escape(path)}</code></h2>", f"<p>{_prose(operation['summary'])}.</p>"]
+    if operation.get("security"):
+        parts.append("<p>Needs an API key: <code>authorization: Bearer KEY</code>.</p>")
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    if body is not None:
+        sample = {
+            name: field["examples"][0] for name, field in body["properties"].items() if name in body.get("required", ())
+        }
+        parts += ["<h3>Request</h3>", _fields(body), f"<pre>{escape(json.dumps(sample, indent=2))}</pre>"]
+    rows = [
+        (f"<code>{escape(status)}</code>", _prose(response["description"]), _type_of(_json_schema(response)))
+        for status, response in sorted(operation["responses"].items())
+    ]
+    parts += ["<h3>Responses</h3>", _table(("Status", "When, or the error's code", "Body"), rows)]
+    return "\n".join(parts)
+
+
+def _schema(name: str, schema: Mapping[str, Any]) -> str:
+    description = f"<p>{_prose(schema['description'])}</p>" if "description" in schema else ""
+    return f'<h2 id="{escape(name)}">{escape(name)}</h2>\n{description}\n{_fields(schema)}'
+
+
+def _fields(schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", ())
+    rows = []
+    for name, field in schema["properties"].items():
+        words = [_prose(field["description"])] if "description" in field else []
+        words += [f"For example <code>{escape(json.dumps(example))}</code>." for example in field.get("examples", ())]
+        optional = "" if name in required else " <small>optional</small>"
+        rows.append((f"<code>{escape(name)}</code>{optional}", _type_of(field), " ".join(words)))
+    return _table(("Field", "Type", "Meaning"), rows)
+
+
+def _type_of(schema: Mapping[str, Any]) -> str:
+    if "$ref" in schema:
+        name = escape(schema["$ref"].removeprefix(_REF))
+        return f'<a href="#{name}">{name}</a>'
+    if "anyOf" in schema:
+        return " or ".join(_type_of(kind) for kind in schema["anyOf"])
+    if "enum" in schema:
+        return " or ".join(f"<code>{escape(json.dumps(value))}</code>" for value in schema["enum"])
+    if schema.get("type") == "array":
+        return f"list of {_type_of(schema['items'])}"
+    return escape(str(schema.get("const", schema.get("type", ""))))
+
+
+def _json_schema(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    schema: Mapping[str, Any] = response.get("content", {}).get("application/json", {}).get("schema", {})
+    return schema
+
+
+def _prose(text: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [
+        "".join(f"<th>{cell}</th>" for cell in head),
+        *("".join(f"<td>{cell}</td>" for cell in row) for row in rows),
+    ]
+    return "<table>" + "".join(f"<tr>{line}</tr>\n" for line in lines) + "</table>"
