@@ -29,7 +29,7 @@ from mqan_training.checkpoint import load_checkpoint
 from mqan_training.errors import MissingFileError
 from mqan_training.network import Network
 from mqan_training.readers.files import in_words
-from mqan_training.readers.registry import ALL, tasks_named
+from mqan_training.readers.registry import ALL, FOLDER_OF_JSON_LINES, tasks_named
 from mqan_training.readers.task import Task
 from mqan_training.transfer import network_of, pretrained_of
 
@@ -81,7 +81,8 @@ def evaluate_model(
     if not names:
         raise ValueError("the bundle does not say what it was trained on: name the tasks with --tasks")
     also = [name for name in INFERENCE if zero_shot and not tasks and name not in names]
-    chosen, skipped = _choose(names, also, data, limit)
+    folders = [name for name in names if name.startswith(FOLDER_OF_JSON_LINES) and not tasks]  # their maker's own
+    chosen, skipped = _choose([*names, *also], {*also, *folders}, data, limit)
     renamings = read_renamings(rename, [task.name for task in chosen])
     results: list[Result] = []
     messages = Console(stderr=True)
@@ -144,14 +145,14 @@ def _default_bundle() -> Path:
     return find_bundle(load_settings())
 
 
-def _choose(names: list[str], also: list[str], data: Path, limit: int | None) -> tuple[list[Task], dict[str, str]]:
+def _choose(names: list[str], optional: set[str], data: Path, limit: int | None) -> tuple[list[Task], dict[str, str]]:
     """Divide tasks into those to score and those to skip, with the reason; what is to be scored can be read.
 
-    Tasks of ``also``, and those that ``all`` stands for, may lack their files.
+    The optional ones, and those that ``all`` stands for, may lack their files.
     """
     chosen: list[Task] = []
     skipped: dict[str, str] = {}
-    for task in tasks_named([*names, *also]):
+    for task in tasks_named(names):
         if "validation" not in task.splits:
             skipped[task.name] = "has no validation split"
             continue
@@ -159,7 +160,7 @@ def _choose(names: list[str], also: list[str], data: Path, limit: int | None) ->
             for _ in islice(task.read(data / task.folder, "validation"), limit):
                 pass
         except MissingFileError as error:
-            if ALL not in names and task.name not in also:
+            if ALL not in names and task.name not in optional:
                 raise
             skipped[task.name] = str(error).removeprefix(f"{task.name}: ")
         else:

@@ -81,7 +81,7 @@ def pseudo_label(
     ] = None,
     min_probability: Annotated[
         float, typer.Option(min=0, max=1, help="Leave sentences out whose class is less probable.")
-    ] = 0.85,
+    ] = 0.0,
     epochs: Annotated[int, typer.Option(min=1, help="How often fine-tuning sees each example.")] = 3,
     rate: Annotated[float, typer.Option(min=0, help="Highest rate of fine-tuning.")] = 5e-5,
     seed: Annotated[int, typer.Option(help="Seed of fine-tuning and of the draw.")] = 1,

@@ -95,7 +95,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def open_bundle(folder: Path, threads: int, precision: str) -> Any:
         opened.append(folder)
-        return evaluation._Model("stub", answer, Vocabulary((), ()), ["sst", "imdb"], threads, lambda: None)  # type: ignore[arg-type, return-value]
+        return evaluation._Model("stub", answer, Vocabulary((), ()), ["sst", "imdb", "jsonl:./my-labels"], threads, lambda: None)  # type: ignore[arg-type, return-value]
 
     monkeypatch.setattr(evaluation, "_bundle", open_bundle)
     return opened
@@ -114,6 +114,7 @@ def test_evaluate_takes_the_bundle_that_is_served(
     assert (result.exit_code, model) == (0, [tmp_path])
     assert lines(result.stdout)["sst"][1:3] == ["3", "em 33.33"]
     assert "imdb: skipped: has no validation split" in result.stdout
+    assert "jsonl:./my-labels: skipped: found no val.jsonl in" in result.stdout, "its maker's own, and not published"
     assert "sst: 1 examples have no text to ask about: ['validation/2']" in result.stdout
 
 

@@ -36,6 +36,8 @@ _OTHERS = (squad_unanswerable, imdb, product_reviews, snli, sick, rte, xnli, sub
 
 ALL = "all"
 """In a list of names: every task of ``TASKS``."""
+FOLDER_OF_JSON_LINES = "jsonl:"
+"""With the folder behind it the name of a task."""
 
 # the metrics that need the answers alone
 _METRICS_WITHOUT_REFERENCE = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")
@@ -55,8 +57,8 @@ def task_named(name: str) -> Task:
     """
     if name in TASKS:
         return TASKS[name]
-    kind, _, rest = name.partition(":")
-    if kind == "jsonl" and rest:
+    rest = name.removeprefix(FOLDER_OF_JSON_LINES)
+    if rest not in ("", name):
         folder, _, metric = rest.partition(":")
         if folder.startswith("./"):
             folder = str(Path(folder).absolute())
