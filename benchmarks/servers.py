@@ -19,6 +19,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -204,27 +205,34 @@ def wait_until_it_answers(opened: Open, process: "subprocess.Popen[bytes]") -> N
 def engine_rate(engine: Engine, texts: Sequence[tuple[str, str]], num_clients: int, seconds: float) -> float:
     """Return the answers a second of the batcher in this process, on all cores."""
     endless = itertools.cycle(texts)
+    begins: list[float] = []
+    ends: list[float] = []
 
     async def ask(batcher: Batcher[Request]) -> None:
+        begins.append(time.perf_counter())
         await batcher.answer(engine.read(*next(endless)), LIMIT, Timeline())
+        ends.append(time.perf_counter())
 
-    waits = run_load(engine, os.cpu_count() or 1, seconds, [ask] * num_clients)
-    return sum(map(len, waits)) / seconds
+    run_load(engine, os.cpu_count() or 1, seconds, [ask] * num_clients)
+    return sum(end <= begins[0] + seconds for end in ends) / seconds
 
 
 def load_rate(
     opened: Open, texts: Sequence[tuple[str, str]], answers: Sequence[str], num_clients: int, seconds: float
 ) -> float:
-    """Return the answers a second that many clients get, each comparing its answers.
+    """Return the answers a second that many clients get from when all are connected, each comparing its answers.
 
     Raises:
         RuntimeError: an answer is not the engine's, or a client got none.
     """
-    end = time.perf_counter() + seconds
+    all_ready = threading.Barrier(num_clients)
 
     def run(client: int) -> int:
         with ExitStack() as stack:
             ask = opened(stack)
+            ask(*texts[client % len(texts)])  # connects
+            all_ready.wait(timeout=ANSWER_TIMEOUT_S)
+            end = time.perf_counter() + seconds
             for number in itertools.count():
                 place = (client + number) % len(texts)
                 answer = ask(*texts[place])
