@@ -83,6 +83,7 @@ class Script:
         most_at_once: most requests that it had at the same time.
         timeouts_ms: time that each question asked for, over REST.
         more_limits: limits that REST publishes beside those that clients know.
+        retry_after_s: what its failures ask to wait.
     """
 
     failures: list[tuple[int, str]] = field(default_factory=list)
@@ -91,6 +92,7 @@ class Script:
     most_at_once: int = 0
     timeouts_ms: list[int] = field(default_factory=list)
     more_limits: dict[str, int] = field(default_factory=dict)
+    retry_after_s: int | None = None
     _now: int = 0
 
     async def take(self, seen: dict[str, Any]) -> tuple[int, str] | None:
@@ -189,18 +191,22 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         failure = await self.script.take(seen)
         if failure is not None:
             status, code = failure
-            told = (("mqan-code", code), ("x-request-id", "id-1"))
+            told = (("mqan-code", code), ("x-request-id", "id-1"), *self._retry_after())
             if code == "no json":  # as Ray's proxy does, which knows of the failure after it has begun its response
                 await context.send_initial_metadata(())
                 await asyncio.sleep(0.05)
             await context.abort(_GRPC[status], "A message. A hint.", () if code == "no json" else told)
+
+    def _retry_after(self) -> tuple[tuple[str, str], ...]:
+        wait_s = self.script.retry_after_s
+        return () if wait_s is None else (("retry-after", f"{wait_s}"),)
 
     async def _take_rest(self, seen: dict[str, Any]) -> Response | None:
         failure = await self.script.take(seen)
         if failure is None:
             return None
         status, code = failure
-        headers = {"x-request-id": "id-1"}
+        headers = {"x-request-id": "id-1", **dict(self._retry_after())}
         if code == "no json":
             return PlainTextResponse("<html>", status, headers)
         return JSONResponse({"code": code, "message": "A message.", "hint": "A hint."}, status, headers)

@@ -118,6 +118,19 @@ def test_asks_again_while_the_server_is_busy(server: Any, transport: str, call: 
     assert len(server.script.requests) == 3
 
 
+def test_waits_as_long_as_the_server_asks(server: Any, transport: str, call: Ask) -> None:
+    server.script.failures, server.script.retry_after_s = [(429, "overloaded")], 1
+    patient = Retries(initial_s=0.01, max_s=1.5)
+    start = time.monotonic()
+    assert call(server.urls[transport], "answer", "a", "b", retries=patient).text == "Paris yes"
+    assert time.monotonic() - start > 1
+
+
+def test_waits_no_longer_than_it_wants(server: Any, transport: str, call: Ask) -> None:
+    server.script.failures, server.script.retry_after_s = [(429, "overloaded")], 60
+    assert call(server.urls[transport], "answer", "a", "b", timeout_s=20.0).text == "Paris yes"
+
+
 def test_does_not_ask_again_when_told_not_to(server: Any, transport: str, call: Ask) -> None:
     server.script.failures = [(503, "unavailable")]
     with pytest.raises(UnavailableError):
