@@ -95,7 +95,8 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def open_bundle(folder: Path, threads: int, precision: str) -> Any:
         opened.append(folder)
-        return evaluation._Model("stub", answer, Vocabulary((), ()), ["sst", "imdb", "jsonl:./my-labels"], threads, lambda: None)  # type: ignore[arg-type, return-value]
+        tasks = ["sst", "imdb", "jsonl:./my-labels"]
+        return evaluation._Model("stub", answer, Vocabulary((), ()), tasks, threads, lambda: None)  # type: ignore[arg-type, return-value]
 
     monkeypatch.setattr(evaluation, "_bundle", open_bundle)
     return opened
