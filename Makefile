@@ -77,6 +77,6 @@ $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/
 	$(INSTALL) --constraint constraints-gpu.txt --editable '.[gpu]'
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.dev: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	$(INSTALL) --editable '.[cpu,training,embed,dev]'
 	@touch $@ $(VENV)/.serve-cpu

@@ -302,7 +302,7 @@ def _numbers_of_tasks(given: list[str]) -> dict[str, int]:
     pairs = [text.rpartition("=") for text in split_names(given) or []]
     for name, _, number in pairs:
         if not (name and number.isdecimal() and int(number)):
-            raise typer.BadParameter(f"{name or number!r} is not TASK=NUMBER", param_hint="--from")
+            raise typer.BadParameter(f"{name}={number} is not TASK=NUMBER", param_hint="--from")
     if not pairs:
         raise typer.BadParameter("say which sentences to label, for example imdb=50000", param_hint="--from")
     return {name: int(number) for name, _, number in pairs}

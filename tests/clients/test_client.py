@@ -138,6 +138,11 @@ def test_does_not_ask_again_when_told_not_to(server: Any, transport: str, call: 
     assert len(server.script.requests) == 1
 
 
+def test_no_time_is_no_answer(server: Any, transport: str, call: Ask) -> None:
+    with pytest.raises(DeadlineExceededError):
+        call(server.urls[transport], "answer", "a", "b", timeout_s=0)
+
+
 def test_gives_up_in_time(server: Any, transport: str, call: Ask) -> None:
     server.script.delay_s = 8.0
     start = time.monotonic()

@@ -14,6 +14,7 @@ from mqan_training.pseudo_labels import PseudoLabels, pseudo_label, sentences
 from mqan_training.readers.registry import task_named
 
 GOOD, BAD = ["bright", "warm", "fine"], ["dull", "flat", "cold"]
+TEST = "A bright film of friends , and warm"
 REST = ["the", "film", "is", "a", "story", "of", "two", "old", "friends"]
 
 label = partial(pseudo_label, min_probability=0.8, epochs=20, rate=3e-3, seed=1)
@@ -67,6 +68,8 @@ def data(tmp_path: Path) -> Path:
         lines = [f"{label},{text}" for label, text in rows]
         (folder / "sst" / f"{file}_binary_sent.csv").write_text("\n".join(["label,sentence", *lines, ""]))
     contexts = [sentence(rng, rng.choice(GOOD + BAD)).capitalize() for _ in range(900)]
+    (folder / "sst" / "test_binary_sent.csv").write_text(f'label,sentence\n1,"{TEST} ."\n')
+    contexts.append(TEST.upper() + ".")  # the same sentence as another dataset spells it
     write_texts(folder, [(context, "?") for context in contexts])
     return folder
 
@@ -79,9 +82,11 @@ def test_sentences_are_cut_from_texts() -> None:
 
 def test_a_fine_tuned_encoder_labels_sentences(encoder: Path, data: Path, tmp_path: Path) -> None:
     output = tmp_path / "labelled"
-    report = label("sst", {"jsonl:texts": 800}, data, encoder, output)
+    report = label("sst", {"jsonl:texts": 1000}, data, encoder, output)
     assert isinstance(report, PseudoLabels)
-    assert (report.accuracy, report.num_read) == (1.0, 800)
+    assert report.accuracy == 1.0
+    assert 700 < report.num_read <= 900
+    assert TEST.upper() not in (output / "train.jsonl").read_text() + (output / "val.jsonl").read_text()
     written = list(task_named(f"jsonl:{output}").read(output, "train"))
     held_out = list(task_named(f"jsonl:{output}").read(output, "validation"))
     assert len(held_out) == 500

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from mqan_core.example import Example
+from mqan_training.errors import MissingFileError
 from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
 
@@ -33,6 +34,7 @@ _SMOOTHING = 0.1  # so that probabilities still tell sure from unsure
 _HELD_OUT = 500  # labelled sentences for validation: how often a network agrees with the encoder
 
 _SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[A-Z\"'(])")
+_NO_WORD = re.compile(r"[\W_]+")
 _LINE_BREAK = re.compile(r"<br\s*/?>")
 _FEWEST_WORDS, _MOST_WORDS = 4, 45
 
@@ -185,6 +187,7 @@ def pseudo_label(
     torch.manual_seed(seed)
     training, validation = (_examples(task_name, data, split) for split in ("train", "validation"))
     question, classes = _question_and_classes(task_name, training)
+    drawn = _draw(sources, data, _known(task_name, data), seed)
     classifier = TextClassifier(encoder, len(classes))
     labels = [classes.index(example.answers[0]) for example in training]
     fine_tune(classifier, [e.context for e in training], labels, epochs=epochs, rate=rate, seed=seed)
@@ -192,8 +195,6 @@ def pseudo_label(
     accuracy = float(np.mean([classes[k] == e.answers[0] for k, e in zip(right, validation, strict=True)]))
     console.print(f"the encoder gets {accuracy:.1%} of {len(validation)} validation examples of {task_name} right")
 
-    known = {example.context for example in [*training, *validation]}
-    drawn = _draw(sources, data, known, seed)
     probabilities = classifier.probabilities(drawn)
     rows = [
         {"context": text, "question": question, "answer": classes[int(row.argmax())]}
@@ -225,12 +226,30 @@ def _question_and_classes(task_name: str, examples: Sequence[Example]) -> tuple[
     return question, sorted({example.answers[0] for example in examples})
 
 
+def _known(task_name: str, data: Path) -> set[str]:
+    """Return the keys of a task's own contexts, of every split that is there."""
+    task = task_named(task_name)
+    known: set[str] = set()
+    for split in task.splits:
+        try:
+            known.update(_key(example.context) for example in task.read(data / task.folder, split))
+        except MissingFileError:
+            if split != "test":
+                raise
+    return known
+
+
+def _key(text: str) -> str:
+    """Return the letters and digits of a text: datasets spell the same sentence with other case, spaces and signs."""
+    return _NO_WORD.sub("", text.lower())
+
+
 def _draw(sources: Mapping[str, int], data: Path, known: set[str], seed: int) -> list[str]:
-    """Return sentences of the sources, shuffled, each once and none that the task has itself."""
+    """Return sentences of the sources, shuffled, each once and none that the task has itself in any spelling."""
     generator = random.Random(seed)  # noqa: S311
     drawn: dict[str, None] = {}
     for name, number in sources.items():
-        found = [s for s in sentences(e.context for e in _examples(name, data, "train")) if s not in known]
+        found = [s for s in sentences(e.context for e in _examples(name, data, "train")) if _key(s) not in known]
         generator.shuffle(found)
         drawn.update(dict.fromkeys(found[:number]))
     result = list(drawn)

@@ -72,8 +72,8 @@ class RestTransport:
     def _call(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
         attempts = Attempts(self._retries, timeout_s)
         while True:
+            remaining_s = attempts.remaining_s()
             try:
-                remaining_s = attempts.remaining_s()
                 content = _with_timeout(body, remaining_s)
                 response = self._http.request(method, path, content=content, timeout=remaining_s)
                 return _read(response)
@@ -112,8 +112,8 @@ class AsyncRestTransport:
     async def _call(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
         attempts = Attempts(self._retries, timeout_s)
         while True:
+            remaining_s = attempts.remaining_s()
             try:
-                remaining_s = attempts.remaining_s()
                 content = _with_timeout(body, remaining_s)
                 response = await self._http.request(method, path, content=content, timeout=remaining_s)
                 return _read(response)

@@ -151,7 +151,7 @@ def _explain(
     kind, code = _ERRORS.get(status, (ServerError, status.name.lower()))
     trailing = {key: value for key, value in metadata or () if isinstance(value, str)}
     if status is grpc.StatusCode.INTERNAL and _CODE_KEY not in trailing:  # of Ray's own proxy, whose replica has gone
-        kind = UnavailableError
+        kind, code = UnavailableError, "unavailable"
     error = kind(
         details or f"The server answered {status.name}.",
         code=trailing.get(_CODE_KEY, code),

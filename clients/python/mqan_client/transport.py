@@ -27,7 +27,7 @@ class Retries:
     Attributes:
         max_attempts: most attempts of one call, the first included.
         initial_s: longest wait before the second attempt.
-        max_s: longest wait before any attempt.
+        max_s: longest wait before any attempt; what the server asks for, cut to as much, comes on top.
         factor: growth of the longest wait from attempt to attempt.
     """
 

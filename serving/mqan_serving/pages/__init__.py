@@ -35,6 +35,8 @@ def load_playground() -> Page:
 def _hash_of(html: str, tag: str) -> str:
     content = re.search(rf"<{tag}>(.*?)</{tag}>", html, re.DOTALL)
     if content is None:
+        if f"<{tag}" in html:
+            raise ValueError(f"the policy of a page knows no <{tag}> with attributes")
         return "'none'"
     digest = hashlib.sha256(content.group(1).encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
