@@ -342,7 +342,11 @@ def start_server(
             process = subprocess.Popen(command, env=environment, stdout=output, stderr=output)
         server = ServerProcess(kind, f"http://127.0.0.1:{http_port}", f"127.0.0.1:{grpc_port}", process, 0.0, log)
         started.append(server)
-        wait_until_ready(server, begun + _START_S)
+        try:
+            wait_until_ready(server, begun + _START_S)
+        except BaseException:
+            server.stop()  # else it runs, and holds its ports, until all tests have ended
+            raise
         server.start_s = time.perf_counter() - begun
         return server
 
@@ -364,7 +368,7 @@ def wait_until_ready(server: ServerProcess, deadline: float) -> None:
                     with grpc.insecure_channel(server.rpc) as channel:
                         grpc.channel_ready_future(channel).result(timeout=10)
                     return
-            except httpx2.TransportError:
+            except (httpx2.TransportError, grpc.FutureTimeoutError):  # a connection made while HAProxy reloads may hang
                 pass
             time.sleep(0.02)
     pytest.fail(f"{server.kind} server is not ready: {server.log.read_text()[-3000:]}")

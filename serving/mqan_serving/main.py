@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from mqan_core.bundle import open_bundle
@@ -21,6 +22,7 @@ from mqan_serving.telemetry import log, set_up_logs
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
 _LOG_FILE_BYTES = 64 * 1024 * 1024
+_ANY = "0.0.0.0"  # noqa: S104  only asks whether ports are free
 
 
 def serve_local(settings: Settings) -> None:
@@ -72,8 +74,11 @@ def serve_ray(settings: Settings) -> None:
     given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
     stop = threading.Event()
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.
-    with tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder:
-        for name, value in ray_environment(settings, Path(run_folder)).items():
+    with (
+        tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder,
+        ExitStack() as claims,
+    ):
+        for name, value in ray_environment(settings, Path(run_folder), claims).items():
             os.environ.setdefault(name, value)
         _stop_on_signals(stop)
         metrics_folder = Path(run_folder) / "metrics"
@@ -97,7 +102,7 @@ def serve_ray(settings: Settings) -> None:
             log("stopped")
 
 
-def ray_environment(settings: Settings, run_folder: Path) -> Mapping[str, str]:
+def ray_environment(settings: Settings, run_folder: Path, claims: ExitStack) -> Mapping[str, str]:
     """Return the environment that Ray is started in, where the caller's own does not say otherwise.
 
     The fast path is HAProxy straight to the replica's own servers, with user code on the replica's main loop.
@@ -105,6 +110,7 @@ def ray_environment(settings: Settings, run_folder: Path) -> Mapping[str, str]:
     Args:
         settings: the settings.
         run_folder: for HAProxy's files; of this server alone.
+        claims: keeps the ranges of ports that were chosen from other servers until it is closed.
     """
     has_proxy = os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") != "0" and _has_haproxy()
     if not has_proxy:
@@ -146,12 +152,12 @@ def ray_environment(settings: Settings, run_folder: Path) -> Mapping[str, str]:
         # lets several listen on the same, and each server would get requests of the other.
         width = max(64, 4 * settings.num_replicas)
         for transport, first in (("HTTP", 10_000), ("GRPC", 15_000)):  # below those of outgoing connections
-            begin = _free_range(first, width, settings)
-            environment[f"RAY_SERVE_DIRECT_INGRESS_MIN_{transport}_PORT"] = str(begin + 2)
+            begin = _claim_range(first, width, settings, claims)
+            environment[f"RAY_SERVE_DIRECT_INGRESS_MIN_{transport}_PORT"] = str(begin + 3)
             environment[f"RAY_SERVE_DIRECT_INGRESS_MAX_{transport}_PORT"] = str(begin + width - 1)
-            environment[f"RAY_SERVE_FALLBACK_PROXY_{transport}_PORT"] = str(begin + 1)
+            environment[f"RAY_SERVE_FALLBACK_PROXY_{transport}_PORT"] = str(begin + 2)
             of_proxy = {"HTTP": "METRICS", "GRPC": "STATS"}[transport]
-            environment[f"RAY_SERVE_HAPROXY_{of_proxy}_PORT"] = str(begin)
+            environment[f"RAY_SERVE_HAPROXY_{of_proxy}_PORT"] = str(begin + 1)
     return environment
 
 
@@ -177,7 +183,7 @@ def _stop_on_signals(stop: threading.Event) -> None:
 def _check_ports(settings: Settings) -> None:
     for name, port in (("http_port", settings.http_port), ("grpc_port", settings.grpc_port)):
         try:
-            _bind(settings.host, port)
+            _bind(settings.host, port).close()
         except OSError as error:
             raise SettingsError(
                 f"setting {name} (MQAN_{name.upper()}): cannot listen on {settings.host}:{port}: "
@@ -190,35 +196,44 @@ def _check_keys(settings: Settings) -> None:
         log("the file of API keys is empty: nobody may ask", level="warning")
 
 
-def _bind(host: str, port: int) -> None:
+def _bind(host: str, port: int, *, shared: bool = True) -> socket.socket:
+    """Return a socket bound to a port, or raise OSError; with ``shared`` others that say the same may bind it, too."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    probe = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(shared))
         probe.bind((host, port))
+    except OSError:
+        probe.close()
+        raise
+    return probe
 
 
-def _free_range(first: int, width: int, settings: Settings) -> int:
-    """Return where a free range of ports begins, of those of a width among 5,000.
+def _claim_range(first: int, width: int, settings: Settings, claims: ExitStack) -> int:
+    """Return where a free range of ports begins, of those of a width among 5,000, and keep it from other servers.
 
-    Servers that start at the same moment find the same ranges free, and look in different places.
+    The first port of the range stays bound for that, and nobody listens on it. Servers that start at the same moment
+    look in different places first.
+
+    Raises:
+        SettingsError: no range is free.
     """
     count = max(1, 5_000 // width)
-    begins = [first + width * ((settings.http_port + i) % count) for i in range(count)]
     own = {settings.http_port, settings.grpc_port}
-
-    def is_free(begin: int) -> bool:
-        ports = range(begin, begin + width)
-        return own.isdisjoint(ports) and all(map(_is_free, ports))
-
-    return next(filter(is_free, begins), begins[0])
-
-
-def _is_free(port: int) -> bool:
-    try:
-        _bind("0.0.0.0", port)  # noqa: S104  only asks whether the port is free
-    except OSError:
-        return False
-    return True
+    for number in range(count):
+        begin = first + width * ((settings.http_port + number) % count)
+        try:
+            if own.isdisjoint(range(begin, begin + width)):
+                for port in range(begin + 1, begin + width):
+                    _bind(_ANY, port).close()
+                claims.enter_context(_bind(_ANY, begin, shared=False))
+                return begin
+        except OSError:
+            continue
+    raise SettingsError(
+        f"found no {width} free ports in a row for the replicas between {first} and {first + 5_000}; "
+        "stop what uses them, or ask for fewer replicas (MQAN_NUM_REPLICAS)"
+    )
 
 
 def _announce(settings: Settings, what: str) -> None:

@@ -196,6 +196,32 @@ def test_rays_proxy_whose_replica_has_gone_is_asked_again(server: Any, call: Ask
     assert len(server.script.requests) == 2
 
 
+def test_a_connection_that_nobody_speaks_on_is_made_anew(server: Any, call: Ask) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as threads:
+        address = ("127.0.0.1", int(server.urls["grpc"].rpartition(":")[2]))
+
+        def forward() -> None:
+            silent, _ = listener.accept()
+            taken, _ = listener.accept()
+            with silent, taken, socket.create_connection(address) as onward:
+                back = threads.submit(_pump, onward, taken)
+                _pump(taken, onward)
+                back.result()
+
+        forwarding = threads.submit(forward)
+        started = time.monotonic()
+        url = f"grpc://127.0.0.1:{listener.getsockname()[1]}"
+        assert call(url, "answer", "a", "b", timeout_s=30.0).text == "Paris yes"
+        assert time.monotonic() - started < 12
+        forwarding.result(timeout=10)
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    while data := source.recv(65536):
+        sink.sendall(data)
+    sink.shutdown(socket.SHUT_WR)
+
+
 @pytest.mark.parametrize("status", [200, 404])
 def test_what_is_no_mqan_server(server: Any, call: Ask, status: int) -> None:
     server.script.failures = [(status, "no json")]

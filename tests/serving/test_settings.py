@@ -1,6 +1,7 @@
 """A wrong setting stops the server before it starts, and the message names the setting."""
 
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -63,29 +64,52 @@ def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.M
     monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
 
-    def ranges(http_port: int) -> list[range]:
-        environment = ray_environment(load_settings(http_port=http_port), tmp_path)
+    def ranges(http_port: int, claims: ExitStack) -> list[range]:
+        environment = ray_environment(load_settings(http_port=http_port), tmp_path, claims)
         names = [f"RAY_SERVE_DIRECT_INGRESS_{{}}_{transport}_PORT" for transport in ("HTTP", "GRPC")]
         return [range(int(environment[n.format("MIN")]), int(environment[n.format("MAX")]) + 1) for n in names]
 
-    first = ranges(8000)
-    for mine, other in zip(first, ranges(8001), strict=True):
-        assert len(mine) == 62
-        assert not set(mine) & set(other)
-    with socket.socket() as listener:
+    with ExitStack() as others:
+        taken: set[int] = set()
+        for http_port in (8000, 8001, 8000):  # the last looks where the first did, before that one's Ray listens
+            for mine in ranges(http_port, others):
+                assert len(mine) == 61
+                assert taken.isdisjoint(mine)
+                taken.update(mine)
+    with ExitStack() as claims:
+        first = ranges(8000, claims)[0]
+    with socket.socket() as listener, ExitStack() as claims:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        listener.bind(("127.0.0.1", first[0][5]))
+        listener.bind(("127.0.0.1", first[5]))
         listener.listen()
-        assert not set(ranges(8000)[0]) & set(first[0])
+        assert set(ranges(8000, claims)[0]).isdisjoint(first)
+
+
+def test_no_free_ports_for_replicas_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
+    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
+    with ExitStack() as claims:
+        for begin in range(10_000, 15_000 - 5_000 % 2_000, 2_000):
+            listener = claims.enter_context(socket.socket())
+            listener.bind(("127.0.0.1", next(port for port in range(begin + 100, begin + 2_000) if _is_free(port))))
+            listener.listen()
+        with pytest.raises(SettingsError, match=r"MQAN_NUM_REPLICAS"):
+            ray_environment(load_settings(num_replicas=500), tmp_path, claims)
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
-    environment = ray_environment(load_settings(), tmp_path)
+    with ExitStack() as claims:
+        environment = ray_environment(load_settings(), tmp_path, claims)
     assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
     assert Path(environment["RAY_SERVE_HAPROXY_SOCKET_PATH"]).parent == tmp_path
     monkeypatch.setenv("RAY_SERVE_ENABLE_HA_PROXY", "0")
-    environment = ray_environment(load_settings(), tmp_path)
+    environment = ray_environment(load_settings(), tmp_path, ExitStack())
     assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == environment["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"
     assert environment["RAY_AUTH_MODE"] == "token"

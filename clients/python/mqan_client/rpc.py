@@ -49,6 +49,8 @@ _ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
 _CODE_KEY = "mqan-code"
 _REQUEST_ID_KEY = "x-request-id"
 _RETRY_AFTER_KEY = "retry-after"
+# gRPC waits 20 s for a connection that was taken but never spoken on, as by a proxy that is being replaced.
+_OPTIONS = (("grpc.min_reconnect_backoff_ms", 5_000),)
 
 
 class RpcTransport:
@@ -65,7 +67,9 @@ class RpcTransport:
         self._metadata = tuple(headers.items())
         self._retries = retries
         self._channel = (
-            grpc.secure_channel(target, grpc.ssl_channel_credentials()) if tls else grpc.insecure_channel(target)
+            grpc.secure_channel(target, grpc.ssl_channel_credentials(), _OPTIONS)
+            if tls
+            else grpc.insecure_channel(target, _OPTIONS)
         )
         self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
 
@@ -105,9 +109,9 @@ class AsyncRpcTransport:
         self._metadata = tuple(headers.items())
         self._retries = retries
         self._channel = (
-            grpc.aio.secure_channel(target, grpc.ssl_channel_credentials())
+            grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), _OPTIONS)
             if tls
-            else grpc.aio.insecure_channel(target)
+            else grpc.aio.insecure_channel(target, _OPTIONS)
         )
         self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
 
