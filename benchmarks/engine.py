@@ -1,7 +1,8 @@
 """Time the engine against eager torch with the same weights, on one core: ``make bench``.
 
 The case: a context of 150 tokens, a question of 14, 4 decoding steps, one request at a time. The weights are random
-(speed does not depend on them) and of the shipped model's sizes. Both run in this process, taking turns.
+(speed does not depend on them) and of the shipped model's sizes, but for ``--generated``, how many words it generates.
+Both run in this process, taking turns.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from peers.eager import Eager
 from turns import flat, ratio, take_turns
 
 from mqan_core.bundle import Manifest, describe_files, open_bundle, write_manifest
@@ -27,8 +29,7 @@ from mqan_export.engine import Engine
 from mqan_export.export import dimensions_of, write_files
 from mqan_training.config import ModelConfig
 from mqan_training.embeddings import StaticVectors
-from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
-from mqan_training.network import Network, gather_slots
+from mqan_training.network import Network
 
 NUM_WORDS, NUM_GENERATED, STATIC_WIDTH = 20_000, 8_000, 300
 CONTEXT_TOKENS, QUESTION_TOKENS, STEPS = 150, 14, 4
@@ -39,18 +40,19 @@ def main() -> int:
     """Run the benchmark; exit 1 when the engine is less than ``--at-least`` times faster."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=120)
+    parser.add_argument("--generated", type=int, default=NUM_GENERATED, help="words of the generator")
     parser.add_argument("--at-least", type=float, default=3.0, help="required ratio eager / engine")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     print(
-        f"building and exporting a network of the shipped model's sizes ({NUM_GENERATED:,} generated words) ...",
+        f"building and exporting a network of the shipped model's sizes ({arguments.generated:,} generated words) ...",
         flush=True,
     )
-    network = make_network()
+    network = make_network(arguments.generated)
     with tempfile.TemporaryDirectory() as folder:
         engine = make_engine(network, Path(folder))
     request = make_request(engine)
-    eager = eager_decoder(network, request)
+    eager = Eager(network, STEPS).read(request)
     batch = engine.pad([request], [STEPS - 1])
     ways: dict[str, Callable[[], object]] = {
         "eager torch": eager,
@@ -68,13 +70,14 @@ def main() -> int:
     return 0 if faster >= arguments.at_least else 1
 
 
-def make_network() -> Network:
-    """Build a network of the shipped model's sizes with random weights."""
-    words = [f"w{i}" for i in range(NUM_WORDS)]
-    rows = np.random.default_rng(0).integers(-127, 128, (NUM_WORDS, STATIC_WIDTH), dtype=np.int8)
-    vectors = StaticVectors(tuple(words), rows, np.full(NUM_WORDS, 0.01, np.float32))
+def make_network(num_generated: int = NUM_GENERATED) -> Network:
+    """Build a network of the shipped model's sizes, but for the words it generates, with random weights."""
+    num_words = max(NUM_WORDS, num_generated)
+    words = [f"w{i}" for i in range(num_words)]
+    rows = np.random.default_rng(0).integers(-127, 128, (num_words, STATIC_WIDTH), dtype=np.int8)
+    vectors = StaticVectors(tuple(words), rows, np.full(num_words, 0.01, np.float32))
     torch.manual_seed(0)
-    pieces = [f" {word} " for word in words[: NUM_GENERATED - 1]]
+    pieces = [f" {word} " for word in words[: num_generated - 1]]
     network = Network(MODEL, vectors, Vocabulary(pieces, words)).eval()
     with torch.no_grad():
         network.mqan.decoder.generator.bias[END_ID] = -100.0  # never ends early: every run takes all steps
@@ -102,28 +105,6 @@ def make_request(engine: Engine) -> Request:
     context_text = engine.read(context, question)
     cut = context_text.context_tokens[CONTEXT_TOKENS - 1].end
     return engine.read(context[:cut], question)
-
-
-def eager_decoder(network: Network, request: Request) -> Callable[[], object]:
-    """Return a function that encodes and decodes the request in eager torch, from word vectors to trace."""
-    step = GreedyStep(network.mqan.decoder, END_ID)
-    _, slots = network.encode_requests([request], torch.device("cpu"))
-    vectors = network.embedder.embed_words(request.slots.words)[None].detach()
-    lengths = torch.tensor([request.num_context_tokens]), torch.tensor([request.num_question_tokens])
-    encoder, decoder = network.mqan.encoder, network.mqan.decoder
-    generator_inputs = network.generator_inputs().detach()
-
-    @torch.no_grad()
-    def decode() -> object:
-        projected = encoder.project(vectors)
-        c_proj, q_proj = gather_slots(projected, slots.c_slots_BC), gather_slots(projected, slots.q_slots_BQ)
-        encoded = network.mqan.encode(c_proj, q_proj, *lengths)
-        batch = SlotBatch(
-            slots.c_slots_BC, slots.q_slots_BQ, slots.slot_ids_BU, decoder.project(vectors), generator_inputs
-        )
-        return greedy_trace(step, encoded, batch, step.start(encoded, STEPS), STEPS)
-
-    return decode
 
 
 if __name__ == "__main__":

@@ -230,7 +230,11 @@ def load_rate(
     def run(client: int) -> int:
         with ExitStack() as stack:
             ask = opened(stack)
-            ask(*texts[client % len(texts)])  # connects
+            try:
+                ask(*texts[client % len(texts)])  # connects
+            except BaseException:
+                all_ready.abort()
+                raise
             all_ready.wait(timeout=ANSWER_TIMEOUT_S)
             end = time.perf_counter() + seconds
             for number in itertools.count():
@@ -243,7 +247,11 @@ def load_rate(
         return number
 
     with ThreadPoolExecutor(num_clients) as clients:
-        counts = list(clients.map(run, range(num_clients)))
+        runs = [clients.submit(run, client) for client in range(num_clients)]
+    for error in filter(None, (run.exception() for run in runs)):
+        if not isinstance(error, threading.BrokenBarrierError):  # the others gave up because of this one
+            raise error
+    counts = [run.result() for run in runs]
     if not all(counts):
         raise RuntimeError(f"{counts.count(0)} clients got no answer in {seconds:g} s")
     return sum(counts) / seconds

@@ -86,7 +86,7 @@ def pseudo_label(
     rate: Annotated[float, typer.Option(min=0, help="Highest rate of fine-tuning.")] = 5e-5,
     seed: Annotated[int, typer.Option(help="Seed of fine-tuning and of the draw.")] = 1,
 ) -> None:
-    """Label sentences with a sentence encoder fine-tuned on a task; recipes train on them as jsonl:./OUTPUT."""
+    """Label sentences with a sentence encoder fine-tuned on a task; recipes read jsonl:./OUTPUT or an absolute path."""
     with told_in_one_line():
         from mqan_training.embeddings import packaged_encoder
         from mqan_training.pseudo_labels import pseudo_label as label
@@ -305,7 +305,10 @@ def _numbers_of_tasks(given: list[str]) -> dict[str, int]:
             raise typer.BadParameter(f"{name}={number} is not TASK=NUMBER", param_hint="--from")
     if not pairs:
         raise typer.BadParameter("say which sentences to label, for example imdb=50000", param_hint="--from")
-    return {name: int(number) for name, _, number in pairs}
+    numbers = {name: int(number) for name, _, number in pairs}
+    if len(numbers) < len(pairs):
+        raise typer.BadParameter("a task is given twice: say each once, with all its sentences", param_hint="--from")
+    return numbers
 
 
 @contextmanager

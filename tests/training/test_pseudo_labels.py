@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
+from mqan_training.errors import MissingVectorsError
 from mqan_training.pseudo_labels import PseudoLabels, pseudo_label, sentences
 from mqan_training.readers.registry import task_named
 
@@ -110,9 +111,30 @@ def test_a_task_that_asks_different_questions_is_refused(encoder: Path, data: Pa
         label("jsonl:texts", {"sst": 10}, data, encoder, tmp_path / "labelled")
 
 
+def test_a_task_of_too_many_answers_is_refused(encoder: Path, data: Path, tmp_path: Path) -> None:
+    (data / "words").mkdir()
+    rows = [json.dumps({"context": "a b c d", "question": "?", "answer": str(number)}) for number in range(21)]
+    for file in ("train", "val"):
+        (data / "words" / f"{file}.jsonl").write_text("\n".join(rows))
+    with pytest.raises(ValueError, match="jsonl:words has 21 different answers; at most 20 can be classes"):
+        label("jsonl:words", {"sst": 10}, data, encoder, tmp_path / "labelled")
+
+
+def test_a_folder_without_an_encoder_is_refused(encoder: Path, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    for folder in (tmp_path / "empty", tmp_path / "none"):
+        with pytest.raises(MissingVectorsError, match=f"{folder.name} holds no sentence encoder"):
+            label("sst", {"jsonl:texts": 1000}, data, folder, tmp_path / "labelled")
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
-    [([], "say which sentences to label"), (["--from", "imdb"], "is not TASK=NUMBER"), (["--from", "imdb=0"], "TASK=")],
+    [
+        ([], "say which sentences to label"),
+        (["--from", "imdb"], "is not TASK=NUMBER"),
+        (["--from", "imdb=0"], "TASK="),
+        (["--from", "imdb=5", "--from", "imdb=7"], "a task is given twice"),
+    ],
 )
 def test_sources_are_pairs(given: list[str], expected: str) -> None:
     result = CliRunner().invoke(app, ["pseudo-label", "out", *given], env={"COLUMNS": "200", "NO_COLOR": "1"})

@@ -392,7 +392,7 @@ def test_jsonl_takes_one_answer_or_several() -> None:
     )
     assert (second.id, second.answers) == ("train/3", ("happy", "joyful"))
     assert len(read(task, "validation")) == 1
-    with pytest.raises(MissingFileError, match=r"found no test\.jsonl in .*emotion"):
+    with pytest.raises(MissingFileError, match=r"found no test\.jsonl in .*emotion\. A folder is looked for"):
         read(task, "test")
 
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from mqan_core.example import Example
-from mqan_training.errors import MissingFileError
+from mqan_training.errors import MissingFileError, MissingVectorsError
 from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
 
@@ -31,6 +31,7 @@ _MAX_PIECES = 96  # of a text that is trained on, and of one that is labelled
 _HEAD_RATE = 1e-3
 _WARMUP = 0.1  # share of the steps
 _SMOOTHING = 0.1  # so that probabilities still tell sure from unsure
+_MOST_CLASSES = 20  # a task with more answers is none of classes
 _HELD_OUT = 500  # labelled sentences for validation: how often a network agrees with the encoder
 
 _SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[A-Z\"'(])")
@@ -54,8 +55,14 @@ class TextClassifier(nn.Module):
         from transformers import AutoModel, AutoTokenizer  # heavy, and only this needs it
 
         super().__init__()
-        self._tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-        self.encoder = AutoModel.from_pretrained(str(folder), local_files_only=True)
+        try:
+            self._tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+            self.encoder = AutoModel.from_pretrained(str(folder), local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise MissingVectorsError(
+                f"{folder} holds no sentence encoder: expected config.json, weights and a tokenizer, as "
+                "`save_pretrained` writes them; give another folder, or leave --encoder out for the packaged one"
+            ) from error
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(self.encoder.config.hidden_size, num_classes)
 
@@ -182,7 +189,8 @@ def pseudo_label(
         epochs, rate, seed: of fine-tuning.
 
     Raises:
-        ValueError: the task does not ask one question, or too few sentences are left.
+        MissingVectorsError: there is no encoder in the folder.
+        ValueError: the task does not ask one question, has more than 20 answers, or too few sentences are left.
     """
     torch.manual_seed(seed)
     training, validation = (_examples(task_name, data, split) for split in ("train", "validation"))
@@ -223,7 +231,10 @@ def _question_and_classes(task_name: str, examples: Sequence[Example]) -> tuple[
     if len(questions) != 1:
         raise ValueError(f"{task_name} asks {len(questions)} different questions; sentences are labelled under one")
     (question,) = questions
-    return question, sorted({example.answers[0] for example in examples})
+    classes = sorted({example.answers[0] for example in examples})
+    if len(classes) > _MOST_CLASSES:
+        raise ValueError(f"{task_name} has {len(classes)} different answers; at most {_MOST_CLASSES} can be classes")
+    return question, classes
 
 
 def _known(task_name: str, data: Path) -> set[str]:

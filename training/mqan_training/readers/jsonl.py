@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from mqan_core.example import Example
-from mqan_training.readers.files import check_split, find_file, malformed, read_json_lines, text_field
+from mqan_training.errors import MissingFileError
+from mqan_training.readers.files import check_split, malformed, read_json_lines, text_field
 from mqan_training.readers.task import Task
 
 _FILE_OF_SPLIT = {"train": "train.jsonl", "validation": "val.jsonl", "test": "test.jsonl"}
@@ -30,7 +31,12 @@ def jsonl_task(name: str, folder: str, metric: str = "em", max_context_tokens: i
 def read(task: str, folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
     """Yield the rows of a split; every row gives one example, whose id is the line number."""
     check_split(task, split, _FILE_OF_SPLIT)
-    path = find_file(task, folder, _FILE_OF_SPLIT[split])
+    path = folder / _FILE_OF_SPLIT[split]
+    if not path.exists():
+        raise MissingFileError(
+            f"{task}: found no {path.name} in {folder}. A folder is looked for below `--data DIR`; put ./ before one "
+            "below the working directory, or give its absolute path."
+        )
     for number, row in read_json_lines(path):
         answer = row.get("answer")
         answers = [answer] if isinstance(answer, str) else answer
