@@ -1,6 +1,6 @@
 # Every verb creates the environment by itself and installs only what it needs; a second run installs nothing.
 VENV ?= .venv
-PYTHON ?= $(firstword $(shell command -v python3.11 python3 2>/dev/null))
+PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3),python3)
 # The onnxruntime to serve with: cpu or gpu.
 EXTRA ?= cpu
 # Folder of the datasets, one folder each.

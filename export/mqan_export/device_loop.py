@@ -11,7 +11,8 @@ All of it but the capture runs on a CPU just so, where it is tested. Shape lette
 
 import logging
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -50,7 +51,8 @@ class DeviceDecoding(Decoding):
     def drop(self, key: object) -> None:
         """Let a row leave before its end."""
         Decoding.drop(self, key)
-        _place_of(self).park(self)
+        with _lost_for_good("dropping a row"):
+            _place_of(self).park(self)
 
 
 class DeviceLoop(GreedyLoop):
@@ -96,7 +98,8 @@ class DeviceLoop(GreedyLoop):
             for number in range(PLACES_A_SIZE):
                 graphs = (str(2 * number + 1), str(2 * number + 2)) if device == "cuda" else (_NOT_CAPTURED,) * 2
                 self._pool.append(self._make_place(session, place_sizes, graphs))
-                self._pool[-1].run(2, "capturing the decoding step")
+                with _lost_for_good("capturing the decoding step"):
+                    self._pool[-1].run(2)
         self.num_bytes = sum(place.num_bytes for place in self._pool)
         _LOG.info("%d places of %d sizes hold %d MiB", len(self._pool), len(sizes), self.num_bytes >> 20)
 
@@ -107,6 +110,11 @@ class DeviceLoop(GreedyLoop):
             EngineFailedError: the device failed.
         """
         place = self._take(self._sizes_of(batch.inputs))
+        with _lost_for_good("encoding"):
+            self._encode_into(place, batch)
+        return self._occupy(place, list(keys), batch.max_tokens, 0)
+
+    def _encode_into(self, place: "_Place", batch: Batch) -> None:
         inputs = {name: place.pad(name, array, ENCODER_INPUTS[name]) for name, array in batch.inputs.items()}
         inputs["context_lengths"][len(batch.max_tokens) :] = 1  # rows of nobody read one word
         inputs["question_lengths"][len(batch.max_tokens) :] = 1
@@ -120,8 +128,7 @@ class DeviceLoop(GreedyLoop):
             binding.bind_cpu_input(name, array)
         for name in self._encoder_outputs:
             binding.bind_ortvalue_output(name, place.value(_FIRST.get(name, name)))
-        _run(self._encoder, binding, None, "encoding")
-        return self._occupy(place, list(keys), batch.max_tokens, 0)
+        self._encoder.run_with_iobinding(binding, None)
 
     def step(self, decoding: Decoding) -> list[tuple[Any, Trace]]:
         """Take up to ``STEPS_A_LOOK`` steps; return as ``GreedyLoop.step`` does.
@@ -129,10 +136,13 @@ class DeviceLoop(GreedyLoop):
         Raises:
             EngineFailedError: the device failed.
         """
-        d, place = decoding, _place_of(decoding)
+        with _lost_for_good("decoding"):
+            return self._take_steps(decoding, _place_of(decoding))
+
+    def _take_steps(self, d: Decoding, place: "_Place") -> list[tuple[Any, Trace]]:
         most = int((d.max_tokens[d.is_live] + 1).max()) - d.num_steps
         number = max(1, min(STEPS_A_LOOK, most, place.sizes["K"] - d.num_steps))
-        place.run(number, "decoding")
+        place.run(number)
         position = place.read("position")[: len(d.keys)]
         ended = d.is_live & np.logical_or(place.read("finished")[: len(d.keys)], d.max_tokens < position)
         d.num_steps = int(position[d.is_live].max())
@@ -153,11 +163,12 @@ class DeviceLoop(GreedyLoop):
         needed["B"] = sum(len(rows) for _, rows in parts)
         place = self._take(needed)
         tensors = {**self._step_constants, **self._step_state}
-        read = [(_place_of(d).download(d, tensors), rows) for d, rows in parts]
-        gathered = self._gather(tensors, read, place.sizes)
-        for name, axes in tensors.items():
-            if "B" in axes:
-                place.write(name, gathered[name])
+        with _lost_for_good("merging"):
+            read = [(_place_of(d).download(d, tensors), rows) for d, rows in parts]
+            gathered = self._gather(tensors, read, place.sizes)
+            for name, axes in tensors.items():
+                if "B" in axes:
+                    place.write(name, gathered[name])
         keys = [d.keys[row] for d, rows in parts for row in rows]
         max_tokens = np.concatenate([d.max_tokens[rows] for d, rows in parts])
         return self._occupy(place, keys, max_tokens, max(d.num_steps for d, _ in parts))
@@ -248,11 +259,11 @@ class _Place:
             if self._owns(name)
         )
 
-    def run(self, number: int, doing: str) -> None:
+    def run(self, number: int) -> None:
         """Take steps; the host waits for the last."""
         for left in range(number - 1, -1, -1):
             binding, going_on, waiting = self._turns[self._turn]
-            _run(self.session, binding, going_on if left else waiting, doing)
+            self.session.run_with_iobinding(binding, going_on if left else waiting)
             self._turn = 1 - self._turn
 
     def value(self, name: str) -> onnxruntime.OrtValue:
@@ -324,15 +335,12 @@ def _options(graph: str, *, waits: bool) -> onnxruntime.RunOptions:
     return options
 
 
-def _run(
-    session: onnxruntime.InferenceSession,
-    binding: onnxruntime.IOBinding,
-    options: onnxruntime.RunOptions | None,
-    doing: str,
-) -> None:
+@contextmanager
+def _lost_for_good(doing: str) -> Iterator[None]:
+    """Fail the engine for good at whatever goes wrong on the device: after an error of CUDA nothing runs any more."""
     try:
-        session.run_with_iobinding(binding, options)
-    except Exception as error:  # onnxruntime raises many types; after an error of CUDA nothing runs any more
+        yield
+    except Exception as error:  # onnxruntime raises many types, its copies and its runs
         _LOG.critical("the engine failed while %s: %s", doing, error)
         raise EngineFailedError(f"the engine failed while {doing}: {error}") from error
 

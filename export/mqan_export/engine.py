@@ -14,7 +14,7 @@ from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
 from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
 from mqan_core.calibration import calibrate
-from mqan_core.errors import BundleError, EngineFailedError
+from mqan_core.errors import BundleError, MqanError
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
 from mqan_export.device_loop import SIZES, DeviceLoop, fix_sizes
@@ -120,7 +120,7 @@ class Engine:
                 )
             else:
                 self.loop = GreedyLoop(*graphs)
-        except EngineFailedError:
+        except MqanError:
             raise
         except Exception as error:  # the encoder runs here for the first time; onnxruntime raises many types
             raise BundleError(

@@ -1,6 +1,6 @@
 """Open an onnxruntime session from verified bytes, and say which provider really runs it."""
 
-import ctypes.util
+import ctypes
 import platform
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,7 +24,8 @@ _SLOWER = ["SkipLayerNormFusion"]  # its operator takes several times as long as
 _LARGEST_WEIGHT = 1e10  # a mask has 1e9; products of larger ones could overflow
 # what rewriting a graph of the wrong form raises
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
-_CUDA_OPTIONS = {"use_tf32": "0", "arena_extend_strategy": "kSameAsRequested"}  # float32 is to be float32
+_CUDA_OPTIONS = {"use_tf32": "0"}  # float32 is to be float32
+_FRUGAL = {"arena_extend_strategy": "kSameAsRequested"}  # a capture may need more than its trials took, so not there
 
 
 def is_int8(provider: Provider, precision: Precision) -> bool:
@@ -89,7 +90,8 @@ def open_session(
     if provider != "cpu" and (provider == "cuda" or _has_cuda()):
         if CUDA in onnxruntime.get_available_providers():
             onnxruntime.preload_dlls()  # those that pip has installed, which the system's loader does not find
-        wanted.insert(0, (CUDA, {"enable_cuda_graph": "1" if is_captured else "0", **_CUDA_OPTIONS}))
+        own = {"enable_cuda_graph": "1"} if is_captured else {"enable_cuda_graph": "0", **_FRUGAL}
+        wanted.insert(0, (CUDA, {**own, **_CUDA_OPTIONS}))
         if is_captured:
             wanted.pop()
             options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
@@ -168,5 +170,12 @@ def _has_exact_int8() -> bool:
 
 
 def _has_cuda() -> bool:
-    """Whether asking for CUDA can succeed; the list of providers alone says only how onnxruntime was built."""
-    return CUDA in onnxruntime.get_available_providers() and ctypes.util.find_library("cuda") is not None
+    """Whether there is a GPU to see; the list of providers alone says only how onnxruntime was built."""
+    if CUDA not in onnxruntime.get_available_providers():
+        return False
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    number = ctypes.c_int()
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(number)) == 0 and number.value > 0

@@ -17,7 +17,7 @@ from ray import serve
 from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
-from mqan_serving.errors import ServingError, StartError
+from mqan_serving.errors import ServingError, SettingsError, StartError
 from mqan_serving.health import State
 from mqan_serving.keys import ApiKeys
 from mqan_serving.loopback import restrict_replica
@@ -122,6 +122,7 @@ def start_ray(
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
         _init_ray(settings, object_store_bytes)
+        _check_gpus(settings)
         once_connected()
         _run_app(settings, metrics_folder)
     except Exception as error:
@@ -148,6 +149,17 @@ def _init_ray(settings: Settings, object_store_bytes: int) -> None:
                 raise
         else:
             return
+
+
+def _check_gpus(settings: Settings) -> None:
+    """Refuse what Ray would wait for without an end."""
+    wanted = settings.num_gpus * settings.num_replicas
+    found = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
+    if wanted > found:
+        raise SettingsError(
+            f"setting num_gpus (MQAN_NUM_GPUS): {settings.num_replicas} replica(s) need {wanted:g} GPU(s), and Ray "
+            f"finds {found:g} on this machine (in a container: docker run --gpus all); 0 serves on the CPU"
+        )
 
 
 def _run_app(settings: Settings, metrics_folder: Path) -> None:
@@ -187,6 +199,8 @@ async def _drain_and_stop_serve(timeout_s: float) -> None:
 
 
 def _bind(settings: Settings, metrics_folder: Path) -> serve.Application:
+    # Ray leaves a replica without a GPU of its own all of them to see.
+    hidden = {} if settings.num_gpus else {"CUDA_VISIBLE_DEVICES": ""}
     deployment = serve.deployment(
         name="mqan",
         num_replicas=settings.num_replicas,
@@ -202,7 +216,7 @@ def _bind(settings: Settings, metrics_folder: Path) -> serve.Application:
             "num_cpus": settings.num_cpus,
             "num_gpus": settings.num_gpus,
             # Only here: Ray's own processes count with the same library, and are not to be counted in.
-            "runtime_env": {"env_vars": {FOLDER_VARIABLE: str(metrics_folder)}},
+            "runtime_env": {"env_vars": {FOLDER_VARIABLE: str(metrics_folder)} | hidden},
         },
         logging_config=_QUIET,
     )

@@ -7,7 +7,7 @@ import asyncio
 import signal
 import socket
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import grpc
@@ -15,6 +15,7 @@ import uvicorn
 from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
 from grpc_reflection.v1alpha import reflection
 
+from mqan_serving.health import Health
 from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
@@ -23,6 +24,7 @@ from mqan_serving.settings import Settings
 from mqan_serving.telemetry import log
 
 _GRPC_GRACE_S = 2.0
+_HEALTH_PERIOD_S = 0.5
 _LAST_REQUESTS_S = 0.1  # for what is being sent on connections that were opened before new ones are refused
 
 
@@ -164,14 +166,16 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def wait_for_signal() -> None:
-    """Return when the process is asked to end: SIGTERM or SIGINT."""
+async def wait_for_end(health: Health) -> None:
+    """Return when the process is asked to end (SIGTERM or SIGINT), or the engine has failed."""
     loop = asyncio.get_running_loop()
     asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, asked.set)
     try:
-        await asked.wait()
+        while health.is_live and not asked.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asked.wait(), _HEALTH_PERIOD_S)
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)

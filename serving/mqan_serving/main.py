@@ -14,6 +14,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from mqan_core.bundle import open_bundle
+from mqan_core.errors import EngineFailedError
 from mqan_serving.errors import SettingsError
 from mqan_serving.keys import read_keys
 from mqan_serving.loopback import loopback_environment
@@ -31,6 +32,7 @@ def serve_local(settings: Settings) -> None:
     Raises:
         SettingsError: a setting cannot be met.
         BundleError: the bundle is damaged or incomplete.
+        EngineFailedError: the engine has failed for good, so that the process ends and can be started again.
     """
     set_up_logs(settings.log_level)
     _check_ports(settings)
@@ -42,7 +44,7 @@ def serve_local(settings: Settings) -> None:
 
 
 async def _run_local(folder: Path, settings: Settings) -> None:
-    from mqan_serving.local import LocalServer, wait_for_signal
+    from mqan_serving.local import LocalServer, wait_for_end
     from mqan_serving.service import open_service
 
     service = await open_service(folder, settings)
@@ -54,8 +56,10 @@ async def _run_local(folder: Path, settings: Settings) -> None:
         raise SettingsError(str(error)) from error
     gc.freeze()  # what is loaded stays: later collections need not look at it
     _announce(settings, f"{service.model.name} {service.model.version}, {service.model.provider}")
-    await wait_for_signal()
+    await wait_for_end(service.health)
     await server.stop()
+    if not service.health.is_live:
+        raise EngineFailedError("the engine has failed; start the server again")
 
 
 def serve_ray(settings: Settings) -> None:
@@ -184,6 +188,10 @@ def _check_ports(settings: Settings) -> None:
     for name, port in (("http_port", settings.http_port), ("grpc_port", settings.grpc_port)):
         try:
             _bind(settings.host, port).close()
+        except socket.gaierror as error:
+            raise SettingsError(
+                f"setting host (MQAN_HOST): {settings.host}: {error.strerror}; give an address"
+            ) from None
         except OSError as error:
             raise SettingsError(
                 f"setting {name} (MQAN_{name.upper()}): cannot listen on {settings.host}:{port}: "

@@ -220,13 +220,17 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
     """
     from mqan_export.engine import Engine as BundleEngine  # loads onnxruntime
 
-    executor = _engine_threads(settings.num_threads)
+    opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 
     def open_engine() -> BundleEngine:
         return BundleEngine.open(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
-    engine = await asyncio.get_running_loop().run_in_executor(executor, open_engine)
-    service = AnswerService(engine, settings, executor, metrics)
+    engine = await asyncio.get_running_loop().run_in_executor(opener, open_engine)
+    if settings.threads_on(engine.provider) == 1:
+        service = AnswerService(engine, settings, opener, metrics)
+    else:
+        opener.shutdown()
+        service = AnswerService(engine, settings, metrics=metrics)
     await service.warm_up()
     return service
 

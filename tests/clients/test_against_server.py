@@ -1,6 +1,7 @@
 """The client against our own server, with an engine that always copies the same: both transports tell the same."""
 
 import asyncio
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mqan_client import AsyncClient, Client, InvalidRequestError, Source
+from mqan_client import AsyncClient, Client, InvalidRequestError, Retries, Source
 from mqan_core.answer import Answer, AnswerToken, Masses, Span, compose
 from mqan_core.answer import Source as CoreSource
 from mqan_core.request import Request, read_request
@@ -96,6 +97,32 @@ def test_both_transports_refuse_the_same(
         client.answer(context, question, max_answer_tokens=limit)
     assert caught.value.code == code
     assert caught.value.request_id
+
+
+@pytest.mark.parametrize("transport", ["grpc", "rest"])
+def test_what_no_transport_reads_is_not_sent_again(urls: dict[str, str], transport: str) -> None:
+    slow = Retries(initial_s=30.0, max_s=30.0)
+    begun = time.monotonic()
+    with Client(urls[transport], retries=slow) as client, pytest.raises(InvalidRequestError) as caught:
+        client.answer("x" * 5_000_000, "What?")
+    assert caught.value.code == "request_too_large"
+    assert time.monotonic() - begun < 10
+
+
+@pytest.mark.parametrize("transport", ["grpc", "rest"])
+def test_an_async_client_belongs_to_the_loop_it_is_first_used_in(urls: dict[str, str], transport: str) -> None:
+    client = AsyncClient(urls[transport])
+
+    async def ask() -> str:
+        async with client:
+            return (await client.answer("word and", "What?")).text
+
+    assert asyncio.run(ask()) == "word yes"
+
+
+async def test_an_async_client_that_was_never_used_can_be_closed(urls: dict[str, str]) -> None:
+    for url in urls.values():
+        await AsyncClient(url).close()
 
 
 @pytest.mark.parametrize("transport", ["grpc", "rest"])

@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -214,6 +215,26 @@ def test_a_connection_that_nobody_speaks_on_is_made_anew(server: Any, call: Ask)
         assert call(url, "answer", "a", "b", timeout_s=30.0).text == "Paris yes"
         assert time.monotonic() - started < 12
         forwarding.result(timeout=10)
+
+
+async def test_a_response_that_trickles_is_given_up_in_time() -> None:
+    async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n")
+        with suppress(OSError):
+            for _ in range(1000):
+                writer.write(b" ")
+                await writer.drain()
+                await asyncio.sleep(0.05)
+
+    server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    begun = time.monotonic()
+    async with AsyncClient(f"http://127.0.0.1:{port}") as client:
+        with pytest.raises(DeadlineExceededError):
+            await client.answer("a", "b", timeout_s=0.5)
+    assert time.monotonic() - begun < 5
+    server.close()
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:

@@ -118,6 +118,14 @@ def test_the_application_is_the_one_of_serve_yaml(config: ServeDeploySchema, rep
         assert getattr(config, options).request_timeout_s > Settings().request_timeout_s
 
 
+def test_messages_are_bounded_before_they_are_read(containers: dict[str, dict[str, Any]], repository: Path) -> None:
+    limit = str(Settings().max_message_bytes)
+    name = "RAY_SERVE_GRPC_MAX_MESSAGE_SIZE"
+    for container in containers.values():
+        assert {"name": name, "value": limit} in container["env"]
+    assert f"{name}={limit} serve run" in (repository / "deploy" / "serve.yaml").read_text()
+
+
 def test_replicas_follow_the_questions_in_progress(config: ServeDeploySchema, documents: list[dict[str, Any]]) -> None:
     (deployment,) = config.applications[0].deployments
     assert deployment.name == "mqan"

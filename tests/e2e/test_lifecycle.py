@@ -41,6 +41,46 @@ def test_local_server_stops_on_signals(start_server: Any, number: signal.Signals
     assert server.process.wait(20) == 0
 
 
+_BREAK = """
+from mqan_core.errors import EngineFailedError
+from mqan_export.engine import Engine
+
+start = Engine.start
+
+def fail(self, requests, *arguments):
+    if any(request.num_question_tokens == 7 for request in requests):
+        raise EngineFailedError("the device is gone")
+    return start(self, requests, *arguments)
+
+Engine.start = fail
+"""
+
+
+def test_local_server_whose_engine_has_failed_ends(start_server: Any) -> None:
+    """So that whoever watches over the process can start it again."""
+    server = start_server("local", before=_BREAK, drain_delay_s=0)
+    body = {"context": "The tower is 330 m tall.", "question": "one two three four five six seven"}
+    response = httpx2.post(f"{server.rest}/v1/answer", json=body, trust_env=False)
+    assert response.status_code == 503
+    assert server.process.wait(20) == 1
+    assert "mqan: the engine has failed; start the server again" in server.log.read_text()
+
+
+def test_gpus_that_are_not_there_are_named(bundle_folder: Path, free_ports: Any) -> None:
+    """Ray would wait for them without an end."""
+    http_port, grpc_port = free_ports(2)
+    given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "NUM_GPUS": 64, "BUNDLE": bundle_folder}
+    finished = subprocess.run(
+        [sys.executable, "-c", "from mqan_cli.main import app; app()", "serve"],
+        env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
+        capture_output=True,
+        text=True,
+        timeout=150,
+    )
+    assert finished.returncode == 1
+    assert "setting num_gpus (MQAN_NUM_GPUS): 1 replica(s) need 64 GPU(s)" in finished.stderr
+
+
 @pytest.mark.parametrize("mode", [[], ["--local"]], ids=["ray", "local"])
 def test_wrong_bundle_is_reported_at_once(tmp_path: Path, mode: list[str]) -> None:
     (tmp_path / "manifest.json").write_text("{}")

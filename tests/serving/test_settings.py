@@ -36,6 +36,48 @@ def test_settings_that_contradict_each_other() -> None:
         load_settings(http_port=9000)
 
 
+def test_keys_are_asked_for_only_where_there_are_some(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="metrics_need_key asks for an API key, but api_key_file names no file"):
+        load_settings(metrics_need_key=True)
+    assert load_settings(metrics_need_key=True, api_key_file=tmp_path / "keys").metrics_need_key
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        ("MQAN_API_KEYS_FILE", "MQAN_API_KEY_FILE"),
+        ("MQAN_DRAIN_TIMEOUT", "MQAN_DRAIN_TIMEOUT_S"),
+        ("MQAN_THREADS", "MQAN_NUM_THREADS"),
+        ("MQAN_LOGLEVEL", "MQAN_LOG_LEVEL"),
+    ],
+)
+def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, setting: str) -> None:
+    monkeypatch.setenv(name, "5")
+    with pytest.raises(SettingsError, match=f"{name} in the environment is no setting; did you mean {setting}"):
+        load_settings()
+
+
+def test_variables_of_others_are_none_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line's own, and what Kubernetes sets for services called mqan and mqan-grpc."""
+    for name in (
+        "MQAN_API_KEY",
+        "MQAN_SERVER",
+        "MQAN_DATA",
+        "MQAN_PORT",
+        "MQAN_PORT_8000_TCP_ADDR",
+        "MQAN_SERVICE_HOST",
+        "MQAN_GRPC_SERVICE_PORT",
+        "MQAN_GRPC_PORT_9000_TCP_PORT",
+    ):
+        monkeypatch.setenv(name, "tcp://10.0.0.1:8000")
+    assert load_settings().http_port == 8000
+
+
+def test_a_host_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match=r"setting host \(MQAN_HOST\): no\.such\.host\.invalid"):
+        serve_local(load_settings(host="no.such.host.invalid"))
+
+
 def test_every_setting_says_why() -> None:
     for name, field in Settings.model_fields.items():
         assert field.description, name

@@ -28,6 +28,7 @@ from mqan_client.results import (
     Source,
     Span,
 )
+from mqan_client.transport import Retries
 
 __all__ = [
     "Answer",
@@ -43,6 +44,7 @@ __all__ = [
     "Model",
     "ModelVersion",
     "OverloadedError",
+    "Retries",
     "Score",
     "ServerError",
     "Source",

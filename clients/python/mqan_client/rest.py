@@ -115,8 +115,11 @@ class AsyncRestTransport:
             remaining_s = attempts.remaining_s()
             try:
                 content = _with_timeout(body, remaining_s)
-                response = await self._http.request(method, path, content=content, timeout=remaining_s)
+                async with asyncio.timeout(remaining_s):  # httpx2's own is for each connect, write and read
+                    response = await self._http.request(method, path, content=content, timeout=None)
                 return _read(response)
+            except TimeoutError:
+                wait_s = attempts.wait_s(DeadlineExceededError(TOO_LATE, code="deadline_exceeded"))
             except httpx2.HTTPError as error:
                 wait_s = attempts.wait_s(_unreached(error))
             except ClientError as error:

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import fields
+from functools import cached_property
 from typing import Any
 
 import grpc
@@ -108,12 +109,19 @@ class AsyncRpcTransport:
     def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
         self._metadata = tuple(headers.items())
         self._retries = retries
-        self._channel = (
-            grpc.aio.secure_channel(target, grpc.ssl_channel_credentials(), _OPTIONS)
-            if tls
-            else grpc.aio.insecure_channel(target, _OPTIONS)
-        )
-        self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
+        self._target = target
+        self._tls = tls
+
+    @cached_property
+    def _channel(self) -> grpc.aio.Channel:
+        """Belongs to the event loop that runs when it is made."""
+        if self._tls:
+            return grpc.aio.secure_channel(self._target, grpc.ssl_channel_credentials(), _OPTIONS)
+        return grpc.aio.insecure_channel(self._target, _OPTIONS)
+
+    @cached_property
+    def _stub(self) -> answer_pb2_grpc.QuestionAnsweringStub:
+        return answer_pb2_grpc.QuestionAnsweringStub(self._channel)
 
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
@@ -125,7 +133,8 @@ class AsyncRpcTransport:
 
     async def close(self) -> None:
         """Close the channel."""
-        await self._channel.close()
+        if "_channel" in self.__dict__:
+            await self._channel.close()
 
     async def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
         attempts = Attempts(self._retries, timeout_s)
@@ -156,6 +165,12 @@ def _explain(
     trailing = {key: value for key, value in metadata or () if isinstance(value, str)}
     if status is grpc.StatusCode.INTERNAL and _CODE_KEY not in trailing:  # of Ray's own proxy, whose replica has gone
         kind, code = UnavailableError, "unavailable"
+    if (
+        status is grpc.StatusCode.RESOURCE_EXHAUSTED
+        and _CODE_KEY not in trailing
+        and "larger than max" in (details or "")
+    ):
+        kind, code = InvalidRequestError, "request_too_large"  # says the server's transport, or this one of a response
     error = kind(
         details or f"The server answered {status.name}.",
         code=trailing.get(_CODE_KEY, code),
