@@ -117,7 +117,7 @@ def test_an_async_client_belongs_to_the_loop_it_is_first_used_in(urls: dict[str,
         async with client:
             return (await client.answer("word and", "What?")).text
 
-    assert asyncio.run(ask()) == "word yes"
+    assert asyncio.run(ask()) == "word and yes"
 
 
 async def test_an_async_client_that_was_never_used_can_be_closed(urls: dict[str, str]) -> None:
