@@ -170,7 +170,7 @@ def _explain(
         and _CODE_KEY not in trailing
         and "larger than max" in (details or "")
     ):
-        kind, code = InvalidRequestError, "request_too_large"  # says the server's transport, or this one of a response
+        kind, code = InvalidRequestError, "request_too_large"  # says the server's transport
     error = kind(
         details or f"The server answered {status.name}.",
         code=trailing.get(_CODE_KEY, code),
