@@ -218,6 +218,8 @@ def test_a_connection_that_nobody_speaks_on_is_made_anew(server: Any, call: Ask)
 
 
 async def test_a_response_that_trickles_is_given_up_in_time() -> None:
+    gone = asyncio.Event()
+
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n")
@@ -226,21 +228,24 @@ async def test_a_response_that_trickles_is_given_up_in_time() -> None:
                 writer.write(b" ")
                 await writer.drain()
                 await asyncio.sleep(0.05)
+        writer.close()
+        gone.set()
 
     server = await asyncio.start_server(trickle, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     begun = time.monotonic()
-    async with AsyncClient(f"http://127.0.0.1:{port}") as client:
+    async with server, AsyncClient(f"http://127.0.0.1:{port}") as client:
         with pytest.raises(DeadlineExceededError):
             await client.answer("a", "b", timeout_s=0.5)
-    assert time.monotonic() - begun < 5
-    server.close()
+        assert time.monotonic() - begun < 5
+        await asyncio.wait_for(gone.wait(), 10)
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:
     while data := source.recv(65536):
         sink.sendall(data)
-    sink.shutdown(socket.SHUT_WR)
+    with suppress(OSError):  # it may have gone first
+        sink.shutdown(socket.SHUT_WR)
 
 
 @pytest.mark.parametrize("status", [200, 404])

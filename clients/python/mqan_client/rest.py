@@ -118,12 +118,12 @@ class AsyncRestTransport:
                 async with asyncio.timeout(remaining_s):  # httpx2's own is for each connect, write and read
                     response = await self._http.request(method, path, content=content, timeout=None)
                 return _read(response)
-            except TimeoutError:
-                wait_s = attempts.wait_s(DeadlineExceededError(TOO_LATE, code="deadline_exceeded"))
             except httpx2.HTTPError as error:
                 wait_s = attempts.wait_s(_unreached(error))
-            except ClientError as error:
+            except ClientError as error:  # before TimeoutError, which what the server calls too late is, too
                 wait_s = attempts.wait_s(error, response.headers.get("retry-after"))
+            except TimeoutError:
+                wait_s = attempts.wait_s(DeadlineExceededError(TOO_LATE, code="deadline_exceeded"))
             await asyncio.sleep(wait_s)
 
 
