@@ -26,8 +26,8 @@ class Client:
 
     Args:
         url: the server; see the table above.
-        timeout_s: longest duration of a call, retries included; over REST connecting, sending and each
-            reading may take as long.
+        timeout_s: longest duration of a call, retries included; over REST connecting, sending and the wait for
+            the response may take as long each.
         retries: when to ask again while the server is full or cannot be reached.
         api_key: names the caller, where the server asks for that. Without TLS whoever is between can read it.
 

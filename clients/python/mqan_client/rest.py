@@ -75,8 +75,12 @@ class RestTransport:
             remaining_s = attempts.remaining_s()
             try:
                 content = _with_timeout(body, remaining_s)
-                response = self._http.request(method, path, content=content, timeout=remaining_s)
-                return _read(response)
+                with self._http.stream(method, path, content=content, timeout=remaining_s) as response:
+                    chunks = []
+                    for chunk in response.iter_bytes():
+                        attempts.remaining_s()  # httpx2's own limit is for each connect, write and read
+                        chunks.append(chunk)
+                return _read(response, b"".join(chunks))
             except httpx2.HTTPError as error:
                 wait_s = attempts.wait_s(_unreached(error))
             except ClientError as error:
@@ -117,7 +121,7 @@ class AsyncRestTransport:
                 content = _with_timeout(body, remaining_s)
                 async with asyncio.timeout(remaining_s):  # httpx2's own is for each connect, write and read
                     response = await self._http.request(method, path, content=content, timeout=None)
-                return _read(response)
+                return _read(response, response.content)
             except httpx2.HTTPError as error:
                 wait_s = attempts.wait_s(_unreached(error))
             except ClientError as error:  # before TimeoutError, which what the server calls too late is, too
@@ -155,9 +159,9 @@ def _unreached(error: httpx2.HTTPError) -> ClientError:
     return ServerError(f"The server's response cannot be read: {error}.", code="unknown_response")
 
 
-def _read(response: httpx2.Response) -> Any:
+def _read(response: httpx2.Response, content: bytes) -> Any:
     try:
-        document = response.json()
+        document = json.loads(content)
     except ValueError:
         document = None
     if response.is_success and isinstance(document, dict):
