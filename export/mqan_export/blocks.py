@@ -6,7 +6,10 @@ pairs need not be computed. A sequence of up to two blocks stays whole: all of i
 Shape letters: B batch, T length, N blocks, S = B N, K positions of a block, L positions that it sees, X width.
 """
 
-from mqan_export.rewrite import Graph, Part
+from mqan_export.graphs import LONGEST_ALIKE
+from mqan_export.rewrite import Graph, Part, note
+
+FEW_COLUMNS = 64  # up to so many onnxruntime adds the terms of a product in other groups than with more
 
 
 def block_of(graph: Graph, near_TT: str) -> int | None:
@@ -46,10 +49,12 @@ class Blocks:
         self._num_rows = put("Shape", [mask_BT], "num_rows", start=0, end=1)
         self._length = put("Shape", [mask_BT], "length", start=1, end=2)
         size = part.constant("size", [block])
+        note(graph.model, LONGEST_ALIKE["context"], 2 * block)
         is_long = put("Greater", [self._length, part.constant("most", [2 * block])], "is_long")
         self.num_own = put("Where", [is_long, size, self._length], "own")
         self.before = put("Where", [is_long, size, none], "before")
-        self.num_seen = put("Add", [self.num_own, put("Add", [self.before, self.before], "beside")], "seen")
+        whole = put("Max", [self._length, part.constant("least", [FEW_COLUMNS + 1])], "seen_of_whole")
+        self.num_seen = put("Where", [is_long, part.constant("near", [3 * block]), whole], "seen")
         last = put("Sub", [self._length, one], "last")
         count = put("Div", [put("Add", [last, self.num_own], "rounded_up"), self.num_own], "count")
         self._total = put("Mul", [count, self.num_own], "total")

@@ -103,8 +103,8 @@ class DeviceLoop(GreedyLoop):
         self.num_bytes = sum(place.num_bytes for place in self._pool)
         _LOG.info("%d places of %d sizes hold %d MiB", len(self._pool), len(sizes), self.num_bytes >> 20)
 
-    def start(self, batch: Batch, keys: Sequence[Any]) -> DeviceDecoding:
-        """Encode a batch; arguments as of ``GreedyLoop.start``.
+    def _start(self, batch: Batch, keys: Sequence[Any]) -> DeviceDecoding:
+        """Encode a batch in a place.
 
         Raises:
             EngineFailedError: the device failed.

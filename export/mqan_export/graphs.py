@@ -31,6 +31,10 @@ _ENCODER_OUTPUTS: Final[Tensors] = {
     "first_cell": ("B", "D"),
 }
 
+# Properties of an encoder that tells them: up to how many tokens, and beyond how many, its sums are of the same order,
+# so that a row gets the same numbers whatever rows are encoded with it.
+LONGEST_ALIKE: Final = {"context": "mqan.longest_alike_context", "question": "mqan.longest_alike_question"}
+
 # decoder_step.onnx: what stays the same during an answer, and what one step hands to the next
 _STEP_CONSTANTS: Final[Tensors] = {
     **{name: axes for name, axes in _ENCODER_OUTPUTS.items() if not name.startswith("first_")},

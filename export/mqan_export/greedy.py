@@ -19,7 +19,15 @@ import onnxruntime
 from mqan_core.attribution import TraceField
 from mqan_core.bundle import Dimensions
 from mqan_export.denormals import denormals_as_zero
-from mqan_export.graphs import ENCODER_INPUTS, NEXT, TYPES, encoder_outputs, step_constants, step_state
+from mqan_export.graphs import (
+    ENCODER_INPUTS,
+    LONGEST_ALIKE,
+    NEXT,
+    TYPES,
+    encoder_outputs,
+    step_constants,
+    step_state,
+)
 from mqan_export.session import CPU
 
 Array = npt.NDArray[np.generic]
@@ -45,6 +53,14 @@ class Batch:
     inputs: Mapping[str, Array]
     slot_ids: npt.NDArray[np.int64]
     max_tokens: npt.NDArray[np.int64]
+
+    def rows(self, rows: npt.NDArray[np.intp]) -> "Batch":
+        """Return some rows, no longer than the longest of them."""
+        inputs = {name: array[rows] for name, array in self.inputs.items()}
+        for part in ("context", "question"):
+            longest = int(inputs[f"{part}_lengths"].max())
+            inputs[f"{part}_slots"] = np.ascontiguousarray(inputs[f"{part}_slots"][:, :longest])
+        return Batch(inputs, self.slot_ids[rows], self.max_tokens[rows])
 
 
 @dataclass(slots=True, eq=False)
@@ -120,6 +136,10 @@ class GreedyLoop:
             "F": len(TraceField),
         }
         self._joined = dimensions.joined
+        noted = encoder.get_modelmeta().custom_metadata_map
+        self._longest_alike = [
+            (f"{part}_lengths", int(noted[name])) for part, name in LONGEST_ALIKE.items() if name in noted
+        ]
         self._has_swollen = False  # the encoder's session holds the memory of a large batch
         self._giving_back = _options_that_give_back() if encoder.get_providers() == [CPU] else None
         self._encoder_outputs = encoder_outputs(dimensions.num_layers)
@@ -142,6 +162,15 @@ class GreedyLoop:
             batch: the rows.
             keys: what the caller knows each row by; compared by identity.
         """
+        parts: list[npt.NDArray[np.intp]] = [np.arange(len(keys))]
+        for lengths, longest in self._longest_alike:
+            is_long = np.asarray(batch.inputs[lengths], np.int64) > longest
+            parts = [kind for rows in parts for kind in (rows[is_long[rows]], rows[~is_long[rows]]) if len(kind)]
+        if len(parts) == 1:
+            return self._start(batch, keys)
+        return self.merge([self._start(batch.rows(rows), [keys[row] for row in rows]) for rows in parts])
+
+    def _start(self, batch: Batch, keys: Sequence[Any]) -> Decoding:
         sizes = self._sizes_of(batch.inputs)
         encoded = self._encode(batch.inputs, sizes)
         sizes["K"] = min(FIRST_ROOM, _most_steps(batch.max_tokens))

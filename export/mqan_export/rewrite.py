@@ -18,11 +18,12 @@ class Graph:
     """A model's graph, to look for patterns in and to put other nodes in the place of what was found.
 
     Attributes:
+        model: what the graph is of.
         constants: the weights, by name.
     """
 
     def __init__(self, model: onnx.ModelProto) -> None:
-        self._model = model
+        self.model = model
         self._outputs = {output.name for output in model.graph.output}
         self.constants = known_constants(model)
         self._added: set[str] = set()
@@ -98,7 +99,7 @@ class Graph:
             waiting.pop()
             ordered.append(node)
             done.update(node.output)
-        graph = self._model.graph
+        graph = self.model.graph
         read = {name for node in ordered for name in node.input} | self._outputs
         del graph.node[:]
         graph.node.extend(ordered)
@@ -109,11 +110,17 @@ class Graph:
             for name, a in self.constants.items()
             if name in read and name not in there
         )
-        if all(opset.domain != DOMAIN for opset in self._model.opset_import):
-            self._model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+        if all(opset.domain != DOMAIN for opset in self.model.opset_import):
+            self.model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
     def _distinct(self) -> list[onnx.NodeProto]:
         return list({id(node): node for node in self._writers.values()}.values())
+
+
+def note(model: onnx.ModelProto, name: str, value: int) -> None:
+    """Tell those who run a graph something, as a property of the model."""
+    noted = {entry.key: entry.value for entry in model.metadata_props}
+    helper.set_model_props(model, noted | {name: str(value)})
 
 
 class Part:
