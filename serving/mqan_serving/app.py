@@ -18,6 +18,7 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
 from mqan_serving.errors import ServingError, SettingsError, StartError
+from mqan_serving.exporter import MetricsExporter
 from mqan_serving.health import State
 from mqan_serving.keys import ApiKeys
 from mqan_serving.loopback import restrict_replica
@@ -51,11 +52,13 @@ class Ingress:
         self._service: Service | None = None
         self._keys = ApiKeys(self._settings.api_key_file)
         self._metrics = Metrics()
+        self._exporter = MetricsExporter(self._settings, self._keys, self._metrics)
         self._methods = RpcMethods(self._get_service, self._settings, self._keys, self._metrics)
 
     async def __serve_build_asgi_app__(self) -> Any:
         """Open the bundle and return the REST application; Ray calls this once, before any request."""
         self._service = await open_service(find_bundle(self._settings), self._settings, self._metrics)
+        await self._exporter.start()
         return create_rest_app(
             self._get_service,
             self._settings,
@@ -126,7 +129,6 @@ def start_ray(
         once_connected()
         _run_app(settings, metrics_folder)
     except Exception as error:
-        ray.shutdown()
         raise StartError(f"Ray Serve does not start: {error}") from error
 
 
@@ -181,15 +183,14 @@ def _run_app(settings: Settings, metrics_folder: Path) -> None:
     serve.run(_bind(settings, metrics_folder), name=APP_NAME, route_prefix="/")
 
 
-def stop_ray(settings: Settings) -> None:
-    """Say 'not ready', let requests in progress finish, and stop Ray.
+def drain_ray(settings: Settings) -> None:
+    """Say 'not ready', let requests in progress finish, and stop Ray Serve, which drops what is in flight then."""
+    asyncio.run(_drain_and_stop_serve(settings.drain_delay_s + settings.drain_timeout_s + _RESERVE_S))
 
-    Ray Serve drops what is in flight when it is stopped, so every replica drains first.
-    """
-    try:
-        asyncio.run(_drain_and_stop_serve(settings.drain_delay_s + settings.drain_timeout_s + _RESERVE_S))
-    finally:
-        ray.shutdown()
+
+def stop_ray() -> None:
+    """Stop Ray and whatever runs on it."""
+    ray.shutdown()
 
 
 async def _drain_and_stop_serve(timeout_s: float) -> None:

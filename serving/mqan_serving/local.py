@@ -6,16 +6,16 @@ For laptops, tests and machines with little memory, and the floor that Ray Serve
 import asyncio
 import signal
 import socket
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import grpc
-import uvicorn
 from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
 from grpc_reflection.v1alpha import reflection
 
+from mqan_serving.exporter import MetricsExporter
 from mqan_serving.health import Health
+from mqan_serving.http_server import HttpServer, listen
 from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
@@ -25,7 +25,6 @@ from mqan_serving.telemetry import log
 
 _GRPC_GRACE_S = 2.0
 _HEALTH_PERIOD_S = 0.5
-_LAST_REQUESTS_S = 0.1  # for what is being sent on connections that were opened before new ones are refused
 
 
 class _Servicer:
@@ -44,24 +43,6 @@ class _Servicer:
         return await self._methods.check(message, context)
 
 
-class _HttpServer(uvicorn.Server):
-    """A uvicorn server that leaves signals to the process it is a part of, and resets no request at its end."""
-
-    @contextmanager
-    def capture_signals(self) -> Generator[None, None, None]:
-        """Capture none."""
-        yield
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Refuse new connections, answer what comes on those that are open, then close them."""
-        for server in self.servers:
-            server.close()
-        for listener in sockets or []:
-            listener.close()
-        await asyncio.sleep(_LAST_REQUESTS_S)
-        await super().shutdown(sockets)
-
-
 class LocalServer:
     """REST and gRPC over one service.
 
@@ -78,22 +59,9 @@ class LocalServer:
         self._settings = settings
         keys = ApiKeys(settings.api_key_file)
         app = create_rest_app(lambda: service, settings, keys, service.metrics)
-        self._http = _HttpServer(
-            uvicorn.Config(
-                app,
-                host=settings.host,
-                port=settings.http_port,
-                loop="none",  # the one that runs
-                http="httptools",
-                ws="none",
-                lifespan="off",
-                access_log=False,
-                log_level="warning",
-                server_header=False,
-                timeout_graceful_shutdown=int(settings.drain_timeout_s) + 1,
-            )
-        )
+        self._http = HttpServer(app, settings.drain_timeout_s)
         self._http_task: asyncio.Task[None] | None = None
+        self._exporter = MetricsExporter(settings, keys, service.metrics)
         self._grpc = grpc.aio.server(
             options=(
                 ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a lottery
@@ -112,17 +80,19 @@ class LocalServer:
             reflection.enable_server_reflection(names, self._grpc)
 
     async def start(self) -> None:
-        """Listen on both ports.
+        """Listen on all ports.
 
         Raises:
             OSError: a port is taken or not allowed.
         """
         settings = self._settings
+        await self._exporter.start()
         listener: socket.socket | None = None
         try:
             listener = listen(settings.host, settings.http_port)
             self._grpc.add_insecure_port(_address(settings.host, settings.grpc_port))
         except (OSError, RuntimeError) as error:
+            await self._exporter.stop()
             await self._grpc.stop(None)
             if listener is None:
                 raise
@@ -134,7 +104,7 @@ class LocalServer:
             await asyncio.sleep(0.005)
 
     async def stop(self) -> None:
-        """Say 'not ready', finish what is in progress, then close both ports."""
+        """Say 'not ready', finish what is in progress, then close all ports."""
         settings = self._settings
         log("draining", requests=self._service.num_requests)
         self._service.health.set_draining()
@@ -144,26 +114,9 @@ class LocalServer:
         await self._grpc.stop(_GRPC_GRACE_S)
         if self._http_task is not None:
             await self._http_task
+        await self._exporter.stop()
         await self._service.close()
         log("stopped")
-
-
-def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket.
-
-    Raises:
-        OSError: the port is taken or not allowed.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((host, port))
-        listener.listen(1024)
-    except OSError:
-        listener.close()
-        raise
-    return listener
 
 
 async def wait_for_end(health: Health) -> None:

@@ -63,11 +63,12 @@ async def _run_local(folder: Path, settings: Settings) -> None:
 
 
 def serve_ray(settings: Settings) -> None:
-    """Serve with Ray Serve on this machine until SIGTERM or SIGINT.
+    """Serve with Ray Serve on this machine until SIGTERM or SIGINT; a second one does not wait for what is in progress.
 
     Raises:
         SettingsError: a setting cannot be met.
         BundleError: the bundle is damaged or incomplete.
+        KeyboardInterrupt: it was asked a second time.
     """
     set_up_logs(settings.log_level)
     _check_ports(settings)
@@ -76,7 +77,6 @@ def serve_ray(settings: Settings) -> None:
     manifest = open_bundle(folder).manifest  # a damaged bundle is reported now, not by replicas that do not start
     key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
     given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
-    stop = threading.Event()
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.
     with (
         tempfile.TemporaryDirectory(prefix="mqan-", ignore_cleanup_errors=True) as run_folder,
@@ -84,25 +84,28 @@ def serve_ray(settings: Settings) -> None:
     ):
         for name, value in ray_environment(settings, Path(run_folder), claims).items():
             os.environ.setdefault(name, value)
-        _stop_on_signals(stop)
+        _interrupt_on_signals()
         metrics_folder = Path(run_folder) / "metrics"
         metrics_folder.mkdir()
+        is_serving = False
 
-        from mqan_serving.app import start_ray, stop_ray  # Ray reads its environment when it is imported
+        from mqan_serving.app import drain_ray, start_ray, stop_ray  # Ray reads its environment when it is imported
 
-        start_ray(
-            given,
-            metrics_folder,
-            object_store_bytes=_OBJECT_STORE_BYTES,
-            once_connected=lambda: _stop_on_signals(stop),
-        )
         try:
-            if not stop.is_set():
-                what = f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve"
-                _announce(settings, what)
-            stop.wait()
+            start_ray(
+                given,
+                metrics_folder,
+                object_store_bytes=_OBJECT_STORE_BYTES,
+                once_connected=_interrupt_on_signals,
+            )
+            is_serving = True
+            _announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            if is_serving:
+                drain_ray(given)
         finally:
-            stop_ray(given)
+            stop_ray()
             log("stopped")
 
 
@@ -179,13 +182,18 @@ def _has_haproxy() -> bool:
     return True
 
 
-def _stop_on_signals(stop: threading.Event) -> None:
+def _interrupt_on_signals() -> None:
+    """Let SIGTERM and SIGINT end what the main thread is doing, be it a start that would never be done."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, interrupt)
 
 
 def _check_ports(settings: Settings) -> None:
-    for name, port in (("http_port", settings.http_port), ("grpc_port", settings.grpc_port)):
+    for name, port in settings.ports.items():
         try:
             _bind(settings.host, port).close()
         except socket.gaierror as error:
@@ -227,7 +235,7 @@ def _claim_range(first: int, width: int, settings: Settings, claims: ExitStack) 
         SettingsError: no range is free.
     """
     count = max(1, 5_000 // width)
-    own = {settings.http_port, settings.grpc_port}
+    own = set(settings.ports.values())
     for number in range(count):
         begin = first + width * ((settings.http_port + number) % count)
         try:

@@ -55,11 +55,7 @@ def create_rest_app(
         metrics: where requests are counted.
         echoes_request_id: whether to send the header ``x-request-id``, which some hosts add by themselves.
     """
-    app = FastAPI(title="mqan", version=mqan_core.__version__, description=_DESCRIPTION, docs_url=None, redoc_url=None)
-    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
-    app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
-    app.add_exception_handler(MqanError, _on_error)
-    app.add_exception_handler(HTTPException, _on_http_exception)
+    app = _create_app(settings, keys, metrics, echoes_request_id=echoes_request_id)
     # Does nothing but tell the documentation where to put a key.
     _add_answering(app, get_service, [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else [])
     _add_health(app, get_service)
@@ -73,11 +69,39 @@ def create_rest_app(
     async def show_reference() -> HTMLResponse:
         return _show(render_reference(app.openapi()))
 
+    _add_metrics(app, metrics)
+    return app
+
+
+def create_metrics_app(settings: Settings, keys: ApiKeys, metrics: Metrics) -> FastAPI:
+    """Create an application that tells metrics and nothing else.
+
+    Args:
+        settings: limits, and whether metrics need a key.
+        keys: who may ask then.
+        metrics: what is told, and where requests are counted.
+    """
+    app = _create_app(settings, keys, metrics, openapi_url=None)
+    _add_metrics(app, metrics)
+    return app
+
+
+def _create_app(
+    settings: Settings, keys: ApiKeys, metrics: Metrics, *, echoes_request_id: bool = True, **given: Any
+) -> FastAPI:
+    version = mqan_core.__version__
+    app = FastAPI(title="mqan", version=version, description=_DESCRIPTION, docs_url=None, redoc_url=None, **given)
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
+    app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
+    app.add_exception_handler(MqanError, _on_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    return app
+
+
+def _add_metrics(app: FastAPI, metrics: Metrics) -> None:
     @app.get(METRICS_PATH, include_in_schema=False)
     def show_metrics() -> Response:  # in a thread, since it may read files
         return Response(metrics.render(), media_type=CONTENT_TYPE)
-
-    return app
 
 
 def _show(page: Page) -> HTMLResponse:

@@ -116,6 +116,12 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="Least severity of log lines. info: one line a request, without its text."
     )
+    metrics_port: int | None = Field(
+        None,
+        ge=1,
+        le=65535,
+        description="Port where each machine tells its own metrics, for clusters. Unset: only /metrics of REST does.",
+    )
     metrics_need_key: bool = Field(
         False, description="Whether /metrics asks for an API key too; it tells how much is asked, never what."
     )
@@ -133,9 +139,18 @@ class Settings(BaseSettings):
             raise ValueError("precision int8 is for the CPU; set precision to auto, or provider to cpu")
         if self.metrics_need_key and self.api_key_file is None:
             raise ValueError("metrics_need_key asks for an API key, but api_key_file names no file of them")
-        if self.http_port == self.grpc_port:
-            raise ValueError(f"http_port and grpc_port are both {self.http_port}; choose two ports")
+        names: dict[int, str] = {}
+        for name, port in self.ports.items():
+            if port in names:
+                raise ValueError(f"{names[port]} and {name} are both {port}; choose two ports")
+            names[port] = name
         return self
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """The ports to listen on, by the settings that name them."""
+        names = ("http_port", "grpc_port", "metrics_port")
+        return {name: port for name in names if (port := getattr(self, name)) is not None}
 
     @property
     def max_message_bytes(self) -> int:

@@ -93,8 +93,12 @@ def test_only_the_public_ports_are_open_to_others(
     for template in templates:
         assert policy["podSelector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
     (anybody,) = [rule for rule in policy["ingress"] if "from" not in rule]
-    assert {port["port"] for port in anybody["ports"]} == {port["name"] for port in containers["ray-worker"]["ports"]}
-    (rule,) = [rule for rule in policy["ingress"] if "from" in rule]
+    public = {port["port"] for port in anybody["ports"]}
+    assert public | {"metrics"} == {port["name"] for port in containers["ray-worker"]["ports"]}
+    for_prometheus, rule = (rule for rule in policy["ingress"] if "from" in rule)
+    assert for_prometheus["ports"] == [{"port": "metrics", "protocol": "TCP"}]
+    (prometheus,) = for_prometheus["from"]
+    assert prometheus["namespaceSelector"]["matchLabels"].keys() == {"kubernetes.io/metadata.name"}
     own, operator = rule["from"]
     assert own == {"podSelector": policy["podSelector"]}
     assert operator["podSelector"]["matchLabels"] == {"app.kubernetes.io/component": "kuberay-operator"}
@@ -116,6 +120,23 @@ def test_the_application_is_the_one_of_serve_yaml(config: ServeDeploySchema, rep
     for options in ("http_options", "grpc_options"):
         assert getattr(config, options).request_timeout_s == other[options]["request_timeout_s"]
         assert getattr(config, options).request_timeout_s > Settings().request_timeout_s
+
+
+def test_metrics_of_every_replica_are_read(
+    config: ServeDeploySchema,
+    templates: list[dict[str, Any]],
+    containers: dict[str, dict[str, Any]],
+    repository: Path,
+) -> None:
+    monitor = yaml.safe_load((repository / "deploy" / "prometheus" / "podmonitor.yaml").read_text())
+    (endpoint,) = monitor["spec"]["podMetricsEndpoints"]
+    ports = {port["name"]: port["containerPort"] for port in containers["ray-worker"]["ports"]}
+    args = config.applications[0].args
+    assert (args["host"], args["metrics_port"]) == ("0.0.0.0", ports[endpoint["port"]])
+    labels = templates[1]["metadata"]["labels"]
+    assert monitor["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    scrapes = yaml.safe_load((repository / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    assert labels[monitor["spec"]["jobLabel"]] == scrapes[0]["job_name"]
 
 
 def test_messages_are_bounded_before_they_are_read(containers: dict[str, dict[str, Any]], repository: Path) -> None:
@@ -151,7 +172,12 @@ def test_probes_and_ports_are_the_servers(
     worker = containers["ray-worker"]
     assert worker["readinessProbe"]["httpGet"] == {"path": "/health/ready", "port": config.http_options.port}
     ports = {port["name"]: port["containerPort"] for port in worker["ports"]}
-    assert ports == {"serve": config.http_options.port, "serve-grpc": config.grpc_options.port}
+    metrics_port = config.applications[0].args["metrics_port"]
+    assert ports == {
+        "serve": config.http_options.port,
+        "serve-grpc": config.grpc_options.port,
+        "metrics": metrics_port,
+    }
     assert documents[1]["spec"]["ports"][0]["targetPort"] in ports
     for container in containers.values():
         assert {"livenessProbe", "readinessProbe"} <= container.keys(), "the operator's own need wget"

@@ -12,6 +12,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.processes import PROXY, descendants
+
 
 def test_local_server_is_small_and_says_how_to_use_it(start_server: Any) -> None:
     server = start_server("local")
@@ -39,6 +41,63 @@ def test_local_server_stops_on_signals(start_server: Any, number: signal.Signals
     server = start_server("local", drain_delay_s=0)
     server.process.send_signal(number)
     assert server.process.wait(20) == 0
+
+
+@pytest.mark.parametrize("kind", ["local", "ray"])
+def test_a_second_signal_waits_for_nothing(start_server: Any, kind: str) -> None:
+    server = start_server(kind, drain_delay_s=60)
+    below = descendants(server.process.pid, "")
+    server.process.send_signal(signal.SIGTERM)
+    with pytest.raises(subprocess.TimeoutExpired):
+        server.process.wait(2)
+    server.process.send_signal(signal.SIGTERM)
+    assert server.process.wait(20) != 0
+    wait_for_end(below)
+
+
+_NO_CHECK = """
+import os
+from mqan_serving import main
+
+make = main.ray_environment
+
+def make_and_import(*arguments):
+    os.environ.update(make(*arguments))
+    import mqan_serving.app
+    mqan_serving.app._check_gpus = lambda settings: None
+    return {}
+
+main.ray_environment = make_and_import
+"""
+
+
+def test_a_signal_ends_a_start_that_would_not_end(bundle_folder: Path, free_ports: Any) -> None:
+    http_port, grpc_port = free_ports(2)
+    given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "NUM_GPUS": 64, "BUNDLE": bundle_folder}
+    process = subprocess.Popen(
+        [sys.executable, "-c", _NO_CHECK + "from mqan_cli.main import app; app()", "serve"],
+        env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
+    )
+    try:
+        until = time.monotonic() + 120
+        while not descendants(process.pid, PROXY) and time.monotonic() < until:
+            assert process.poll() is None
+            time.sleep(0.1)
+        time.sleep(2)
+        below = descendants(process.pid, "")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+    wait_for_end(below)
+
+
+def wait_for_end(processes: list[int]) -> None:
+    """Return when none of the processes is left."""
+    until = time.monotonic() + 20
+    while any(Path(f"/proc/{process}/exe").exists() for process in processes):
+        assert time.monotonic() < until
+        time.sleep(0.1)
 
 
 _BREAK = """

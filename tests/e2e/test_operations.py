@@ -50,10 +50,13 @@ def ask(server: Any, key: str, number: int, times: int) -> Seen:
 @pytest.mark.parametrize(
     ("kind", "replicas"), [("local", 1), pytest.param("ray", 2, marks=pytest.mark.slow)], ids=["local", "ray"]
 )
-def test_counts_are_exact_and_keys_are_asked_for(start_server: Any, tmp_path: Path, kind: str, replicas: int) -> None:
+def test_counts_are_exact_and_keys_are_asked_for(
+    start_server: Any, free_ports: Any, tmp_path: Path, kind: str, replicas: int
+) -> None:
     file = tmp_path / "keys"
     key = add_key(file, "first")
-    server = start_server(kind, num_replicas=replicas, num_cpus=0.5, api_key_file=file)
+    (port,) = free_ports(1)
+    server = start_server(kind, num_replicas=replicas, num_cpus=0.5, api_key_file=file, metrics_port=port)
     with ThreadPoolExecutor(4) as pool:
         seen = sum(pool.map(lambda i: ask(server, key, i, 20), range(4)), Seen())
     assert seen.keys() == {(code, "Answer", way) for code in ("ok", "empty_context") for way in ("rest", "grpc")}
@@ -61,12 +64,15 @@ def test_counts_are_exact_and_keys_are_asked_for(start_server: Any, tmp_path: Pa
     seen += ask(server, "mqan_unknown", 5, 4 * replicas)
     seen += ask(server, add_key(file, "second"), 6, 4 * replicas)
     assert seen["unauthenticated", "Answer", "rest"] == seen["unauthenticated", "Answer", "grpc"] == 4 * replicas
-    for _ in range(3 * replicas):  # whichever replica is asked
-        text = httpx2.get(f"{server.rest}/metrics", trust_env=False, timeout=30).text
+    own_port = f"http://127.0.0.1:{port}"
+    for place in (server.rest, own_port) * 3 * replicas:  # whichever replica is asked
+        text = httpx2.get(f"{place}/metrics", trust_env=False, timeout=30).text
         counted = {(c, m, t): float(value) for c, m, t, value in _REQUESTS.findall(text) if m == "Answer"}
         assert {key: value for key, value in counted.items() if value} == dict(seen)
     assert "mqan_model_info{" in text
     headers = {"authorization": f"Bearer {key}"}
+    for path in ("/v1/model", "/docs"):
+        assert httpx2.get(f"{own_port}{path}", trust_env=False, headers=headers).status_code == 404
     limits = httpx2.get(f"{server.rest}/v1/model", trust_env=False, headers=headers).json()["limits"]
     assert f"mqan_requests_in_flight_limit {float(limits['max_concurrent_requests'] * replicas)}" in text
     assert server.stop() == 0

@@ -34,6 +34,8 @@ def test_settings_that_contradict_each_other() -> None:
         load_settings(max_batch_tokens=100)
     with pytest.raises(SettingsError, match="http_port and grpc_port"):
         load_settings(http_port=9000)
+    with pytest.raises(SettingsError, match="grpc_port and metrics_port are both 9000"):
+        load_settings(metrics_port=9000)
 
 
 def test_keys_are_asked_for_only_where_there_are_some(tmp_path: Path) -> None:
