@@ -7,9 +7,7 @@ Shape letters: B batch, T length, N blocks, S = B N, K positions of a block, L p
 """
 
 from mqan_export.graphs import LONGEST_ALIKE
-from mqan_export.rewrite import Graph, Part, note
-
-FEW_COLUMNS = 64  # up to so many onnxruntime adds the terms of a product in other groups than with more
+from mqan_export.rewrite import Graph, Part, note_length
 
 
 def block_of(graph: Graph, near_TT: str) -> int | None:
@@ -49,12 +47,11 @@ class Blocks:
         self._num_rows = put("Shape", [mask_BT], "num_rows", start=0, end=1)
         self._length = put("Shape", [mask_BT], "length", start=1, end=2)
         size = part.constant("size", [block])
-        note(graph.model, LONGEST_ALIKE["context"], 2 * block)
+        note_length(graph.model, LONGEST_ALIKE["context"], 2 * block)
         is_long = put("Greater", [self._length, part.constant("most", [2 * block])], "is_long")
         self.num_own = put("Where", [is_long, size, self._length], "own")
         self.before = put("Where", [is_long, size, none], "before")
-        whole = put("Max", [self._length, part.constant("least", [FEW_COLUMNS + 1])], "seen_of_whole")
-        self.num_seen = put("Where", [is_long, part.constant("near", [3 * block]), whole], "seen")
+        self.num_seen = put("Add", [self.num_own, put("Add", [self.before, self.before], "beside")], "seen")
         last = put("Sub", [self._length, one], "last")
         count = put("Div", [put("Add", [last, self.num_own], "rounded_up"), self.num_own], "count")
         self._total = put("Mul", [count, self.num_own], "total")

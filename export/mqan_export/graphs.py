@@ -31,8 +31,8 @@ _ENCODER_OUTPUTS: Final[Tensors] = {
     "first_cell": ("B", "D"),
 }
 
-# Properties of an encoder that tells them: up to how many tokens, and beyond how many, its sums are of the same order,
-# so that a row gets the same numbers whatever rows are encoded with it.
+# Properties of an encoder that list lengths. Rows that lie on the same side of each may be encoded together: their sums
+# are added in the same order, so that a row gets the numbers that it gets alone.
 LONGEST_ALIKE: Final = {"context": "mqan.longest_alike_context", "question": "mqan.longest_alike_question"}
 
 # decoder_step.onnx: what stays the same during an answer, and what one step hands to the next

@@ -138,7 +138,9 @@ class GreedyLoop:
         self._joined = dimensions.joined
         noted = encoder.get_modelmeta().custom_metadata_map
         self._longest_alike = [
-            (f"{part}_lengths", int(noted[name])) for part, name in LONGEST_ALIKE.items() if name in noted
+            (f"{part}_lengths", int(length))
+            for part, name in LONGEST_ALIKE.items()
+            for length in noted.get(name, "").split()
         ]
         self._has_swollen = False  # the encoder's session holds the memory of a large batch
         self._giving_back = _options_that_give_back() if encoder.get_providers() == [CPU] else None

@@ -21,16 +21,16 @@ import onnx
 from onnx import helper, numpy_helper
 
 from mqan_core.vectors import FloatArray, quantize_rows
-from mqan_export.blocks import FEW_COLUMNS
 from mqan_export.fuse_alignment import fuse_alignment
 from mqan_export.fuse_attention import fuse_attention
 from mqan_export.fuse_products import fuse_products
 from mqan_export.fuse_step import fuse_step
 from mqan_export.graphs import LONGEST_ALIKE
 from mqan_export.quantize_lstm import Constants, int8_lstm, require
-from mqan_export.rewrite import DOMAIN, keep_weights, known_constants, note
+from mqan_export.rewrite import DOMAIN, keep_weights, known_constants, note_length
 
 GENERATOR = "step.decoder.generator.weight"
+_FEW_COLUMNS = 64  # up to so many onnxruntime adds the terms of a product in other groups than with more
 _UNIT: Constants = {"int8.unit": np.array(1 / 127, np.float32), "int8.middle": np.array(128, np.uint8)}  # -1 to 1
 
 
@@ -72,7 +72,7 @@ def quantize_encoder(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -
     if not any(node.op_type == "LSTM" for node in model.graph.node):
         raise ValueError("no LSTM")
     for name in LONGEST_ALIKE.values():
-        note(model, name, FEW_COLUMNS - 1)  # attention has a column more, the dummy
+        note_length(model, name, _FEW_COLUMNS - 1)  # an alignment has a column more, the dummy
     _quantize(model, ranges)
     fuse_attention(model)
     fuse_alignment(model)

@@ -117,10 +117,11 @@ class Graph:
         return list({id(node): node for node in self._writers.values()}.values())
 
 
-def note(model: onnx.ModelProto, name: str, value: int) -> None:
-    """Tell those who run a graph something, as a property of the model."""
+def note_length(model: onnx.ModelProto, name: str, length: int) -> None:
+    """Add a length to those that a property of the model lists, for those who run it."""
     noted = {entry.key: entry.value for entry in model.metadata_props}
-    helper.set_model_props(model, noted | {name: str(value)})
+    lengths = {*noted.get(name, "").split(), str(length)}
+    helper.set_model_props(model, noted | {name: " ".join(sorted(lengths))})
 
 
 class Part:
