@@ -113,6 +113,8 @@ def start_ray(
 ) -> None:
     """Start Ray on this machine, for this machine only, and run the application; return when it is ready.
 
+    However this ends, Ray may run then, until ``ray.shutdown``.
+
     Args:
         settings: the settings.
         metrics_folder: where replicas share their metrics; must be empty.
@@ -125,8 +127,8 @@ def start_ray(
     logging.getLogger("ray.serve").setLevel(logging.WARNING)
     try:
         _init_ray(settings, object_store_bytes)
-        _check_gpus(settings)
         once_connected()
+        _check_gpus(settings)
         _run_app(settings, metrics_folder)
     except Exception as error:
         raise StartError(f"Ray Serve does not start: {error}") from error
@@ -186,11 +188,6 @@ def _run_app(settings: Settings, metrics_folder: Path) -> None:
 def drain_ray(settings: Settings) -> None:
     """Say 'not ready', let requests in progress finish, and stop Ray Serve, which drops what is in flight then."""
     asyncio.run(_drain_and_stop_serve(settings.drain_delay_s + settings.drain_timeout_s + _RESERVE_S))
-
-
-def stop_ray() -> None:
-    """Stop Ray and whatever runs on it."""
-    ray.shutdown()
 
 
 async def _drain_and_stop_serve(timeout_s: float) -> None:

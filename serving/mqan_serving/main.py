@@ -88,10 +88,9 @@ def serve_ray(settings: Settings) -> None:
         metrics_folder = Path(run_folder) / "metrics"
         metrics_folder.mkdir()
         is_serving = False
-
-        from mqan_serving.app import drain_ray, start_ray, stop_ray  # Ray reads its environment when it is imported
-
         try:
+            from mqan_serving.app import drain_ray, start_ray  # Ray reads its environment when it is imported
+
             start_ray(
                 given,
                 metrics_folder,
@@ -101,11 +100,11 @@ def serve_ray(settings: Settings) -> None:
             is_serving = True
             _announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
             threading.Event().wait()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):  # the latter is how Ray takes SIGTERM while it starts
             if is_serving:
                 drain_ray(given)
         finally:
-            stop_ray()
+            _stop_ray()
             log("stopped")
 
 
@@ -190,6 +189,13 @@ def _interrupt_on_signals() -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, interrupt)
+
+
+def _stop_ray() -> None:
+    """Stop Ray and whatever runs on it, if it was imported at all."""
+    stop = getattr(sys.modules.get("ray"), "shutdown", None)
+    if stop is not None:
+        stop()
 
 
 def _check_ports(settings: Settings) -> None:
