@@ -30,6 +30,7 @@ _SHORT_S = 300.0  # in a shorter load buffers still fill that are used once: 6 %
 _MOST_GROWTH = 0.01 if SECONDS >= _SHORT_S else 0.2  # of memory, in the second half
 _KINDS = ["local", "ray"] if SECONDS >= _SHORT_S else ["local"]
 _NUM_SAMPLES = 200
+_LOOKS_ALIKE = 10  # a second apart
 _PAUSE_S = 0.05  # of those who do not ask for an answer
 _SLACK = 3  # files: connections come and go
 _CASES = make_cases(48)
@@ -133,12 +134,22 @@ _EXPECTED = {
 }
 
 
+def find_processes(server: Any) -> dict[str, int]:
+    """Return a server's processes by name, once the proxy that Ray has just replaced by another has ended."""
+    if server.kind == "local":
+        return {server.kind: server.process.pid}
+    found: list[dict[str, int]] = []
+    while len(found) < _LOOKS_ALIKE or found[-_LOOKS_ALIKE:] != found[-1:] * _LOOKS_ALIKE:
+        time.sleep(1)
+        found.append({server.kind: server.process.pid})
+        for name in (REPLICA, PROXY):
+            found[-1] |= {f"{name} {i}": process for i, process in enumerate(descendants(server.process.pid, name))}
+    return found[-1]
+
+
 def load(server: Any, seconds: float) -> tuple[dict[str, list[Held]], Counter[str]]:
     """Load a server; return what its processes held, sample by sample, and how often what happened."""
-    processes = {server.kind: server.process.pid}
-    if server.kind != "local":
-        for name in (REPLICA, PROXY):
-            processes |= {f"{name} {i}": found for i, found in enumerate(descendants(server.process.pid, name))}
+    processes = find_processes(server)
     samples: dict[str, list[Held]] = {name: [] for name in processes}
     over = threading.Event()
 
