@@ -1,6 +1,6 @@
 """Damaged bundles: each is refused with one line that says what is wrong, or is harmless.
 
-MQAN_FUZZ_CASES=10000 pytest -s tests/fuzz
+MQAN_FUZZ_CASES=10000 pytest -s --timeout 9000 --session-timeout 9000 tests/fuzz
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """REST under fuzzing: no fault of the server, no status that the contract does not know, nothing of its insides.
 
-MQAN_FUZZ_CASES=10000 pytest -s tests/fuzz
+MQAN_FUZZ_CASES=10000 pytest -s --timeout 9000 --session-timeout 9000 tests/fuzz
 """
 
 import json

@@ -2,7 +2,7 @@
 
 Bounded in the test suite; in full, printing its figures:
 
-    MQAN_SOAK_SECONDS=3600 pytest -s tests/soak
+    MQAN_SOAK_SECONDS=3600 pytest -s --session-timeout 9000 tests/soak
 """
 
 import itertools
