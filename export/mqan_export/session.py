@@ -37,9 +37,9 @@ def is_int8(provider: Provider, precision: Precision) -> bool:
     on_cpu = provider == "cpu" or (provider == "auto" and not _has_cuda())
     if precision == "int8" and not on_cpu:
         raise ValueError("precision int8 is for the CPU: set provider to cpu, or precision to auto")
-    if precision == "int8" and not _has_exact_int8():
+    if precision == "int8" and not has_exact_int8():
         raise ValueError("precision int8 needs a CPU with VNNI, without it sums overflow: set precision to auto")
-    return on_cpu and precision != "float32" and _has_exact_int8()
+    return on_cpu and precision != "float32" and has_exact_int8()
 
 
 def open_session(
@@ -158,7 +158,7 @@ def _refuse_external(tensor: onnx.TensorProto, name: str) -> None:
         raise BundleError(f"{name}: the tensor {tensor.name!r} lies outside the file, which is not allowed")
 
 
-def _has_exact_int8() -> bool:
+def has_exact_int8() -> bool:
     """Whether products of unsigned and signed bytes add up without overflow: not on x86 without VNNI."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return True

@@ -1,6 +1,7 @@
 """What a server opens beyond its public ports is for this machine only."""
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,10 @@ def listeners(process: int) -> set[tuple[str, int]]:
 
 def test_only_the_public_ports_may_listen_beyond_loopback(server: Any) -> None:
     processes = [server.process.pid, *descendants(server.process.pid, "")]
-    found = {of: listeners(of) for of in processes}
+    found = {}
+    for of in processes:
+        with suppress(FileNotFoundError, ProcessLookupError):  # one of Ray's short ones, ended meanwhile
+            found[of] = listeners(of)
     public = {int(re.findall(r":(\d+)", url)[-1]) for url in (server.rest, server.rpc)}
     listening = set().union(*found.values())
     assert public <= {port for _, port in listening}

@@ -81,6 +81,7 @@ def assert_same_outputs(plain: onnx.ModelProto, fused: onnx.ModelProto, inputs: 
         assert difference.max() < 0.1, name
 
 
+@pytest.mark.vnni
 def test_the_encoder_computes_the_same_in_fewer_nodes(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, fused = plain_and_fused(bundle, monkeypatch)
     kinds = operators(fused)
@@ -105,6 +106,7 @@ def test_a_row_of_the_encoder_does_not_move_with_its_batch_mates(name: str, requ
         np.testing.assert_allclose(alone["first_cell"][0], together["first_cell"][row], atol=1e-3)
 
 
+@pytest.mark.vnni
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 12, 30])
 def test_blocks_of_a_context_compute_the_same(
     block_bundle: Bundle, monkeypatch: pytest.MonkeyPatch, length: int

@@ -75,6 +75,7 @@ def int8_lstm() -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return run(model)
 
 
+@pytest.mark.vnni
 def test_the_lstm_is_close_to_float32(int8_lstm: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
     expected = run(lstm_graph())(X, LENGTHS)
     found = int8_lstm(X, LENGTHS)
@@ -112,6 +113,7 @@ def test_what_is_out_of_range_is_clipped(int8_lstm: Callable[[np.ndarray, np.nda
     np.testing.assert_array_equal(int8_lstm(X * 9, LENGTHS), int8_lstm(np.clip(X * 9, -limit, limit), LENGTHS))
 
 
+@pytest.mark.vnni
 def test_the_generator_is_close_to_float32_row_by_row() -> None:
     weights = {
         GENERATOR: rng.normal(0, 0.3, (500, INPUTS)).astype(np.float32),
@@ -151,6 +153,7 @@ def product_graph() -> onnx.ModelProto:
     return model
 
 
+@pytest.mark.vnni
 def test_products_are_close_to_float32_row_by_row() -> None:
     exact, model = product_graph(), product_graph()
     exact.graph.initializer[-4].CopyFrom(model.graph.initializer[-4])  # the same weights, drawn once
@@ -232,6 +235,7 @@ def test_the_step_multiplies_8_bit_numbers_row_by_row(tiny_bundle: Path) -> None
         np.testing.assert_array_equal(alone, together[:1])
 
 
+@pytest.mark.vnni
 def test_the_ranges_of_what_is_put_side_by_side_are_those_of_its_parts() -> None:
     nodes = [
         helper.make_node("Concat", ["x", "h"], ["both"], axis=-1),
@@ -268,6 +272,7 @@ def test_the_ranges_of_what_is_put_side_by_side_are_those_of_its_parts() -> None
         )
 
 
+@pytest.mark.vnni
 def test_a_cpu_runs_8_bit_unless_told_otherwise(tiny_bundle: Path) -> None:
     assert Engine.open(tiny_bundle, provider="cpu").precision == "int8"
     assert Engine.open(tiny_bundle, provider="cpu", precision="float32").precision == "float32"
@@ -311,6 +316,7 @@ def test_what_the_replacement_would_not_compute_is_refused(op: str, attributes: 
         quantize_encoder(model, RANGES) if op == "LSTM" else quantize_step(model, {})
 
 
+@pytest.mark.vnni
 def test_a_bundle_without_its_ranges_is_told(tiny_bundle: Path) -> None:
     bundle = open_bundle(tiny_bundle)
     incomplete = type(bundle)(

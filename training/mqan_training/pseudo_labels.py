@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from mqan_core.example import Example
+from mqan_training.cpu import has_bfloat16
 from mqan_training.errors import MissingFileError, MissingVectorsError
 from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
@@ -70,7 +71,7 @@ class TextClassifier(nn.Module):
         """Return the logits [N, K] of N texts; what is longer than 96 word pieces is cut."""
         options = {"padding": True, "truncation": True, "max_length": _MAX_PIECES, "return_tensors": "pt"}
         encoded = self._tokenizer(list(texts), **options)
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast("cpu", torch.bfloat16, enabled=has_bfloat16()):
             states = self.encoder(**encoded).last_hidden_state.float()
         mask = encoded["attention_mask"].unsqueeze(-1).float()
         logits: Tensor = self.head(self.dropout((states * mask).sum(dim=1) / mask.sum(dim=1)))

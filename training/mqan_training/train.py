@@ -7,7 +7,6 @@ mqan train training/recipes/default.yaml --data DIR --resume
 import json
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +27,7 @@ from mqan_training.checkpoint import (
     save_checkpoint,
 )
 from mqan_training.config import TrainConfig, to_document
-from mqan_training.cpu import tune_process
+from mqan_training.cpu import has_bfloat16, tune_process
 from mqan_training.curriculum import schedule
 from mqan_training.dataset import PieceTable, TaskData, generator_pieces
 from mqan_training.distributed import Processes, joined_processes
@@ -64,6 +63,11 @@ class Run:
     processes: Processes
     step: int = 0
     seconds: float = 0.0
+
+    @property
+    def is_reduced(self) -> bool:
+        """Whether products are computed in bfloat16: where the recipe says so, and the CPU is not slower for it."""
+        return self.config.autocast == "bfloat16" and (self.processes.device.type != "cpu" or has_bfloat16())
 
 
 def train(
@@ -103,6 +107,8 @@ def train(
         run = prepare(config, data, folder, processes, checkpoint=checkpoint, pretrained=start, cache=cache)
         if not processes.all_same(run.step):
             raise ValueError(f"the processes found different checkpoints: put {folder} where all machines see it")
+        if config.autocast == "bfloat16" and not run.is_reduced:
+            console.print("autocast: this CPU has no bfloat16 instructions, training in float32, which is faster here")
         if checkpoint is not None:
             console.print(f"resuming at step {run.step} of {config.steps}")
         elif processes.is_first:
@@ -257,8 +263,7 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     run.network.train()
-    reduced = run.config.autocast == "bfloat16"
-    with torch.autocast(processes.device.type, dtype=torch.bfloat16) if reduced else nullcontext():
+    with torch.autocast(processes.device.type, dtype=torch.bfloat16, enabled=run.is_reduced):
         own_loss: Loss = run.parallel(batch)
     objective, loss, num_tokens = processes.merge(own_loss, batch.num_tokens, counts=bool(own))
     run.optimizer.zero_grad(set_to_none=True)
