@@ -70,6 +70,7 @@ class Dimensions:
     num_generated: int  # V
     vector_width: int  # E
     joined: bool = False  # the decoder attends to context and question as one sequence: J = C + Q, not C
+    moves_pointer: bool = False  # a step reads where the last one pointed in the context
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +220,14 @@ def _parse_manifest(content: bytes) -> Manifest:
     if set(manifest.files) != set(FILES):
         raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(FILES)}")
     sizes = {**asdict(dimensions), "max_positions": manifest.max_positions}
-    joined, num_layers = sizes.pop("joined"), sizes.pop("num_layers")
+    num_layers = sizes.pop("num_layers")
+    for name in ("joined", "moves_pointer"):
+        if not isinstance(value := sizes.pop(name), bool):
+            raise BundleError(f"{MANIFEST}: dimensions: {name} must be true or false, found {value!r}")
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes.values()):
         raise BundleError(f"{MANIFEST}: dimensions and max_positions must be positive integers")
     if type(num_layers) is not int or not 0 <= num_layers <= _MAX_LAYERS:
         raise BundleError(f"{MANIFEST}: {num_layers} layers, 0 to {_MAX_LAYERS} are allowed")
-    if not isinstance(joined, bool):
-        raise BundleError(f"{MANIFEST}: dimensions: joined must be true or false, found {joined!r}")
     if not (isinstance(manifest.name, str) and isinstance(manifest.version, str)):
         raise BundleError(f"{MANIFEST}: name and version must be strings")
     return manifest

@@ -22,7 +22,8 @@ class DecoderStepGraph(nn.Module):
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Take one step; tensors in the order of ``graphs``."""
-        num_layers = self.step.decoder.config.num_layers
+        config = self.step.decoder.config
+        num_layers, moves_pointer = config.num_layers, config.pointer_shift
         given = iter(tensors)
 
         def take(number: int) -> list[Tensor]:
@@ -33,10 +34,12 @@ class DecoderStepGraph(nn.Module):
         slot_inputs, context_slots, question_slots, slot_ids, generator_inputs = take(5)
         slots = SlotBatch(context_slots, question_slots, slot_ids, slot_inputs, generator_inputs)
         word, position, finished, h, cell, c_tilde = take(6)
-        decoder_state = DecoderState(h, cell, c_tilde, tuple(take(num_layers)), tuple(take(num_layers)))
+        (pointer,) = take(1) if moves_pointer else (torch.zeros_like(encoded.c_mask_BC, dtype=h.dtype),)
+        decoder_state = DecoderState(h, cell, c_tilde, pointer, tuple(take(num_layers)), tuple(take(num_layers)))
         after = self.step(encoded, slots, LoopState(word, position, finished, decoder_state, *take(1)))
-        h, cell, c_tilde, keys, values = after.decoder
-        return (after.input_BD, after.position_B, after.finished_B, h, cell, c_tilde, *keys, *values, after.trace_BKF)
+        h, cell, c_tilde, pointer, keys, values = after.decoder
+        recurrence = (h, cell, c_tilde, pointer) if moves_pointer else (h, cell, c_tilde)
+        return (after.input_BD, after.position_B, after.finished_B, *recurrence, *keys, *values, after.trace_BKF)
 
     def example_inputs(self) -> tuple[Tensor, ...]:
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
@@ -62,6 +65,7 @@ class DecoderStepGraph(nn.Module):
             torch.randn(batch, width),
             torch.randn(batch, width),
             torch.randn(batch, width),
+            *([torch.rand(batch, context)] if config.pointer_shift else []),
             *(torch.randn(batch, heads, room, head_width) for _ in range(2 * layers)),
             torch.zeros(batch, room, len(TraceField)),
         )

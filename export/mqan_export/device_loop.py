@@ -39,7 +39,7 @@ _MOST_ROOM = 128  # steps
 _NOT_CAPTURED = "-1"
 # The encoder writes the first state where the step reads it.
 _FIRST: Final = {"first_input": "input", "first_hidden": "hidden", "first_cell": "cell"}
-_RESET: Final = ("position", "finished", "context_state")  # the rest is hidden by these, or written over
+_RESET: Final = ("position", "finished", "context_state", "pointer")  # the rest is hidden by these, or written over
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -122,7 +122,8 @@ class DeviceLoop(GreedyLoop):
         place.write("question_slots", inputs["question_slots"])
         place.write("slot_ids", place.pad("slot_ids", batch.slot_ids, self._step_constants["slot_ids"]))
         for name in _RESET:
-            place.write(name, place.zeros(name))
+            if name in self._step_state:
+                place.write(name, place.zeros(name))
         binding = self._encoder.io_binding()
         for name, array in inputs.items():
             binding.bind_cpu_input(name, array)

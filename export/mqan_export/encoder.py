@@ -35,7 +35,7 @@ class EncoderGraph(nn.Module):
         )
         decoder = self.mqan.decoder
         first_input = decoder.start.expand(vectors.shape[0], -1)
-        first_hidden, first_cell, _ = decoder.first_recurrence(encoded)
+        first_hidden, first_cell, *_ = decoder.first_recurrence(encoded)
         return (
             encoded.c_fin_BCD,
             encoded.q_fin_BQD,

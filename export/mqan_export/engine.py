@@ -71,7 +71,8 @@ class Engine:
         self.bundle = bundle
         int8 = is_int8(provider, precision)
         self.precision = "int8" if int8 else "float32"
-        num_layers = bundle.manifest.dimensions.num_layers
+        dimensions = bundle.manifest.dimensions
+        num_layers = dimensions.num_layers
         encoder = open_session(
             bundle.encoder,
             ENCODER,
@@ -81,7 +82,7 @@ class Engine:
             num_threads=num_threads,
             rewrite=partial(quantize_encoder, ranges=bundle.input_ranges[ENCODER]) if int8 else None,
         )
-        state = step_state(num_layers)
+        state = step_state(num_layers, moves_pointer=dimensions.moves_pointer)
         step = open_session(
             bundle.decoder_step,
             DECODER_STEP,
@@ -107,7 +108,7 @@ class Engine:
             )
 
         generator_vectors = bundle.vectors.lookup([word_of(piece) for piece in bundle.vocabulary.pieces])
-        graphs = (encoder, step, bundle.manifest.dimensions, generator_vectors)
+        graphs = (encoder, step, dimensions, generator_vectors)
         self.loop: GreedyLoop
         try:
             if self.provider == CUDA or places is not None:

@@ -167,7 +167,7 @@ def write_graphs(network: Network, folder: Path) -> None:
     outputs = list(encoder_outputs(num_layers))
     (folder / ENCODER).write_bytes(to_onnx(encoder, inputs, ENCODER_INPUTS, outputs, hidden_width))
     step = DecoderStepGraph(network)
-    state = step_state(num_layers)
+    state = step_state(num_layers, moves_pointer=network.mqan.config.pointer_shift)
     step_inputs = {**step_constants(num_layers), **state}
     outputs = [NEXT + name for name in state]
     (folder / DECODER_STEP).write_bytes(to_onnx(step, step.example_inputs(), step_inputs, outputs, hidden_width))
@@ -199,4 +199,5 @@ def dimensions_of(network: Network) -> Dimensions:
         num_generated=network.vocabulary.num_generated,
         vector_width=network.embedder.width,
         joined=not config.coattention,
+        moves_pointer=config.pointer_shift,
     )

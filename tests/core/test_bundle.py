@@ -181,6 +181,8 @@ def test_a_wrong_hash_is_refused(folder: Path) -> None:
         lambda document: document.update(max_positions="16"),
         lambda document: document["dimensions"].update(width=-1),
         lambda document: document["dimensions"].pop("width"),
+        lambda document: document["dimensions"].update(moves_pointer=1),
+        lambda document: document["dimensions"].update(joined=None),
         lambda document: document["files"]["README.md"].pop("sha256"),
         lambda document: document["files"]["README.md"].update(num_bytes="7"),
         lambda document: document["dimensions"].update(num_generated=4),

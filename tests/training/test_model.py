@@ -19,6 +19,7 @@ VARIANTS = {
     "positions": replace(CONFIG, encoder_positions=True, num_layers=1),
     "self-alignment": replace(CONFIG, self_alignment=True),
     "blocks": replace(CONFIG, self_alignment=True, attention_block=3),
+    "pointer shift": replace(CONFIG, pointer_shift=True),
     "s2s": replace(CONFIG, num_layers=0, coattention=False, question_pointer=False),
     "+satt": replace(CONFIG, coattention=False, question_pointer=False),
     "+catt": replace(CONFIG, question_pointer=False),
@@ -112,6 +113,29 @@ def test_self_alignment_looks_no_further_than_the_blocks_beside() -> None:
     found = blocks(read, encodings, mask)
     torch.testing.assert_close(found[0, 2:4], whole(read, encodings, mask)[0, 2:4])  # the middle one sees all
     torch.testing.assert_close(found[0, :2], whole(read[:, :4], encodings[:, :4], mask[:, :4])[0, :2])
+
+
+@torch.no_grad()
+def test_the_pointer_is_told_the_next_word() -> None:
+    decoder = build(replace(CONFIG, pointer_shift=True)).decoder
+    context, mask = torch.zeros(1, 4, CONFIG.width), torch.tensor([[True, True, True, False]])  # nothing to tell apart
+    heads = (torch.zeros(1, CONFIG.num_heads, 4, CONFIG.head_width),) * CONFIG.num_layers
+    encoded = Encoded(context, torch.randn(1, 2, CONFIG.width), heads, heads, mask, torch.ones(1, 2, dtype=torch.bool))
+    state = decoder.initial_state(encoded, 3)._replace(pointer_BC=torch.tensor([[0.1, 0.3, 0.6, 0.0]]))
+
+    def point() -> torch.Tensor:
+        return decoder.step(torch.zeros(1, CONFIG.width), torch.zeros(1, dtype=torch.int64), state, encoded)[0][1]
+
+    even = torch.tensor([[1 / 3, 1 / 3, 1 / 3, 0]])
+    torch.testing.assert_close(point(), even)  # as it begins
+    decoder.shift.bias.fill_(5)
+    expected = torch.softmax(torch.tensor([[0, 0.5, 1.5]]), dim=1)  # the 0.6 of the last word has nowhere to go
+    torch.testing.assert_close(point()[:, :3], expected)
+
+
+def test_a_pointer_that_moves_needs_a_context_of_its_own() -> None:
+    with pytest.raises(ValueError, match=r"model\.pointer_shift needs model\.coattention"):
+        build(replace(CONFIG, pointer_shift=True, coattention=False, question_pointer=False))
 
 
 def test_the_mixture_is_a_distribution_over_the_three_sources() -> None:

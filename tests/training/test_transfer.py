@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 import torch
 
+from mqan_core.request import read_request
 from mqan_core.vocab import Vocabulary
+from mqan_training.average import average
 from mqan_training.embeddings import join_columns, quantized_vectors, write_vectors
 from mqan_training.network import Network
 from mqan_training.transfer import Pretrained, adopt, grow_pieces, vectors_for
@@ -112,6 +114,27 @@ def test_a_new_self_alignment_leaves_the_encodings_as_they_were(tiny_network: Ne
     aligned = replace(pretrained, model=network.mqan.config, weights=network.state_dict())
     with pytest.raises(ValueError, match="self_alignment is True, the recipe says False"):
         adopt(without, aligned)
+
+
+@torch.no_grad()
+def test_a_new_pointer_shift_leaves_the_answers_as_they_were(tiny_network: Network, pretrained: Pretrained) -> None:
+    vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
+    network = Network(replace(pretrained.model, pointer_shift=True), pretrained.vectors, vocabulary).eval()
+    adopt(network, pretrained)
+    request = read_request(vocabulary, "the harbour was closed in 1923", "When was it closed?")
+    new, old = (some.greedy_answers([request], 5)[0] for some in (network, tiny_network))
+    assert new.text == old.text
+    assert new.probability == pytest.approx(old.probability, abs=1e-6)
+    network.mqan.decoder.shift.bias.fill_(0.5)
+    network.mqan.decoder.start.zero_()
+    gained = replace(pretrained, model=network.mqan.config, weights=network.state_dict())
+    mean = average([pretrained, gained]).mqan.decoder
+    assert mean.shift.bias.item() == 0.5, "what the first one has not is the last one's"
+    torch.testing.assert_close(mean.start, pretrained.weights["mqan.decoder.start"] / 2)
+    with pytest.raises(ValueError, match="tiny is another model than tiny: pointer_shift"):
+        average([gained, pretrained])
+    with pytest.raises(ValueError, match="pointer_shift is True, the recipe says False"):
+        adopt(Network(pretrained.model, pretrained.vectors, vocabulary), gained)
 
 
 def test_a_file_that_does_not_extend_the_learned_vectors_is_left_alone(pretrained: Pretrained, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def average(networks: Sequence[Pretrained]) -> Network:
 
     Args:
         networks: at least two; the vocabulary of each begins with that of those before it. Where one has no weights,
-            of pieces that a later one learnt, the last one's count in their place.
+            of pieces or parts of the model that came later, the last one's count in their place.
 
     Raises:
         ValueError: they are too few, or not of one kind; the message names what differs.

@@ -15,6 +15,9 @@ from torch import Tensor, nn
 from mqan_training.config import ModelConfig
 from mqan_training.layers import FeedForward, MultiHead, Residual, masked_softmax, reset_lstm, sinusoidal_positions
 
+# What a step of equations 7 to 9 leaves for the next: h, the cell and c_tilde [B, D], alpha^C [B, C].
+Recurrence = tuple[Tensor, Tensor, Tensor, Tensor]
+
 
 class Encoded(NamedTuple):
     """What the decoder reads of a batch of contexts and questions.
@@ -43,12 +46,14 @@ class Mixture(NamedTuple):
 class DecoderState(NamedTuple):
     """What one decoding step leaves for the next.
 
-    The caches hold keys and values of the answer so far, one tensor a layer, with room for K steps.
+    The caches hold keys and values of the answer so far, one tensor a layer, with room for K steps. ``pointer_BC`` is
+    where the step pointed in the context; zeros before the first.
     """
 
     h_BD: Tensor
     cell_BD: Tensor
     c_tilde_BD: Tensor
+    pointer_BC: Tensor
     keys_BHKW: tuple[Tensor, ...]
     values_BHKW: tuple[Tensor, ...]
 
@@ -108,6 +113,8 @@ class Decoder(nn.Module):
         self.start_norm = nn.LayerNorm(width) if config.decoder_start == "context" else nn.Identity()
         self.lstm = nn.LSTMCell(2 * width, width)
         self.context_query = nn.Linear(width, width, bias=False)  # W_2 of equation 8
+        if config.pointer_shift:
+            self.shift = nn.Linear(width, 1)
         if config.question_pointer:
             self.question_query = nn.Linear(width, width, bias=False)  # W_3
         self.context_state = nn.Linear(2 * width, width, bias=False)  # W_4
@@ -124,6 +131,8 @@ class Decoder(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
+        if config.pointer_shift:
+            nn.init.zeros_(self.shift.weight)  # a network that gains it answers as before
 
     def project(self, vectors: Tensor) -> Tensor:
         """Project the word vectors of answer words [..., E] to [..., D] (equation 2)."""
@@ -155,11 +164,14 @@ class Decoder(nn.Module):
             context = (encoded.keys_BHJW[i], encoded.values_BHJW[i], reads[1])
             a_BAD = layer(a_BAD, (*layer.read_answer(a_BAD), causal_AA), context)  # type: ignore[operator]  # (4) to (6)
         a_self_BAD = self.norm(a_BAD)
-        h_BD, cell_BD, c_tilde_BD = self.first_recurrence(encoded)
+        before = self.first_recurrence(encoded)
         steps = []
         for t in range(num_steps):
-            h_BD, cell_BD, c_tilde_BD, *rest = self._recur(a_self_BAD[:, t], h_BD, cell_BD, c_tilde_BD, encoded, reads)
-            steps.append((h_BD, c_tilde_BD, *rest))
+            h_BD, cell_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ = self._recur(
+                a_self_BAD[:, t], before, encoded, reads
+            )
+            before = h_BD, cell_BD, c_tilde_BD, alpha_c_BC
+            steps.append((h_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ))
         h_BAD, c_tilde_BAD, q_tilde_BAD, alpha_c_BAC, alpha_q_BAQ = (
             torch.stack(x, dim=1) for x in zip(*steps, strict=True)
         )
@@ -167,11 +179,11 @@ class Decoder(nn.Module):
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
         """Return the state before the first step, with room for ``capacity`` steps."""
-        h_BD, cell_BD, c_tilde_BD = self.first_recurrence(encoded)
+        before = self.first_recurrence(encoded)
         config = self.config
-        empty_BHKW = h_BD.new_zeros(h_BD.shape[0], config.num_heads, capacity, config.head_width)
+        empty_BHKW = before[0].new_zeros(before[0].shape[0], config.num_heads, capacity, config.head_width)
         caches = (empty_BHKW,) * config.num_layers
-        return DecoderState(h_BD, cell_BD, c_tilde_BD, caches, caches)
+        return DecoderState(*before, caches, caches)
 
     def step(
         self, a_proj_BD: Tensor, position_B: Tensor, state: DecoderState, encoded: Encoded
@@ -199,20 +211,21 @@ class Decoder(nn.Module):
             all_keys.append(keys_BHKW)
             all_values.append(values_BHKW)
         a_self_BD = self.norm(a_BTD.squeeze(1))
-        before = state.h_BD, state.cell_BD, state.c_tilde_BD
-        h_BD, cell_BD, c_tilde_BD, *rest = self._recur(a_self_BD, *before, encoded, reads)
-        mixture = self._mix(a_self_BD, h_BD, c_tilde_BD, *rest)
-        return mixture, DecoderState(h_BD, cell_BD, c_tilde_BD, tuple(all_keys), tuple(all_values))
+        before = state.h_BD, state.cell_BD, state.c_tilde_BD, state.pointer_BC
+        h_BD, cell_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ = self._recur(a_self_BD, before, encoded, reads)
+        mixture = self._mix(a_self_BD, h_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ)
+        return mixture, DecoderState(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, tuple(all_keys), tuple(all_values))
 
-    def first_recurrence(self, encoded: Encoded) -> tuple[Tensor, Tensor, Tensor]:
-        """Return h_0, the cell and the recurrent context state before the first step; the last is zeros."""
+    def first_recurrence(self, encoded: Encoded) -> Recurrence:
+        """Return h_0, the cell, the recurrent context state and the pointer before the first step; zeros the latter."""
         c_fin = encoded.c_fin_BCD.float()
         zeros_BD = torch.zeros_like(c_fin[:, 0])
+        nowhere_BC = torch.zeros_like(encoded.c_mask_BC, dtype=c_fin.dtype)
         if self.config.decoder_start == "zeros":
-            return zeros_BD, zeros_BD, zeros_BD
+            return zeros_BD, zeros_BD, zeros_BD, nowhere_BC
         mask_BC1 = encoded.c_mask_BC[:, :, None].to(c_fin.dtype)
         start_BD = self.start_norm((c_fin * mask_BC1).sum(dim=1) / mask_BC1.sum(dim=1))
-        return torch.tanh(start_BD), start_BD, zeros_BD
+        return torch.tanh(start_BD), start_BD, zeros_BD, nowhere_BC
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """Return the encodings that the decoder attends to [B, J, D], and their mask [B, J]."""
@@ -222,17 +235,19 @@ class Decoder(nn.Module):
     def _recur(
         self,
         a_self_BD: Tensor,
-        h_BD: Tensor,
-        cell_BD: Tensor,
-        c_tilde_BD: Tensor,
+        before: Recurrence,
         encoded: Encoded,
         reads: tuple[Tensor, Tensor],
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
         """One step of the LSTM and its two attentions (equations 7 to 9)."""
+        h_BD, cell_BD, c_tilde_BD, pointer_BC = before
         read = self.dropout(torch.cat([a_self_BD, c_tilde_BD], dim=-1))
         h_BD, cell_BD = self.lstm(read, (h_BD, cell_BD))  # (7)
         fin_BJD, mask_BJ = reads
         scores_BJ = (fin_BJD @ self.context_query(h_BD)[:, :, None]).squeeze(2)
+        if self.config.pointer_shift:
+            next_BC = nn.functional.pad(pointer_BC[:, :-1], (1, 0))  # behind where the last step pointed
+            scores_BJ = scores_BJ + self.shift(h_BD) * next_BC.to(scores_BJ.dtype)
         alpha_BJ = alpha_c_BC = masked_softmax(scores_BJ, mask_BJ)  # (8)
         if not self.config.coattention:  # the question's part is read, but only words of the context are copied
             alpha_c_BC = masked_softmax(scores_BJ[:, : encoded.c_mask_BC.shape[1]], encoded.c_mask_BC)

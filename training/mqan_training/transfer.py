@@ -17,7 +17,7 @@ from mqan_training.network import Network
 _PROJECTIONS = ("mqan.encoder.projection.weight", "mqan.decoder.projection.weight")  # they read [static ; n-grams]
 _GENERATOR = ("mqan.decoder.generator.weight", "mqan.decoder.generator.bias")  # one row a piece, the end first
 _SOURCE = "from.txt"  # in the folder of a run: which network it started from
-_ALIGNMENT = "mqan.encoder.self_alignment."
+_GAINS = {"self_alignment": "mqan.encoder.self_alignment.", "pointer_shift": "mqan.decoder.shift."}  # and their weights
 _ALIGNMENT_READERS = "mqan.encoder.context_tail.compression."  # they read one more part where there is an alignment
 _MAY_DIFFER = frozenset({"dropout", "attention_dropout", "attention_block"})  # no weights depend on these
 
@@ -107,9 +107,17 @@ def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
 
 
 def differing_settings(one: ModelConfig, other: ModelConfig) -> list[str]:
-    """Return the settings in which two models differ, but for those on which no weights depend."""
-    given, expected = asdict(one), asdict(other)
-    return [key for key in expected if key not in _MAY_DIFFER and given[key] != expected[key]]
+    """Return the settings in which a model differs from one that may go on from it.
+
+    Those on which no weights depend are left out, and so are the parts that the other one gains.
+    """
+    given, expected, gained = asdict(one), asdict(other), _gained(one, other)
+    return [key for key in expected if key not in _MAY_DIFFER | gained.keys() and given[key] != expected[key]]
+
+
+def _gained(one: ModelConfig, other: ModelConfig) -> dict[str, str]:
+    """Return the switches of the parts that the other model has and the one has not, with their weights' prefixes."""
+    return {key: weights for key, weights in _GAINS.items() if getattr(other, key) and not getattr(one, key)}
 
 
 @torch.no_grad()
@@ -117,23 +125,23 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
     """Copy trained weights into a network whose generator may have more pieces and whose vectors may be wider.
 
     New rows of the generator keep their random start; the weights of new columns of the vectors start at zero, so that
-    the network answers as before. So do those that read a ``self_alignment`` which the trained network did not have.
+    the network answers as before. So do those of a ``pointer_shift``, and those that read a ``self_alignment``, which
+    the trained network did not have.
 
     Raises:
         ValueError: the networks differ in more than that; the message names what.
     """
     width = pretrained.vectors.width
     added = network.embedder.vectors.width - width
-    given, expected = asdict(pretrained.model), asdict(network.mqan.config)
-    aligns = network.mqan.config.self_alignment and not pretrained.model.self_alignment
-    differing = differing_settings(pretrained.model, network.mqan.config)
-    if aligns:
-        differing.remove("self_alignment")
+    model = network.mqan.config
+    gained = _gained(pretrained.model, model)
+    differing = differing_settings(pretrained.model, model)
     if differing:
-        pairs = ", ".join(f"{key} is {given.get(key)}, the recipe says {expected[key]}" for key in differing)
+        given, expected = asdict(pretrained.model), asdict(model)
+        pairs = ", ".join(f"{key} is {given[key]}, the recipe says {expected[key]}" for key in differing)
         raise ValueError(f"{pretrained.source} is another model: {pairs}")
     for name, parameter in network.state_dict().items():
-        if aligns and name.startswith(_ALIGNMENT):
+        if name.startswith(tuple(gained.values())):
             continue
         if name not in pretrained.weights:
             raise ValueError(f"{pretrained.source} has no weights {name}")
@@ -145,7 +153,7 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
             parameter[:, :width] = source[:, :width]
             parameter[:, width + added :] = source[:, width:]
         elif (
-            aligns
+            "self_alignment" in gained
             and name.startswith(_ALIGNMENT_READERS)
             and source.dim() == 2
             and source.shape[1] < parameter.shape[1]
