@@ -52,19 +52,14 @@ def _is_alone(path: Path) -> bool:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what needs a device or datasets that are not here; put what has to run alone last."""
-    from mqan_export.session import has_exact_int8
-
     items.sort(key=lambda item: _is_alone(item.path))
     without_data = pytest.mark.skip(reason="MQAN_DATA does not name the folder of the datasets")
     without_gpu = pytest.mark.skip(reason="no CUDA device")
-    without_vnni = pytest.mark.skip(reason="sums of 8-bit products overflow on this CPU, which has no VNNI")
     for item in items:
         if item.get_closest_marker("data") and "MQAN_DATA" not in os.environ:
             item.add_marker(without_data)
         if item.get_closest_marker("gpu") and not Path("/dev/nvidiactl").exists():
             item.add_marker(without_gpu)
-        if item.get_closest_marker("vnni") and not has_exact_int8():
-            item.add_marker(without_vnni)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -184,12 +184,10 @@ def export(
         card = f"# {name} {version}\n" if model_card is None else model_card.read_text(encoding="utf-8")
         examples = _validation_examples([task.name for task in loaded.config.tasks], data, num_examples)
         report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
-    agreement = report.int8_agreement
-    equal = "not run, for this CPU has no VNNI" if agreement is None else f"{agreement:.1%} equal"
     print(
         f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "
         f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}; "
-        f"with 8-bit products {equal}"
+        f"with 8-bit products {report.int8_agreement:.1%} equal"
     )
 
 

@@ -38,7 +38,6 @@ from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_const
 from mqan_export.greedy import Batch, GreedyLoop
 from mqan_export.half import as_half
 from mqan_export.parity import ParityReport, check_parity
-from mqan_export.session import has_exact_int8
 from mqan_export.trace import to_onnx
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.network import Network
@@ -96,8 +95,7 @@ def export_bundle(
         write_manifest(aside, manifest)
         bundle = open_bundle(aside)
         exact = Engine(bundle, provider="cpu", precision="float32")
-        int8 = Engine(bundle, provider="cpu", precision="int8") if has_exact_int8() else None
-        report = check_parity(network, exact, int8, examples)
+        report = check_parity(network, exact, Engine(bundle, provider="cpu", precision="int8"), examples)
     finally:
         shutil.rmtree(aside)
     write_manifest(folder, manifest)

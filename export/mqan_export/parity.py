@@ -34,25 +34,22 @@ class ParityReport:
             parts of that output's largest value where that is over 1. (A trained network's reach 17; torch's own
             float32 is 1e-4 from its float64 here and there.)
         max_probability_difference: largest absolute difference of a token's probability or mass.
-        int8_agreement: share of the examples that the 8-bit graphs answer as torch does, alone and in a batch; None
-            where they were not run.
+        int8_agreement: share of the examples that the 8-bit graphs answer as torch does, alone and in a batch.
     """
 
     num_examples: int
     max_encoder_difference: float
     max_probability_difference: float
-    int8_agreement: float | None
+    int8_agreement: float
 
 
-def check_parity(
-    network: Network, engine: Engine, int8_engine: Engine | None, examples: Sequence[Example]
-) -> ParityReport:
+def check_parity(network: Network, engine: Engine, int8_engine: Engine, examples: Sequence[Example]) -> ParityReport:
     """Compare a network with a bundle opened by engines on the CPU.
 
     Args:
         network: what was exported.
         engine: the bundle in float32.
-        int8_engine: the same with 8-bit products; None where the CPU has none that are exact.
+        int8_engine: the same with 8-bit products.
         examples: real ones.
 
     Raises:
@@ -71,11 +68,10 @@ def check_parity(
         expected = network.greedy_answers(batch, _MAX_ANSWER_TOKENS)
         together = engine.answer(batch, limits)
         alone = [engine.answer([request], limits[:1])[0] for request in batch]
-        if int8_engine is not None:
-            int8_together = int8_engine.answer(batch, limits)
-            for torch_answer, other, request in zip(expected, int8_together, batch, strict=True):
-                words = {answer.text for answer in (torch_answer, other, *int8_engine.answer([request], limits[:1]))}
-                num_equal += len(words) == 1
+        int8_together = int8_engine.answer(batch, limits)
+        for torch_answer, other, request in zip(expected, int8_together, batch, strict=True):
+            words = {answer.text for answer in (torch_answer, other, *int8_engine.answer([request], limits[:1]))}
+            num_equal += len(words) == 1
         for i, answers in enumerate(zip(expected, together, alone, strict=True)):
             torch_answer, *others = answers
             for other in others:
@@ -91,7 +87,7 @@ def check_parity(
             f"the encoders differ by {encoder_difference:.2e}, at most {MAX_DIFFERENCE:.0e} is allowed: export another "
             "checkpoint of the run, or its mean with one (mqan average), whose rounding errors are others"
         )
-    agreement = None if int8_engine is None else num_equal / len(requests)
+    agreement = num_equal / len(requests)
     return ParityReport(len(requests), encoder_difference, probability_difference, agreement)
 
 

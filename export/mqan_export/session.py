@@ -1,9 +1,7 @@
 """Open an onnxruntime session from verified bytes, and say which provider really runs it."""
 
 import ctypes
-import platform
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -29,17 +27,29 @@ _FRUGAL = {"arena_extend_strategy": "kSameAsRequested"}  # a capture may need mo
 
 
 def is_int8(provider: Provider, precision: Precision) -> bool:
-    """Whether graphs run with 8-bit products: on a CPU that computes them exactly, unless float32 is asked for.
+    """Whether graphs run with 8-bit products: on a CPU, unless float32 is asked for.
 
     Raises:
-        ValueError: int8 was asked for on a GPU, or on a CPU where it would be wrong.
+        ValueError: int8 was asked for on a GPU.
     """
     on_cpu = provider == "cpu" or (provider == "auto" and not _has_cuda())
     if precision == "int8" and not on_cpu:
         raise ValueError("precision int8 is for the CPU: set provider to cpu, or precision to auto")
-    if precision == "int8" and not has_exact_int8():
-        raise ValueError("precision int8 needs a CPU with VNNI, without it sums overflow: set precision to auto")
-    return on_cpu and precision != "float32" and has_exact_int8()
+    return on_cpu and precision != "float32"
+
+
+def session_options(num_threads: int) -> onnxruntime.SessionOptions:
+    """Return how sessions run: within so many threads, and adding up 8-bit products exactly."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = num_threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = 3
+    options.enable_mem_pattern = False  # it keeps a plan, and a block of memory, for each shape that it has met
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # on x86 without VNNI sums of unsigned and signed bytes overflow: weights become unsigned there
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return options
 
 
 def open_session(
@@ -79,13 +89,7 @@ def open_session(
         except _MALFORMED as error:
             raise BundleError(f"{name}: cannot be rewritten to 8-bit products: {error}") from error
     del model  # before the session makes its own copy of the weights
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = num_threads
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.log_severity_level = 3
-    options.enable_mem_pattern = False  # it keeps a plan, and a block of memory, for each shape that it has met
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options = session_options(num_threads)
     wanted: list[str | tuple[str, dict[str, str]]] = [CPU]
     if provider != "cpu" and (provider == "cuda" or _has_cuda()):
         if CUDA in onnxruntime.get_available_providers():
@@ -156,17 +160,6 @@ def check_graph(content: bytes, name: str) -> onnx.ModelProto:
 def _refuse_external(tensor: onnx.TensorProto, name: str) -> None:
     if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
         raise BundleError(f"{name}: the tensor {tensor.name!r} lies outside the file, which is not allowed")
-
-
-def has_exact_int8() -> bool:
-    """Whether products of unsigned and signed bytes add up without overflow: not on x86 without VNNI."""
-    if platform.machine().lower() not in ("x86_64", "amd64"):
-        return True
-    try:
-        flags = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    except OSError:
-        return False
-    return "avx512_vnni" in flags or "avx_vnni" in flags
 
 
 def _has_cuda() -> bool:

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -17,6 +16,7 @@ from mqan_export.fuse_step import fuse_step
 from mqan_export.rewrite import Graph
 from mqan_export.session import check_graph
 from tests.conftest import LADDER, bundle_of, make_network
+from tests.sessions import session_of
 
 rng = np.random.default_rng(0)
 BATCH, SLOTS, CONTEXT, QUESTION = 4, 9, 12, 6
@@ -24,7 +24,7 @@ LENGTHS = {"context_lengths": np.array([12, 3, 8, 9]), "question_lengths": np.ar
 
 
 def outputs_of(model: onnx.ModelProto, inputs: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(model)
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(names, inputs), strict=True))
 
@@ -81,7 +81,6 @@ def assert_same_outputs(plain: onnx.ModelProto, fused: onnx.ModelProto, inputs: 
         assert difference.max() < 0.1, name
 
 
-@pytest.mark.vnni
 def test_the_encoder_computes_the_same_in_fewer_nodes(bundle: Bundle, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, fused = plain_and_fused(bundle, monkeypatch)
     kinds = operators(fused)
@@ -106,7 +105,6 @@ def test_a_row_of_the_encoder_does_not_move_with_its_batch_mates(name: str, requ
         np.testing.assert_allclose(alone["first_cell"][0], together["first_cell"][row], atol=1e-3)
 
 
-@pytest.mark.vnni
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 12, 30])
 def test_blocks_of_a_context_compute_the_same(
     block_bundle: Bundle, monkeypatch: pytest.MonkeyPatch, length: int

@@ -1,12 +1,10 @@
 """The 8-bit graphs: close to float32, and no row of a batch moves another."""
 
-import platform
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
@@ -17,6 +15,7 @@ from mqan_export.calibrate import measure_input_ranges
 from mqan_export.engine import Engine
 from mqan_export.pinned import largest_cell
 from mqan_export.quantize import GENERATOR, quantize_encoder, quantize_step, quantized_inputs
+from tests.sessions import session_of
 
 CONTEXT = "Anna saw a small dog in the park . It was wet ."
 HIDDEN, INPUTS, STEPS = 40, 24, 30
@@ -58,7 +57,7 @@ def lstm_graph() -> onnx.ModelProto:
 
 
 def run(model: onnx.ModelProto) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    session = onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    session = session_of(model)
 
     def call(x: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         output: np.ndarray = session.run(None, {"x": x, "lengths": lengths})[0]
@@ -75,7 +74,6 @@ def int8_lstm() -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     return run(model)
 
 
-@pytest.mark.vnni
 def test_the_lstm_is_close_to_float32(int8_lstm: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> None:
     expected = run(lstm_graph())(X, LENGTHS)
     found = int8_lstm(X, LENGTHS)
@@ -113,7 +111,6 @@ def test_what_is_out_of_range_is_clipped(int8_lstm: Callable[[np.ndarray, np.nda
     np.testing.assert_array_equal(int8_lstm(X * 9, LENGTHS), int8_lstm(np.clip(X * 9, -limit, limit), LENGTHS))
 
 
-@pytest.mark.vnni
 def test_the_generator_is_close_to_float32_row_by_row() -> None:
     weights = {
         GENERATOR: rng.normal(0, 0.3, (500, INPUTS)).astype(np.float32),
@@ -124,7 +121,7 @@ def test_the_generator_is_close_to_float32_row_by_row() -> None:
     c_tilde = np.tanh(rng.normal(0, 2, (4, INPUTS))).astype(np.float32)
     models = [graph_of(node, inputs, ["B", 500], weights) for _ in range(2)]  # type: ignore[arg-type]
     quantize_step(models[1], {"c": np.ones(INPUTS, np.float32)})
-    sessions = [onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in models]
+    sessions = [session_of(m) for m in models]
     expected, found = (session.run(None, {"c": c_tilde})[0] for session in sessions)
     assert np.abs(found - expected).max() < 0.02 * np.abs(expected).max()
     alone = np.concatenate([sessions[1].run(None, {"c": c_tilde[i : i + 1]})[0] for i in range(4)])
@@ -153,7 +150,6 @@ def product_graph() -> onnx.ModelProto:
     return model
 
 
-@pytest.mark.vnni
 def test_products_are_close_to_float32_row_by_row() -> None:
     exact, model = product_graph(), product_graph()
     exact.graph.initializer[-4].CopyFrom(model.graph.initializer[-4])  # the same weights, drawn once
@@ -164,9 +160,7 @@ def test_products_are_close_to_float32_row_by_row() -> None:
     assert [node.op_type for node in model.graph.node].count("QuantizeLinear") == 2, (
         "what the LSTM reads, and what both products read, once"
     )
-    sessions = [
-        onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (exact, model)
-    ]
+    sessions = [session_of(m) for m in (exact, model)]
 
     def run_both(c: np.ndarray) -> list[list[np.ndarray]]:
         inputs = {"x": X, "lengths": LENGTHS, "c": c}
@@ -220,9 +214,7 @@ def test_the_step_multiplies_8_bit_numbers_row_by_row(tiny_bundle: Path) -> None
     weights = {tensor.name: tensor for tensor in model.graph.initializer}
     wide = [node.output[0] for node in products if node.input[1] in weights and min(weights[node.input[1]].dims) > 1]
     assert wide == [], "every product with a matrix of weights is replaced"
-    sessions = [
-        onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]) for m in (exact, model)
-    ]
+    sessions = [session_of(m) for m in (exact, model)]
     engine = Engine(bundle, provider="cpu", precision="float32")
     inputs = step_inputs(engine, "What did Anna see ?")
     names = ["next_hidden", "next_cell", "next_context_state", "next_answer_keys_0"]
@@ -235,7 +227,6 @@ def test_the_step_multiplies_8_bit_numbers_row_by_row(tiny_bundle: Path) -> None
         np.testing.assert_array_equal(alone, together[:1])
 
 
-@pytest.mark.vnni
 def test_the_ranges_of_what_is_put_side_by_side_are_those_of_its_parts() -> None:
     nodes = [
         helper.make_node("Concat", ["x", "h"], ["both"], axis=-1),
@@ -258,12 +249,7 @@ def test_the_ranges_of_what_is_put_side_by_side_are_those_of_its_parts() -> None
     y = np.concatenate([x, h], axis=1) @ weights["w"]
     ranges = {name: np.abs(array).max(axis=0) for name, array in (("x", x), ("h", h), ("y", y))}
     quantize_step(models[1], ranges)
-    expected, found = (
-        onnxruntime.InferenceSession(m.SerializeToString(), providers=["CPUExecutionProvider"]).run(
-            None, {"x": x, "h": h}
-        )[0]
-        for m in models
-    )
+    expected, found = (session_of(m).run(None, {"x": x, "h": h})[0] for m in models)
     assert np.abs(found - expected).max() < 0.03 * np.abs(expected).max()
     with pytest.raises(ValueError, match="no range of h, which y is computed from"):
         quantize_step(
@@ -272,23 +258,11 @@ def test_the_ranges_of_what_is_put_side_by_side_are_those_of_its_parts() -> None
         )
 
 
-@pytest.mark.vnni
 def test_a_cpu_runs_8_bit_unless_told_otherwise(tiny_bundle: Path) -> None:
     assert Engine.open(tiny_bundle, provider="cpu").precision == "int8"
     assert Engine.open(tiny_bundle, provider="cpu", precision="float32").precision == "float32"
     with pytest.raises(ValueError, match="int8 is for the CPU"):
         Engine.open(tiny_bundle, provider="cuda", precision="int8")
-
-
-def test_a_cpu_whose_8_bit_sums_overflow_runs_float32(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "cpuinfo").write_text("flags : fpu sse4_1 avx2 avx512f\n")
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(session, "Path", lambda _: tmp_path / "cpuinfo")
-    assert not session.is_int8("cpu", "auto")
-    with pytest.raises(ValueError, match="needs a CPU with VNNI"):
-        session.is_int8("cpu", "int8")
-    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    assert session.is_int8("cpu", "auto")
 
 
 @pytest.mark.parametrize(
@@ -316,7 +290,6 @@ def test_what_the_replacement_would_not_compute_is_refused(op: str, attributes: 
         quantize_encoder(model, RANGES) if op == "LSTM" else quantize_step(model, {})
 
 
-@pytest.mark.vnni
 def test_a_bundle_without_its_ranges_is_told(tiny_bundle: Path) -> None:
     bundle = open_bundle(tiny_bundle)
     incomplete = type(bundle)(

@@ -12,7 +12,6 @@ from mqan_core.bundle import open_bundle
 from mqan_core.example import Example
 from mqan_export.engine import Engine
 from mqan_export.parity import answer_difference, check_parity
-from mqan_export.session import has_exact_int8
 from mqan_export.weights import pretrained_of_bundle
 from mqan_training.network import Network
 from mqan_training.transfer import network_of
@@ -36,8 +35,7 @@ def test_the_bundle_computes_what_torch_does(
     examples = [
         Example("t", str(i), context, question, ("",)) for i, (context, question) in enumerate(texts(sentences, 40))
     ]
-    int8 = Engine.open(rung_bundle, provider="cpu", precision="int8") if has_exact_int8() else None
-    report = check_parity(rung, engine, int8, examples)
+    report = check_parity(rung, engine, Engine.open(rung_bundle, provider="cpu", precision="int8"), examples)
     assert report.num_examples == 40
     assert report.max_encoder_difference < 1e-4
     assert report.max_probability_difference < 1e-4
