@@ -33,7 +33,7 @@ from mqan_training.network import Network
 
 NUM_WORDS, NUM_GENERATED, STATIC_WIDTH = 20_000, 8_000, 300
 CONTEXT_TOKENS, QUESTION_TOKENS, STEPS = 150, 14, 4
-MODEL = ModelConfig(self_alignment=True, attention_block=200)
+MODEL = ModelConfig(self_alignment=True, pointer_shift=True, attention_block=200)
 
 
 def main() -> int:
