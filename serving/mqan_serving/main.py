@@ -261,12 +261,13 @@ def _claim_range(first: int, width: int, settings: Settings, claims: ExitStack) 
 def _announce(settings: Settings, what: str) -> None:
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
     rest, rpc = f"{host}:{settings.http_port}", f"{host}:{settings.grpc_port}"
-    question = '{"context": "The tower is 330 m tall.", "question": "How tall is the tower?"}'
+    context, question = "The tower is 330 m tall.", "How tall is the tower?"
+    body = f'{{"context": "{context}", "question": "{question}"}}'
     lines = [
         f"mqan is ready: {what}",
         f"  page   http://{rest}/   docs http://{rest}/docs",
-        f"  REST   curl http://{rest}/v1/answer -H 'content-type: application/json' -d '{question}'",
-        f"  gRPC   grpcurl -plaintext -d '{question}' {rpc} mqan.v1.QuestionAnswering/Answer",
-        f"  CLI    echo 'The tower is 330 m tall.' | mqan ask --context - --server grpc://{rpc} 'How tall is it?'",
+        f"  REST   curl http://{rest}/v1/answer -H 'content-type: application/json' -d '{body}'",
+        f"  gRPC   grpcurl -plaintext -d '{body}' {rpc} mqan.v1.QuestionAnswering/Answer",
+        f"  CLI    echo '{context}' | mqan ask --context - --server grpc://{rpc} '{question}'",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)
