@@ -5,6 +5,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from mqan_training.readers import (
+    choices,
     cnn_dailymail,
     imdb,
     iwslt,
@@ -43,7 +44,7 @@ FOLDER_OF_JSON_LINES = "jsonl:"
 _METRICS_WITHOUT_REFERENCE = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")
 
 TASKS: dict[str, Task] = {
-    task.name: task for task in (*(module.TASK for module in (*_DECANLP, *_OTHERS)), *multi30k.TASKS)
+    task.name: task for task in (*(module.TASK for module in (*_DECANLP, *_OTHERS)), *choices.TASKS, *multi30k.TASKS)
 }
 
 
