@@ -24,7 +24,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """Expected calibration error on the half of a task's answers that the map was not fitted on, from 0 to 1."""
+    """Expected calibration error of a task's answers, each by maps that were not fitted on it, from 0 to 1."""
 
     task: str
     num_answers: int
@@ -42,8 +42,8 @@ class _Judged:
 def fit(results: Sequence[Result]) -> tuple[dict[str, Calibration], list[Reliability]]:
     """Fit a map for each source of an answer's first word.
 
-    Every task weighs the same. The errors are measured on every other answer, with maps fitted on the rest; the maps
-    that are returned are then fitted on all.
+    Every task weighs the same. The errors are measured with two sets of maps, each fitted on every other answer and
+    applied to the rest, so that all answers count and none was seen; the maps that are returned are fitted on all.
 
     Args:
         results: tasks whose answers are right or wrong, with the probabilities that are to be mapped.
@@ -57,15 +57,14 @@ def fit(results: Sequence[Result]) -> tuple[dict[str, Calibration], list[Reliabi
             raise ValueError(
                 f"{task}: {len(answers)} answers are too few to fit probabilities to; {2 * _LEAST_ANSWERS} are needed"
             )
-    maps = _fit_sources({task: answers[::2] for task, answers in judged.items()})
+    folds = [_fit_sources({task: answers[1 - fold :: 2] for task, answers in judged.items()}) for fold in (0, 1)]
     reliability = []
     for task, answers in judged.items():
-        rest = answers[1::2]
-        right = np.array([a.is_right for a in rest], np.float64)
-        before = np.array([a.probability for a in rest])
-        after = np.array([maps[a.source](a.probability) if a.source in maps else a.probability for a in rest])
+        before = np.array([a.probability for a in answers])
+        after = np.array([_apply(folds[i % 2], a) for i, a in enumerate(answers)])
+        right = np.array([a.is_right for a in answers], np.float64)
         errors = expected_calibration_error(before, right), expected_calibration_error(after, right)
-        reliability.append(Reliability(task, len(rest), *errors))
+        reliability.append(Reliability(task, len(answers), *errors))
     return _fit_sources(judged), reliability
 
 
@@ -94,7 +93,7 @@ def record_calibration(folder: Path, maps: Mapping[str, Calibration], reliabilit
 
 def calibration_table(reliability: Sequence[Reliability]) -> str:
     """Return the errors as a Markdown table."""
-    lines = ["| task | held-out answers | error before | after |", "|---|---:|---:|---:|"]
+    lines = ["| task | answers | error before | after |", "|---|---:|---:|---:|"]
     lines += [f"| {r.task} | {r.num_answers:,} | {r.before:.3f} | {r.after:.3f} |" for r in reliability]
     return "\n".join(lines)
 
@@ -102,6 +101,10 @@ def calibration_table(reliability: Sequence[Reliability]) -> str:
 def _judge(prediction: Mapping[str, Any]) -> _Judged:
     is_right = any(normalized_exact_match(prediction["answer"], gold) for gold in prediction["gold"])
     return _Judged(prediction["probability"], Source(prediction["sources"][0]), is_right)
+
+
+def _apply(maps: Mapping[str, Calibration], answer: _Judged) -> float:
+    return maps[answer.source](answer.probability) if answer.source in maps else answer.probability
 
 
 def _fit_sources(judged: Mapping[str, Sequence[_Judged]]) -> dict[str, Calibration]:

@@ -50,10 +50,20 @@ def test_a_shift_is_found_for_each_source() -> None:
     assert maps["context"].offset == pytest.approx(-1.5, abs=0.15)
     assert maps["question"].offset == pytest.approx(1.0, abs=0.2)
     assert maps["context"].scale == pytest.approx(1, abs=0.1)
-    for found, number in zip(reliability, (3000, 1500), strict=True):
+    for found, number in zip(reliability, (6000, 3000), strict=True):
         assert found.num_answers == number
         assert found.before > 0.08
         assert found.after < 0.04
+
+
+def test_an_answer_is_judged_by_maps_that_did_not_see_it() -> None:
+    # Of two kinds of answers, in turn, a fit on one is wrong about the other by 6 logits; a fit on both would be by 3.
+    low, high = (make_result("squad", "context", 2000, shift=s, seed=7).predictions for s in (-3.0, 3.0))
+    mixed = make_result("squad", "context", 0, shift=0)
+    mixed.predictions += [record for pair in zip(low, high, strict=True) for record in pair]
+    _, [found] = fit([mixed])
+    assert found.num_answers == 4000
+    assert found.after > found.before + 0.1
 
 
 def test_too_few_answers_are_refused() -> None:
@@ -88,7 +98,7 @@ def test_the_map_is_written_into_the_bundle_and_its_answers(tiny_bundle: Path, t
     _, reliability = fit([make_result("squad", "context", 1000, shift=-1)])
     record_calibration(folder, maps, reliability)
     assert open_bundle(folder).manifest.calibration == maps
-    assert "| squad | 500 |" in (folder / MODEL_CARD).read_text()
+    assert "| squad | 1,000 |" in (folder / MODEL_CARD).read_text()
     engine = Engine.open(folder)
     mapped = engine.answer([engine.read("Ada wrote notes.", "Who wrote?")], [5])[0]
     assert mapped.probability == pytest.approx(maps["context"](answer.probability))
