@@ -36,6 +36,10 @@ def embed(
         Path | None, typer.Option(help="Folder of a sentence encoder to distil; the packaged one if not given.")
     ] = None,
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
+    in_context: Annotated[
+        int | None,
+        typer.Option(min=1, help="Encode a word in so many sentences of the data, where it has them, and not alone."),
+    ] = None,
     beside: Annotated[
         Path | None,
         typer.Option(exists=True, file_okay=False, help="Bundle or checkpoint whose vectors stay as first columns."),
@@ -55,15 +59,24 @@ def embed(
 
         config = load_config(recipe, _parse_overrides(overrides))
         if same_as is not None:
-            if encoder or glove or beside:
-                raise ValueError("--same-as takes vectors as they are: leave --encoder, --glove and --beside out")
+            if encoder or glove or in_context or beside:
+                raise ValueError("--same-as takes vectors as they are: leave the options that make others out")
             taken = read_pretrained(same_as).vectors
             write_vectors(Path(config.vectors), taken)
             print(f"{config.vectors}: {len(taken.words)} words")
             return
+        if glove is not None and in_context is not None:
+            raise ValueError("--in-context distils an encoder and --glove reads a file: leave one of them out")
         first = None if beside is None else read_pretrained(beside).vectors
         num_kept = make_vectors(
-            config, data, num_words=num_words, width=width, encoder=encoder, glove=glove, beside=first
+            config,
+            data,
+            num_words=num_words,
+            width=width,
+            encoder=encoder,
+            glove=glove,
+            in_context=in_context,
+            beside=first,
         )
     print(f"{config.vectors}: {num_kept} words")
 
@@ -88,8 +101,8 @@ def pseudo_label(
 ) -> None:
     """Label sentences with a sentence encoder fine-tuned on a task; recipes read jsonl:./OUTPUT or an absolute path."""
     with told_in_one_line():
-        from mqan_training.embeddings import packaged_encoder
         from mqan_training.pseudo_labels import pseudo_label as label
+        from mqan_training.sentence_encoder import packaged_encoder
 
         report = label(
             task,

@@ -1,8 +1,8 @@
 """Labels of a small encoder for sentences that have none: from sentences to a task that training reads."""
 
 import json
-import os
 import random
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -18,22 +18,9 @@ GOOD, BAD = ["bright", "warm", "fine"], ["dull", "flat", "cold"]
 TEST = "A bright film of friends , and warm"
 REST = ["the", "film", "is", "a", "story", "of", "two", "old", "friends"]
 
+WriteEncoder = Callable[..., Path]
+
 label = partial(pseudo_label, min_probability=0.8, epochs=20, rate=3e-3, seed=1)
-
-
-def write_encoder(folder: Path) -> Path:
-    """Write an untrained encoder of a transformer's real parts that knows these words."""
-    from transformers import BertConfig, BertModel, BertTokenizer
-
-    folder.mkdir()
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *GOOD, *BAD, *REST]
-    (folder / "vocab.txt").write_text("\n".join(words))
-    BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    config = BertConfig(
-        vocab_size=len(words), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16
-    )
-    BertModel(config).save_pretrained(folder)
-    return folder
 
 
 def sentence(rng: random.Random, word: str) -> str:
@@ -52,10 +39,8 @@ def write_texts(data: Path, texts: list[tuple[str, str]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    pytest.importorskip("transformers", reason="needs the extra embed")
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    return write_encoder(tmp_path_factory.mktemp("pseudo") / "encoder")
+def encoder(write_encoder: WriteEncoder, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_encoder(tmp_path_factory.mktemp("pseudo") / "encoder", [".", *GOOD, *BAD, *REST], num_layers=1)
 
 
 @pytest.fixture

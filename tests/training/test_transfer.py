@@ -15,6 +15,7 @@ from mqan_training.network import Network
 from mqan_training.transfer import Pretrained, adopt, grow_pieces, vectors_for
 
 GENERATOR = "mqan.decoder.generator.weight"
+PROJECTION = "mqan.encoder.projection.weight"
 
 
 @pytest.fixture
@@ -100,6 +101,16 @@ def test_wider_vectors_leave_the_answers_as_they_were(
     before = tiny_network.mqan.encoder.project(tiny_network.embedder.embed_words(list(learned.words)))
     after = network.mqan.encoder.project(network.embedder.embed_words(list(learned.words)))
     torch.testing.assert_close(after, before, atol=0.02, rtol=0)  # the joined rows are quantised anew
+
+    columns = slice(learned.width, vectors.width)
+    with torch.no_grad():
+        network.mqan.encoder.projection.weight[:, columns] = 0.5
+    gained = Pretrained("wider", pretrained.model, pretrained.pieces, vectors, network.state_dict())
+    mean = average([pretrained, gained]).mqan.encoder.projection.weight
+    assert (mean[:, columns] == 0.25).all(), "to the first one they are zero"
+    torch.testing.assert_close(mean[:, : learned.width], pretrained.weights[PROJECTION][:, : learned.width])
+    with pytest.raises(ValueError, match="wider reads other word vectors than tiny"):
+        average([gained, pretrained])
 
 
 def test_a_new_self_alignment_leaves_the_encodings_as_they_were(tiny_network: Network, pretrained: Pretrained) -> None:

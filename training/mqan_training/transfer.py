@@ -92,18 +92,23 @@ def grow_pieces(known: Sequence[str], wanted: Sequence[str], num_generated: int)
 
 
 def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
-    """Return the vectors of a run that goes on: those of a file that extends the learned ones, or the learned ones.
-
-    A file extends them when it is wider and begins with their words and columns (``mqan embed --beside``).
-    """
+    """Return the vectors of a run that goes on: those of a file that extends the learned ones, or the learned ones."""
     if not path.is_file():
         return pretrained.vectors
-    known, given = pretrained.vectors, load_vectors(path)
-    if given.width <= known.width or given.words[: len(known.words)] != known.words:
-        return known
-    learned = known.dequantized()
-    kept = given.dequantized()[: len(known.words), : known.width]
-    return given if bool((np.abs(kept - learned) <= given.scales[: len(known.words), None]).all()) else known
+    given = load_vectors(path)
+    return given if extends(given, pretrained.vectors) else pretrained.vectors
+
+
+def extends(vectors: StaticVectors, known: StaticVectors) -> bool:
+    """Return whether vectors are wider than those that are known and begin with their words and columns.
+
+    As ``mqan embed --beside`` makes them: their rows were rounded anew, so the columns are equal but for that.
+    """
+    num_known = len(known.words)
+    if vectors.width <= known.width or vectors.words[:num_known] != known.words:
+        return False
+    kept = vectors.dequantized()[:num_known, : known.width]
+    return bool((np.abs(kept - known.dequantized()) <= vectors.scales[:num_known, None]).all())
 
 
 def differing_settings(one: ModelConfig, other: ModelConfig) -> list[str]:

