@@ -38,7 +38,7 @@ def embed(
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
     in_context: Annotated[
         int | None,
-        typer.Option(min=1, help="Encode a word in so many sentences of the data, where it has them, and not alone."),
+        typer.Option(min=1, help="Encode a word in at least so many sentences of the data, if it has them, not alone."),
     ] = None,
     beside: Annotated[
         Path | None,
@@ -60,7 +60,9 @@ def embed(
         config = load_config(recipe, _parse_overrides(overrides))
         if same_as is not None:
             if encoder or glove or in_context or beside:
-                raise ValueError("--same-as takes vectors as they are: leave the options that make others out")
+                raise ValueError(
+                    "--same-as takes vectors as they are: leave out --encoder, --glove, --in-context, --beside"
+                )
             taken = read_pretrained(same_as).vectors
             write_vectors(Path(config.vectors), taken)
             print(f"{config.vectors}: {len(taken.words)} words")

@@ -1,6 +1,7 @@
 """Fit how far an answer's probability can be trusted, and say how well it fits: ``mqan calibrate``."""
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,13 +38,15 @@ class _Judged:
     probability: float
     source: Source
     is_right: bool
+    fold: int
 
 
 def fit(results: Sequence[Result]) -> tuple[dict[str, Calibration], list[Reliability]]:
     """Fit a map for each source of an answer's first word.
 
-    Every task weighs the same. The errors are measured with two sets of maps, each fitted on every other answer and
-    applied to the rest, so that all answers count and none was seen; the maps that are returned are fitted on all.
+    Every task weighs the same. The errors are measured with two sets of maps, each fitted on the answers to half of
+    the contexts and applied to the rest, so that all answers count and none was seen, nor another about the same
+    context; the maps that are returned are fitted on all.
 
     Args:
         results: tasks whose answers are right or wrong, with the probabilities that are to be mapped.
@@ -57,11 +60,14 @@ def fit(results: Sequence[Result]) -> tuple[dict[str, Calibration], list[Reliabi
             raise ValueError(
                 f"{task}: {len(answers)} answers are too few to fit probabilities to; {2 * _LEAST_ANSWERS} are needed"
             )
-    folds = [_fit_sources({task: answers[1 - fold :: 2] for task, answers in judged.items()}) for fold in (0, 1)]
+    folds = [
+        _fit_sources({task: [a for a in answers if a.fold != fold] for task, answers in judged.items()})
+        for fold in (0, 1)
+    ]
     reliability = []
     for task, answers in judged.items():
         before = np.array([a.probability for a in answers])
-        after = np.array([_apply(folds[i % 2], a) for i, a in enumerate(answers)])
+        after = np.array([_apply(folds[a.fold], a) for a in answers])
         right = np.array([a.is_right for a in answers], np.float64)
         errors = expected_calibration_error(before, right), expected_calibration_error(after, right)
         reliability.append(Reliability(task, len(answers), *errors))
@@ -100,7 +106,14 @@ def calibration_table(reliability: Sequence[Reliability]) -> str:
 
 def _judge(prediction: Mapping[str, Any]) -> _Judged:
     is_right = any(normalized_exact_match(prediction["answer"], gold) for gold in prediction["gold"])
-    return _Judged(prediction["probability"], Source(prediction["sources"][0]), is_right)
+    return _Judged(
+        prediction["probability"], Source(prediction["sources"][0]), is_right, fold_of(prediction["context"])
+    )
+
+
+def fold_of(context: str) -> int:
+    """Return to which half of the contexts one belongs, 0 or 1: always the same one, in every task."""
+    return zlib.crc32(context.encode()) % 2
 
 
 def _apply(maps: Mapping[str, Calibration], answer: _Judged) -> float:

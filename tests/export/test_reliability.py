@@ -13,18 +13,20 @@ from mqan_core.bundle import MODEL_CARD, describe_files, open_bundle, write_mani
 from mqan_core.calibration import Calibration
 from mqan_export.engine import Engine
 from mqan_export.evaluate import Result
-from mqan_export.reliability import expected_calibration_error, fit, record_calibration
+from mqan_export.reliability import expected_calibration_error, fit, fold_of, record_calibration
 
 
-def make_result(task: str, source: str, number: int, *, shift: float, seed: int = 1) -> Result:
+def make_result(task: str, source: str, number: int, *, shift: float, seed: int = 1, fold: int | None = None) -> Result:
     """Make answers that are right as often as their probability says, shifted by so many logits."""
+    contexts = [text for text in map("Text {}.".format, range(20)) if fold is None or fold_of(text) == fold]
     rng = random.Random(seed)
     records: list[dict[str, Any]] = []
-    for _ in range(number):
+    for i in range(number):
         x = rng.gauss(0, 2)
         is_right = rng.random() < 1 / (1 + np.exp(-(x + shift)))
         records.append(
             {
+                "context": contexts[i % len(contexts)],
                 "answer": "The harbour.",
                 "gold": ["harbour" if is_right else "lamp", "storm"],
                 "probability": float(1 / (1 + np.exp(-x))),
@@ -56,11 +58,10 @@ def test_a_shift_is_found_for_each_source() -> None:
         assert found.after < 0.04
 
 
-def test_an_answer_is_judged_by_maps_that_did_not_see_it() -> None:
-    # Of two kinds of answers, in turn, a fit on one is wrong about the other by 6 logits; a fit on both would be by 3.
-    low, high = (make_result("squad", "context", 2000, shift=s, seed=7).predictions for s in (-3.0, 3.0))
-    mixed = make_result("squad", "context", 0, shift=0)
-    mixed.predictions += [record for pair in zip(low, high, strict=True) for record in pair]
+def test_an_answer_is_judged_by_maps_that_did_not_see_its_context() -> None:
+    # A fit on one half of the contexts is wrong about the other by 6 logits; a fit on both would be by 3.
+    mixed = make_result("squad", "context", 2000, shift=-3.0, seed=7, fold=0)
+    mixed.predictions += make_result("squad", "context", 2000, shift=3.0, seed=7, fold=1).predictions
     _, [found] = fit([mixed])
     assert found.num_answers == 4000
     assert found.after > found.before + 0.1

@@ -13,6 +13,7 @@ from mqan_training.config import TaskConfig, TrainConfig
 from mqan_training.embed import make_vectors
 from mqan_training.embeddings import load_vectors
 from mqan_training.in_context import covering_sentences, distil_in_context
+from mqan_training.transfer import extends
 
 PIECES = ["the", "bri", "##ght", "dull", "film", "of", "two", "old", "friends", ",", "."]
 TEXTS = ["The bright film of old friends.", "A dull, bright film", "two old friends , the two old friends of a film"]
@@ -45,6 +46,11 @@ def test_a_text_without_a_wanted_word_is_not_read() -> None:
     ]
 
 
+def test_what_is_held_out_is_not_read() -> None:
+    texts = ["The film is dull.", "A film of friends."]
+    assert covering_sentences(texts, ["film"], 9, {"thefilmisdull"}) == texts[1:]
+
+
 # --- What a vector is
 
 
@@ -55,7 +61,7 @@ def reference(encoder: Path, word: str, texts: list[str]) -> np.ndarray:
     tokenizer, model = AutoTokenizer.from_pretrained(encoder), AutoModel.from_pretrained(encoder).eval()
     found = []
     for text in texts:
-        encoded = tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
+        encoded = tokenizer(text, truncation=True, max_length=128, return_tensors="pt", return_offsets_mapping=True)
         offsets = encoded.pop("offset_mapping")[0].tolist()
         with torch.no_grad():
             hidden = model(**encoded, output_hidden_states=True).hidden_states
@@ -70,15 +76,21 @@ def reference(encoder: Path, word: str, texts: list[str]) -> np.ndarray:
 
 
 def test_a_vector_is_the_mean_of_the_states_of_a_word(encoder: Path) -> None:
-    words, rows = distil_in_context(WORDS, TEXTS, 48, encoder)
+    texts = [*TEXTS, " ".join(["film"] * 125 + ["bright"])]  # half of the last word is cut off
+    words, rows = distil_in_context(WORDS, texts, 48, encoder)
     assert words == WORDS[:-1]  # the last stands nowhere
     assert rows.dtype == np.float32
-    expected = np.stack([reference(encoder, word, TEXTS) for word in words])
+    expected = np.stack([reference(encoder, word, texts) for word in words])
     # principal components keep the distances between words
     for got, wanted in ((rows, expected), (rows[::-1], expected[::-1])):
         np.testing.assert_allclose(
             np.linalg.norm(got - got[0], axis=1), np.linalg.norm(wanted - wanted[0], axis=1), rtol=1e-4, atol=1e-4
         )
+
+
+def test_vectors_wider_than_the_states_are_refused(encoder: Path) -> None:
+    with pytest.raises(ValueError, match="three layers of .* have 48 dimensions, 49 were asked for"):
+        distil_in_context(WORDS, TEXTS, 49, encoder)
 
 
 def test_words_of_which_none_stands_in_the_texts_are_refused(encoder: Path) -> None:
@@ -99,6 +111,8 @@ def data(tmp_path: Path) -> Path:
     (tmp_path / "data" / "sst").mkdir(parents=True)
     rows = ["1,the bright film of two old friends .", "0,a dull film of the old friends ."]
     (tmp_path / "data" / "sst" / "train_binary_sent.csv").write_text("\n".join(["label,sentence", *rows, ""]))
+    held_out = ["label,sentence", "0,the film of the validation .", ""]
+    (tmp_path / "data" / "sst" / "dev_binary_sent.csv").write_text("\n".join(held_out))
     return tmp_path / "data"
 
 
@@ -109,9 +123,19 @@ def test_new_columns_stand_beside_those_of_before(encoder: Path, data: Path, tmp
     assert first.width == 3
     assert {"bright", "dull", "friends"} <= set(first.words)
     assert "positive" not in first.words  # an answer's word, which stands in no sentence
-    make_vectors(config, data, num_words=50, width=2, encoder=encoder, in_context=1, beside=first)
+    make_vectors(config, data, num_words=1, width=2, encoder=encoder, in_context=1, beside=first)
     both = load_vectors(tmp_path / "v.safetensors")
     assert (both.words, both.width) == (first.words, 5)
+    assert extends(both, first)
+    assert both.rows[:, 3:].any(axis=1).all(), "also the words that are not among the most frequent"
+
+
+def test_sentences_of_other_splits_are_left_out(encoder: Path, data: Path, tmp_path: Path) -> None:
+    with (data / "sst" / "train_binary_sent.csv").open("a") as file:
+        file.write('1,"The film, of the Validation!"\n')
+    config = TrainConfig("t", (TaskConfig("sst"),), 1, str(tmp_path / "v.safetensors"))
+    make_vectors(config, data, num_words=50, width=3, encoder=encoder, in_context=2)
+    assert "validation" not in load_vectors(tmp_path / "v.safetensors").words
 
 
 def test_one_way_to_make_vectors_at_a_time(tmp_path: Path) -> None:

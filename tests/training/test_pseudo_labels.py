@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_training.errors import MissingVectorsError
-from mqan_training.pseudo_labels import PseudoLabels, pseudo_label, sentences
+from mqan_training.pseudo_labels import PseudoLabels, pseudo_label
 from mqan_training.readers.registry import task_named
+from mqan_training.sentences import sentences
 
 GOOD, BAD = ["bright", "warm", "fine"], ["dull", "flat", "cold"]
 TEST = "A bright film of friends , and warm"

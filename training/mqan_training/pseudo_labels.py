@@ -7,8 +7,7 @@ JSON lines, which a recipe reads as the task ``jsonl:./FOLDER``.
 
 import json
 import random
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +18,10 @@ from torch import Tensor, nn
 
 from mqan_core.example import Example
 from mqan_training.cpu import has_bfloat16
-from mqan_training.errors import MissingFileError
 from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import load_encoder
+from mqan_training.sentences import letters_and_digits, sentences, texts_of
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -35,11 +34,6 @@ _WARMUP = 0.1  # share of the steps
 _SMOOTHING = 0.1  # so that probabilities still tell sure from unsure
 _MOST_CLASSES = 20  # a task with more answers is none of classes
 _HELD_OUT = 500  # labelled sentences for validation: how often a network agrees with the encoder
-
-_SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[A-Z\"'(])")
-_NO_WORD = re.compile(r"[\W_]+")
-_LINE_BREAK = re.compile(r"<br\s*/?>")
-_FEWEST_WORDS, _MOST_WORDS = 4, 45
 
 
 class TextClassifier(nn.Module):
@@ -131,18 +125,6 @@ def _batches(texts: Sequence[str], generator: random.Random) -> list[list[int]]:
     return batches
 
 
-def sentences(texts: Iterable[str]) -> Iterator[str]:
-    """Yield the sentences of 4 to 45 words in texts, each once."""
-    seen: set[str] = set()
-    for text in texts:
-        for part in _SENTENCE_END.split(_LINE_BREAK.sub(" ", text)):
-            words = part.split()
-            sentence = " ".join(words)
-            if _FEWEST_WORDS <= len(words) <= _MOST_WORDS and sentence not in seen:
-                seen.add(sentence)
-                yield sentence
-
-
 @dataclass(frozen=True, slots=True)
 class PseudoLabels:
     """What ``pseudo_label`` wrote.
@@ -188,7 +170,8 @@ def pseudo_label(
     torch.manual_seed(seed)
     training, validation = (_examples(task_name, data, split) for split in ("train", "validation"))
     question, classes = _question_and_classes(task_name, training)
-    drawn = _draw(sources, data, _known(task_name, data), seed)
+    task = task_named(task_name)
+    drawn = _draw(sources, data, texts_of(task, data, task.splits), seed)
     classifier = TextClassifier(encoder, len(classes))
     labels = [classes.index(example.answers[0]) for example in training]
     fine_tune(classifier, [e.context for e in training], labels, epochs=epochs, rate=rate, seed=seed)
@@ -230,30 +213,13 @@ def _question_and_classes(task_name: str, examples: Sequence[Example]) -> tuple[
     return question, classes
 
 
-def _known(task_name: str, data: Path) -> set[str]:
-    """Return the keys of a task's own contexts, of every split that is there."""
-    task = task_named(task_name)
-    known: set[str] = set()
-    for split in task.splits:
-        try:
-            known.update(_key(example.context) for example in task.read(data / task.folder, split))
-        except MissingFileError:
-            if split != "test":
-                raise
-    return known
-
-
-def _key(text: str) -> str:
-    """Return the letters and digits of a text: datasets spell the same sentence with other case, spaces and signs."""
-    return _NO_WORD.sub("", text.lower())
-
-
 def _draw(sources: Mapping[str, int], data: Path, known: set[str], seed: int) -> list[str]:
     """Return sentences of the sources, shuffled, each once and none that the task has itself in any spelling."""
     generator = random.Random(seed)  # noqa: S311
     drawn: dict[str, None] = {}
     for name, number in sources.items():
-        found = [s for s in sentences(e.context for e in _examples(name, data, "train")) if _key(s) not in known]
+        pool = sentences(e.context for e in _examples(name, data, "train"))
+        found = [sentence for sentence in pool if letters_and_digits(sentence) not in known]
         generator.shuffle(found)
         drawn.update(dict.fromkeys(found[:number]))
     result = list(drawn)

@@ -13,6 +13,7 @@ from mqan_training.checkpoint import Checkpoint
 from mqan_training.config import ModelConfig
 from mqan_training.embeddings import StaticVectors, load_vectors
 from mqan_training.network import Network
+from mqan_training.runlog import console
 
 _PROJECTIONS = ("mqan.encoder.projection.weight", "mqan.decoder.projection.weight")  # they read [static ; n-grams]
 _GENERATOR = ("mqan.decoder.generator.weight", "mqan.decoder.generator.bias")  # one row a piece, the end first
@@ -96,7 +97,13 @@ def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
     if not path.is_file():
         return pretrained.vectors
     given = load_vectors(path)
-    return given if extends(given, pretrained.vectors) else pretrained.vectors
+    if extends(given, pretrained.vectors):
+        return given
+    if given.width > pretrained.vectors.width:
+        console.print(
+            f"{path} does not begin with the word vectors of {pretrained.source}: it is left alone, those stay"
+        )
+    return pretrained.vectors
 
 
 def extends(vectors: StaticVectors, known: StaticVectors) -> bool:
