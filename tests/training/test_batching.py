@@ -235,9 +235,12 @@ def test_wordings_are_for_one_question(table: PieceTable) -> None:
         (TaskConfig("sst", wordings=("Is it {0}?",)), "must have these places for classes: none"),
         (TaskConfig("sst", rename_rate=0.5), "rename_rate is set but class_names is empty"),
         (TaskConfig("sst", class_names=(*NAMES, ("one",))), "the lists of class_names differ in length"),
+        (TaskConfig("sst", dropout=1.0), "task sst: dropout is 1.0; it must be at least 0 and less than 1"),
     ],
 )
-def test_names_that_do_not_fit_are_refused(data: TaskData, table: PieceTable, config: TaskConfig, message: str) -> None:
+def test_settings_that_do_not_fit_are_refused(
+    data: TaskData, table: PieceTable, config: TaskConfig, message: str
+) -> None:
     with pytest.raises(ValueError, match=message):
         stream(data, table, config=config)
 

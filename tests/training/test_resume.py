@@ -106,6 +106,17 @@ def test_the_resumed_run_takes_the_same_steps_bit_for_bit(runs: Runs) -> None:
     assert len({record["loss"] for record in whole}) == NUM_STEPS  # a guard: the runs did learn something
 
 
+def test_a_task_drops_out_at_its_own_rate(runs: Runs, tmp_path: Path) -> None:
+    sst, mwsc = runs.config.tasks
+    assert mwsc.dropout != runs.config.model.dropout
+    train(replace(runs.config, tasks=(sst, replace(mwsc, dropout=None))), runs.data, tmp_path)
+    pairs = list(zip(records(tmp_path), records(runs.whole), strict=True))
+    first = next(i for i, (one, _) in enumerate(pairs) if one["task"] == "mwsc")
+    assert first >= 6
+    assert all(one["loss"] == other["loss"] for one, other in pairs[:first])
+    assert pairs[first][0]["loss"] != pairs[first][1]["loss"]
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "resume.safetensors", "vectors.safetensors"])
 def test_the_resumed_run_ends_with_the_same_weights_moments_and_random_state(runs: Runs, name: str) -> None:
     last = f"step-{NUM_STEPS:07d}"

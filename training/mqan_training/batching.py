@@ -159,6 +159,8 @@ class TaskStream:
     def __init__(self, data: TaskData, config: TaskConfig, table: PieceTable, batch_tokens: int, seed: int) -> None:
         if not data.items:
             raise ValueError(f"task {data.name}: no training examples are left ({dict(data.dropped)})")
+        if config.dropout is not None and not 0 <= config.dropout < 1:
+            raise ValueError(f"task {data.name}: dropout is {config.dropout}; it must be at least 0 and less than 1")
         self.config = config
         self.drawn = 0
         self._data = data

@@ -54,6 +54,7 @@ class TaskConfig:
     wordings: tuple[str, ...] = ()  # other questions for a task that always asks the same one; {0}, {1} for classes
     reword_rate: float = 0.0  # share of training examples that are asked in one of `wordings`
     loss_weight: float = 1.0
+    dropout: float | None = None  # in batches of this task instead of the model's
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from mqan_training.config import ModelConfig
 from mqan_training.decoder import Encoded, Mixture
 from mqan_training.embeddings import Embedder, StaticVectors
 from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
+from mqan_training.layers import MultiHead, SequenceDropout
 from mqan_training.model import MQAN
 
 _LEAST_PROBABILITY = 1e-12  # keeps the logarithm finite
@@ -76,6 +77,19 @@ class Network(nn.Module):
             terms = (gamma, (1 - gamma) * lambda_, (1 - gamma) * (1 - lambda_))
             mix = (float(terms[0].mean()), float(terms[1].mean()), float(terms[2].mean()))
         return Loss(losses.mean(), int(reachable.sum()), *_spreads(encoded, mixture.p_vocab_BAV[:, 0]), mix)
+
+    def use_dropout(self, rate: float | None) -> None:
+        """Train with another rate of dropout than the configuration's from now on, or, with None, with that one again.
+
+        That of the attention weights stays as it is.
+        """
+        of_attention = {id(module.dropout) for module in self.modules() if isinstance(module, MultiHead)}
+        wanted = self.mqan.config.dropout if rate is None else rate
+        for module in self.modules():
+            if isinstance(module, SequenceDropout):
+                module.rate = wanted
+            elif isinstance(module, nn.Dropout) and id(module) not in of_attention:
+                module.p = wanted
 
     def generator_inputs(self) -> Tensor:
         """Return the projected decoder input of every generator piece, [V, D]; the end's is never used."""

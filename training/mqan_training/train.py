@@ -263,6 +263,7 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     for group in run.optimizer.param_groups:
         group["lr"] = rate
     run.network.train()
+    run.network.use_dropout(stream.config.dropout)
     with torch.autocast(processes.device.type, dtype=torch.bfloat16, enabled=run.is_reduced):
         own_loss: Loss = run.parallel(batch)
     objective, loss, num_tokens = processes.merge(own_loss, batch.num_tokens, counts=bool(own))
