@@ -4,7 +4,7 @@ Files: ``{train,dev,test}.jsonl`` and ``{train,dev,test}.tables.jsonl``, plain o
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,24 +33,35 @@ _KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
 
 def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
     """Yield the questions of a split; ``reference`` holds ``sql``, ``header`` and the ``table`` where it has rows."""
+    for number, asked, table, sql in read_questions(folder, split):
+        reference = {"table": table} if table.rows else {}
+        yield as_example("wikisql", f"{split}/{number}", asked, table.header, sql, reference)
+
+
+def read_questions(folder: Path, split: str) -> Iterator[tuple[int, str, Table, Any]]:
+    """Yield the number, the question, the table and the query of each example of a split."""
     check_split("wikisql", split, _PART_OF_SPLIT)
     part = _PART_OF_SPLIT[split]
     tables = dict(_tables(_find(folder, f"{part}.tables.jsonl")))
     source = _find(folder, f"{part}.jsonl")
     for number, row in read_json_lines(source):
-        asked, table = text_field(source, number, row, "question"), text_field(source, number, row, "table_id")
-        if table not in tables:
-            raise malformed(source, number, f"there is no table {table!r}.")
-        header = tables[table].header
+        asked, name = text_field(source, number, row, "question"), text_field(source, number, row, "table_id")
+        if name not in tables:
+            raise malformed(source, number, f"there is no table {name!r}.")
         try:
-            answer = write_query(row["sql"], header)
+            write_query(row["sql"], tables[name].header)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise malformed(source, number, f"`sql` is missing or malformed ({error!r}).") from error
-        context = f"The table has columns {', '.join(header)} and key words {_KEY_WORDS}-- {asked}"
-        reference = {"sql": row["sql"], "header": header}
-        if tables[table].rows:
-            reference["table"] = tables[table]
-        yield Example("wikisql", f"{split}/{number}", context, QUESTION, (answer,), reference=reference)
+        yield number, asked, tables[name], row["sql"]
+
+
+def as_example(
+    task: str, id_: str, asked: str, header: Sequence[str], sql: Mapping[str, Any], reference: Mapping[str, Any]
+) -> Example:
+    """Return the example of a question on a table, as decaNLP puts it."""
+    context = f"The table has columns {', '.join(header)} and key words {_KEY_WORDS}-- {asked}"
+    answers = (write_query(sql, header),)
+    return Example(task, id_, context, QUESTION, answers, reference={"sql": sql, "header": header, **reference})
 
 
 def _find(folder: Path, name: str) -> Path | Member:
