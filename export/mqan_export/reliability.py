@@ -52,13 +52,15 @@ def fit(results: Sequence[Result]) -> tuple[dict[str, Calibration], list[Reliabi
         results: tasks whose answers are right or wrong, with the probabilities that are to be mapped.
 
     Raises:
-        ValueError: there are too few answers.
+        ValueError: there are too few answers about one half of a task's contexts.
     """
     judged = {result.task: [_judge(r) for r in result.predictions if r["answer"]] for result in results}
     for task, answers in judged.items():
-        if len(answers) < 2 * _LEAST_ANSWERS:
+        fewest = min(sum(answer.fold == fold for answer in answers) for fold in (0, 1))
+        if fewest < _LEAST_ANSWERS:
             raise ValueError(
-                f"{task}: {len(answers)} answers are too few to fit probabilities to; {2 * _LEAST_ANSWERS} are needed"
+                f"{task}: {len(answers)} answers are too few to fit probabilities to: {fewest} are about one half of "
+                f"the contexts, {_LEAST_ANSWERS} are needed about each"
             )
     folds = [
         _fit_sources({task: [a for a in answers if a.fold != fold] for task, answers in judged.items()})

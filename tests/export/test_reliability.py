@@ -70,6 +70,8 @@ def test_an_answer_is_judged_by_maps_that_did_not_see_its_context() -> None:
 def test_too_few_answers_are_refused() -> None:
     with pytest.raises(ValueError, match="sst: 30 answers are too few"):
         fit([make_result("sst", "question", 30, shift=0)])
+    with pytest.raises(ValueError, match="sst: 400 answers are too few .*: 0 are about one half of the contexts"):
+        fit([make_result("sst", "question", 400, shift=0, fold=1)])
 
 
 def test_a_source_of_few_answers_gets_no_map() -> None:

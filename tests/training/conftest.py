@@ -32,7 +32,7 @@ tasks:
     rename_rate: 0.5
     rename_after: 3
     class_names: [[negative, positive], [bad, good], [sour-faced, glad]]
-  - {{name: mwsc, dropout: 0.4}}
+  - {{name: mwsc}}
 """
 TEXT = "the film is a dull warm odd long bright story of two old friends and no plot at all 1999 it's well-made"
 WORDS = TEXT.split()

@@ -316,6 +316,7 @@ def test_wikisql_keeps_the_rows_of_a_table_for_running_queries(tmp_path: Path) -
         ({"table_id": "u", "sql": {}}, r"dev\.jsonl:1: there is no table 'u'"),
         ({"table_id": "t"}, r"dev\.jsonl:1: `sql` is missing or malformed"),
         ({"table_id": "t", "sql": {"sel": 2, "agg": 0, "conds": []}}, r"dev\.jsonl:1: `sql` is missing or malformed"),
+        ({"table_id": "t", "sql": {"sel": -1, "agg": 0, "conds": []}}, r"dev\.jsonl:1: `sql` .*numbered from 0"),
     ],
 )
 def test_wikisql_names_the_line_of_a_malformed_row(tmp_path: Path, row: dict[str, object], message: str) -> None:

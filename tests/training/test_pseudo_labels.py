@@ -86,8 +86,10 @@ def test_a_fine_tuned_encoder_labels_sentences(encoder: Path, data: Path, tmp_pa
 
 
 def test_labels_that_are_too_few_are_refused(encoder: Path, data: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"of 300 sentences have a class of probability 0\.8 or more; 500 "):
-        label("sst", {"jsonl:texts": 300}, data, encoder, tmp_path / "labelled")
+    with pytest.raises(ValueError, match="the sources have 300 sentences that sst has not itself; 500 are held out"):
+        label("sst", {"jsonl:texts": 300}, data, tmp_path / "before the encoder is read", tmp_path / "labelled")
+    with pytest.raises(ValueError, match=r"of 510 sentences have a class of probability 1\.0 or more; 500 "):
+        label("sst", {"jsonl:texts": 510}, data, encoder, tmp_path / "labelled", min_probability=1.0)
     assert not (tmp_path / "labelled").exists()
 
 

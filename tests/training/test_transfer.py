@@ -148,10 +148,13 @@ def test_a_new_pointer_shift_leaves_the_answers_as_they_were(tiny_network: Netwo
         adopt(Network(pretrained.model, pretrained.vectors, vocabulary), gained)
 
 
-def test_a_file_that_does_not_extend_the_learned_vectors_is_left_alone(pretrained: Pretrained, tmp_path: Path) -> None:
+def test_a_file_that_does_not_extend_the_learned_vectors_is_left_alone(
+    pretrained: Pretrained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert vectors_for(pretrained, tmp_path / "none.safetensors") is pretrained.vectors
     learned = pretrained.vectors
     rows = np.random.default_rng(4).standard_normal((len(learned.words), 40)).astype(np.float32)
     other = quantized_vectors(learned.words, rows)
     write_vectors(tmp_path / "other.safetensors", other)
     assert vectors_for(pretrained, tmp_path / "other.safetensors") is learned
+    assert "does not begin with the word vectors of tiny" in " ".join(capsys.readouterr().err.split())

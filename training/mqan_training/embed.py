@@ -60,7 +60,7 @@ def make_vectors(
         texts = covering_sentences(contexts, words, in_context, set().union(*others))
         num_words = len(words)
         words, rows = distil_in_context(words, texts, width, folder)
-        console.print(f"{num_words - len(words)} of {num_words} words stand in no sentence")
+        console.print(f"{num_words - len(words)} of {num_words} words are in no sentence, as the encoder reads them")
     elif folder is not None:
         rows = distil(words, width, folder)
     vectors = quantized_vectors(words, rows)

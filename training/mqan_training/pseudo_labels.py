@@ -172,6 +172,11 @@ def pseudo_label(
     question, classes = _question_and_classes(task_name, training)
     task = task_named(task_name)
     drawn = _draw(sources, data, texts_of(task, data, task.splits), seed)
+    if len(drawn) <= _HELD_OUT:
+        raise ValueError(
+            f"the sources have {len(drawn)} sentences that {task_name} has not itself; {_HELD_OUT} are held "
+            "out, so draw more"
+        )
     classifier = TextClassifier(encoder, len(classes))
     labels = [classes.index(example.answers[0]) for example in training]
     fine_tune(classifier, [e.context for e in training], labels, epochs=epochs, rate=rate, seed=seed)

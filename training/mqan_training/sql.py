@@ -42,6 +42,8 @@ def write_query(sql: Mapping[str, Any], header: Sequence[str]) -> str:
     Raises:
         KeyError, IndexError, TypeError, ValueError: the query is not well-formed or names a column that is not there.
     """
+    if min([sql["sel"], *(column for column, _, _ in sql["conds"])]) < 0:
+        raise IndexError("columns are numbered from 0")
     words = ["SELECT", AGGREGATIONS[sql["agg"]], header[sql["sel"]], "FROM table"]
     conditions = [f"{header[column]} {OPERATORS[operator]} {value}" for column, operator, value in sql["conds"]]
     if conditions:

@@ -101,7 +101,8 @@ def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
         return given
     if given.width > pretrained.vectors.width:
         console.print(
-            f"{path} does not begin with the word vectors of {pretrained.source}: it is left alone, those stay"
+            f"{path} does not begin with the word vectors of {pretrained.source}: it is left alone, those stay",
+            markup=False,
         )
     return pretrained.vectors
 

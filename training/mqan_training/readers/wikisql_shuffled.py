@@ -5,7 +5,7 @@ the selected ones first, and have the conditions of a query sorted by the names 
 of it: that every column is asked for, the first one most of all, and to sort. Official tables are whole, 5 columns and
 more, and four of five official queries have their conditions in the order of the question. Here the columns of a table
 stand in a random order, between columns of other tables that make them 5 to 8, and the conditions of a query in the
-order in which the question names their values. All of it depends on the example alone. Files as in ``wikisql``.
+order in which the question names their values. All of it depends on the files alone. Files as in ``wikisql``.
 """
 
 import random
