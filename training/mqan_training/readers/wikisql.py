@@ -38,12 +38,12 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
         yield as_example("wikisql", f"{split}/{number}", asked, table.header, sql, reference)
 
 
-def read_questions(folder: Path, split: str) -> Iterator[tuple[int, str, Table, Any]]:
+def read_questions(folder: Path, split: str, task: str = "wikisql") -> Iterator[tuple[int, str, Table, Any]]:
     """Yield the number, the question, the table and the query of each example of a split."""
     check_split("wikisql", split, _PART_OF_SPLIT)
     part = _PART_OF_SPLIT[split]
-    tables = dict(_tables(_find(folder, f"{part}.tables.jsonl")))
-    source = _find(folder, f"{part}.jsonl")
+    tables = dict(_tables(_find(task, folder, f"{part}.tables.jsonl")))
+    source = _find(task, folder, f"{part}.jsonl")
     for number, row in read_json_lines(source):
         asked, name = text_field(source, number, row, "question"), text_field(source, number, row, "table_id")
         if name not in tables:
@@ -64,8 +64,8 @@ def as_example(
     return Example(task, id_, context, QUESTION, answers, reference={"sql": sql, "header": header, **reference})
 
 
-def _find(folder: Path, name: str) -> Path | Member:
-    return find_source("wikisql", folder, name, archive=_ARCHIVE, member=f"data/{name}")
+def _find(task: str, folder: Path, name: str) -> Path | Member:
+    return find_source(task, folder, name, archive=_ARCHIVE, member=f"data/{name}")
 
 
 def _tables(source: Path | Member) -> Iterator[tuple[str, Table]]:

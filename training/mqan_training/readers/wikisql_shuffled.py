@@ -28,7 +28,7 @@ _LEAST_COLUMNS, _MOST_COLUMNS = 5, 8  # what a table is filled up to
 def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
     """Yield the questions of the training split; ``reference`` holds ``sql`` and ``header``."""
     check_split(_NAME, split, ("train",))
-    questions = list(wikisql.read_questions(folder, split))
+    questions = list(wikisql.read_questions(folder, split, _NAME))
     headers = {id(table): table.header for _, _, table, _ in questions}
     columns = [column for header in headers.values() for column in header]
     for number, asked, table, sql in questions:
