@@ -174,6 +174,8 @@ def make_network(**variant: Any) -> "Network":
                 parameter.add_(torch.randn_like(parameter) * 0.05)  # no two alike, as in a trained network
         if config.pointer_shift:
             network.mqan.decoder.shift.bias.fill_(3)  # as after training
+        if config.coverage:
+            network.mqan.decoder.cover_query.weight.normal_(std=0.1)  # likewise
     return network
 
 
@@ -221,6 +223,8 @@ LADDER: dict[str, dict[str, Any]] = {
     "self-alignment": {"self_alignment": True},
     "blocks": {"self_alignment": True, "attention_block": 4},
     "pointer-shift": {"pointer_shift": True},
+    "coverage": {"coverage": True},
+    "pointer-shift and coverage": {"pointer_shift": True, "coverage": True},
 }
 """The rungs of the paper's table 2, as settings of the model; and what is ours beyond it."""
 

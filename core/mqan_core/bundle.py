@@ -71,6 +71,7 @@ class Dimensions:
     vector_width: int  # E
     joined: bool = False  # the decoder attends to context and question as one sequence: J = C + Q, not C
     moves_pointer: bool = False  # a step reads where the last one pointed in the context
+    keeps_coverage: bool = False  # a step reads where all before it pointed in the context
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,7 @@ def _parse_manifest(content: bytes) -> Manifest:
         raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(FILES)}")
     sizes = {**asdict(dimensions), "max_positions": manifest.max_positions}
     num_layers = sizes.pop("num_layers")
-    for name in ("joined", "moves_pointer"):
+    for name in ("joined", "moves_pointer", "keeps_coverage"):
         if not isinstance(value := sizes.pop(name), bool):
             raise BundleError(f"{MANIFEST}: dimensions: {name} must be true or false, found {value!r}")
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes.values()):

@@ -1,6 +1,7 @@
 """Trace one step of greedy decoding, with the choice of the word and its attribution inside."""
 
 import copy
+import itertools
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ class DecoderStepGraph(nn.Module):
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Take one step; tensors in the order of ``graphs``."""
         config = self.step.decoder.config
-        num_layers, moves_pointer = config.num_layers, config.pointer_shift
+        num_layers = config.num_layers
         given = iter(tensors)
 
         def take(number: int) -> list[Tensor]:
@@ -34,11 +35,15 @@ class DecoderStepGraph(nn.Module):
         slot_inputs, context_slots, question_slots, slot_ids, generator_inputs = take(5)
         slots = SlotBatch(context_slots, question_slots, slot_ids, slot_inputs, generator_inputs)
         word, position, finished, h, cell, c_tilde = take(6)
-        (pointer,) = take(1) if moves_pointer else (torch.zeros_like(encoded.c_mask_BC, dtype=h.dtype),)
-        decoder_state = DecoderState(h, cell, c_tilde, pointer, tuple(take(num_layers)), tuple(take(num_layers)))
+        places = config.pointer_shift, config.coverage
+        pointer, coverage = (
+            take(1)[0] if is_kept else torch.zeros_like(encoded.c_mask_BC, dtype=h.dtype) for is_kept in places
+        )
+        caches = tuple(take(num_layers)), tuple(take(num_layers))
+        decoder_state = DecoderState(h, cell, c_tilde, pointer, coverage, *caches)
         after = self.step(encoded, slots, LoopState(word, position, finished, decoder_state, *take(1)))
-        h, cell, c_tilde, pointer, keys, values = after.decoder
-        recurrence = (h, cell, c_tilde, pointer) if moves_pointer else (h, cell, c_tilde)
+        h, cell, c_tilde, *kept, keys, values = after.decoder
+        recurrence = (h, cell, c_tilde, *itertools.compress(kept, places))
         return (after.input_BD, after.position_B, after.finished_B, *recurrence, *keys, *values, after.trace_BKF)
 
     def example_inputs(self) -> tuple[Tensor, ...]:
@@ -65,7 +70,7 @@ class DecoderStepGraph(nn.Module):
             torch.randn(batch, width),
             torch.randn(batch, width),
             torch.randn(batch, width),
-            *([torch.rand(batch, context)] if config.pointer_shift else []),
+            *(torch.rand(batch, context) for _ in range(config.pointer_shift + config.coverage)),
             *(torch.randn(batch, heads, room, head_width) for _ in range(2 * layers)),
             torch.zeros(batch, room, len(TraceField)),
         )

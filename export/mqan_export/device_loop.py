@@ -39,7 +39,8 @@ _MOST_ROOM = 128  # steps
 _NOT_CAPTURED = "-1"
 # The encoder writes the first state where the step reads it.
 _FIRST: Final = {"first_input": "input", "first_hidden": "hidden", "first_cell": "cell"}
-_RESET: Final = ("position", "finished", "context_state", "pointer")  # the rest is hidden by these, or written over
+# The rest of the state is hidden by these, or written over.
+_RESET: Final = ("position", "finished", "context_state", "pointer", "coverage")
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)

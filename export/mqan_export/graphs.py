@@ -51,6 +51,7 @@ _STEP_STATE: Final[Tensors] = {
     "cell": ("B", "D"),
     "context_state": ("B", "D"),
     "pointer": ("B", "C"),
+    "coverage": ("B", "C"),
     "answer_keys": ("LAYER", "B", "H", "K", "W"),
     "answer_values": ("LAYER", "B", "H", "K", "W"),
     "trace": ("B", "K", "F"),
@@ -67,10 +68,10 @@ def step_constants(num_layers: int) -> Tensors:
     return _by_layer(_STEP_CONSTANTS, num_layers)
 
 
-def step_state(num_layers: int, *, moves_pointer: bool) -> Tensors:
+def step_state(num_layers: int, *, moves_pointer: bool, keeps_coverage: bool) -> Tensors:
     """Return the inputs of ``decoder_step.onnx`` that change; each has an output ``next_...``."""
-    tensors = {name: axes for name, axes in _STEP_STATE.items() if moves_pointer or name != "pointer"}
-    return _by_layer(tensors, num_layers)
+    is_kept = {"pointer": moves_pointer, "coverage": keeps_coverage}
+    return _by_layer({name: axes for name, axes in _STEP_STATE.items() if is_kept.get(name, True)}, num_layers)
 
 
 def _by_layer(tensors: Mapping[str, tuple[str, ...]], num_layers: int) -> Tensors:

@@ -182,6 +182,7 @@ def test_a_wrong_hash_is_refused(folder: Path) -> None:
         lambda document: document["dimensions"].update(width=-1),
         lambda document: document["dimensions"].pop("width"),
         lambda document: document["dimensions"].update(moves_pointer=1),
+        lambda document: document["dimensions"].update(keeps_coverage="no"),
         lambda document: document["dimensions"].update(joined=None),
         lambda document: document["files"]["README.md"].pop("sha256"),
         lambda document: document["files"]["README.md"].update(num_bytes="7"),

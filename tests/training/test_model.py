@@ -20,6 +20,7 @@ VARIANTS = {
     "self-alignment": replace(CONFIG, self_alignment=True),
     "blocks": replace(CONFIG, self_alignment=True, attention_block=3),
     "pointer shift": replace(CONFIG, pointer_shift=True),
+    "coverage": replace(CONFIG, coverage=True),
     "s2s": replace(CONFIG, num_layers=0, coattention=False, question_pointer=False),
     "+satt": replace(CONFIG, coattention=False, question_pointer=False),
     "+catt": replace(CONFIG, question_pointer=False),
@@ -39,7 +40,10 @@ def encode(model: MQAN, context: torch.Tensor, question: torch.Tensor, lengths: 
 
 @pytest.fixture(params=list(VARIANTS))
 def model(request: pytest.FixtureRequest) -> MQAN:
-    return build(VARIANTS[request.param])
+    model = build(VARIANTS[request.param])
+    if model.config.coverage:
+        torch.nn.init.normal_(model.decoder.cover_query.weight)  # as after training: it begins at 0
+    return model
 
 
 @torch.no_grad()
@@ -133,9 +137,33 @@ def test_the_pointer_is_told_the_next_word() -> None:
     torch.testing.assert_close(point()[:, :3], expected)
 
 
-def test_a_pointer_that_moves_needs_a_context_of_its_own() -> None:
-    with pytest.raises(ValueError, match=r"model\.pointer_shift needs model\.coattention"):
-        build(replace(CONFIG, pointer_shift=True, coattention=False, question_pointer=False))
+@torch.no_grad()
+def test_the_pointer_is_told_where_it_has_been() -> None:
+    decoder = build(replace(CONFIG, coverage=True)).decoder
+    context, mask = torch.zeros(1, 4, CONFIG.width), torch.tensor([[True, True, True, False]])
+    context[..., 0] = torch.tensor([1.0, 1.0, -2.0, 1.0])
+    heads = (torch.zeros(1, CONFIG.num_heads, 4, CONFIG.head_width),) * CONFIG.num_layers
+    encoded = Encoded(context, torch.randn(1, 2, CONFIG.width), heads, heads, mask, torch.ones(1, 2, dtype=torch.bool))
+    decoder.context_query.weight.zero_()  # nothing else to point by
+    covered = torch.tensor([[0.5, 0.0, 1.5, 0.0]])
+    state = decoder.initial_state(encoded, 3)._replace(coverage_BC=covered)
+    step = torch.zeros(1, CONFIG.width), torch.zeros(1, dtype=torch.int64), state, encoded
+
+    even = torch.tensor([[1 / 3, 1 / 3, 1 / 3, 0]])
+    mixture, after = decoder.step(*step)
+    torch.testing.assert_close(mixture.p_context_BAC, even)  # as it begins
+    torch.testing.assert_close(after.coverage_BC, covered + even)
+    decoder.cover_query.weight[0] = 1
+    mixture, after = decoder.step(*step)
+    h = after.h_BD.sum()
+    expected = torch.softmax(h * torch.tensor([[0.5 * 1, 0.0, 1.5 * -2]]), dim=1)
+    torch.testing.assert_close(mixture.p_context_BAC[:, :3], expected)
+
+
+@pytest.mark.parametrize("config", [VARIANTS["pointer shift"], VARIANTS["coverage"]])
+def test_a_pointer_that_knows_places_needs_a_context_of_its_own(config: ModelConfig) -> None:
+    with pytest.raises(ValueError, match=r"model\.(pointer_shift|coverage) needs model\.coattention"):
+        build(replace(config, coattention=False, question_pointer=False))
 
 
 def test_the_mixture_is_a_distribution_over_the_three_sources() -> None:

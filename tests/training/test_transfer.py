@@ -148,6 +148,17 @@ def test_a_new_pointer_shift_leaves_the_answers_as_they_were(tiny_network: Netwo
         adopt(Network(pretrained.model, pretrained.vectors, vocabulary), gained)
 
 
+@torch.no_grad()
+def test_a_new_coverage_leaves_the_answers_as_they_were(tiny_network: Network, pretrained: Pretrained) -> None:
+    vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
+    network = Network(replace(pretrained.model, coverage=True), pretrained.vectors, vocabulary).eval()
+    adopt(network, pretrained)
+    request = read_request(vocabulary, "the harbour was closed in 1923", "When was it closed?")
+    new, old = (some.greedy_answers([request], 5)[0] for some in (network, tiny_network))
+    assert new.text == old.text
+    assert new.probability == pytest.approx(old.probability, abs=1e-6)
+
+
 def test_a_file_that_does_not_extend_the_learned_vectors_is_left_alone(
     pretrained: Pretrained, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

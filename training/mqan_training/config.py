@@ -31,6 +31,7 @@ class ModelConfig:
     coattention_residual: bool = True  # ours: coattention reads C_ind + C_proj and Q_ind + Q_proj
     self_alignment: bool = False  # ours: compression also reads, for each word of the context, where else it is said
     pointer_shift: bool = False  # ours: the context pointer is told which word follows the one that it pointed to
+    coverage: bool = False  # the context pointer is told where it has pointed so far (See et al. 2017)
     attention_block: int = 0  # ours: context words attend to their own block of so many and those beside it; 0: to all
     norm_parts: bool = False  # ours: layer normalisation of the four inputs of the compression BiLSTMs
     encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from mqan_training.config import ModelConfig
 from mqan_training.layers import FeedForward, MultiHead, Residual, masked_softmax, reset_lstm, sinusoidal_positions
 
-# What a step of equations 7 to 9 leaves for the next: h, the cell and c_tilde [B, D], alpha^C [B, C].
-Recurrence = tuple[Tensor, Tensor, Tensor, Tensor]
+# What a step of equations 7 to 9 leaves for the next: h, the cell and c_tilde [B, D], alpha^C and the coverage [B, C].
+Recurrence = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
 
 
 class Encoded(NamedTuple):
@@ -47,13 +47,14 @@ class DecoderState(NamedTuple):
     """What one decoding step leaves for the next.
 
     The caches hold keys and values of the answer so far, one tensor a layer, with room for K steps. ``pointer_BC`` is
-    where the step pointed in the context; zeros before the first.
+    where the step pointed in the context, ``coverage_BC`` the sum of this over all steps; zeros before the first.
     """
 
     h_BD: Tensor
     cell_BD: Tensor
     c_tilde_BD: Tensor
     pointer_BC: Tensor
+    coverage_BC: Tensor
     keys_BHKW: tuple[Tensor, ...]
     values_BHKW: tuple[Tensor, ...]
 
@@ -115,6 +116,8 @@ class Decoder(nn.Module):
         self.context_query = nn.Linear(width, width, bias=False)  # W_2 of equation 8
         if config.pointer_shift:
             self.shift = nn.Linear(width, 1)
+        if config.coverage:
+            self.cover_query = nn.Linear(width, width, bias=False)
         if config.question_pointer:
             self.question_query = nn.Linear(width, width, bias=False)  # W_3
         self.context_state = nn.Linear(2 * width, width, bias=False)  # W_4
@@ -133,6 +136,8 @@ class Decoder(nn.Module):
                     nn.init.zeros_(module.bias)
         if config.pointer_shift:
             nn.init.zeros_(self.shift.weight)  # a network that gains it answers as before
+        if config.coverage:
+            nn.init.zeros_(self.cover_query.weight)  # likewise
 
     def project(self, vectors: Tensor) -> Tensor:
         """Project the word vectors of answer words [..., E] to [..., D] (equation 2)."""
@@ -167,10 +172,8 @@ class Decoder(nn.Module):
         before = self.first_recurrence(encoded)
         steps = []
         for t in range(num_steps):
-            h_BD, cell_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ = self._recur(
-                a_self_BAD[:, t], before, encoded, reads
-            )
-            before = h_BD, cell_BD, c_tilde_BD, alpha_c_BC
+            before, q_tilde_BD, alpha_q_BQ = self._recur(a_self_BAD[:, t], before, encoded, reads)
+            h_BD, _, c_tilde_BD, alpha_c_BC, _ = before
             steps.append((h_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ))
         h_BAD, c_tilde_BAD, q_tilde_BAD, alpha_c_BAC, alpha_q_BAQ = (
             torch.stack(x, dim=1) for x in zip(*steps, strict=True)
@@ -211,21 +214,22 @@ class Decoder(nn.Module):
             all_keys.append(keys_BHKW)
             all_values.append(values_BHKW)
         a_self_BD = self.norm(a_BTD.squeeze(1))
-        before = state.h_BD, state.cell_BD, state.c_tilde_BD, state.pointer_BC
-        h_BD, cell_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ = self._recur(a_self_BD, before, encoded, reads)
+        before = state.h_BD, state.cell_BD, state.c_tilde_BD, state.pointer_BC, state.coverage_BC
+        after, q_tilde_BD, alpha_q_BQ = self._recur(a_self_BD, before, encoded, reads)
+        h_BD, _, c_tilde_BD, alpha_c_BC, _ = after
         mixture = self._mix(a_self_BD, h_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ)
-        return mixture, DecoderState(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, tuple(all_keys), tuple(all_values))
+        return mixture, DecoderState(*after, tuple(all_keys), tuple(all_values))
 
     def first_recurrence(self, encoded: Encoded) -> Recurrence:
-        """Return h_0, the cell, the recurrent context state and the pointer before the first step; zeros the latter."""
+        """Return h_0, the cell, and zeros: the context state, the pointer and the coverage before the first step."""
         c_fin = encoded.c_fin_BCD.float()
         zeros_BD = torch.zeros_like(c_fin[:, 0])
         nowhere_BC = torch.zeros_like(encoded.c_mask_BC, dtype=c_fin.dtype)
         if self.config.decoder_start == "zeros":
-            return zeros_BD, zeros_BD, zeros_BD, nowhere_BC
+            return zeros_BD, zeros_BD, zeros_BD, nowhere_BC, nowhere_BC
         mask_BC1 = encoded.c_mask_BC[:, :, None].to(c_fin.dtype)
         start_BD = self.start_norm((c_fin * mask_BC1).sum(dim=1) / mask_BC1.sum(dim=1))
-        return torch.tanh(start_BD), start_BD, zeros_BD, nowhere_BC
+        return torch.tanh(start_BD), start_BD, zeros_BD, nowhere_BC, nowhere_BC
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """Return the encodings that the decoder attends to [B, J, D], and their mask [B, J]."""
@@ -238,9 +242,9 @@ class Decoder(nn.Module):
         before: Recurrence,
         encoded: Encoded,
         reads: tuple[Tensor, Tensor],
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """One step of the LSTM and its two attentions (equations 7 to 9)."""
-        h_BD, cell_BD, c_tilde_BD, pointer_BC = before
+    ) -> tuple[Recurrence, Tensor, Tensor]:
+        """One step of the LSTM and its two attentions (equations 7 to 9); returns q_tilde and alpha^Q beside it."""
+        h_BD, cell_BD, c_tilde_BD, pointer_BC, coverage_BC = before
         read = self.dropout(torch.cat([a_self_BD, c_tilde_BD], dim=-1))
         h_BD, cell_BD = self.lstm(read, (h_BD, cell_BD))  # (7)
         fin_BJD, mask_BJ = reads
@@ -248,25 +252,22 @@ class Decoder(nn.Module):
         if self.config.pointer_shift:
             next_BC = nn.functional.pad(pointer_BC[:, :-1], (1, 0))  # behind where the last step pointed
             scores_BJ = scores_BJ + self.shift(h_BD) * next_BC.to(scores_BJ.dtype)
+        if self.config.coverage:  # equations 10 and 11 of See et al., with a product for their sum inside a tanh
+            covered_BC = (fin_BJD @ self.cover_query(h_BD)[:, :, None]).squeeze(2)
+            scores_BJ = scores_BJ + covered_BC * coverage_BC.to(scores_BJ.dtype)
         alpha_BJ = alpha_c_BC = masked_softmax(scores_BJ, mask_BJ)  # (8)
         if not self.config.coattention:  # the question's part is read, but only words of the context are copied
             alpha_c_BC = masked_softmax(scores_BJ[:, : encoded.c_mask_BC.shape[1]], encoded.c_mask_BC)
         c_read_BD = (alpha_BJ[:, None, :].to(fin_BJD.dtype) @ fin_BJD).squeeze(1)
         c_tilde_BD = torch.tanh(self.context_state(self.dropout(torch.cat([c_read_BD, h_BD], dim=-1))))  # (9)
+        after = h_BD, cell_BD, c_tilde_BD, alpha_c_BC, coverage_BC + alpha_c_BC
         if not self.config.question_pointer:
-            return (
-                h_BD,
-                cell_BD,
-                c_tilde_BD,
-                c_tilde_BD,
-                alpha_c_BC,
-                torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype),
-            )
+            return after, c_tilde_BD, torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype)
         scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None]).squeeze(2)
         alpha_q_BQ = masked_softmax(scores_BQ, encoded.q_mask_BQ)
         q_read_BD = (alpha_q_BQ[:, None, :].to(encoded.q_fin_BQD.dtype) @ encoded.q_fin_BQD).squeeze(1)
         q_tilde_BD = torch.tanh(self.question_state(self.dropout(torch.cat([q_read_BD, h_BD], dim=-1))))
-        return h_BD, cell_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ
+        return after, q_tilde_BD, alpha_q_BQ
 
     def _mix(
         self,

@@ -146,8 +146,9 @@ class Encoder(nn.Module):
             if config.question_pointer:  # nothing else reads Q_fin
                 self.question_tail = SequenceTail(config, 4)
         else:
-            if config.pointer_shift:
-                raise ValueError("model.pointer_shift needs model.coattention: it moves within the context alone")
+            for name in ("pointer_shift", "coverage"):
+                if getattr(config, name):
+                    raise ValueError(f"model.{name} needs model.coattention: it knows places of the context alone")
             if config.attention_block:
                 raise ValueError(
                     "model.attention_block needs model.coattention: where the question stands behind the context, most "

@@ -18,7 +18,11 @@ from mqan_training.runlog import console
 _PROJECTIONS = ("mqan.encoder.projection.weight", "mqan.decoder.projection.weight")  # they read [static ; n-grams]
 _GENERATOR = ("mqan.decoder.generator.weight", "mqan.decoder.generator.bias")  # one row a piece, the end first
 _SOURCE = "from.txt"  # in the folder of a run: which network it started from
-_GAINS = {"self_alignment": "mqan.encoder.self_alignment.", "pointer_shift": "mqan.decoder.shift."}  # and their weights
+_GAINS = {  # switches of parts that a network can gain, and their weights
+    "self_alignment": "mqan.encoder.self_alignment.",
+    "pointer_shift": "mqan.decoder.shift.",
+    "coverage": "mqan.decoder.cover_query.",
+}
 _ALIGNMENT_READERS = "mqan.encoder.context_tail.compression."  # they read one more part where there is an alignment
 _MAY_DIFFER = frozenset({"dropout", "attention_dropout", "attention_block"})  # no weights depend on these
 
@@ -138,8 +142,8 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
     """Copy trained weights into a network whose generator may have more pieces and whose vectors may be wider.
 
     New rows of the generator keep their random start; the weights of new columns of the vectors start at zero, so that
-    the network answers as before. So do those of a ``pointer_shift``, and those that read a ``self_alignment``, which
-    the trained network did not have.
+    the network answers as before. So do those of a ``pointer_shift`` or a ``coverage``, and those that read a
+    ``self_alignment``, which the trained network did not have.
 
     Raises:
         ValueError: the networks differ in more than that; the message names what.
