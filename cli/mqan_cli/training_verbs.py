@@ -94,6 +94,13 @@ def pseudo_label(
     encoder: Annotated[
         Path | None, typer.Option(help="Folder of a sentence encoder; the packaged one if not given.")
     ] = None,
+    phrases: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Label so many phrases of 1 to 10 words instead of sentences, half of them from the task's own texts.",
+        ),
+    ] = 0,
     min_probability: Annotated[
         float, typer.Option(min=0, max=1, help="Leave sentences out whose class is less probable.")
     ] = 0.0,
@@ -112,13 +119,15 @@ def pseudo_label(
             data,
             encoder or packaged_encoder(),
             output,
+            num_phrases=phrases,
             min_probability=min_probability,
             epochs=epochs,
             rate=rate,
             seed=seed,
         )
     kept = ", ".join(f"{number} {name}" for name, number in report.num_kept.items())
-    print(f"{output}: {kept}, of {report.num_read} sentences; {task} {report.accuracy:.1%} by the encoder")
+    kind = "phrases" if phrases else "sentences"
+    print(f"{output}: {kept}, of {report.num_read} {kind}; {task} {report.accuracy:.1%} by the encoder")
 
 
 def train(

@@ -13,7 +13,7 @@ from mqan_cli.main import app
 from mqan_training.errors import MissingVectorsError
 from mqan_training.pseudo_labels import PseudoLabels, pseudo_label
 from mqan_training.readers.registry import task_named
-from mqan_training.sentences import sentences
+from mqan_training.sentences import phrases, sentences
 
 GOOD, BAD = ["bright", "warm", "fine"], ["dull", "flat", "cold"]
 TEST = "A bright film of friends , and warm"
@@ -21,7 +21,7 @@ REST = ["the", "film", "is", "a", "story", "of", "two", "old", "friends"]
 
 WriteEncoder = Callable[..., Path]
 
-label = partial(pseudo_label, min_probability=0.8, epochs=20, rate=3e-3, seed=1)
+label = partial(pseudo_label, num_phrases=0, min_probability=0.8, epochs=20, rate=3e-3, seed=1)
 
 
 def sentence(rng: random.Random, word: str) -> str:
@@ -65,6 +65,35 @@ def test_sentences_are_cut_from_texts() -> None:
     long = " ".join(["word"] * 46)
     texts = ['It is a dull film. "Why is it so dull?" I do not know.<br />Too short. It is\na dull film.', long]
     assert list(sentences(texts)) == ["It is a dull film.", '"Why is it so dull?"', "I do not know."]
+
+
+def test_phrases_are_runs_of_words_without_signs_around_them() -> None:
+    texts = ["... a film , not bad !", "one two three four five six seven eight nine ten eleven"]
+    found = phrases(texts, 20, random.Random(1))
+    assert found == phrases(texts, 20, random.Random(1))
+    assert len(set(found)) == 20
+    assert all(any(phrase in text for text in texts) and phrase.strip("., !") == phrase != "" for phrase in found)
+    assert {len(phrase.split()) for phrase in found} >= {1, 2, 3, 4}
+    assert sorted(phrases(["not bad !"], 9, random.Random(1))) == ["bad", "not", "not bad"]
+    assert phrases([], 9, random.Random(1)) == []
+
+
+def test_a_fine_tuned_encoder_labels_phrases(encoder: Path, data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "labelled"
+    report = label("sst", {"jsonl:texts": 300}, data, encoder, output, num_phrases=2000, min_probability=0.9)
+    assert 1500 < report.num_read <= 2000  # phrases of both kinds may be the same
+    assert sum(report.num_kept.values()) < report.num_read, "the encoder is not sure of phrases without a word for it"
+    written = list(task_named(f"jsonl:{output}").read(output, "train"))
+    assert {len(example.context.split()) for example in written} >= {1, 2, 5, 10}
+    own = [example.context for example in task_named("sst").read(data / "sst", "train")]
+    theirs = [example.context.capitalize() for example in task_named("jsonl:texts").read(data / "texts", "train")]
+    for texts in (own, theirs):
+        assert sum(any(example.context in text for text in texts) for example in written) > len(written) // 3
+    telling = [e for e in written if set(GOOD + BAD) & set(e.context.lower().split())]
+    right = [e.answers == ("positive" if set(GOOD) & set(e.context.lower().split()) else "negative",) for e in telling]
+    assert sum(right) > 0.95 * len(right) > 100
+    with pytest.raises(ValueError, match="the sources have 400 phrases that sst has not itself; 500 are held out"):
+        label("sst", {"jsonl:texts": 300}, data, encoder, output, num_phrases=400)
 
 
 def test_a_fine_tuned_encoder_labels_sentences(encoder: Path, data: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from mqan_training.cpu import has_bfloat16
 from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import load_encoder
-from mqan_training.sentences import letters_and_digits, sentences, texts_of
+from mqan_training.sentences import letters_and_digits, phrases, sentences, texts_of
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -131,8 +131,8 @@ class PseudoLabels:
 
     Attributes:
         accuracy: share of the task's validation examples that the encoder got right.
-        num_read: sentences that it read.
-        num_kept: sentences that were written, by class.
+        num_read: sentences or phrases that it read.
+        num_kept: those that were written, by class.
     """
 
     accuracy: float
@@ -147,6 +147,7 @@ def pseudo_label(
     encoder: Path,
     output: Path,
     *,
+    num_phrases: int,
     min_probability: float,
     epochs: int,
     rate: float,
@@ -160,6 +161,9 @@ def pseudo_label(
         data: folder of the datasets.
         encoder: folder of a sentence encoder.
         output: folder to write ``train.jsonl`` and ``val.jsonl`` (500 sentences) to.
+        num_phrases: if not 0, label so many phrases instead of the sentences, half of them from the task's own training
+            texts, the others from the sentences: what a few words mean together is learnt from them sooner than from
+            whole sentences (Socher et al. 2013 had people label the phrases of SST).
         min_probability: sentences of whose class the encoder is less sure are left out.
         epochs, rate, seed: of fine-tuning.
 
@@ -172,9 +176,13 @@ def pseudo_label(
     question, classes = _question_and_classes(task_name, training)
     task = task_named(task_name)
     drawn = _draw(sources, data, texts_of(task, data, task.splits), seed)
+    kind = "phrases" if num_phrases else "sentences"
+    if num_phrases:
+        others = texts_of(task, data, [split for split in task.splits if split != "train"])
+        drawn = _draw_phrases([e.context for e in training], drawn, num_phrases, others, seed)
     if len(drawn) <= _HELD_OUT:
         raise ValueError(
-            f"the sources have {len(drawn)} sentences that {task_name} has not itself; {_HELD_OUT} are held "
+            f"the sources have {len(drawn)} {kind} that {task_name} has not itself; {_HELD_OUT} are held "
             "out, so draw more"
         )
     classifier = TextClassifier(encoder, len(classes))
@@ -192,7 +200,7 @@ def pseudo_label(
     ]
     if len(rows) <= _HELD_OUT:
         raise ValueError(
-            f"{len(rows)} of {len(drawn)} sentences have a class of probability {min_probability} or more; "
+            f"{len(rows)} of {len(drawn)} {kind} have a class of probability {min_probability} or more; "
             f"{_HELD_OUT} are held out, so draw more, or ask for less"
         )
     output.mkdir(parents=True, exist_ok=True)
@@ -228,6 +236,16 @@ def _draw(sources: Mapping[str, int], data: Path, known: set[str], seed: int) ->
         generator.shuffle(found)
         drawn.update(dict.fromkeys(found[:number]))
     result = list(drawn)
+    generator.shuffle(result)
+    return result
+
+
+def _draw_phrases(own: Sequence[str], drawn: Sequence[str], number: int, known: set[str], seed: int) -> list[str]:
+    """Return phrases of texts, half of them from a task's own, shuffled, none that is a text of its other splits."""
+    generator = random.Random(seed)  # noqa: S311
+    num_own = number // 2 if drawn else number
+    found = [*phrases(own, num_own, generator), *phrases(drawn, number - num_own, generator)]
+    result = [phrase for phrase in dict.fromkeys(found) if letters_and_digits(phrase) not in known]
     generator.shuffle(result)
     return result
 

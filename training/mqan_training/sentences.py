@@ -1,7 +1,8 @@
 """Sentences of datasets' contexts, and what tells that one stands in another split, too."""
 
+import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mqan_training.errors import MissingFileError
@@ -10,7 +11,10 @@ from mqan_training.readers.task import Task
 _SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][\"')\]]))\s+(?=[A-Z\"'(])")
 _LINE_BREAK = re.compile(r"<br\s*/?>")
 _NO_WORD = re.compile(r"[\W_]+")
+_SIGNS_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
 _FEWEST_WORDS, _MOST_WORDS = 4, 45
+_PHRASE_WORDS = (1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10)  # lengths of phrases, as often as they are drawn
+_DRAWS = 20  # for each phrase that is asked for
 
 
 def sentences(texts: Iterable[str]) -> Iterator[str]:
@@ -25,19 +29,39 @@ def sentences(texts: Iterable[str]) -> Iterator[str]:
                 yield sentence
 
 
+def phrases(texts: Sequence[str], number: int, generator: random.Random) -> list[str]:
+    """Return different runs of 1 to 10 words of texts, at random, without signs around them; fewer if texts are few."""
+    found: dict[str, None] = {}
+    for _ in range(_DRAWS * number if texts else 0):
+        if len(found) == number:
+            break
+        words, length = generator.choice(texts).split(), generator.choice(_PHRASE_WORDS)
+        if length <= len(words):
+            first = generator.randint(0, len(words) - length)
+            found.setdefault(_SIGNS_AROUND.sub("", " ".join(words[first : first + length])))
+            found.pop("", None)
+    return list(found)
+
+
 def letters_and_digits(text: str) -> str:
     """Return these alone, in lower case: datasets spell the same sentence with other case, spaces and signs."""
     return _NO_WORD.sub("", text.lower())
 
 
 def texts_of(task: Task, data: Path, splits: Iterable[str]) -> set[str]:
-    """Return the letters and digits of the contexts, whole and by sentences, of those of the splits that are there."""
+    """Return the letters and digits of the contexts of splits, whole and by sentences.
+
+    Raises:
+        MissingFileError: a split is not there; the test split may be missing.
+    """
     found: set[str] = set()
     for split in splits:
         try:
             contexts = dict.fromkeys(example.context for example in task.read(data / task.folder, split))
         except MissingFileError:
-            continue
+            if split == "test":
+                continue
+            raise
         found.update(map(letters_and_digits, contexts))
         found.update(map(letters_and_digits, sentences(contexts)))
     return found
