@@ -84,7 +84,7 @@ def test_a_fine_tuned_encoder_labels_phrases(encoder: Path, data: Path, tmp_path
     assert 1500 < report.num_read <= 2000  # phrases of both kinds may be the same
     assert sum(report.num_kept.values()) < report.num_read, "the encoder is not sure of phrases without a word for it"
     written = list(task_named(f"jsonl:{output}").read(output, "train"))
-    assert {len(example.context.split()) for example in written} >= {1, 2, 5, 10}
+    assert {len(example.context.split()) for example in written} >= {1, 2, 5, 8}
     own = [example.context for example in task_named("sst").read(data / "sst", "train")]
     theirs = [example.context.capitalize() for example in task_named("jsonl:texts").read(data / "texts", "train")]
     for texts in (own, theirs):
