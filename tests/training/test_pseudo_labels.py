@@ -92,7 +92,7 @@ def test_a_fine_tuned_encoder_labels_phrases(encoder: Path, data: Path, tmp_path
     telling = [e for e in written if set(GOOD + BAD) & set(e.context.lower().split())]
     right = [e.answers == ("positive" if set(GOOD) & set(e.context.lower().split()) else "negative",) for e in telling]
     assert sum(right) > 0.95 * len(right) > 100
-    with pytest.raises(ValueError, match="the sources have 400 phrases that sst has not itself; 500 are held out"):
+    with pytest.raises(ValueError, match=r"the sources have \d+ phrases that sst has not itself; 500 are held out"):
         label("sst", {"jsonl:texts": 300}, data, encoder, output, num_phrases=400)
 
 
