@@ -82,7 +82,7 @@ class Engine:
             num_threads=num_threads,
             rewrite=partial(quantize_encoder, ranges=bundle.input_ranges[ENCODER]) if int8 else None,
         )
-        state = step_state(num_layers, moves_pointer=dimensions.moves_pointer, keeps_coverage=dimensions.keeps_coverage)
+        state = step_state(dimensions)
         step = open_session(
             bundle.decoder_step,
             DECODER_STEP,

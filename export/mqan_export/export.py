@@ -158,14 +158,14 @@ def round_weights(network: nn.Module) -> None:
 
 def write_graphs(network: Network, folder: Path) -> None:
     """Write the two graphs of a network."""
-    config = network.mqan.config
-    num_layers, hidden_width = config.num_layers, config.width // 2
+    dimensions = dimensions_of(network)
+    num_layers, hidden_width = dimensions.num_layers, dimensions.width // 2
     encoder = EncoderGraph(network)
     inputs = encoder.example_inputs(network.embedder.width)
     outputs = list(encoder_outputs(num_layers))
     (folder / ENCODER).write_bytes(to_onnx(encoder, inputs, ENCODER_INPUTS, outputs, hidden_width))
     step = DecoderStepGraph(network)
-    state = step_state(num_layers, moves_pointer=config.pointer_shift, keeps_coverage=config.coverage)
+    state = step_state(dimensions)
     step_inputs = {**step_constants(num_layers), **state}
     outputs = [NEXT + name for name in state]
     (folder / DECODER_STEP).write_bytes(to_onnx(step, step.example_inputs(), step_inputs, outputs, hidden_width))

@@ -8,6 +8,8 @@ layer, ``NAME_0`` and so on: out of a stacked one each step would copy its part.
 from collections.abc import Mapping
 from typing import Final
 
+from mqan_core.bundle import Dimensions
+
 Tensors = dict[str, tuple[str, ...]]
 
 # encoder.onnx
@@ -68,10 +70,11 @@ def step_constants(num_layers: int) -> Tensors:
     return _by_layer(_STEP_CONSTANTS, num_layers)
 
 
-def step_state(num_layers: int, *, moves_pointer: bool, keeps_coverage: bool) -> Tensors:
+def step_state(dimensions: Dimensions) -> Tensors:
     """Return the inputs of ``decoder_step.onnx`` that change; each has an output ``next_...``."""
-    is_kept = {"pointer": moves_pointer, "coverage": keeps_coverage}
-    return _by_layer({name: axes for name, axes in _STEP_STATE.items() if is_kept.get(name, True)}, num_layers)
+    is_kept = {"pointer": dimensions.moves_pointer, "coverage": dimensions.keeps_coverage}
+    tensors = {name: axes for name, axes in _STEP_STATE.items() if is_kept.get(name, True)}
+    return _by_layer(tensors, dimensions.num_layers)
 
 
 def _by_layer(tensors: Mapping[str, tuple[str, ...]], num_layers: int) -> Tensors:

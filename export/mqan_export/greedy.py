@@ -146,9 +146,7 @@ class GreedyLoop:
         self._giving_back = _options_that_give_back() if encoder.get_providers() == [CPU] else None
         self._encoder_outputs = encoder_outputs(dimensions.num_layers)
         self._step_constants = step_constants(dimensions.num_layers)
-        self._step_state = step_state(
-            dimensions.num_layers, moves_pointer=dimensions.moves_pointer, keeps_coverage=dimensions.keeps_coverage
-        )
+        self._step_state = step_state(dimensions)
         self._generator_inputs = self._project(generator_vectors)
 
     def run(self, batch: Batch) -> list[Trace]:

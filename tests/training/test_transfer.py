@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -127,15 +128,24 @@ def test_a_new_self_alignment_leaves_the_encodings_as_they_were(tiny_network: Ne
         adopt(without, aligned)
 
 
-@torch.no_grad()
-def test_a_new_pointer_shift_leaves_the_answers_as_they_were(tiny_network: Network, pretrained: Pretrained) -> None:
+@pytest.mark.parametrize("model", [{"pointer_shift": True}, {"coverage": True}], ids=" ".join)
+def test_a_new_part_leaves_the_answers_as_they_were(
+    model: dict[str, Any], tiny_network: Network, pretrained: Pretrained
+) -> None:
     vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
-    network = Network(replace(pretrained.model, pointer_shift=True), pretrained.vectors, vocabulary).eval()
+    network = Network(replace(pretrained.model, **model), pretrained.vectors, vocabulary).eval()
     adopt(network, pretrained)
     request = read_request(vocabulary, "the harbour was closed in 1923", "When was it closed?")
     new, old = (some.greedy_answers([request], 5)[0] for some in (network, tiny_network))
     assert new.text == old.text
     assert new.probability == pytest.approx(old.probability, abs=1e-6)
+
+
+@torch.no_grad()
+def test_a_new_part_is_averaged_and_cannot_be_dropped(pretrained: Pretrained) -> None:
+    vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
+    network = Network(replace(pretrained.model, pointer_shift=True), pretrained.vectors, vocabulary).eval()
+    adopt(network, pretrained)
     network.mqan.decoder.shift.bias.fill_(0.5)
     network.mqan.decoder.start.zero_()
     gained = replace(pretrained, model=network.mqan.config, weights=network.state_dict())
@@ -146,17 +156,6 @@ def test_a_new_pointer_shift_leaves_the_answers_as_they_were(tiny_network: Netwo
         average([gained, pretrained])
     with pytest.raises(ValueError, match="pointer_shift is True, the recipe says False"):
         adopt(Network(pretrained.model, pretrained.vectors, vocabulary), gained)
-
-
-@torch.no_grad()
-def test_a_new_coverage_leaves_the_answers_as_they_were(tiny_network: Network, pretrained: Pretrained) -> None:
-    vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
-    network = Network(replace(pretrained.model, coverage=True), pretrained.vectors, vocabulary).eval()
-    adopt(network, pretrained)
-    request = read_request(vocabulary, "the harbour was closed in 1923", "When was it closed?")
-    new, old = (some.greedy_answers([request], 5)[0] for some in (network, tiny_network))
-    assert new.text == old.text
-    assert new.probability == pytest.approx(old.probability, abs=1e-6)
 
 
 def test_a_file_that_does_not_extend_the_learned_vectors_is_left_alone(

@@ -175,10 +175,10 @@ def pseudo_label(
     training, validation = (_examples(task_name, data, split) for split in ("train", "validation"))
     question, classes = _question_and_classes(task_name, training)
     task = task_named(task_name)
-    drawn = _draw(sources, data, texts_of(task, data, task.splits), seed)
+    others = texts_of(task, data, [split for split in task.splits if split != "train"])
+    drawn = _draw(sources, data, others | texts_of(task, data, ["train"]), seed)
     kind = "phrases" if num_phrases else "sentences"
     if num_phrases:
-        others = texts_of(task, data, [split for split in task.splits if split != "train"])
         drawn = _draw_phrases([e.context for e in training], drawn, num_phrases, others, seed)
     if len(drawn) <= _HELD_OUT:
         raise ValueError(

@@ -38,8 +38,9 @@ def phrases(texts: Sequence[str], number: int, generator: random.Random) -> list
         words, length = generator.choice(texts).split(), generator.choice(_PHRASE_WORDS)
         if length <= len(words):
             first = generator.randint(0, len(words) - length)
-            found.setdefault(_SIGNS_AROUND.sub("", " ".join(words[first : first + length])))
-            found.pop("", None)
+            phrase = _SIGNS_AROUND.sub("", " ".join(words[first : first + length]))
+            if phrase:
+                found[phrase] = None
     return list(found)
 
 
