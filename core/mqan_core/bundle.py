@@ -135,7 +135,7 @@ def open_bundle(folder: Path) -> Bundle:
     try:
         lists = json.loads(contents[VOCABULARY])
         vocabulary = Vocabulary(_strings(lists["pieces"]), _strings(lists["words"]))
-        tensors = load_safetensors(contents[VECTORS])
+        tensors = load_safetensors(contents.pop(VECTORS))
         vectors = WordVectors(vocabulary, tensors["rows"], tensors["scales"], tensors["ngrams"].astype(np.float32))
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error

@@ -11,12 +11,13 @@ All of it but the capture runs on a CPU just so, where it is tested. Shape lette
 
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnxruntime
 
@@ -81,7 +82,7 @@ class DeviceLoop(GreedyLoop):
         encoder: onnxruntime.InferenceSession,
         step: onnxruntime.InferenceSession,
         dimensions: Dimensions,
-        generator_vectors: np.ndarray[tuple[int, int], np.dtype[np.float32]],
+        generator_vectors: Iterable[npt.NDArray[np.float32]],
         open_step: OpenStep,
         *,
         device: Device,

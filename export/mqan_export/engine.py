@@ -23,6 +23,8 @@ from mqan_export.greedy import Batch, Decoding, GreedyLoop, Trace
 from mqan_export.quantize import quantize_encoder, quantize_step
 from mqan_export.session import CUDA, Precision, Provider, is_int8, open_session
 
+_LOOKED_UP_TOGETHER = 1024  # pieces of the generator: the vectors of all would be a fifth of the memory
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Row:
@@ -107,7 +109,11 @@ class Engine:
                 is_captured=True,
             )
 
-        generator_vectors = bundle.vectors.lookup([word_of(piece) for piece in bundle.vocabulary.pieces])
+        words = [word_of(piece) for piece in bundle.vocabulary.pieces]
+        generator_vectors = (
+            bundle.vectors.lookup(words[first : first + _LOOKED_UP_TOGETHER])
+            for first in range(0, len(words), _LOOKED_UP_TOGETHER)
+        )
         graphs = (encoder, step, dimensions, generator_vectors)
         self.loop: GreedyLoop
         try:

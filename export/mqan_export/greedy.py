@@ -8,7 +8,7 @@ read). The caches of the answer start with little room and grow, so that a one-w
 Shape letters as in ``graphs.py``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,7 +36,6 @@ Buffers = dict[str, Array]
 
 FIRST_ROOM: Final = 8  # steps that a decoding has room for at first
 _ROOM_GROWTH = 4
-_PROJECTED_TOGETHER = 1024  # pieces of the generator; all at once would need their memory once more
 _LARGE_TOKENS = 1500  # of a batch, padding included, whose memory onnxruntime shall not keep for ever
 
 
@@ -115,7 +114,7 @@ class GreedyLoop:
         encoder: session of ``encoder.onnx``.
         step: session of ``decoder_step.onnx``.
         dimensions: sizes of the graphs.
-        generator_vectors: input vectors of the generator's pieces, float32 [V, E].
+        generator_vectors: input vectors of the generator's pieces in their order, float32 [some of V, E] each time.
     """
 
     def __init__(
@@ -123,7 +122,7 @@ class GreedyLoop:
         encoder: onnxruntime.InferenceSession,
         step: onnxruntime.InferenceSession,
         dimensions: Dimensions,
-        generator_vectors: npt.NDArray[np.float32],
+        generator_vectors: Iterable[npt.NDArray[np.float32]],
     ) -> None:
         self._encoder = encoder
         self._step = step
@@ -322,21 +321,23 @@ class GreedyLoop:
                 self._has_swollen = True
         return outputs
 
-    def _project(self, vectors: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Project vectors [V, E] to decoder inputs [V, D]: the encoder does so for the slots of any request."""
+    def _project(self, vectors: Iterable[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+        """Project all vectors [V, E] to decoder inputs [V, D]: the encoder does so for the slots of any request."""
         one = np.zeros((1, 1), np.int64)
         length = np.ones(1, np.int64)
-        projected = np.empty((len(vectors), self._sizes["D"]), np.float32)
-        for first in range(0, len(vectors), _PROJECTED_TOGETHER):
+        projected = np.empty((self._sizes["V"], self._sizes["D"]), np.float32)
+        first = 0
+        for some in vectors:
             inputs: Buffers = {
-                "vectors": np.ascontiguousarray(vectors[None, first : first + _PROJECTED_TOGETHER]),
+                "vectors": some[None],
                 "context_slots": one,
                 "question_slots": one,
                 "context_lengths": length,
                 "question_lengths": length,
             }
             outputs = self._encode(inputs, self._sizes_of(inputs))
-            projected[first : first + _PROJECTED_TOGETHER] = outputs["slot_inputs"][0]
+            projected[first : first + len(some)] = outputs["slot_inputs"][0]
+            first += len(some)
         return projected
 
     def _sizes_of(self, inputs: Mapping[str, Array]) -> dict[str, int]:
