@@ -105,13 +105,22 @@ def test_overrides_reach_into_groups(recipe: Path) -> None:
     assert config == expected
 
 
+def test_overrides_name_a_task(tmp_path: Path) -> None:
+    path = tmp_path / "two.yaml"
+    path.write_text("name: two\nsteps: 3\nvectors: v\ntasks: [{name: sst, weight: 2}, {name: woz, weight: 2}]\n")
+    config = load_config(path, {"tasks.woz.weight": "7", "tasks.woz.dropout": "0.1"})
+    assert [(task.name, task.weight, task.dropout) for task in config.tasks] == [("sst", 2, None), ("woz", 7, 0.1)]
+
+
 @pytest.mark.parametrize(
     ("key", "text", "message"),
     [
         ("model.widht", "3", "unknown key 'widht'"),
         ("modle.width", "3", "unknown key 'modle'"),
         ("steps.more", "3", r"override steps\.more: steps is not a group of settings"),
-        ("tasks.0", "3", r"override tasks\.0: tasks is not a group of settings"),
+        ("tasks.0", "3", r"override tasks\.0: tasks is a list: say of which entry"),
+        ("tasks.sts.weight", "3", r"override tasks\.sts\.weight: the recipe has no 'sts'; it has sst"),
+        ("tasks.sst.wieght", "3", "unknown key 'wieght'"),
         ("steps", "many", "steps: expected int, found 'many'"),
         ("steps", "[3", "override steps: not YAML"),
     ],

@@ -105,10 +105,10 @@ class TrainConfig:
 
 
 def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> TrainConfig:
-    """Read a recipe, with dotted overrides such as ``{"optim.peak_rate": "1e-3"}``.
+    """Read a recipe, with dotted overrides such as ``{"optim.peak_rate": "1e-3", "tasks.sst.weight": "2"}``.
 
     Raises:
-        ValueError: the file is not YAML, a key is unknown, a value has the wrong type, or a key is missing.
+        ValueError: the file is not YAML, a key or a task is unknown, a value has the wrong type, or a key is missing.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -117,17 +117,26 @@ def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> Train
     if not isinstance(document, dict):
         raise ValueError(f"{path}: expected a mapping of settings")
     for key, text in (overrides or {}).items():
-        target = document
+        target: Any = document
         *parents, last = key.split(".")
         for parent in parents:
-            target = target.setdefault(parent, {})
-            if not isinstance(target, dict):
+            target = _named(target, parent, key) if isinstance(target, list) else target.setdefault(parent, {})
+            if not isinstance(target, dict | list):
                 raise ValueError(f"override {key}: {parent} is not a group of settings")
+        if isinstance(target, list):
+            raise ValueError(f"override {key}: {parents[-1]} is a list: say of which entry, as in tasks.sst.weight")
         try:
             target[last] = yaml.safe_load(text)
         except yaml.YAMLError as error:
             raise ValueError(f"override {key}: not YAML: {error}") from error
     return parse(TrainConfig, document, str(path))
+
+
+def _named(items: list[Any], name: str, key: str) -> Any:
+    named = {item["name"]: item for item in items if isinstance(item, dict) and "name" in item}
+    if name not in named:
+        raise ValueError(f"override {key}: the recipe has no {name!r}; it has {', '.join(map(str, named))}")
+    return named[name]
 
 
 def to_document(config: TrainConfig) -> dict[str, Any]:
