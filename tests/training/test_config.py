@@ -120,7 +120,7 @@ def test_overrides_name_a_task(tmp_path: Path) -> None:
         ("steps.more", "3", r"override steps\.more: steps is not a group of settings"),
         ("tasks.0", "3", r"override tasks\.0: tasks is a list: say of which entry"),
         ("tasks.sts.weight", "3", r"override tasks\.sts\.weight: the recipe has no 'sts'; it has sst"),
-        ("tasks.sst.wieght", "3", "unknown key 'wieght'"),
+        ("tasks.sst.share", "3", "unknown key 'share'"),
         ("steps", "many", "steps: expected int, found 'many'"),
         ("steps", "[3", "override steps: not YAML"),
     ],
