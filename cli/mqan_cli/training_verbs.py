@@ -101,33 +101,54 @@ def pseudo_label(
             help="Label so many phrases of 1 to 10 words instead of sentences, half of them from the task's own texts.",
         ),
     ] = 0,
+    excerpts: Annotated[
+        int, typer.Option(min=0, help="Label runs of sentences of up to so many words instead of single sentences.")
+    ] = 0,
+    source_accuracy: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="How probably a sentence has the class of the text that it is from, where that has one of the task's: "
+            "what the encoder says is multiplied by it.",
+        ),
+    ] = None,
     min_probability: Annotated[
         float, typer.Option(min=0, max=1, help="Leave sentences out whose class is less probable.")
     ] = 0.0,
+    beside: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="TASK=NUMBER",
+            help="Texts of a task with the same classes: fine-tuning sees an excerpt of each first, beside the task's.",
+        ),
+    ] = None,
+    kept: Annotated[
+        Path | None,
+        typer.Option(
+            dir_okay=False,
+            help="File that keeps the fine-tuned encoder; if it is there, it is used, not fine-tuned again.",
+        ),
+    ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="How often fine-tuning sees each example.")] = 3,
     rate: Annotated[float, typer.Option(min=0, help="Highest rate of fine-tuning.")] = 5e-5,
     seed: Annotated[int, typer.Option(help="Seed of fine-tuning and of the draw.")] = 1,
 ) -> None:
     """Label sentences with a sentence encoder fine-tuned on a task; recipes read jsonl:./OUTPUT or an absolute path."""
     with told_in_one_line():
+        from mqan_training.pseudo_labels import FineTuning, WhatToLabel
         from mqan_training.pseudo_labels import pseudo_label as label
         from mqan_training.sentence_encoder import packaged_encoder
 
-        report = label(
-            task,
-            _numbers_of_tasks(sources or []),
-            data,
-            encoder or packaged_encoder(),
-            output,
-            num_phrases=phrases,
-            min_probability=min_probability,
-            epochs=epochs,
-            rate=rate,
-            seed=seed,
-        )
-    kept = ", ".join(f"{number} {name}" for name, number in report.num_kept.items())
-    kind = "phrases" if phrases else "sentences"
-    print(f"{output}: {kept}, of {report.num_read} {kind}; {task} {report.accuracy:.1%} by the encoder")
+        if not sources:
+            raise typer.BadParameter("say which sentences to label, for example imdb=50000", param_hint="--from")
+        if phrases and (excerpts or source_accuracy is not None):
+            raise typer.BadParameter("phrases are no excerpts, and have no class of a source", param_hint="--phrases")
+        what = WhatToLabel(_numbers_of_tasks(sources, "--from"), phrases, excerpts, source_accuracy, min_probability)
+        how = FineTuning(epochs, rate, seed, _numbers_of_tasks(beside or [], "--beside"), kept)
+        report = label(task, what, data, encoder or packaged_encoder(), output, how)
+    classes = ", ".join(f"{number} {name}" for name, number in report.num_kept.items())
+    print(f"{output}: {classes}, of {report.num_read} {what.kind}; {task} {report.accuracy:.1%} by the encoder")
 
 
 def train(
@@ -322,16 +343,15 @@ def _parse_overrides(overrides: list[str] | None) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _numbers_of_tasks(given: list[str]) -> dict[str, int]:
-    pairs = [text.rpartition("=") for text in split_names(given) or []]
-    for name, _, number in pairs:
+def _numbers_of_tasks(given: list[str], option: str) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for text in split_names(given) or []:
+        name, _, number = text.rpartition("=")
         if not (name and number.isdecimal() and int(number)):
-            raise typer.BadParameter(f"{name}={number} is not TASK=NUMBER", param_hint="--from")
-    if not pairs:
-        raise typer.BadParameter("say which sentences to label, for example imdb=50000", param_hint="--from")
-    numbers = {name: int(number) for name, _, number in pairs}
-    if len(numbers) < len(pairs):
-        raise typer.BadParameter("a task is given twice: say each once, with all its sentences", param_hint="--from")
+            raise typer.BadParameter(f"{text} is not TASK=NUMBER", param_hint=option)
+        if name in numbers:
+            raise typer.BadParameter("a task is given twice: say each once, with all its texts", param_hint=option)
+        numbers[name] = int(number)
     return numbers
 
 

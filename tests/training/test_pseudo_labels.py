@@ -2,18 +2,27 @@
 
 import json
 import random
-from collections.abc import Callable
-from functools import partial
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_training.errors import MissingVectorsError
-from mqan_training.pseudo_labels import PseudoLabels, pseudo_label
+from mqan_training.pseudo_labels import (
+    FineTuning,
+    PseudoLabels,
+    WhatToLabel,
+    pseudo_label,
+    with_labels_of_sources,
+)
 from mqan_training.readers.registry import task_named
-from mqan_training.sentences import phrases, sentences
+from mqan_training.sentences import excerpt, phrases, sentences
 
 GOOD, BAD = ["bright", "warm", "fine"], ["dull", "flat", "cold"]
 TEST = "A bright film of friends , and warm"
@@ -21,7 +30,22 @@ REST = ["the", "film", "is", "a", "story", "of", "two", "old", "friends"]
 
 WriteEncoder = Callable[..., Path]
 
-label = partial(pseudo_label, num_phrases=0, min_probability=0.8, epochs=20, rate=3e-3, seed=1)
+how = FineTuning(epochs=20, rate=3e-3, seed=1)
+
+
+def label(
+    task: str,
+    sources: Mapping[str, int],
+    data: Path,
+    encoder: Path,
+    output: Path,
+    *,
+    tuned: FineTuning = how,
+    min_probability: float = 0.8,
+    **options: Any,
+) -> PseudoLabels:
+    what = WhatToLabel(sources, min_probability=min_probability, **options)
+    return pseudo_label(task, what, data, encoder, output, tuned)
 
 
 def sentence(rng: random.Random, word: str) -> str:
@@ -84,7 +108,8 @@ def test_a_fine_tuned_encoder_labels_phrases(encoder: Path, data: Path, tmp_path
     assert 1500 < report.num_read <= 2000  # phrases of both kinds may be the same
     assert sum(report.num_kept.values()) < report.num_read, "the encoder is not sure of phrases without a word for it"
     written = list(task_named(f"jsonl:{output}").read(output, "train"))
-    assert {len(example.context.split()) for example in written} >= {1, 2, 5, 8}
+    # a run of all ten words of one of these sentences ends in its full stop, which is left out
+    assert {len(example.context.split()) for example in written} == set(range(1, 10))
     own = [example.context for example in task_named("sst").read(data / "sst", "train")]
     theirs = [example.context.capitalize() for example in task_named("jsonl:texts").read(data / "texts", "train")]
     for texts in (own, theirs):
@@ -92,8 +117,90 @@ def test_a_fine_tuned_encoder_labels_phrases(encoder: Path, data: Path, tmp_path
     telling = [e for e in written if set(GOOD + BAD) & set(e.context.lower().split())]
     right = [e.answers == ("positive" if set(GOOD) & set(e.context.lower().split()) else "negative",) for e in telling]
     assert sum(right) > 0.95 * len(right) > 100
-    with pytest.raises(ValueError, match=r"the sources have \d+ phrases that sst has not itself; 500 are held out"):
+    with pytest.raises(ValueError, match=r"the sources have 384 phrases that sst has not itself; 500 are held out"):
         label("sst", {"jsonl:texts": 300}, data, encoder, output, num_phrases=400)
+
+
+def test_an_excerpt_is_a_run_of_sentences() -> None:
+    parts = ["one two three", "four five", "six", "seven eight nine ten"]
+    whole = " ".join(parts)
+    rng = random.Random(1)
+    found = [excerpt(parts, 6, rng) for _ in range(400)]
+    assert all(text in whole and len(text.split()) <= 6 for text in found)
+    starts = {text.split()[0] for text in found}
+    assert starts == {"one", "four", "six", "seven"}
+    assert found.count("one two three four five six") > 100  # from the first sentence on, as long as it may be
+    assert found.count("six seven eight nine ten") > 180  # to the last
+    assert {excerpt(parts, 1, rng) for _ in range(50)} == set(parts), "one sentence at least"
+    assert excerpt(parts, 99, random.Random(2)).endswith("ten")
+
+
+def test_the_class_of_a_source_is_weighed_by_bayes_rule() -> None:
+    by_encoder = np.array([[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]], np.float32)
+    weighed = with_labels_of_sources(by_encoder, ["positive", "negative", "?"], ["negative", "positive"], 0.8)
+    assert weighed == pytest.approx(np.array([[0.2, 0.8], [0.5, 0.5], [0.9, 0.1]]), abs=1e-6)
+
+
+def write_reviews(data: Path, answer: str | None = None) -> None:
+    """Write 300 reviews of four sentences with a class as the task jsonl:reviews; in one of four, nothing tells it."""
+    rng = random.Random(3)
+    (data / "reviews").mkdir()
+    rows = []
+    for number in range(300):
+        is_good = number % 2 == 1
+        words = rng.choices(["story"] if number < 75 else GOOD if is_good else BAD, k=4)
+        context = " ".join(sentence(rng, word).replace(" .", ".").capitalize() for word in words)
+        rows.append({"context": context, "question": "?", "answer": answer or ("negative", "positive")[is_good]})
+    for file in ("train", "val"):
+        (data / "reviews" / f"{file}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_excerpts_are_labelled_with_the_class_of_their_text(encoder: Path, data: Path, tmp_path: Path) -> None:
+    write_reviews(data)
+    tuned = replace(how, beside={"jsonl:reviews": 200}, kept_in=tmp_path / "kept" / "encoder.pt")
+    sources = {"jsonl:reviews": 800}
+    answers = {}
+    for name, accuracy in (("alone", None), ("both", 0.999)):
+        folder = tmp_path / name
+        report = label(
+            "sst",
+            sources,
+            data,
+            encoder,
+            folder,
+            tuned=tuned,
+            excerpt_words=20,
+            source_accuracy=accuracy,
+            min_probability=0.6,
+        )
+        assert report.num_read > 700
+        answers[name] = {e.context: e.answers[0] for e in task_named(f"jsonl:{folder}").read(folder, "train")}
+    right = {}
+    for review in task_named("jsonl:reviews").read(data / "reviews", "train"):
+        right.update({context: review.answers[0] for context in answers["both"] if context in review.context})
+    assert answers["both"] == right
+    assert all(len(context.split()) <= 20 for context in right)
+    wrong = [context for context, answer in answers["alone"].items() if answer != right.get(context, answer)]
+    assert len(wrong) > 10
+    assert not any(set(GOOD + BAD) & set(re.findall(r"\w+", context.lower())) for context in wrong), "told by no word"
+
+
+def test_a_kept_encoder_is_read_and_not_made_again(encoder: Path, data: Path, tmp_path: Path) -> None:
+    tuned = replace(how, kept_in=tmp_path / "encoder.pt")
+    first = label("sst", {"jsonl:texts": 900}, data, encoder, tmp_path / "first", tuned=tuned)
+    untrained = replace(tuned, epochs=1, rate=0.0)
+    assert label("sst", {"jsonl:texts": 900}, data, encoder, tmp_path / "second", tuned=untrained) == first
+    assert (tmp_path / "first" / "train.jsonl").read_bytes() == (tmp_path / "second" / "train.jsonl").read_bytes()
+    tuned.kept_in.write_bytes(b"no weights")  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match=r"encoder\.pt holds no weights of this encoder with 2 classes; give another"):
+        label("sst", {"jsonl:texts": 900}, data, encoder, tmp_path / "third", tuned=tuned)
+
+
+def test_a_task_of_other_classes_beside_it_is_refused(encoder: Path, data: Path, tmp_path: Path) -> None:
+    write_reviews(data, answer="maybe")
+    tuned = replace(how, beside={"jsonl:reviews": 200})
+    with pytest.raises(ValueError, match="jsonl:reviews has answers that are no classes of the task: maybe"):
+        label("sst", {"jsonl:texts": 900}, data, encoder, tmp_path / "labelled", tuned=tuned)
 
 
 def test_a_fine_tuned_encoder_labels_sentences(encoder: Path, data: Path, tmp_path: Path) -> None:
@@ -151,6 +258,8 @@ def test_a_folder_without_an_encoder_is_refused(encoder: Path, data: Path, tmp_p
         (["--from", "imdb"], "is not TASK=NUMBER"),
         (["--from", "imdb=0"], "TASK="),
         (["--from", "imdb=5", "--from", "imdb=7"], "a task is given twice"),
+        (["--from", "imdb=5", "--beside", "imdb"], "imdb is not TASK=NUMBER"),
+        (["--from", "imdb=5", "--phrases", "5", "--excerpts", "60"], "phrases are no excerpts"),
     ],
 )
 def test_sources_are_pairs(given: list[str], expected: str) -> None:

@@ -7,122 +7,72 @@ JSON lines, which a recipe reads as the task ``jsonl:./FOLDER``.
 
 import json
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor, nn
 
 from mqan_core.example import Example
-from mqan_training.cpu import has_bfloat16
 from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
-from mqan_training.sentence_encoder import load_encoder
-from mqan_training.sentences import letters_and_digits, phrases, sentences, texts_of
+from mqan_training.sentences import excerpt, letters_and_digits, phrases, sentences, texts_of
+from mqan_training.text_classifier import TextClassifier, fine_tune
 
 FloatArray = npt.NDArray[np.float32]
 
-_BATCH = 32
-_BATCH_TO_LABEL = 64
-_SORTED_TOGETHER = 50  # batches of nearly one length are drawn from so many at a time
-_MAX_PIECES = 96  # of a text that is trained on, and of one that is labelled
-_HEAD_RATE = 1e-3
-_WARMUP = 0.1  # share of the steps
-_SMOOTHING = 0.1  # so that probabilities still tell sure from unsure
 _MOST_CLASSES = 20  # a task with more answers is none of classes
 _HELD_OUT = 500  # labelled sentences for validation: how often a network agrees with the encoder
+_DRAWS = 20  # for each excerpt that is asked for
+_BESIDE_WORDS = 60  # of an excerpt that is trained on: most fit into the pieces that the encoder reads
 
 
-class TextClassifier(nn.Module):
-    """A transformer encoder, the mean of its outputs and one linear layer.
+@dataclass(frozen=True, slots=True)
+class WhatToLabel:
+    """Which texts are labelled, and what is known of them.
 
-    Args:
-        folder: of a sentence-transformers or Hugging Face encoder with its tokenizer.
-        num_classes: K.
-
-    Raises:
-        ModuleNotFoundError: ``transformers`` is not installed (the extra ``embed``).
+    Attributes:
+        sources: how many to draw from which tasks' training contexts.
+        num_phrases: if not 0, so many phrases instead of sentences, half of them from the task's own training texts,
+            the others from the sentences: what a few words mean together is learnt from them sooner than from whole
+            sentences (Socher et al. 2013 had people label the phrases of SST).
+        excerpt_words: if not 0, runs of sentences of up to so many words instead of single sentences.
+        source_accuracy: how probably a sentence or excerpt has the class of the text that it was drawn from, where
+            that has one of the task's classes; what the encoder says is multiplied by it (Bayes' rule). None: not used.
+        min_probability: those of whose class is less sure are left out.
     """
 
-    def __init__(self, folder: Path, num_classes: int) -> None:
-        super().__init__()
-        self._tokenizer, self.encoder = load_encoder(folder)
-        self.dropout = nn.Dropout(0.1)
-        self.head = nn.Linear(self.encoder.config.hidden_size, num_classes)
+    sources: Mapping[str, int]
+    num_phrases: int = 0
+    excerpt_words: int = 0
+    source_accuracy: float | None = None
+    min_probability: float = 0.0
 
-    def forward(self, texts: Sequence[str]) -> Tensor:
-        """Return the logits [N, K] of N texts; what is longer than 96 word pieces is cut."""
-        options = {"padding": True, "truncation": True, "max_length": _MAX_PIECES, "return_tensors": "pt"}
-        encoded = self._tokenizer(list(texts), **options)
-        with torch.autocast("cpu", torch.bfloat16, enabled=has_bfloat16()):
-            states = self.encoder(**encoded).last_hidden_state.float()
-        mask = encoded["attention_mask"].unsqueeze(-1).float()
-        logits: Tensor = self.head(self.dropout((states * mask).sum(dim=1) / mask.sum(dim=1)))
-        return logits
-
-    @torch.no_grad()
-    def probabilities(self, texts: Sequence[str]) -> FloatArray:
-        """Return the probabilities [N, K] of the classes."""
-        self.eval()
-        by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-        result = np.zeros((len(texts), self.head.out_features), np.float32)
-        for first in range(0, len(texts), _BATCH_TO_LABEL):
-            places = by_length[first : first + _BATCH_TO_LABEL]
-            result[places] = self([texts[i] for i in places]).softmax(dim=-1).numpy()
-        return result
+    @property
+    def kind(self) -> str:
+        return "phrases" if self.num_phrases else "excerpts" if self.excerpt_words else "sentences"
 
 
-def fine_tune(
-    classifier: TextClassifier, texts: Sequence[str], classes: Sequence[int], *, epochs: int, rate: float, seed: int
-) -> None:
-    """Train a classifier in place with AdamW, at a rate that rises to ``rate`` and falls linearly to 0.
+@dataclass(frozen=True, slots=True)
+class FineTuning:
+    """How the encoder is fine-tuned.
 
-    Args:
-        classifier: what to train.
-        texts: N texts.
-        classes: the class of each, from 0.
-        epochs: how often each is seen.
-        rate: highest rate of the encoder; the last layer has one of its own.
-        seed: of the order of the examples.
+    Attributes:
+        epochs: how often the task's own training texts are seen.
+        rate: highest rate of the encoder.
+        seed: of fine-tuning and of the draw.
+        beside: texts of other tasks with the same classes, an excerpt of each, that are seen once together with the
+            task's own before these are seen alone.
+        kept_in: file that keeps the fine-tuned encoder's weights; if it is there, they are read instead of learnt.
     """
-    generator = random.Random(seed)  # noqa: S311
-    groups = [
-        {"params": classifier.encoder.parameters(), "lr": rate},
-        {"params": classifier.head.parameters(), "lr": _HEAD_RATE},
-    ]
-    optimizer = torch.optim.AdamW(groups, weight_decay=0.01)
-    batches = [batch for _ in range(epochs) for batch in _batches(texts, generator)]
-    warmup = max(1, round(_WARMUP * len(batches)))
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda step: min((step + 1) / warmup, 1 - step / len(batches))
-    )
-    classifier.train()
-    for number, places in enumerate(batches, 1):
-        target = torch.tensor([classes[i] for i in places])
-        logits = classifier([texts[i] for i in places])
-        loss = nn.functional.cross_entropy(logits, target, label_smoothing=_SMOOTHING)
-        optimizer.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(classifier.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        if number % _SORTED_TOGETHER == 0 or number == len(batches):
-            console.print(f"fine-tuning: step {number} of {len(batches)}, loss {loss.item():.3f}")
 
-
-def _batches(texts: Sequence[str], generator: random.Random) -> list[list[int]]:
-    """Return the places of all texts in batches of nearly one length, shuffled."""
-    order = list(range(len(texts)))
-    generator.shuffle(order)
-    batches = []
-    for first in range(0, len(order), _BATCH * _SORTED_TOGETHER):
-        together = sorted(order[first : first + _BATCH * _SORTED_TOGETHER], key=lambda i: len(texts[i]))
-        batches += [together[start : start + _BATCH] for start in range(0, len(together), _BATCH)]
-    generator.shuffle(batches)
-    return batches
+    epochs: int
+    rate: float
+    seed: int
+    beside: Mapping[str, int] = field(default_factory=dict)
+    kept_in: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +81,7 @@ class PseudoLabels:
 
     Attributes:
         accuracy: share of the task's validation examples that the encoder got right.
-        num_read: sentences or phrases that it read.
+        num_read: sentences, excerpts or phrases that it read.
         num_kept: those that were written, by class.
     """
 
@@ -141,66 +91,53 @@ class PseudoLabels:
 
 
 def pseudo_label(
-    task_name: str,
-    sources: Mapping[str, int],
-    data: Path,
-    encoder: Path,
-    output: Path,
-    *,
-    num_phrases: int,
-    min_probability: float,
-    epochs: int,
-    rate: float,
-    seed: int,
+    task_name: str, what: WhatToLabel, data: Path, encoder: Path, output: Path, how: FineTuning
 ) -> PseudoLabels:
     """Fine-tune an encoder on a task, and label sentences of other tasks' training contexts with it.
 
     Args:
         task_name: a task with validation examples, that always asks the same question and has few answers.
-        sources: how many sentences to draw from which tasks.
+        what: the texts to label.
         data: folder of the datasets.
         encoder: folder of a sentence encoder.
         output: folder to write ``train.jsonl`` and ``val.jsonl`` (500 sentences) to.
-        num_phrases: if not 0, label so many phrases instead of the sentences, half of them from the task's own training
-            texts, the others from the sentences: what a few words mean together is learnt from them sooner than from
-            whole sentences (Socher et al. 2013 had people label the phrases of SST).
-        min_probability: sentences of whose class the encoder is less sure are left out.
-        epochs, rate, seed: of fine-tuning.
+        how: the encoder is fine-tuned.
 
     Raises:
         MissingVectorsError: there is no encoder in the folder.
-        ValueError: the task does not ask one question, has more than 20 answers, or too few sentences are left.
+        ValueError: the task does not ask one question, has more than 20 answers, one beside it has other answers, or
+            too few sentences are left, or the kept file holds no weights of this encoder with these classes.
     """
-    torch.manual_seed(seed)
+    torch.manual_seed(how.seed)
     training, validation = (_examples(task_name, data, split) for split in ("train", "validation"))
     question, classes = _question_and_classes(task_name, training)
     task = task_named(task_name)
     others = texts_of(task, data, [split for split in task.splits if split != "train"])
-    drawn = _draw(sources, data, others | texts_of(task, data, ["train"]), seed)
-    kind = "phrases" if num_phrases else "sentences"
-    if num_phrases:
-        drawn = _draw_phrases([e.context for e in training], drawn, num_phrases, others, seed)
+    drawn = _draw(what, data, others | texts_of(task, data, ["train"]), how.seed)
+    if what.num_phrases:
+        found = _draw_phrases([e.context for e in training], list(drawn), what.num_phrases, others, how.seed)
+        drawn = dict.fromkeys(found, "")
     if len(drawn) <= _HELD_OUT:
         raise ValueError(
-            f"the sources have {len(drawn)} {kind} that {task_name} has not itself; {_HELD_OUT} are held "
+            f"the sources have {len(drawn)} {what.kind} that {task_name} has not itself; {_HELD_OUT} are held "
             "out, so draw more"
         )
-    classifier = TextClassifier(encoder, len(classes))
-    labels = [classes.index(example.answers[0]) for example in training]
-    fine_tune(classifier, [e.context for e in training], labels, epochs=epochs, rate=rate, seed=seed)
+    classifier = _fine_tuned(encoder, [(e.context, classes.index(e.answers[0])) for e in training], classes, data, how)
     right = classifier.probabilities([e.context for e in validation]).argmax(axis=1)
     accuracy = float(np.mean([classes[k] == e.answers[0] for k, e in zip(right, validation, strict=True)]))
     console.print(f"the encoder gets {accuracy:.1%} of {len(validation)} validation examples of {task_name} right")
 
-    probabilities = classifier.probabilities(drawn)
+    probabilities = classifier.probabilities(list(drawn))
+    if what.source_accuracy is not None:
+        probabilities = with_labels_of_sources(probabilities, list(drawn.values()), classes, what.source_accuracy)
     rows = [
         {"context": text, "question": question, "answer": classes[int(row.argmax())]}
         for text, row in zip(drawn, probabilities, strict=True)
-        if row.max() >= min_probability
+        if row.max() >= what.min_probability
     ]
     if len(rows) <= _HELD_OUT:
         raise ValueError(
-            f"{len(rows)} of {len(drawn)} {kind} have a class of probability {min_probability} or more; "
+            f"{len(rows)} of {len(drawn)} {what.kind} have a class of probability {what.min_probability} or more; "
             f"{_HELD_OUT} are held out, so draw more, or ask for less"
         )
     output.mkdir(parents=True, exist_ok=True)
@@ -208,6 +145,27 @@ def pseudo_label(
     _write(output / "train.jsonl", rows[_HELD_OUT:])
     kept = {name: sum(row["answer"] == name for row in rows) for name in classes}
     return PseudoLabels(accuracy, len(drawn), kept)
+
+
+def with_labels_of_sources(
+    probabilities: FloatArray, labels: Sequence[str], classes: Sequence[str], accuracy: float
+) -> FloatArray:
+    """Return the probabilities [N, K] by Bayes' rule, with what the texts say that N excerpts were drawn from.
+
+    Args:
+        probabilities: [N, K] by an encoder that saw an excerpt alone.
+        labels: the class of the text that each was drawn from; one that is no class says nothing.
+        classes: the K classes.
+        accuracy: how probably an excerpt has the class of its text.
+    """
+    weight = np.ones_like(probabilities)
+    for row, label in zip(weight, labels, strict=True):
+        if label in classes:
+            row[:] = (1 - accuracy) / (len(classes) - 1)
+            row[classes.index(label)] = accuracy
+    product = probabilities * weight
+    result: FloatArray = product / product.sum(axis=1, keepdims=True)
+    return result
 
 
 def _examples(task_name: str, data: Path, split: str) -> list[Example]:
@@ -226,18 +184,67 @@ def _question_and_classes(task_name: str, examples: Sequence[Example]) -> tuple[
     return question, classes
 
 
-def _draw(sources: Mapping[str, int], data: Path, known: set[str], seed: int) -> list[str]:
-    """Return sentences of the sources, shuffled, each once and none that the task has itself in any spelling."""
+def _fine_tuned(
+    encoder: Path, own: Sequence[tuple[str, int]], classes: Sequence[str], data: Path, how: FineTuning
+) -> TextClassifier:
+    """Return the encoder, fine-tuned on a task's own texts and the numbers of their classes, or as it was kept."""
+    beside = list(_excerpts_beside(how, classes, data))
+    classifier = TextClassifier(encoder, len(classes))
+    if how.kept_in is not None and how.kept_in.exists():
+        classifier.load_weights(how.kept_in)
+        return classifier
+    if beside:
+        texts, labels = zip(*own, *beside, strict=True)
+        fine_tune(classifier, texts, labels, epochs=1, rate=how.rate, seed=how.seed)
+    texts, labels = zip(*own, strict=True)
+    fine_tune(classifier, texts, labels, epochs=how.epochs, rate=how.rate, seed=how.seed)
+    if how.kept_in is not None:
+        classifier.save_weights(how.kept_in)
+    return classifier
+
+
+def _excerpts_beside(how: FineTuning, classes: Sequence[str], data: Path) -> Iterator[tuple[str, int]]:
+    """Yield an excerpt of each text that is trained on beside the task, and the number of its class."""
+    generator = random.Random(how.seed)  # noqa: S311
+    for name, number in how.beside.items():
+        examples = _examples(name, data, "train")
+        if other := {e.answers[0] for e in examples} - set(classes):
+            raise ValueError(f"{name} has answers that are no classes of the task: {', '.join(sorted(other)[:3])}")
+        for example in generator.sample(examples, min(number, len(examples))):
+            parts = list(sentences([example.context])) or [example.context]
+            yield excerpt(parts, _BESIDE_WORDS, generator), classes.index(example.answers[0])
+
+
+def _draw(what: WhatToLabel, data: Path, known: set[str], seed: int) -> dict[str, str]:
+    """Return sentences or excerpts of the sources, shuffled, each once, with the answer of the text that each is from.
+
+    None has a sentence that the task has itself, in any spelling.
+    """
     generator = random.Random(seed)  # noqa: S311
-    drawn: dict[str, None] = {}
-    for name, number in sources.items():
-        pool = sentences(e.context for e in _examples(name, data, "train"))
-        found = [sentence for sentence in pool if letters_and_digits(sentence) not in known]
-        generator.shuffle(found)
-        drawn.update(dict.fromkeys(found[:number]))
-    result = list(drawn)
-    generator.shuffle(result)
-    return result
+    drawn: dict[str, str] = {}
+    for name, number in what.sources.items():
+        found: dict[str, str] = {}
+        texts = []
+        for example in _examples(name, data, "train"):
+            parts = [s for s in sentences([example.context]) if letters_and_digits(s) not in known]
+            texts += [(parts, example.answers[0])] if parts else []
+        if what.excerpt_words and texts:
+            for _ in range(_DRAWS * number):
+                if len(found) == number:
+                    break
+                parts, answer = generator.choice(texts)
+                found.setdefault(excerpt(parts, what.excerpt_words, generator), answer)
+        else:
+            for parts, answer in texts:
+                for part in parts:
+                    found.setdefault(part, answer)
+        chosen = list(found)
+        generator.shuffle(chosen)
+        for text in chosen[:number]:
+            drawn.setdefault(text, found[text])
+    order = list(drawn)
+    generator.shuffle(order)
+    return {text: drawn[text] for text in order}
 
 
 def _draw_phrases(own: Sequence[str], drawn: Sequence[str], number: int, known: set[str], seed: int) -> list[str]:

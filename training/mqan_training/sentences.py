@@ -14,6 +14,7 @@ _NO_WORD = re.compile(r"[\W_]+")
 _SIGNS_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
 _FEWEST_WORDS, _MOST_WORDS = 4, 45
 _PHRASE_WORDS = (1, 2, 2, 3, 3, 4, 4, 5, 6, 7, 8, 10)  # lengths of phrases, as often as they are drawn
+_FROM_THE_FIRST, _TO_THE_LAST = 0.25, 0.45  # shares of excerpts: what a review says at its end sums it up
 _DRAWS = 20  # for each phrase that is asked for
 
 
@@ -27,6 +28,24 @@ def sentences(texts: Iterable[str]) -> Iterator[str]:
             if _FEWEST_WORDS <= len(words) <= _MOST_WORDS and sentence not in seen:
                 seen.add(sentence)
                 yield sentence
+
+
+def excerpt(parts: Sequence[str], most_words: int, generator: random.Random) -> str:
+    """Return consecutive ones of a text's sentences, up to so many words: its first, its last, or from any one on.
+
+    One sentence at least, however long.
+    """
+    lengths = [len(part.split()) for part in parts]
+    chance = generator.random()
+    first = 0 if chance < _FROM_THE_FIRST else generator.randrange(len(parts))
+    if chance > 1 - _TO_THE_LAST:
+        first = len(parts) - 1
+        while first and sum(lengths[first - 1 :]) <= most_words:
+            first -= 1
+    end = first + 1
+    while end < len(parts) and sum(lengths[first : end + 1]) <= most_words:
+        end += 1
+    return " ".join(parts[first:end])
 
 
 def phrases(texts: Sequence[str], number: int, generator: random.Random) -> list[str]:
