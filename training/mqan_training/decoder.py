@@ -227,8 +227,10 @@ class Decoder(nn.Module):
         nowhere_BC = torch.zeros_like(encoded.c_mask_BC, dtype=c_fin.dtype)
         if self.config.decoder_start == "zeros":
             return zeros_BD, zeros_BD, zeros_BD, nowhere_BC, nowhere_BC
-        mask_BC1 = encoded.c_mask_BC[:, :, None].to(c_fin.dtype)
-        start_BD = self.start_norm((c_fin * mask_BC1).sum(dim=1) / mask_BC1.sum(dim=1))
+        mask_B1C = encoded.c_mask_BC[:, None].to(c_fin.dtype)
+        # a product: onnxruntime sums along C in an order that depends on the number of rows
+        sum_BD = torch.bmm(mask_B1C, c_fin)[:, 0]
+        start_BD = self.start_norm(sum_BD / mask_B1C.sum(dim=2))
         return torch.tanh(start_BD), start_BD, zeros_BD, nowhere_BC, nowhere_BC
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
