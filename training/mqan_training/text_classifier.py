@@ -3,11 +3,12 @@
 import random
 from collections.abc import Sequence
 from pathlib import Path
-from pickle import UnpicklingError
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mqan_training.cpu import has_bfloat16
@@ -53,10 +54,10 @@ class TextClassifier(nn.Module):
         return logits
 
     def save_weights(self, file: Path) -> None:
-        """Write all weights to a file, whole or not at all."""
+        """Write all weights to a safetensors file, whole or not at all."""
         aside = file.with_name(file.name + ".tmp")
         file.parent.mkdir(parents=True, exist_ok=True)
-        torch.save(self.state_dict(), aside)
+        save_file(self.state_dict(), aside)
         aside.replace(file)
 
     def load_weights(self, file: Path) -> None:
@@ -66,8 +67,8 @@ class TextClassifier(nn.Module):
             ValueError: the file holds none of this encoder with so many classes.
         """
         try:
-            self.load_state_dict(torch.load(file, weights_only=True))
-        except (RuntimeError, AttributeError, TypeError, UnpicklingError) as error:
+            self.load_state_dict(load_file(file))
+        except (SafetensorError, RuntimeError) as error:
             raise ValueError(
                 f"{file} holds no weights of this encoder with {self.head.out_features} classes; give another file, "
                 "or none, and it is fine-tuned again"
