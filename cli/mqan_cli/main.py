@@ -115,6 +115,10 @@ def verify(
 def get_data(
     task: Annotated[str, typer.Argument(help="Name of the task, for example squad.")],
     data: Annotated[Path, typer.Option(help="Folder to put it in; each task has a folder there.")] = Path("data"),
+    *,
+    allow_unverified: Annotated[
+        bool, typer.Option("--allow-unverified", help="Also download files of which no checksum is known.")
+    ] = False,
 ) -> None:
     """Download the official files of a task, verified by their checksums."""
     from mqan_training.download import fetch
@@ -124,7 +128,7 @@ def get_data(
         chosen = task_named(task)
     except ValueError as error:
         raise CommandError(str(error)) from None
-    for path in fetch(chosen, data):
+    for path in fetch(chosen, data, allow_unverified=allow_unverified):
         print(path)
 
 

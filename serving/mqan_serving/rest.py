@@ -159,7 +159,13 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
 
 
 def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
-    @app.get("/health/live", summary="Whether the process works", operation_id="isLive", tags=["health"])
+    @app.get(
+        "/health/live",
+        responses=_error_responses(["unavailable"]),
+        summary="Whether the process works",
+        operation_id="isLive",
+        tags=["health"],
+    )
     async def is_live() -> HealthDocument:
         health = get_service().health
         if not health.is_live:

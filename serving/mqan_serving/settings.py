@@ -73,7 +73,10 @@ class Settings(BaseSettings):
         1000, ge=10, description="Characters of one token: a copied token is sent back, so it bounds the response."
     )
     max_answer_tokens: int = Field(
-        100, ge=1, le=10_000, description="Tokens of an answer: the model has positions for no more by default."
+        100,
+        ge=1,
+        le=10_000,
+        description="Tokens of an answer: twice what training saw; the default model takes up to 127.",
     )
 
     # How requests share the engine.

@@ -16,6 +16,7 @@ import mqan_core
 from mqan_cli import ask as ask_verb
 from mqan_cli.main import app
 from mqan_client import Answer, AnswerSpan, AnswerToken, Masses, ModelVersion, Source, Span, UnavailableError
+from mqan_training.readers.task import Task
 
 MASSES = Masses(0.5, 0.25, 0.25)
 CONTEXT = "The Eiffel Tower is in Paris."
@@ -340,11 +341,16 @@ def test_data_get_names_the_tasks_there_are() -> None:
     assert "squad" in result.stderr
 
 
-def test_data_get_fetches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("consent", [[], ["--allow-unverified"]], ids=["verified", "unverified"])
+def test_data_get_fetches(consent: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from mqan_training import download
 
-    monkeypatch.setattr(download, "fetch", lambda task, folder: (folder / task.folder / "file",))
-    result = runner.invoke(app, ["data", "get", "squad", "--data", str(tmp_path)])
+    def fetch(task: Task, folder: Path, *, allow_unverified: bool) -> tuple[Path, ...]:
+        assert allow_unverified == bool(consent)
+        return (folder / task.folder / "file",)
+
+    monkeypatch.setattr(download, "fetch", fetch)
+    result = runner.invoke(app, ["data", "get", "squad", "--data", str(tmp_path), *consent])
     assert (result.exit_code, result.stdout) == (0, f"{tmp_path / 'squad' / 'file'}\n")
 
 

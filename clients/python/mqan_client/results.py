@@ -72,7 +72,8 @@ class Answer:
 
     Attributes:
         text: the answer; may be empty.
-        probability: product of the probabilities of its tokens and, unless ``truncated``, of its end.
+        probability: product of the probabilities of its tokens and, unless ``truncated``, of its end, mapped to how
+            often such answers were right where the model holds such a map.
         tokens: its tokens, in order.
         spans: neighbouring copied tokens, merged into quotations, in order.
         truncated: whether it was cut at the limit of tokens.

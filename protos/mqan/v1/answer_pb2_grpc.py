@@ -56,7 +56,8 @@ class QuestionAnsweringServicer:
         doing, so a call may be retried.
 
         Errors: INVALID_ARGUMENT (the input cannot be answered; the message says why and how to fix it),
-        RESOURCE_EXHAUSTED (the server is full, retry later), DEADLINE_EXCEEDED, UNAVAILABLE (starting or draining).
+        RESOURCE_EXHAUSTED (the server is full, retry later), UNAUTHENTICATED (a key is needed), DEADLINE_EXCEEDED, UNAVAILABLE
+        (starting or draining), INTERNAL (a fault of the server).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
