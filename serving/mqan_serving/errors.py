@@ -23,13 +23,11 @@ class ErrorKind:
     Attributes:
         http: HTTP status.
         grpc: name of the gRPC status.
-        retryable: whether the same request may succeed a moment later.
         hint: how to fix it, where the place that raises it does not say.
     """
 
     http: int
     grpc: str
-    retryable: bool
     hint: str
 
 
@@ -38,38 +36,37 @@ _INVALID = "INVALID_ARGUMENT"
 ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
     {
         # The caller's input.
-        "malformed_request": ErrorKind(400, _INVALID, False, "Send one JSON object in UTF-8."),
-        "invalid_timeout": ErrorKind(400, _INVALID, False, "Send whole milliseconds above 0, or leave timeout_ms out."),
-        "invalid_input": ErrorKind(422, _INVALID, False, "Compare the request with the API's documentation."),
-        "missing_field": ErrorKind(422, _INVALID, False, "Send both context and question."),
-        "unknown_field": ErrorKind(422, _INVALID, False, "Compare the fields with the API's documentation."),
-        "wrong_type": ErrorKind(422, _INVALID, False, "Send texts as strings and numbers as integers."),
-        "invalid_text": ErrorKind(422, _INVALID, False, "Send text that can be encoded in UTF-8."),
-        "empty_context": ErrorKind(422, _INVALID, False, "Send the text that the question is about."),
-        "empty_question": ErrorKind(422, _INVALID, False, "Send a question in natural language."),
-        "context_too_long": ErrorKind(422, _INVALID, False, "Send a shorter context; GET /v1/model has the limits."),
-        "question_too_long": ErrorKind(422, _INVALID, False, "Send a shorter question; GET /v1/model has the limits."),
-        "word_too_long": ErrorKind(422, _INVALID, False, "Remove encoded data or split the word by spaces."),
-        "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, False, "GET /v1/model has the limits."),
-        "request_too_large": ErrorKind(413, _INVALID, False, "Send a smaller request; GET /v1/model has the limits."),
-        "metadata_too_large": ErrorKind(431, _INVALID, False, "Send fewer or shorter headers than /v1/model allows."),
-        "unsupported_media_type": ErrorKind(415, _INVALID, False, "Send the header content-type: application/json."),
-        "unsupported_encoding": ErrorKind(415, _INVALID, False, "Send the body uncompressed."),
+        "malformed_request": ErrorKind(400, _INVALID, "Send one JSON object in UTF-8."),
+        "invalid_timeout": ErrorKind(400, _INVALID, "Send whole milliseconds above 0, or leave timeout_ms out."),
+        "invalid_input": ErrorKind(422, _INVALID, "Compare the request with the API's documentation."),
+        "missing_field": ErrorKind(422, _INVALID, "Send both context and question."),
+        "unknown_field": ErrorKind(422, _INVALID, "Compare the fields with the API's documentation."),
+        "wrong_type": ErrorKind(422, _INVALID, "Send texts as strings and numbers as integers."),
+        "invalid_text": ErrorKind(422, _INVALID, "Send text that can be encoded in UTF-8."),
+        "empty_context": ErrorKind(422, _INVALID, "Send the text that the question is about."),
+        "empty_question": ErrorKind(422, _INVALID, "Send a question in natural language."),
+        "context_too_long": ErrorKind(422, _INVALID, "Send a shorter context; GET /v1/model has the limits."),
+        "question_too_long": ErrorKind(422, _INVALID, "Send a shorter question; GET /v1/model has the limits."),
+        "word_too_long": ErrorKind(422, _INVALID, "Remove encoded data or split the word by spaces."),
+        "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, "GET /v1/model has the limits."),
+        "request_too_large": ErrorKind(413, _INVALID, "Send a smaller request; GET /v1/model has the limits."),
+        "metadata_too_large": ErrorKind(431, _INVALID, "Send fewer or shorter headers than /v1/model allows."),
+        "unsupported_media_type": ErrorKind(415, _INVALID, "Send the header content-type: application/json."),
+        "unsupported_encoding": ErrorKind(415, _INVALID, "Send the body uncompressed."),
         # The caller.
         "unauthenticated": ErrorKind(
             401,
             "UNAUTHENTICATED",
-            False,
             "Send authorization: Bearer KEY, with a key from the server's operator.",
         ),
         # The resource.
-        "not_found": ErrorKind(404, "NOT_FOUND", False, "GET /docs lists what is served."),
-        "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", False, "GET /docs lists what is served."),
+        "not_found": ErrorKind(404, "NOT_FOUND", "GET /docs lists what is served."),
+        "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", "GET /docs lists what is served."),
         # The server.
-        "overloaded": ErrorKind(429, "RESOURCE_EXHAUSTED", True, "Try again after a moment."),
-        "unavailable": ErrorKind(503, "UNAVAILABLE", True, "Try again after a moment."),
-        "deadline_exceeded": ErrorKind(504, "DEADLINE_EXCEEDED", True, "Try again, or send a shorter context."),
-        "internal": ErrorKind(500, "INTERNAL", False, "Report the request id to whoever operates the server."),
+        "overloaded": ErrorKind(429, "RESOURCE_EXHAUSTED", "Try again after a moment."),
+        "unavailable": ErrorKind(503, "UNAVAILABLE", "Try again after a moment."),
+        "deadline_exceeded": ErrorKind(504, "DEADLINE_EXCEEDED", "Try again, or send a shorter context."),
+        "internal": ErrorKind(500, "INTERNAL", "Report the request id to whoever operates the server."),
     }
 )
 

@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _KEY_BYTES = 32
 
-_State = tuple[int, int, int]
+_State = tuple[int, int, int, int]
 
 
 class ApiKeys:
@@ -129,4 +129,5 @@ def _state_of(file: Path) -> _State | None:
         status = file.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
+    # the last, for a file that could not be read may be by a change of its rights alone
+    return status.st_mtime_ns, status.st_size, status.st_ino, status.st_ctime_ns

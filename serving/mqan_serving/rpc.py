@@ -33,6 +33,7 @@ SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
 
 _REQUEST_ID = "x-request-id"
+_LISTED_BYTES = 1024  # of unknown fields, up to which the first is named
 _DEADLINE_SLACK_S = 0.05  # the caller's clock started earlier, so that its cancellation overtakes the deadline
 _SOURCES = {
     Source.CONTEXT: answer_pb2.SOURCE_CONTEXT,
@@ -81,7 +82,7 @@ class RpcMethods:
         async def run(record: RequestRecord) -> answer_pb2.AnswerResponse:
             service = self._get_service()
             service.validator.check_size(len(message))
-            request = _parse(answer_pb2.AnswerRequest, message)
+            request = parse_message(answer_pb2.AnswerRequest, message)
             limit = request.max_answer_tokens if request.HasField("max_answer_tokens") else None
             remaining_s = _remaining_s(context)
             question = Question(
@@ -101,7 +102,7 @@ class RpcMethods:
         """Describe the model and its limits."""
 
         async def run(_: RequestRecord) -> answer_pb2.GetModelResponse:
-            _parse(answer_pb2.GetModelRequest, message)
+            parse_message(answer_pb2.GetModelRequest, message)
             return _model_response(self._get_service().model)
 
         return await self._guard("GetModel", run, answer_pb2.GetModelResponse, context)
@@ -110,7 +111,7 @@ class RpcMethods:
         """Say whether requests should be sent here, for the whole server or for the service by its name."""
 
         async def run(_: RequestRecord) -> health_pb2.HealthCheckResponse:
-            name = _parse(health_pb2.HealthCheckRequest, message).service
+            name = parse_message(health_pb2.HealthCheckRequest, message).service
             if name not in ("", SERVICE_NAME):
                 raise ServingError("not_found", "There is no service of this name.")
             statuses = health_pb2.HealthCheckResponse
@@ -235,18 +236,30 @@ def _remaining_s(context: Context) -> float | None:
     return None if time_remaining is None else time_remaining()
 
 
-def _parse(message_type: Callable[[], MessageT], content: bytes) -> MessageT:
+def parse_message(message_type: Callable[[], MessageT], content: bytes) -> MessageT:
+    """Read a message of the contract.
+
+    Raises:
+        InputError: it is none, or has fields that this server does not know.
+    """
     message = message_type()
     try:
         message.ParseFromString(content)
     except DecodeError:
         hint = "Send a message of the published contract, with texts in UTF-8."
         raise InputError("malformed_request", "request", "The request cannot be decoded.", hint) from None
-    if len(UnknownFieldSet(message)):
-        # A field this server does not know may ask for something it would silently not do.
-        number = UnknownFieldSet(message)[0].field_number
+    known = message_type()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    num_unknown = message.ByteSize() - known.ByteSize()
+    if num_unknown:
+        # A field this server does not know may ask for something it would silently not do. Listing such fields takes
+        # seconds where a message is full of them.
+        what = "unknown fields"
+        if num_unknown <= _LISTED_BYTES:
+            what = f"an unknown field, number {UnknownFieldSet(message)[0].field_number}"
         hint = "Use the version of the contract that this server publishes by reflection."
-        raise InputError("unknown_field", "request", f"The request has an unknown field, number {number}.", hint)
+        raise InputError("unknown_field", "request", f"The request has {what}.", hint)
     return message
 
 

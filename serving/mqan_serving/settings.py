@@ -43,7 +43,9 @@ class Settings(BaseSettings):
 
     # Where.
     host: str = Field(
-        "127.0.0.1", description="Address to listen on. Loopback: opening a server to the network is a decision."
+        "127.0.0.1",
+        min_length=1,
+        description="Address to listen on. Loopback: opening a server to the network is a decision.",
     )
     http_port: int = Field(8000, ge=1, le=65535, description="Port of REST; Ray Serve's usual one.")
     grpc_port: int = Field(9000, ge=1, le=65535, description="Port of gRPC; Ray Serve's usual one.")

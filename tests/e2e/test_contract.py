@@ -168,8 +168,9 @@ def check_refusal(response: httpx2.Response, status: int, code: str) -> None:
         (b"\xff\xff\xff", "malformed_request"),
         (b"\x0a\x01\xff\x12\x01q", "malformed_request"),
         (b"\x0a\x01c\x12\x01q\x22\x01x", "unknown_field"),
+        (b"\x0a\x01c\x12\x01q" + b"\x78\x01" * 2000, "unknown_field"),
     ],
-    ids=range(8),
+    ids=range(9),
 )
 def test_grpc_refuses_with_an_explanation(channel: grpc.Channel, content: bytes, code: str) -> None:
     call: Any = channel.unary_unary("/mqan.v1.QuestionAnswering/Answer")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import grpc
 import pytest
@@ -100,6 +101,20 @@ def test_a_damaged_or_missing_file_keeps_the_keys(file: Path, capsys: pytest.Cap
     assert [event["event"] for event in events] == ["keys not reloaded"] * 2  # once a change, not once a request
     file.write_text(good)
     assert keys.authenticate(f"Bearer {alice}") == "alice"
+
+
+def test_a_file_that_could_not_be_read_is_read_once_its_rights_are_mended(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = add_key(file, "alice")
+    keys = ApiKeys(file)
+    file.write_text("# nobody any more\n")
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", Mock(side_effect=PermissionError(13, "Permission denied")))  # root reads all
+        assert keys.authenticate(f"Bearer {alice}") == "alice"
+    file.chmod(0o640)
+    with pytest.raises(ServingError):
+        keys.authenticate(f"Bearer {alice}")
 
 
 @pytest.mark.parametrize(

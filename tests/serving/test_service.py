@@ -134,4 +134,3 @@ def test_table_of_errors_is_whole() -> None:
         assert 400 <= kind.http < 600
         assert kind.grpc in grpc.StatusCode.__members__
         assert kind.hint.endswith(".")
-        assert kind.retryable == (kind.http in {429, 503, 504})

@@ -80,6 +80,12 @@ def test_a_host_that_is_none_is_named(tmp_path: Path) -> None:
         serve_local(load_settings(host="no.such.host.invalid"))
 
 
+def test_an_empty_host_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQAN_HOST", "")  # all interfaces, for a socket
+    with pytest.raises(SettingsError, match="MQAN_HOST"):
+        load_settings()
+
+
 def test_every_setting_says_why() -> None:
     for name, field in Settings.model_fields.items():
         assert field.description, name

@@ -2,14 +2,18 @@
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
+from grpc_health.v1 import health_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.errors import InputError
 from mqan_serving.errors import ERRORS
+from mqan_serving.rpc import parse_message
 from mqan_serving.validation import Limits, Question, Validator
 
 LIMITS = Limits(
@@ -89,6 +93,37 @@ def code_of(body: bytes) -> str:
 )
 def test_bad_documents_have_their_code(body: bytes, code: str) -> None:
     assert code_of(body) == code
+
+
+def test_a_document_of_unknown_fields_is_refused_at_once() -> None:
+    validator = Validator(replace(LIMITS, max_request_bytes=2**20))
+    body = json.dumps({f"f{number}": 1 for number in range(60_000)}).encode()
+
+    def refuse() -> None:
+        with pytest.raises(InputError, match="The field f0 is unknown"):
+            validator.parse_json(body)
+
+    assert least_seconds(refuse) < 4 * least_seconds(partial(json.loads, body))
+
+
+def test_a_message_of_unknown_fields_is_refused_at_once() -> None:
+    content = b"\x78\x01" * 500_000
+
+    def refuse() -> None:
+        with pytest.raises(InputError, match="The request has unknown fields"):
+            parse_message(health_pb2.HealthCheckRequest, content)
+
+    assert least_seconds(refuse) < 10 * least_seconds(partial(health_pb2.HealthCheckRequest.FromString, content))
+
+
+def least_seconds(call: Callable[[], object]) -> float:
+    """Return the seconds of CPU that a call takes at best."""
+    times = []
+    for _ in range(3):
+        started = time.process_time()
+        call()
+        times.append(time.process_time() - started)
+    return min(times)
 
 
 def test_lone_surrogate_in_a_string_is_refused() -> None:
