@@ -1,6 +1,7 @@
 """Batches: within the budget, every example once an epoch, an order that only the seed decides; padding and targets."""
 
 import random
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -243,6 +244,41 @@ def test_settings_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         stream(data, table, config=config)
+
+
+@pytest.mark.parametrize(
+    ("names", "question", "answer"),
+    [
+        (("Negative", "Positive"), "negative or positive?", "negative"),  # renaming would not find the answer
+        (("bad", "good"), "negative or positive?", "negative"),
+        (("no", "yes"), "is it so?", "yes"),  # nor the places of the classes
+        (("no", "yes"), "yes, or no, or yes?", "yes"),
+        (("yes", "yes"), "yes or no?", "yes"),
+        (("yes", "yes or no"), "yes or no?", "yes"),
+    ],
+)
+def test_names_that_are_not_in_a_question_are_refused(
+    table: PieceTable, names: tuple[str, str], question: str, answer: str
+) -> None:
+    item = Item(table.numbers(["a"]), table.numbers(["b"]), table.numbers(["c"]))
+    asked = TaskData("t", [item], [(question, answer)])
+    config = TaskConfig("t", class_names=(names, ("a", "b")), rename_rate=0.5, rename_after=150)
+    unfit = f"begins with [{', '.join(names)}], which does not fit the question {question!r} with the answer {answer!r}"
+    with pytest.raises(ValueError, match=re.escape(f"task t: class_names {unfit}: the first list must")):
+        stream(asked, table, config=config)
+
+
+def test_one_text_that_names_do_not_fit_is_found_among_others(data: TaskData, table: PieceTable) -> None:
+    data.texts[-1] = ("is this review negative or positive?", "neutral")
+    with pytest.raises(ValueError, match="task sst: class_names begins with .* with the answer 'neutral'"):
+        stream(data, table, config=RENAMED)
+
+
+def test_names_may_hold_each_other(table: PieceTable) -> None:
+    item = Item(table.numbers(["a"]), table.numbers(["b"]), table.numbers(["c"]))
+    asked = TaskData("t", [item], [("entailment or not entailment?", "not entailment")])
+    config = TaskConfig("t", class_names=(("entailment", "not entailment"),), rename_rate=1.0)
+    assert stream(asked, table, config=config).draw()
 
 
 @pytest.mark.parametrize("config", [RENAMED, REWORDED], ids=["renamed", "reworded"])

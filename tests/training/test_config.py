@@ -75,6 +75,13 @@ def test_what_a_recipe_leaves_out_has_its_default(recipe: Path) -> None:
             r"phases\[0\]: weights\.sst: expected int",
         ),
         (TINY + "phases: [{steps: 2, weights: [sst]}]\n", r"weights: expected a mapping, found \['sst'\]"),
+        (TINY.replace("steps: 3", "steps: 0"), r"tiny\.yaml: steps is 0; it must be at least 1$"),
+        (TINY + "batch_tokens: 0\n", r"tiny\.yaml: batch_tokens is 0; it must be at least 1$"),
+        (TINY + "num_generated: 0\n", r"tiny\.yaml: num_generated is 0; it must be at least 1$"),
+        (TINY + "validate_examples: -1\n", r"tiny\.yaml: validate_examples is -1; it must be at least 0$"),
+        (TINY + "validate_every: 0\n", r"validate_every is 0; it must be at least 1 \(more than steps: not before the"),
+        (TINY + "checkpoint_every: -5\n", r"tiny\.yaml: checkpoint_every is -5; it must be at least 1 "),
+        (TINY + "log_every: 0\n", r"tiny\.yaml: log_every is 0; it must be at least 1 "),
         ("- a\n- b\n", r"tiny\.yaml: expected a mapping of settings"),
         ("", r"tiny\.yaml: expected a mapping of settings"),
         ("name: [", r"tiny\.yaml: not YAML"),
@@ -84,6 +91,10 @@ def test_a_wrong_recipe_says_where_and_what(recipe: Path, text: str, message: st
     recipe.write_text(text)
     with pytest.raises(ValueError, match=message):
         load_config(recipe)
+
+
+def test_a_run_may_validate_on_no_examples(recipe: Path) -> None:
+    assert load_config(recipe, {"validate_examples": "0"}).validate_examples == 0
 
 
 def test_1e_3_is_a_number_although_yaml_reads_text(recipe: Path) -> None:
@@ -122,6 +133,7 @@ def test_overrides_name_a_task(tmp_path: Path) -> None:
         ("tasks.sts.weight", "3", r"override tasks\.sts\.weight: the recipe has no 'sts'; it has sst"),
         ("tasks.sst.share", "3", "unknown key 'share'"),
         ("steps", "many", "steps: expected int, found 'many'"),
+        ("log_every", "0", "log_every is 0; it must be at least 1"),
         ("steps", "[3", "override steps: not YAML"),
     ],
 )

@@ -1,11 +1,13 @@
 """Word vectors: GloVe text, files of vectors, PCA, and one embedding in training and serving."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save_file
 
 from mqan_core.example import Example
 from mqan_core.vectors import WordVectors
@@ -113,6 +115,34 @@ def test_a_row_of_zeros_stays_zero(tmp_path: Path) -> None:
 def test_missing_vectors_say_how_to_make_them(tmp_path: Path) -> None:
     with pytest.raises(MissingVectorsError, match=r"none\.safetensors: make them with `mqan embed"):
         load_vectors(tmp_path / "none.safetensors")
+
+
+def write_without_words(path: Path) -> None:
+    save_file({"rows": np.zeros((2, 3), np.int8)}, path)
+
+
+def write_words(path: Path, words: str) -> None:
+    save_file({"scales": np.ones(2, np.float32)}, path, {"words": words})
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda path: path.write_text(GLOVE, encoding="utf-8"),
+        lambda path: path.write_bytes(b""),
+        write_without_words,
+        lambda path: save_file({"rows": np.zeros((2, 3), np.int8)}, path, {"format": "np"}),
+        lambda path: write_words(path, "[not JSON"),
+        lambda path: write_words(path, "7"),
+        lambda path: write_words(path, '["a", "b"]'),  # without rows
+    ],
+    ids=["GloVe", "empty", "no metadata", "no words", "no JSON", "no list", "no rows"],
+)
+def test_a_file_that_holds_no_vectors_is_refused(tmp_path: Path, write: Callable[[Path], object]) -> None:
+    path = tmp_path / "v.safetensors"
+    write(path)
+    with pytest.raises(MissingVectorsError, match=r"v\.safetensors holds no word vectors: .* damaged.*--glove FILE"):
+        load_vectors(path)
 
 
 # --- PCA

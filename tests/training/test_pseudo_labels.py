@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
@@ -185,15 +186,48 @@ def test_excerpts_are_labelled_with_the_class_of_their_text(encoder: Path, data:
     assert not any(set(GOOD + BAD) & set(re.findall(r"\w+", context.lower())) for context in wrong), "told by no word"
 
 
-def test_a_kept_encoder_is_read_and_not_made_again(encoder: Path, data: Path, tmp_path: Path) -> None:
+def test_a_kept_encoder_is_read_and_not_made_again(
+    encoder: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tuned = replace(how, kept_in=tmp_path / "encoder.pt")
     first = label("sst", {"jsonl:texts": 900}, data, encoder, tmp_path / "first", tuned=tuned)
-    untrained = replace(tuned, epochs=1, rate=0.0)
-    assert label("sst", {"jsonl:texts": 900}, data, encoder, tmp_path / "second", tuned=untrained) == first
+    monkeypatch.setattr("mqan_training.pseudo_labels.fine_tune", lambda *_, **__: None)
+    assert label("sst", {"jsonl:texts": 900}, data, encoder, tmp_path / "second", tuned=tuned) == first
     assert (tmp_path / "first" / "train.jsonl").read_bytes() == (tmp_path / "second" / "train.jsonl").read_bytes()
     tuned.kept_in.write_bytes(b"no weights")  # type: ignore[union-attr]
     with pytest.raises(ValueError, match=r"encoder\.pt holds no weights of this encoder with 2 classes; give another"):
         label("sst", {"jsonl:texts": 900}, data, encoder, tmp_path / "third", tuned=tuned)
+
+
+def test_an_encoder_kept_of_another_task_or_fine_tuning_is_refused(
+    encoder: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_reviews(data)
+    monkeypatch.setattr("mqan_training.pseudo_labels.fine_tune", lambda *_, **__: None)
+
+    def label_with(task: str = "sst", **changes: Any) -> None:
+        tuned = replace(how, kept_in=tmp_path / "e.safetensors", **changes)
+        label(task, {"jsonl:texts": 900}, data, encoder, tmp_path / "labelled", tuned=tuned, min_probability=0)
+
+    label_with()
+    label_with()
+    for changes, difference in (
+        ({"task": "jsonl:reviews"}, "task sst, not jsonl:reviews"),
+        ({"epochs": 3, "rate": 0.1}, "epochs 20, not 3; rate 0.003, not 0.1"),
+        ({"seed": 2}, "seed 1, not 2"),
+        ({"beside": {"jsonl:reviews": 9}}, 'beside {}, not {"jsonl:reviews": 9}'),
+    ):
+        expected = f"e.safetensors keeps an encoder that was fine-tuned with {difference}: ask for the same, or name"
+        with pytest.raises(ValueError, match=re.escape(expected)):
+            label_with(**changes)
+    subjects = data / "reviews" / "train.jsonl"
+    subjects.write_text(subjects.read_text().replace("negative", "objective").replace("positive", "subjective"))
+    with pytest.raises(ValueError, match=r'task sst, not .*; classes \["negative", "positive"\], not \["objective", "'):
+        label_with("jsonl:reviews")
+
+    save_file(load_file(tmp_path / "e.safetensors"), tmp_path / "e.safetensors")
+    with pytest.raises(ValueError, match=r"e\.safetensors does not say what its encoder was fine-tuned on: delete it"):
+        label_with()
 
 
 def test_a_task_of_other_classes_beside_it_is_refused(encoder: Path, data: Path, tmp_path: Path) -> None:

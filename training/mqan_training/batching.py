@@ -232,6 +232,8 @@ def _check_questions(data: TaskData, config: TaskConfig) -> None:
     num_classes = {len(names) for names in config.class_names}
     if len(num_classes) > 1:
         raise ValueError(f"task {data.name}: the lists of class_names differ in length")
+    if config.class_names:
+        _check_names(data, config.class_names[0])
     if config.reword_rate and not config.wordings:
         raise ValueError(f"task {data.name}: reword_rate is set but wordings is empty")
     if config.wordings and len({question for question, _ in data.texts}) > 1:
@@ -241,6 +243,18 @@ def _check_questions(data: TaskData, config: TaskConfig) -> None:
         if set(_FIELD.findall(wording)) != expected:
             places = "".join(f" {{{place}}}" for place in sorted(expected)) or " none"
             raise ValueError(f"task {data.name}: wording {wording!r} must have these places for classes:{places}")
+
+
+def _check_names(data: TaskData, names: Sequence[str]) -> None:
+    """Refuse names of the classes with which ``rename_classes`` could not rename every text."""
+    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))  # finds what is replaced there
+    for question, answer in dict.fromkeys(data.texts):
+        if answer not in names or sorted(pattern.findall(question)) != sorted(names):
+            raise ValueError(
+                f"task {data.name}: class_names begins with [{', '.join(names)}], which does not fit the question "
+                f"{question!r} with the answer {answer!r}: the first list must name the classes as the task does, "
+                "each once in the question, the answer among them"
+            )
 
 
 def _cost(item: Item) -> int:

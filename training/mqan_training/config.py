@@ -10,6 +10,16 @@ import yaml
 
 T = TypeVar("T")
 
+_LEAST = {  # values of a run that have one
+    "steps": 1,
+    "num_generated": 1,  # the end of the answer alone: all else is copied
+    "batch_tokens": 1,
+    "validate_every": 1,
+    "validate_examples": 0,  # none: a run without scores
+    "checkpoint_every": 1,
+    "log_every": 1,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
@@ -88,7 +98,7 @@ class TrainConfig:
     name: str
     tasks: tuple[TaskConfig, ...]
     steps: int
-    vectors: str  # file made by `mqan embed`, or a GloVe text file
+    vectors: str  # file made by `mqan embed`, which also makes one of GloVe's text (--glove)
     model: ModelConfig = field(default_factory=ModelConfig)
     optim: OptimConfig = field(default_factory=OptimConfig)
     phases: tuple[PhaseConfig, ...] = ()  # before the weights of `tasks` hold
@@ -103,12 +113,19 @@ class TrainConfig:
     autocast: Literal["none", "bfloat16"] = "none"
     seed: int = 123
 
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if (value := getattr(self, name)) < least:
+                instead = " (more than steps: not before the last step)" if name.endswith("_every") else ""
+                raise ValueError(f"{name} is {value}; it must be at least {least}{instead}")
+
 
 def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> TrainConfig:
     """Read a recipe, with dotted overrides such as ``{"optim.peak_rate": "1e-3", "tasks.sst.weight": "2"}``.
 
     Raises:
-        ValueError: the file is not YAML, a key or a task is unknown, a value has the wrong type, or a key is missing.
+        ValueError: the file is not YAML, a key or a task is unknown, a value has the wrong type or is too small, or a
+            key is missing.
     """
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -148,7 +165,7 @@ def parse(kind: type[T], document: Any, where: str) -> T:
     """Build a configuration dataclass from plain types.
 
     Raises:
-        ValueError: unknown or missing key, or a value of the wrong type; the message names it.
+        ValueError: unknown or missing key, or a value of the wrong type or too small; the message names it.
     """
     if not isinstance(document, Mapping):
         raise ValueError(f"{where}: expected a mapping, found {document!r}")
@@ -161,7 +178,10 @@ def parse(kind: type[T], document: Any, where: str) -> T:
         if name not in document and spec.default is MISSING and spec.default_factory is MISSING:
             raise ValueError(f"{where}: the key {name!r} is missing")
     values = {key: _convert(hints[key], value, f"{where}: {key}") for key, value in document.items()}
-    return kind(**values)
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise ValueError(f"{where}: {error}") from error
 
 
 def _convert(kind: Any, value: Any, where: str) -> Any:

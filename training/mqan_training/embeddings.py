@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 from torch import Tensor, nn
 
@@ -100,15 +100,21 @@ def load_vectors(path: Path) -> StaticVectors:
     """Read a vectors file.
 
     Raises:
-        MissingVectorsError: there is none; the message says how to make one.
+        MissingVectorsError: there is none, or another file; the message says how to make one.
     """
     if not path.is_file():
         raise MissingVectorsError(
             f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)"
         )
-    with safe_open(str(path), framework="numpy") as file:
-        words = json.loads(file.metadata()["words"])
-        return StaticVectors(tuple(words), file.get_tensor("rows"), file.get_tensor("scales"))
+    try:
+        with safe_open(str(path), framework="numpy") as file:
+            words = json.loads(file.metadata()["words"])
+            return StaticVectors(tuple(words), file.get_tensor("rows"), file.get_tensor("scales"))
+    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+        raise MissingVectorsError(
+            f"{path} holds no word vectors: it was not made by `mqan embed`, or is damaged. Make it with "
+            "`mqan embed RECIPE` (from a text file of GloVe, `mqan embed RECIPE --glove FILE`)"
+        ) from error
 
 
 def read_glove(path: Path, words: Sequence[str]) -> tuple[list[str], FloatArray]:

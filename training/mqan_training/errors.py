@@ -4,7 +4,7 @@ MqanError
  +- DatasetError          a dataset file does not hold what its format says
  |   +- MissingFileError  a dataset file is not there
  +- DownloadError         an official file could not be fetched or does not match its checksum
- +- MissingVectorsError   word vectors, or the encoder to make them with, are not there
+ +- MissingVectorsError   word vectors, or the encoder to make them with, are not there or in no file of ours
  +- CheckpointError       a checkpoint is missing, incomplete or damaged
 """
 
@@ -24,7 +24,7 @@ class DownloadError(MqanError):
 
 
 class MissingVectorsError(MqanError, FileNotFoundError):
-    """Word vectors, or the encoder to make them with, are not there; the message says how to get them."""
+    """Word vectors, or the encoder to make them with, are not in the file named; the message says how to get them."""
 
 
 class CheckpointError(MqanError):

@@ -65,7 +65,8 @@ class FineTuning:
         seed: of fine-tuning and of the draw.
         beside: texts of other tasks with the same classes, an excerpt of each, that are seen once together with the
             task's own before these are seen alone.
-        kept_in: file that keeps the fine-tuned encoder's weights; if it is there, they are read instead of learnt.
+        kept_in: file that keeps the fine-tuned encoder's weights; if it is there, they are read instead of learnt. It
+            must have been made for the same task with the same values of all of the above.
     """
 
     epochs: int
@@ -106,7 +107,8 @@ def pseudo_label(
     Raises:
         MissingVectorsError: there is no encoder in the folder.
         ValueError: the task does not ask one question, has more than 20 answers, one beside it has other answers, or
-            too few sentences are left, or the kept file holds no weights of this encoder with these classes.
+            too few sentences are left, or the kept file holds no weights of this encoder with these classes, or some
+            that were fine-tuned on another task or in another way.
     """
     torch.manual_seed(how.seed)
     training, validation = (_examples(task_name, data, split) for split in ("train", "validation"))
@@ -122,7 +124,8 @@ def pseudo_label(
             f"the sources have {len(drawn)} {what.kind} that {task_name} has not itself; {_HELD_OUT} are held "
             "out, so draw more"
         )
-    classifier = _fine_tuned(encoder, [(e.context, classes.index(e.answers[0])) for e in training], classes, data, how)
+    own = [(e.context, classes.index(e.answers[0])) for e in training]
+    classifier = _fine_tuned(encoder, task_name, own, classes, data, how)
     right = classifier.probabilities([e.context for e in validation]).argmax(axis=1)
     accuracy = float(np.mean([classes[k] == e.answers[0] for k, e in zip(right, validation, strict=True)]))
     console.print(f"the encoder gets {accuracy:.1%} of {len(validation)} validation examples of {task_name} right")
@@ -185,13 +188,21 @@ def _question_and_classes(task_name: str, examples: Sequence[Example]) -> tuple[
 
 
 def _fine_tuned(
-    encoder: Path, own: Sequence[tuple[str, int]], classes: Sequence[str], data: Path, how: FineTuning
+    encoder: Path, task_name: str, own: Sequence[tuple[str, int]], classes: Sequence[str], data: Path, how: FineTuning
 ) -> TextClassifier:
     """Return the encoder, fine-tuned on a task's own texts and the numbers of their classes, or as it was kept."""
+    settings = {
+        "task": task_name,
+        "classes": json.dumps(classes),
+        "epochs": str(how.epochs),
+        "rate": str(how.rate),
+        "seed": str(how.seed),
+        "beside": json.dumps(dict(how.beside)),
+    }
     beside = list(_excerpts_beside(how, classes, data))
     classifier = TextClassifier(encoder, len(classes))
     if how.kept_in is not None and how.kept_in.exists():
-        classifier.load_weights(how.kept_in)
+        classifier.load_weights(how.kept_in, settings)
         return classifier
     if beside:
         texts, labels = zip(*own, *beside, strict=True)
@@ -199,7 +210,7 @@ def _fine_tuned(
     texts, labels = zip(*own, strict=True)
     fine_tune(classifier, texts, labels, epochs=how.epochs, rate=how.rate, seed=how.seed)
     if how.kept_in is not None:
-        classifier.save_weights(how.kept_in)
+        classifier.save_weights(how.kept_in, settings)
     return classifier
 
 

@@ -1,13 +1,13 @@
 """A transformer encoder with one linear layer on it, fine-tuned to tell a few classes of texts apart."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
@@ -53,20 +53,42 @@ class TextClassifier(nn.Module):
         logits: Tensor = self.head(self.dropout((states * mask).sum(dim=1) / mask.sum(dim=1)))
         return logits
 
-    def save_weights(self, file: Path) -> None:
-        """Write all weights to a safetensors file, whole or not at all."""
+    def save_weights(self, file: Path, made_with: Mapping[str, str]) -> None:
+        """Write all weights to a safetensors file, whole or not at all.
+
+        Args:
+            file: where.
+            made_with: what they were fine-tuned on and how, by setting; goes into the metadata.
+        """
         aside = file.with_name(file.name + ".tmp")
         file.parent.mkdir(parents=True, exist_ok=True)
-        save_file(self.state_dict(), aside)
+        save_file(self.state_dict(), aside, dict(made_with))
         aside.replace(file)
 
-    def load_weights(self, file: Path) -> None:
+    def load_weights(self, file: Path, made_with: Mapping[str, str]) -> None:
         """Read the weights that ``save_weights`` wrote.
 
+        Args:
+            file: where they are.
+            made_with: what they have to be fine-tuned on and how.
+
         Raises:
-            ValueError: the file holds none of this encoder with so many classes.
+            ValueError: the file holds none of this encoder with so many classes, they were made with other settings,
+                or it does not say with which.
         """
         try:
+            with safe_open(str(file), framework="pt") as opened:
+                kept = opened.metadata() or {}
+            if kept.keys() != made_with.keys():
+                raise ValueError(
+                    f"{file} does not say what its encoder was fine-tuned on: delete it, or name another file, and it "
+                    "is fine-tuned again"
+                )
+            if other := [f"{key} {kept[key]}, not {value}" for key, value in made_with.items() if kept[key] != value]:
+                raise ValueError(
+                    f"{file} keeps an encoder that was fine-tuned with {'; '.join(other)}: ask for the same, or name "
+                    "another file, or delete it, and it is fine-tuned again"
+                )
             self.load_state_dict(load_file(file))
         except (SafetensorError, RuntimeError) as error:
             raise ValueError(
