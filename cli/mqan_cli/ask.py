@@ -87,10 +87,16 @@ def _ask_bundle(
 def _ask_server(url: str | None, context: str, question: str, max_answer_tokens: int | None) -> dict[str, Any]:
     from mqan_client import Client, ClientError, UnavailableError
     from mqan_client.client import DEFAULT_URL
+    from mqan_client.transport import authorization
 
     url = url or os.environ.get("MQAN_SERVER") or DEFAULT_URL
+    api_key = os.environ.get("MQAN_API_KEY") or None
     try:
-        with Client(url, api_key=os.environ.get("MQAN_API_KEY") or None) as client:
+        authorization(api_key)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, such as a line end", param_hint="MQAN_API_KEY") from None
+    try:
+        with Client(url, api_key=api_key) as client:
             answer = client.answer(context, question, max_answer_tokens=max_answer_tokens)
     except UnavailableError as error:
         raise CommandError(

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from mqan_cli.errors import make_folder
 from mqan_training.errors import MissingFileError
 from mqan_training.readers.files import in_words
 from mqan_training.readers.registry import tasks_named
@@ -55,12 +56,16 @@ def check_data(data: Path, names: list[str], output: Path | None) -> bool:
         Whether of each task that is there all gold answers come back, but for ``TOLERATED``.
 
     Raises:
-        ValueError: there is no task with one of the names, or no data of any of them.
+        ValueError: there is no task with one of the names, or no data of any of them, or no example in a split.
         DatasetError: a file is malformed.
+        CommandError: the JSON file's folder cannot be made.
     """
+    tasks = tasks_named(names)
+    if output is not None:
+        make_folder(output.parent)
     messages = Console(stderr=True)
     checks: list[TaskCheck] = []
-    for task in tasks_named(names):
+    for task in tasks:
         with messages.status(f"reading {task.name}"):
             checks.append(check_task(task, data))
     if not any(check.counts for check in checks):
@@ -73,7 +78,12 @@ def check_data(data: Path, names: list[str], output: Path | None) -> bool:
 
 
 def check_task(task: Task, data: Path) -> TaskCheck:
-    """Count the examples of every split of a task; send the gold answers of validation, else of train, round."""
+    """Count the examples of every split of a task; send the gold answers of validation, else of train, round.
+
+    Raises:
+        ValueError: the split to send round has no examples.
+        DatasetError: a file is malformed.
+    """
     check = TaskCheck(task)
     for split in ("validation", "train", "test"):
         if split not in task.splits:
@@ -89,6 +99,8 @@ def check_task(task: Task, data: Path) -> TaskCheck:
         except MissingFileError as error:
             check.missing[split] = str(error)
             continue
+        except ValueError as error:  # there are no examples, which is told without saying of what
+            raise ValueError(f"{task.name}, {split}: {error}") from error
         if dropped:
             check.dropped[split] = dict(dropped)
     return check

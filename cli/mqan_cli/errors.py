@@ -1,6 +1,7 @@
 """How the command line fails: one line on standard error and exit status 1; wrong usage is exit status 2."""
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from typer.core import TyperGroup
@@ -10,6 +11,18 @@ from mqan_core.errors import MqanError
 
 class CommandError(MqanError):
     """A verb cannot do what it was asked; the message says why and what to do."""
+
+
+def make_folder(folder: Path) -> None:
+    """Make the folder that results go into, before the work that they come from.
+
+    Raises:
+        CommandError: it cannot be made.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"cannot make the folder {folder}: {error.strerror}; give another --output") from None
 
 
 class FriendlyGroup(TyperGroup):

@@ -1,5 +1,6 @@
 """``mqan evaluate``: the table of scores on the terminal."""
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -9,8 +10,10 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from mqan_cli.errors import make_folder
 from mqan_core.bundle import open_bundle
 from mqan_core.vocab import Vocabulary
+from mqan_export.card import check_marks, record_scores
 from mqan_export.engine import Engine
 from mqan_export.evaluate import (
     AnswerBatch,
@@ -22,7 +25,7 @@ from mqan_export.evaluate import (
 )
 from mqan_export.reliability import calibration_table, fit, record_calibration
 from mqan_export.report import write_report
-from mqan_export.session import Precision
+from mqan_export.session import CUDA, Precision
 from mqan_export.weights import pretrained_of_bundle
 from mqan_export.zero_shot import INFERENCE, read_renamings, wordings
 from mqan_training.checkpoint import load_checkpoint
@@ -48,8 +51,9 @@ def evaluate_model(
     threads: int,
     precision: Precision,
     output: Path | None,
-) -> list[Result]:
-    """Score a model, print the table on stdout and progress on stderr, and return the results.
+    record: bool,
+) -> None:
+    """Score a model, print the table on stdout and progress on stderr.
 
     Args:
         bundle: folder of a bundle; where neither it nor ``checkpoint`` is given, the one that ``mqan serve`` serves.
@@ -63,20 +67,33 @@ def evaluate_model(
         threads: batches that are answered side by side.
         precision: products of the engine.
         output: folder for the scores, predictions and the report; None for none.
+        record: whether the scores take the place of those in the bundle and its model card.
 
     Raises:
-        ValueError: two models are given, or no task can be scored, or names do not fit the classes.
+        ValueError: two models are given, or no task can be scored, or names do not fit the classes, or the card has
+            no marks for scores, or scores are to be recorded that are no bundle's or not of all its examples.
+        CommandError: the folder for the scores cannot be made.
         MissingFileError: the files of a task are missing that was asked for by name.
         SettingsError: no model is given and there is not exactly one default bundle.
     """
     if bundle is not None and checkpoint is not None:
         raise ValueError("give either --bundle or --checkpoint")
+    if record and (bundle is None or limit is not None or tasks):
+        raise ValueError(
+            "--record needs --bundle, and replaces all its scores by those of whole validation sets: "
+            "leave --limit and --tasks out"
+        )
     if bundle is None and checkpoint is None:
         bundle = _default_bundle()
     if checkpoint is not None and precision != "auto":
         raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
     model = _bundle(bundle, threads, precision) if bundle is not None else _checkpoint(checkpoint)  # type: ignore[arg-type]
-    network = model.network() if output is not None else None  # now: an error must not come after the work
+    # now: an error must not come after the work
+    network = model.network() if output is not None else None
+    if output is not None:
+        make_folder(output)
+    if record and bundle is not None:
+        check_marks(bundle, "scores")
     names = tasks or model.own_tasks
     if not names:
         raise ValueError("the bundle does not say what it was trained on: name the tasks with --tasks")
@@ -109,7 +126,13 @@ def evaluate_model(
         write_report(output / "report.html", model.title, results, network)
         written = ", ".join(str(output / name) for name in ("metrics.json", "predictions.jsonl", "report.html"))
         messages.print(f"wrote {written}")
-    return results
+    if record and bundle is not None:
+        command = ["mqan", "evaluate", *["--zero-shot"] * zero_shot]
+        for classes in rename:
+            command += ["--rename", classes]
+        if precision != "auto":
+            command += ["--precision", precision]
+        record_scores(bundle, results, command=shlex.join(command), where=model.where)
 
 
 def calibrate_bundle(folder: Path, data: Path, tasks: list[str], *, limit: int | None, threads: int) -> str:
@@ -123,10 +146,11 @@ def calibrate_bundle(folder: Path, data: Path, tasks: list[str], *, limit: int |
         threads: batches that are answered side by side.
 
     Raises:
-        ValueError: there is no such task, or it has too few examples.
+        ValueError: there is no such task, or it has too few examples, or the card has no marks for the calibration.
         DatasetError: the files of a task are missing or malformed.
     """
     opened = open_bundle(folder)
+    check_marks(folder, "calibration")
     plain = replace(opened, manifest=replace(opened.manifest, calibration={}))
     engine = Engine(plain)
     answer = answer_with_engine(engine)
@@ -157,13 +181,14 @@ def _choose(names: list[str], optional: set[str], data: Path, limit: int | None)
             skipped[task.name] = "has no validation split"
             continue
         try:
-            for _ in islice(task.read(data / task.folder, "validation"), limit):
-                pass
+            num_examples = sum(1 for _ in islice(task.read(data / task.folder, "validation"), limit))
         except MissingFileError as error:
             if ALL not in names and task.name not in optional:
                 raise
             skipped[task.name] = str(error).removeprefix(f"{task.name}: ")
         else:
+            if not num_examples:
+                raise ValueError(f"{task.name}, validation: its files give no examples")
             chosen.append(task)
     if not chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
@@ -181,6 +206,7 @@ class _Model:
     own_tasks: list[str]
     threads: int  # that may answer side by side
     network: Callable[[], Network]
+    where: str  # it computes, in words
 
 
 def _bundle(folder: Path, threads: int, precision: Precision) -> _Model:
@@ -193,6 +219,7 @@ def _bundle(folder: Path, threads: int, precision: Precision) -> _Model:
         list(manifest.training.get("tasks", [])),
         threads,
         lambda: network_of(pretrained_of_bundle(engine.bundle, str(folder))),
+        f"in onnxruntime on a {'GPU' if engine.provider == CUDA else 'CPU'}",
     )
 
 
@@ -206,6 +233,7 @@ def _checkpoint(folder: Path) -> _Model:
         [task.name for task in loaded.config.tasks],
         1,
         lambda: network,
+        "in torch",
     )
 
 

@@ -127,7 +127,8 @@ def pseudo_label(
         Path | None,
         typer.Option(
             dir_okay=False,
-            help="File that keeps the fine-tuned encoder; if it is there, it is used, not fine-tuned again.",
+            help="File that keeps the fine-tuned encoder; if it is there, it is used, not fine-tuned again. It must be "
+            "of the same task, --beside, --epochs, --rate and --seed.",
         ),
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="How often fine-tuning sees each example.")] = 3,
@@ -221,12 +222,13 @@ def export(
 ) -> None:
     """Export a checkpoint to a bundle, and check that both answer alike on validation examples."""
     with told_in_one_line():
+        from mqan_export.card import default_card
         from mqan_export.export import export_bundle
         from mqan_training.checkpoint import load_checkpoint
 
         loaded = load_checkpoint(checkpoint)
         name = name or loaded.config.name
-        card = f"# {name} {version}\n" if model_card is None else model_card.read_text(encoding="utf-8")
+        card = default_card(name, version) if model_card is None else model_card.read_text(encoding="utf-8")
         examples = _validation_examples([task.name for task in loaded.config.tasks], data, num_examples)
         report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
     print(
@@ -260,7 +262,7 @@ def evaluate(
         Literal["auto", "float32", "int8"], typer.Option(help="Products of the engine; auto: 8-bit on a CPU.")
     ] = "auto",
     output: Annotated[
-        Path | None, typer.Option(help="Folder for metrics.json, predictions.jsonl and report.html.")
+        Path | None, typer.Option(file_okay=False, help="Folder for metrics.json, predictions.jsonl and report.html.")
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Write the scores into the bundle and its model card.")
@@ -270,9 +272,7 @@ def evaluate(
     with told_in_one_line():
         from mqan_cli.evaluation import evaluate_model
 
-        if record and (bundle is None or limit is not None):
-            raise ValueError("--record needs --bundle, and scores of whole validation sets: leave --limit out")
-        results = evaluate_model(
+        evaluate_model(
             bundle,
             checkpoint,
             data,
@@ -283,11 +283,8 @@ def evaluate(
             threads=threads,
             precision=precision,
             output=output,
+            record=record,
         )
-        if record and bundle is not None:
-            from mqan_export.card import record_scores
-
-            record_scores(bundle, results)
 
 
 def calibrate(

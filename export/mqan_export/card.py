@@ -17,16 +17,29 @@ from mqan_training.metrics import normalized_exact_match
 _EXCERPT = 160  # characters
 
 
-def record_scores(folder: Path, results: Sequence[Result]) -> None:
+def default_card(name: str, version: str) -> str:
+    """Return a model card that says nothing yet, with marks for all that is measured."""
+    sections = {"Scores": "scores", "Calibration error": "calibration", "What it gets wrong": "errors"}
+    parts = [f"## {title}\n\n<!-- {mark} -->\nNot measured.\n<!-- /{mark} -->\n" for title, mark in sections.items()]
+    return "\n".join([f"# {name} {version}\n", *parts])
+
+
+def record_scores(folder: Path, results: Sequence[Result], *, command: str, where: str) -> None:
     """Replace the scores in a bundle's manifest and model card, and the examples of errors in a card with such marks.
+
+    Args:
+        folder: of the bundle.
+        results: scores on whole validation sets; they take the place of all that the bundle has.
+        command: what measured them.
+        where: the engine and the device that they were measured on, in words.
 
     Raises:
         BundleError: the bundle is damaged.
-        ValueError: the card has no ``<!-- scores -->`` marks, or a task was scored in part.
+        ValueError: the card has no ``<!-- scores -->`` marks.
     """
     has_errors = "<!-- errors -->" in (folder / MODEL_CARD).read_text(encoding="utf-8")
     scores = {f"{r.label} ({r.variant})" if r.variant else r.label: r.scores for r in results}
-    record(folder, "scores", scores_table(results), scores=scores)
+    record(folder, "scores", scores_table(results, command=command, where=where), scores=scores)
     if has_errors:
         record(folder, "errors", errors_table(results))
 
@@ -46,21 +59,38 @@ def record(folder: Path, mark: str, table: str, **changes: Any) -> None:
     """
     manifest = open_bundle(folder).manifest
     path = folder / MODEL_CARD
-    start, end = f"<!-- {mark} -->", f"<!-- /{mark} -->"
-    card, number = re.subn(
+    check_marks(folder, mark)
+    start, end = _marks(mark)
+    card = re.sub(
         f"{start}.*?{end}", lambda _: f"{start}\n{table}\n{end}", path.read_text(encoding="utf-8"), flags=re.DOTALL
     )
-    if not number:
-        raise ValueError(f"{path} has no {start} ... {end} to write the {mark} into")
     path.write_text(card, encoding="utf-8")
     write_manifest(folder, replace(manifest, files=describe_files(folder), **changes))
 
 
-def scores_table(results: Sequence[Result]) -> str:
-    """Return the scores as a Markdown table, dated."""
+def check_marks(folder: Path, mark: str) -> None:
+    """Check that a bundle's model card has a place for what is to be measured; to be called before that is.
+
+    Raises:
+        ValueError: the card has no such marks.
+    """
+    path = folder / MODEL_CARD
+    start, end = _marks(mark)
+    if not re.search(f"{start}.*?{end}", path.read_text(encoding="utf-8"), flags=re.DOTALL):
+        raise ValueError(
+            f"{path} has no {start} ... {end} to write the {mark} into; `mqan export` without --model-card writes them"
+        )
+
+
+def _marks(mark: str) -> tuple[str, str]:
+    return f"<!-- {mark} -->", f"<!-- /{mark} -->"
+
+
+def scores_table(results: Sequence[Result], *, command: str, where: str) -> str:
+    """Return the scores as a Markdown table, dated, with what measured them and where."""
     today = datetime.now(UTC).date().isoformat()
     lines = [
-        f"Measured on {today} with `mqan evaluate --zero-shot` on the whole validation sets, in onnxruntime on a CPU.",
+        f"Measured on {today} with `{command}` on the whole validation sets, {where}.",
         f"`--limit {FIRST}` scores the first {FIRST} examples of each, which takes seconds.",
         "",
         f"| task | wording | examples | scores | first {FIRST} | to trained wording "

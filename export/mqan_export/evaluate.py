@@ -102,10 +102,12 @@ def evaluate_task(
 
     Raises:
         DatasetError: the files are missing or malformed.
-        ValueError: the task has no validation split.
+        ValueError: the task has no validation split, or no examples in it.
     """
     dropped: Counter[str] = Counter()
     examples = list(islice(task.read(data / task.folder, "validation", dropped), limit))
+    if not examples:
+        raise ValueError(f"{task.name}, validation: its files give no examples")
     if wording is not None:
         examples = [wording.apply(example) for example in examples]
     requests: list[Request | None] = []

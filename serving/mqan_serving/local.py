@@ -20,7 +20,7 @@ from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
 from mqan_serving.service import Service
-from mqan_serving.settings import Settings
+from mqan_serving.settings import Settings, address
 from mqan_serving.telemetry import log
 
 _GRPC_GRACE_S = 2.0
@@ -90,7 +90,7 @@ class LocalServer:
         listener: socket.socket | None = None
         try:
             listener = listen(settings.host, settings.http_port)
-            self._grpc.add_insecure_port(_address(settings.host, settings.grpc_port))
+            self._grpc.add_insecure_port(address(settings.host, settings.grpc_port))
         except (OSError, RuntimeError) as error:
             await self._exporter.stop()
             await self._grpc.stop(None)
@@ -132,7 +132,3 @@ async def wait_for_end(health: Health) -> None:
     finally:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -18,7 +18,7 @@ from mqan_core.errors import EngineFailedError
 from mqan_serving.errors import SettingsError
 from mqan_serving.keys import read_keys
 from mqan_serving.loopback import loopback_environment
-from mqan_serving.settings import Settings, find_bundle
+from mqan_serving.settings import Settings, address, find_bundle
 from mqan_serving.telemetry import log, set_up_logs
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
@@ -55,7 +55,7 @@ async def _run_local(folder: Path, settings: Settings) -> None:
         await service.close()
         raise SettingsError(str(error)) from error
     gc.freeze()  # what is loaded stays: later collections need not look at it
-    _announce(settings, f"{service.model.name} {service.model.version}, {service.model.provider}")
+    announce(settings, f"{service.model.name} {service.model.version}, {service.model.provider}")
     await wait_for_end(service.health)
     await server.stop()
     if not service.health.is_live:
@@ -98,7 +98,7 @@ def serve_ray(settings: Settings) -> None:
                 once_connected=_interrupt_on_signals,
             )
             is_serving = True
-            _announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
+            announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
             threading.Event().wait()
         except (KeyboardInterrupt, SystemExit):  # the latter is how Ray takes SIGTERM while it starts
             if is_serving:
@@ -258,9 +258,10 @@ def _claim_range(first: int, width: int, settings: Settings, claims: ExitStack) 
     )
 
 
-def _announce(settings: Settings, what: str) -> None:
+def announce(settings: Settings, what: str) -> None:
+    """Print that a server is ready, and lines to ask it with."""
     host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
-    rest, rpc = f"{host}:{settings.http_port}", f"{host}:{settings.grpc_port}"
+    rest, rpc = address(host, settings.http_port), address(host, settings.grpc_port)
     context, question = "The tower is 330 m tall.", "How tall is the tower?"
     body = f'{{"context": "{context}", "question": "{question}"}}'
     lines = [

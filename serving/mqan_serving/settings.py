@@ -224,3 +224,8 @@ def find_bundle(settings: Settings) -> Path:
 def _explain(name: str, message: str) -> str:
     message = message.removeprefix("Value error, ")
     return f"setting {name} ({_PREFIX}{name.upper()}): {message}" if name else f"settings: {message}"
+
+
+def address(host: str, port: int) -> str:
+    """Return a host and a port as a URL has them: an IPv6 address in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -130,6 +130,17 @@ def test_ask_shows_its_key(client: type[StubClient], context_file: str, monkeypa
     assert client.asked[0] == ("grpc://127.0.0.1:9000", "mqan_secret")
 
 
+def test_ask_names_a_key_that_is_none(
+    client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MQAN_API_KEY", "mqan_secret\r")
+    result = runner.invoke(app, ["ask", "--context", context_file, "Where?"])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "MQAN_API_KEY" in result.stderr
+    assert "--server" not in result.stderr
+    assert "mqan_secret" not in result.stderr
+
+
 def test_an_unknown_verb_is_wrong_usage() -> None:
     assert runner.invoke(app, ["unknown"]).exit_code == 2
 
@@ -358,6 +369,26 @@ def test_overrides_are_pairs(tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.yaml"
     recipe.write_text("name: x")
     assert runner.invoke(app, ["train", str(recipe), "--set", "steps"]).exit_code == 2
+
+
+def test_an_exported_card_has_places_for_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mqan_export import export
+    from mqan_export.card import check_marks
+    from mqan_training import checkpoint
+
+    def write_card(loaded: object, folder: Path, examples: object, *, model_card: str, **_: str) -> Any:
+        (folder / "README.md").write_text(model_card)
+        differences = {"max_encoder_difference": 0.0, "max_probability_difference": 0.0, "int8_agreement": 1.0}
+        return types.SimpleNamespace(num_examples=0, **differences)
+
+    config = types.SimpleNamespace(name="tiny", tasks=[])
+    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: types.SimpleNamespace(config=config))
+    monkeypatch.setattr(export, "export_bundle", write_card)
+    result = runner.invoke(app, ["export", str(tmp_path), str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "README.md").read_text().startswith("# tiny 1\n")
+    for mark in ("scores", "calibration", "errors"):
+        check_marks(tmp_path, mark)
 
 
 TRAINABLE = "{name: x, steps: 1, vectors: none, tasks: [{name: sst}]}"

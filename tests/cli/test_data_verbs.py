@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,23 @@ def test_check_names_what_is_wrong(data: Path, task: str, message: str) -> None:
     assert message in result.stderr
 
 
+def test_check_makes_the_folder_of_its_file(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "not" / "there" / "check.json"
+    arguments = ["data", "check", "--data", str(data), "--tasks", "mwsc", "--output"]
+    assert runner.invoke(app, [*arguments, str(output)]).exit_code == 0
+    assert json.loads(output.read_text())[0]["task"] == "mwsc"
+    refused = runner.invoke(app, [*arguments, str(output / "check.json")])
+    assert (refused.exit_code, refused.stdout) == (1, ""), "refused before anything is read"
+    assert f"cannot make the folder {output}: File exists; give another --output" in refused.stderr
+
+
+def test_check_names_a_split_without_examples(data: Path) -> None:
+    (data / "mine" / "val.jsonl").write_text("")
+    result = runner.invoke(app, ["data", "check", "--data", str(data), "--tasks", "sst,jsonl:mine"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "jsonl:mine, validation: There is nothing to score" in result.stderr
+
+
 @pytest.fixture
 def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Put a model in the place of every bundle that says "positive"; return which bundles were opened."""
@@ -96,7 +114,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     def open_bundle(folder: Path, threads: int, precision: str) -> Any:
         opened.append(folder)
         tasks = ["sst", "imdb", "jsonl:./my-labels"]
-        return evaluation._Model("stub", answer, Vocabulary((), ()), tasks, threads, lambda: None)  # type: ignore[arg-type, return-value]
+        return evaluation._Model("stub", answer, Vocabulary((), ()), tasks, threads, lambda: None, "here")  # type: ignore[arg-type, return-value]
 
     monkeypatch.setattr(evaluation, "_bundle", open_bundle)
     return opened
@@ -160,3 +178,69 @@ def test_evaluate_looks_for_named_tasks_before_it_begins(
     result = evaluate(data, "--bundle", str(tmp_path), "--tasks", tasks)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
+
+
+def test_evaluate_names_a_task_without_examples_before_it_begins(
+    model: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (data / "mine" / "val.jsonl").write_text("")
+    monkeypatch.setattr(evaluation, "evaluate_task", must_not_be_called)
+    result = evaluate(data, "--bundle", str(tmp_path), "--tasks", "sst,jsonl:mine")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "jsonl:mine, validation: its files give no examples" in result.stderr
+
+
+def must_not_be_called(*_: object, **__: object) -> None:
+    raise AssertionError("nothing is answered")
+
+
+@pytest.mark.parametrize(("below", "status"), [("file", 2), ("file/out", 1)])
+def test_evaluate_refuses_a_file_as_its_folder_before_it_begins(
+    model: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str, status: int
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(evaluation, "evaluate_task", must_not_be_called)
+    result = evaluate(data, "--bundle", str(tmp_path), "--tasks", "sst", "--output", str(tmp_path / below))
+    assert (result.exit_code, result.stdout) == (status, "")
+    assert "--output" in result.stderr
+
+
+def test_evaluate_records_what_was_done(
+    model: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded: list[tuple[list[str], str, str]] = []
+
+    def record_scores(folder: Path, results: Sequence[Any], *, command: str, where: str) -> None:
+        recorded.append((sorted({result.task for result in results}), command, where))
+
+    monkeypatch.setattr(evaluation, "record_scores", record_scores)
+    (tmp_path / "README.md").write_text("<!-- scores -->\n<!-- /scores -->\n")
+    options: dict[tuple[str, ...], str] = {
+        (): "mqan evaluate",
+        ("--zero-shot",): "mqan evaluate --zero-shot",
+        ("--rename", "bad,good", "--precision", "float32"): "mqan evaluate --rename bad,good --precision float32",
+    }
+    for given in options:
+        assert evaluate(data, "--bundle", str(tmp_path), "--record", *given).exit_code == 0
+    assert recorded == [(["sst"], command, "here") for command in options.values()]
+
+
+@pytest.mark.parametrize(("option", "value"), [("--tasks", "sst"), ("--limit", "2")])
+def test_evaluate_does_not_record_a_part(
+    model: list[Path], data: Path, tmp_path: Path, option: str, value: str
+) -> None:
+    result = evaluate(data, "--bundle", str(tmp_path), "--record", option, value)
+    assert (result.exit_code, result.stdout, model) == (1, "", [])
+    assert "leave --limit and --tasks out" in result.stderr
+
+
+def test_a_card_without_marks_is_told_before_anything_is_answered(
+    model: list[Path], tiny_bundle: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = str(shutil.copytree(tiny_bundle, tmp_path / "bundle"))
+    monkeypatch.setattr(evaluation, "evaluate_task", must_not_be_called)
+    recorded = evaluate(data, "--bundle", bundle, "--record")
+    calibrated = runner.invoke(app, ["calibrate", bundle, "--data", str(data), "--tasks", "sst"])
+    for result, mark in ((recorded, "scores"), (calibrated, "calibration")):
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert f"README.md has no <!-- {mark} --> ... <!-- /{mark} -->" in result.stderr

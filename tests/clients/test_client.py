@@ -1,6 +1,7 @@
 """The Python client against a real server on loopback, over both transports, waiting and not."""
 
 import asyncio
+import math
 import socket
 import threading
 import time
@@ -150,6 +151,14 @@ def test_gives_up_in_time(server: Any, transport: str, call: Ask) -> None:
     with pytest.raises(DeadlineExceededError):
         call(server.urls[transport], "answer", "a", "b", timeout_s=0.1)
     assert time.monotonic() - start < 6
+
+
+@pytest.mark.parametrize("timeout_s", [math.inf, 1e12])
+def test_waits_as_long_as_it_takes(server: Any, transport: str, call: Ask, timeout_s: float) -> None:
+    server.script.failures = [(503, "unavailable")]
+    assert call(server.urls[transport], "answer", "a", "b", timeout_s=timeout_s).text == "Paris yes"
+    assert len(server.script.requests) == 2
+    assert all(0 < timeout_ms < 2**31 for timeout_ms in server.script.timeouts_ms)
 
 
 def test_rest_tells_its_deadline(server: Any, call: Ask) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from mqan_core.bundle import describe_files, open_bundle, write_manifest
-from mqan_export.card import errors_table, record_scores
+from mqan_export.card import default_card, errors_table, record_scores
 from mqan_export.engine import Engine
 from mqan_export.evaluate import Result, answer_with_engine, evaluate_task, write_results
+from mqan_export.reliability import record_calibration
 from mqan_training.readers.registry import task_named
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   "), (1, "I'd see it again. " * 30)]
@@ -92,16 +93,39 @@ def test_wrong_answers_are_drawn_from_the_tasks_in_turn(result: Result) -> None:
 def test_scores_go_into_manifest_and_card(tiny_bundle: Path, result: Result, tmp_path: Path) -> None:
     folder = tmp_path / "bundle"
     shutil.copytree(tiny_bundle, folder)
+    done = {"command": "mqan evaluate --zero-shot", "where": "in onnxruntime on a CPU"}
     with pytest.raises(ValueError, match="has no <!-- scores -->"):
-        record_scores(folder, [result])
+        record_scores(folder, [result], **done)
     marks = "<!-- scores -->\nold\n<!-- /scores -->\n<!-- errors -->\nold\n<!-- /errors -->\n"
     (folder / "README.md").write_text(f"# card\n{marks}end\n")
     bundle = open_bundle(tiny_bundle)
     write_manifest(folder, replace(bundle.manifest, files=describe_files(folder)))
-    record_scores(folder, [result])
+    record_scores(folder, [result], **done)
     after = open_bundle(folder)  # verifies the new hashes
     assert after.manifest.scores["sst"] == result.scores
     card = (folder / "README.md").read_text()
     assert "old" not in card
+    assert "with `mqan evaluate --zero-shot` on the whole validation sets, in onnxruntime on a CPU.\n" in card
     assert card.count("| sst |") >= 2, "its scores, and what it got wrong"
     assert card.endswith("end\n")
+
+
+def test_a_default_card_takes_scores_and_calibration(tiny_bundle: Path, result: Result, tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    shutil.copytree(tiny_bundle, folder)
+    (folder / "README.md").write_text(default_card("tiny", "1"))
+    write_manifest(folder, replace(open_bundle(tiny_bundle).manifest, files=describe_files(folder)))
+    record_scores(folder, [result], command="mqan evaluate --rename bad,good", where="in onnxruntime on a GPU")
+    record_calibration(folder, {}, [])
+    card = (folder / "README.md").read_text()
+    assert "with `mqan evaluate --rename bad,good` on the whole validation sets, in onnxruntime on a GPU.\n" in card
+    assert "| task | answers | error before | after |" in card
+    assert "Not measured." not in card
+
+
+def test_a_task_without_examples_is_named(tiny_bundle: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "val.jsonl").touch()
+    engine = Engine.open(tiny_bundle)
+    with pytest.raises(ValueError, match="jsonl:mine, validation: its files give no examples"):
+        evaluate_task(answer_with_engine(engine), engine.bundle.vocabulary, task_named("jsonl:mine"), tmp_path)

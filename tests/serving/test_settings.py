@@ -1,13 +1,15 @@
 """A wrong setting stops the server before it starts, and the message names the setting."""
 
+import re
 import socket
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from mqan_client import Client
 from mqan_serving.errors import SettingsError
-from mqan_serving.main import ray_environment, serve_local, serve_ray
+from mqan_serving.main import announce, ray_environment, serve_local, serve_ray
 from mqan_serving.settings import Settings, find_bundle, load_settings
 
 
@@ -84,6 +86,15 @@ def test_an_empty_host_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQAN_HOST", "")  # all interfaces, for a socket
     with pytest.raises(SettingsError, match="MQAN_HOST"):
         load_settings()
+
+
+def test_the_lines_of_a_ready_server_have_addresses_that_can_be_called(capsys: pytest.CaptureFixture[str]) -> None:
+    announce(load_settings(host="::1", http_port=8001, grpc_port=9001), "tiny 1")
+    lines = capsys.readouterr().err
+    assert "curl http://[::1]:8001/v1/answer" in lines
+    (server,) = re.findall(r"--server (\S+)", lines)
+    assert server == "grpc://[::1]:9001"
+    Client(server).close()
 
 
 def test_every_setting_says_why() -> None:

@@ -9,6 +9,8 @@ from mqan_client.errors import ClientError, DeadlineExceededError, OverloadedErr
 from mqan_client.results import Answer, Model
 
 TOO_LATE = "No answer came in time."
+# 23 days, for who waits as long as it takes: sockets, and what carries deadlines, count milliseconds in 32 bits.
+_LONGEST_S = 2e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +51,12 @@ class Attempts:
 
     Args:
         retries: how often, and after which waits.
-        timeout_s: longest duration of the call, all attempts and waits included.
+        timeout_s: longest duration of the call, all attempts and waits included; infinity counts as 23 days.
     """
 
     def __init__(self, retries: Retries, timeout_s: float) -> None:
         self._retries = retries
-        self._deadline = time.monotonic() + timeout_s
+        self._deadline = time.monotonic() + min(timeout_s, _LONGEST_S)
         self._num_failed = 0
 
     def remaining_s(self) -> float:
