@@ -161,9 +161,8 @@ class AnswerService(Generic[RequestT]):
             raise ServingError("unavailable", "The server has failed and is about to be replaced.")
         timeout_s = self._timeout_s
         if question.timeout_ms is not None:
-            timeout_s = (
-                min(timeout_s * 1000, question.timeout_ms) / 1000
-            )  # a number of any length, so not divided first
+            # a number of any length, which may be more than a float holds: compared before it is divided
+            timeout_s = min(timeout_s * 1000, question.timeout_ms) / 1000
         deadline = time.monotonic() + timeout_s
         timeline = timeline or Timeline()
         with self._admission.admit(), self.metrics.track_request():

@@ -12,7 +12,7 @@ from torch import Tensor
 from mqan_core.text import read_tokens, word_of
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.config import TaskConfig
-from mqan_training.dataset import Item, PieceTable, TaskData, are_in, numbered, rename_classes, target_ids
+from mqan_training.dataset import Item, PieceTable, TaskData, are_in, names_in, numbered, rename_classes, target_ids
 from mqan_training.embeddings import Embedder, WordIndex
 
 _POOL_BATCHES = 50  # batches are cut from pools of about this many batches, sorted by length
@@ -247,7 +247,7 @@ def _check_questions(data: TaskData, config: TaskConfig) -> None:
 
 def _check_names(data: TaskData, names: Sequence[str]) -> None:
     """Refuse names of the classes with which ``rename_classes`` could not rename every text."""
-    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))  # finds what is replaced there
+    pattern = names_in(names)
     for question, answer in dict.fromkeys(data.texts):
         if answer not in names or sorted(pattern.findall(question)) != sorted(names):
             raise ValueError(

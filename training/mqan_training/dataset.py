@@ -209,8 +209,12 @@ def rename_classes(
         The new question and answer.
     """
     places = iter(order)
-    pattern = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
-    return pattern.sub(lambda _: new_names[next(places)], question), new_names[names.index(answer)]
+    return names_in(names).sub(lambda _: new_names[next(places)], question), new_names[names.index(answer)]
+
+
+def names_in(names: Sequence[str]) -> re.Pattern[str]:
+    """Return the pattern that finds the names of classes in a question, as whole words."""
+    return re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
 
 
 def generator_pieces(
