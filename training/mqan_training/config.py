@@ -80,7 +80,6 @@ class PhaseConfig:
 class OptimConfig:
     """The optimiser and its schedule (appendix B: Adam)."""
 
-    method: Literal["adam", "muon"] = "adam"  # muon: for matrices between hidden layers, Adam for the rest
     peak_rate: float = 2.5e-3
     warmup_steps: int = 800
     schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
@@ -90,6 +89,7 @@ class OptimConfig:
     grad_clip: float = 1.0
     weight_decay: float = 0.0
     average_decay: float = 0.0  # exponential moving average of the weights; 0 switches it off
+    method: Literal["adam", "muon"] = "adam"  # muon: for matrices between hidden layers, Adam for the rest
 
 
 @dataclass(frozen=True, slots=True)

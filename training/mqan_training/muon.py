@@ -23,7 +23,8 @@ class MuonWithAdam(torch.optim.AdamW):
 
     def __init__(self, module: nn.Module, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
         by_parts: dict[int, list[nn.Parameter]] = {}
-        others, vectors = [], []
+        others: list[nn.Parameter] = []
+        vectors: list[nn.Parameter] = []
         for name, parameter in module.named_parameters():
             if _is_hidden(name, parameter):
                 by_parts.setdefault(_num_parts(name), []).append(parameter)
