@@ -125,7 +125,7 @@ def test_a_fine_tuned_encoder_labels_phrases(encoder: Path, data: Path, tmp_path
 
 
 def test_splices_go_over_from_text_to_text_at_a_word_that_both_have() -> None:
-    texts = ["a dull and slow film of two friends", "This Film is warm and funny from its start", "of"]
+    texts = ["a dull and slow film of two friends", "This Film is warm and funny from its start", "of", " "]
     found = splices(texts, 30, random.Random(1))
     assert found == splices(texts, 30, random.Random(1))
     assert "a dull and funny from its start" in found
@@ -133,7 +133,7 @@ def test_splices_go_over_from_text_to_text_at_a_word_that_both_have() -> None:
     assert not set(found) & set(texts)
     neighbours = {pair for text in texts for pair in pairwise(text.lower().split())}
     assert all(4 <= len(text.split()) <= 45 and set(pairwise(text.lower().split())) <= neighbours for text in found)
-    assert splices([], 9, random.Random(1)) == splices(["no word twice here"], 9, random.Random(1)) == []
+    assert splices([" "], 9, random.Random(1)) == splices(["no word twice here"], 9, random.Random(1)) == []
 
 
 def test_a_fine_tuned_encoder_labels_splices(encoder: Path, data: Path, tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ class WhatToLabel:
         num_phrases: if not 0, so many phrases instead of sentences, half of them from the task's own training texts,
             the others from the sentences: what a few words mean together is learnt from them sooner than from whole
             sentences (Socher et al. 2013 had people label the phrases of SST).
-        num_splices: if not 0, so many texts that are put together of pieces of the task's own training texts, instead
-            of sentences: new texts that are like the task's own, which Tang et al. get by masks and a tagger.
+        num_splices: if not 0, so many texts that are put together of pieces of the task's own training texts, and
+            nothing of ``sources``: new texts like the task's own, which Tang et al. get by masks and a tagger.
         excerpt_words: if not 0, runs of sentences of up to so many words instead of single sentences.
         source_accuracy: how probably a sentence or excerpt has the class of the text that it was drawn from, where
             that has one of the task's classes; what the encoder says is multiplied by it (Bayes' rule). None: not used.
@@ -56,15 +56,8 @@ class WhatToLabel:
 
     @property
     def kind(self) -> str:
-        return (
-            "splices"
-            if self.num_splices
-            else "phrases"
-            if self.num_phrases
-            else "excerpts"
-            if self.excerpt_words
-            else "sentences"
-        )
+        kinds = {"splices": self.num_splices, "phrases": self.num_phrases, "excerpts": self.excerpt_words}
+        return next((kind for kind, number in kinds.items() if number), "sentences")
 
 
 @dataclass(frozen=True, slots=True)

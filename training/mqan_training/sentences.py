@@ -64,16 +64,18 @@ def phrases(texts: Sequence[str], number: int, generator: random.Random) -> list
 
 
 def splices(texts: Sequence[str], number: int, generator: random.Random) -> list[str]:
-    """Return different texts of 4 to 45 words, each of two or three texts that go over into each other at a word that
-    both have; fewer if texts are few."""
-    words_of = [text.split() for text in texts]
+    """Return different texts of 4 to 45 words, put together of two or three each; fewer if texts are few.
+
+    One goes over into the next at a word that both have.
+    """
+    words_of = [words for text in texts if (words := text.split())]
     places: dict[str, list[tuple[int, int]]] = {}
     for row, words in enumerate(words_of):
         for place, word in enumerate(words):
             places.setdefault(word.lower(), []).append((row, place))
     known = set(map(letters_and_digits, texts))
     found: dict[str, None] = {}
-    for _ in range(_DRAWS * number if texts else 0):
+    for _ in range(_DRAWS * number if words_of else 0):
         if len(found) == number:
             break
         words = generator.choice(words_of)
