@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)  # of the quintic iteration
 _ITERATIONS = 5
@@ -19,20 +19,7 @@ _PARTS_OF = {"weight_ih": 4, "weight_hh": 4, "inputs": 3}  # gates of an LSTM; q
 
 
 class MuonWithAdam(torch.optim.AdamW):
-    """Muon for the matrices between hidden layers; AdamW for embeddings, the output over words, gates and vectors."""
-
-    def __init__(self, module: nn.Module, betas: tuple[float, float], eps: float, weight_decay: float) -> None:
-        by_parts: dict[int, list[nn.Parameter]] = {}
-        others: list[nn.Parameter] = []
-        vectors: list[nn.Parameter] = []
-        for name, parameter in module.named_parameters():
-            if _is_hidden(name, parameter):
-                by_parts.setdefault(_num_parts(name), []).append(parameter)
-            else:
-                (others if parameter.dim() > 1 else vectors).append(parameter)
-        groups = [{"params": matrices, "num_parts": parts} for parts, matrices in sorted(by_parts.items())]
-        groups += [{"params": others, "num_parts": 0}, {"params": vectors, "num_parts": 0, "weight_decay": 0.0}]
-        super().__init__(groups, lr=0.0, betas=betas, eps=eps, weight_decay=weight_decay, fused=True)
+    """Muon for the groups whose ``num_parts`` is not 0, all else as AdamW does."""
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -45,8 +32,10 @@ class MuonWithAdam(torch.optim.AdamW):
                 if gradient is None:
                     continue
                 state = self.state[parameter]
-                momentum = state.setdefault("momentum", torch.zeros_like(parameter)).lerp_(gradient, 1 - _MOMENTUM)
-                direction_PMN = gradient.lerp(momentum, _MOMENTUM).unflatten(0, (group["num_parts"], -1))
+                if "momentum" not in state:
+                    state["momentum"] = torch.zeros_like(parameter)
+                state["momentum"].lerp_(gradient, 1 - _MOMENTUM)
+                direction_PMN = gradient.lerp(state["momentum"], _MOMENTUM).unflatten(0, (group["num_parts"], -1))
                 size = _RMS * max(direction_PMN.shape[1:]) ** 0.5
                 parameter.mul_(1 - group["lr"] * group["weight_decay"])
                 parameter.sub_(orthogonal(direction_PMN).flatten(0, 1), alpha=group["lr"] * size)
@@ -69,10 +58,12 @@ def orthogonal(x_PMN: Tensor) -> Tensor:
     return x_PMN.transpose(1, 2) if is_tall else x_PMN
 
 
-def _is_hidden(name: str, parameter: Tensor) -> bool:
+def num_parts(name: str, parameter: Tensor) -> int:
+    """Return how many matrices a parameter stacks, each of which takes steps of its own.
+
+    0 for what is no matrix between hidden layers: embeddings, the output over words, gates and vectors.
+    """
     is_of_words = "ngrams" in name or "generator" in name
-    return parameter.dim() == 2 and min(parameter.shape) >= _LEAST_WIDTH and not is_of_words
-
-
-def _num_parts(name: str) -> int:
+    if parameter.dim() != 2 or min(parameter.shape) < _LEAST_WIDTH or is_of_words:
+        return 0
     return next((number for part, number in _PARTS_OF.items() if f".{part}" in name), 1)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from mqan_training.config import OptimConfig
-from mqan_training.muon import MuonWithAdam
+from mqan_training.muon import MuonWithAdam, num_parts
 
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
@@ -31,12 +31,17 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
 
 def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:
     """Return the optimiser of a module's parameters; weight decay, if any, is decoupled and spares vectors."""
-    if config.method == "muon":
-        return MuonWithAdam(module, config.betas, config.epsilon, config.weight_decay)
-    matrices = [p for p in module.parameters() if p.dim() > 1]
-    vectors = [p for p in module.parameters() if p.dim() <= 1]
-    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": vectors, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.epsilon, fused=True)
+    is_muon = config.method == "muon"
+    parameters: dict[tuple[bool, int], list[nn.Parameter]] = {}
+    for name, parameter in module.named_parameters():
+        key = (parameter.dim() <= 1, num_parts(name, parameter) if is_muon else 0)
+        parameters.setdefault(key, []).append(parameter)
+    groups = [
+        {"params": found, "num_parts": parts, "weight_decay": 0.0 if is_vector else config.weight_decay}
+        for (is_vector, parts), found in sorted(parameters.items(), key=lambda group: group[0])
+    ]
+    optimizer = MuonWithAdam if is_muon else torch.optim.AdamW
+    return optimizer(groups, lr=0.0, betas=config.betas, eps=config.epsilon, fused=True)
 
 
 class WeightAverage:

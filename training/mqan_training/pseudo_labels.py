@@ -120,13 +120,15 @@ def pseudo_label(
     question, classes = _question_and_classes(task_name, training)
     task = task_named(task_name)
     others = texts_of(task, data, [split for split in task.splits if split != "train"])
-    drawn = _draw(what, data, others | texts_of(task, data, ["train"]), how.seed)
+    own_texts = [e.context for e in training]
     if what.num_splices:
-        found = splices([e.context for e in training], what.num_splices, random.Random(how.seed))  # noqa: S311
+        found = splices(own_texts, what.num_splices, random.Random(how.seed))  # noqa: S311
         drawn = {text: "" for text in found if letters_and_digits(text) not in others}
-    elif what.num_phrases:
-        found = _draw_phrases([e.context for e in training], list(drawn), what.num_phrases, others, how.seed)
-        drawn = dict.fromkeys(found, "")
+    else:
+        drawn = _draw(what, data, others | texts_of(task, data, ["train"]), how.seed)
+        if what.num_phrases:
+            found = _draw_phrases(own_texts, list(drawn), what.num_phrases, others, how.seed)
+            drawn = dict.fromkeys(found, "")
     if len(drawn) <= _HELD_OUT:
         raise ValueError(
             f"found {len(drawn)} {what.kind} that {task_name} has not itself; {_HELD_OUT} are held out, so draw more"
@@ -198,7 +200,24 @@ def _fine_tuned(
     encoder: Path, task_name: str, own: Sequence[tuple[str, int]], classes: Sequence[str], data: Path, how: FineTuning
 ) -> TextClassifier:
     """Return the encoder, fine-tuned on a task's own texts and the numbers of their classes, or as it was kept."""
-    settings = {
+    beside = list(_excerpts_beside(how, classes, data))
+    classifier = TextClassifier(encoder, len(classes))
+    if how.kept_in is not None and how.kept_in.exists():
+        classifier.load_weights(how.kept_in, _made_with(encoder, task_name, classes, how))
+        return classifier
+    if beside:
+        texts, labels = zip(*own, *beside, strict=True)
+        fine_tune(classifier, texts, labels, epochs=1, rate=how.rate, seed=how.seed)
+    texts, labels = zip(*own, strict=True)
+    fine_tune(classifier, texts, labels, epochs=how.epochs, rate=how.rate, seed=how.seed)
+    if how.kept_in is not None:
+        classifier.save_weights(how.kept_in, _made_with(encoder, task_name, classes, how))
+    return classifier
+
+
+def _made_with(encoder: Path, task_name: str, classes: Sequence[str], how: FineTuning) -> dict[str, str]:
+    """Return what decides on the weights of a fine-tuned encoder, by setting."""
+    return {
         "encoder": fingerprint(encoder),
         "task": task_name,
         "classes": json.dumps(classes),
@@ -207,19 +226,6 @@ def _fine_tuned(
         "seed": str(how.seed),
         "beside": json.dumps(dict(how.beside)),
     }
-    beside = list(_excerpts_beside(how, classes, data))
-    classifier = TextClassifier(encoder, len(classes))
-    if how.kept_in is not None and how.kept_in.exists():
-        classifier.load_weights(how.kept_in, settings)
-        return classifier
-    if beside:
-        texts, labels = zip(*own, *beside, strict=True)
-        fine_tune(classifier, texts, labels, epochs=1, rate=how.rate, seed=how.seed)
-    texts, labels = zip(*own, strict=True)
-    fine_tune(classifier, texts, labels, epochs=how.epochs, rate=how.rate, seed=how.seed)
-    if how.kept_in is not None:
-        classifier.save_weights(how.kept_in, settings)
-    return classifier
 
 
 def _excerpts_beside(how: FineTuning, classes: Sequence[str], data: Path) -> Iterator[tuple[str, int]]:
