@@ -3,8 +3,9 @@
     manifest.json          what is here, with sizes and SHA-256; limits; scores. Its presence means the bundle is whole
     encoder.onnx           contexts and questions -> everything the decoder reads (weights inside)
     decoder_step.onnx      one step of greedy decoding (weights inside)
-    vocab.json             generator pieces and words
-    vectors.safetensors    word vectors (int8 rows, scales) and n-gram table
+    contextual.onnx        windows of words -> what is added to the projected words; only of a model that reads so
+    vocab.json             generator pieces and words, and the word pieces of the contextual encoder
+    vectors.safetensors    word vectors (int8 rows, scales) and n-gram table, and the vectors of word pieces
     input_ranges.safetensors   what products and LSTMs read lies in these, feature by feature: for 8-bit on a CPU
     README.md              model card
 
@@ -32,16 +33,19 @@ from mqan_core.calibration import Calibration
 from mqan_core.errors import BundleError
 from mqan_core.vectors import FloatArray, WordVectors
 from mqan_core.vocab import Vocabulary
+from mqan_core.word_pieces import PieceVectors, WordPieces
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
+_READ_VERSIONS = (4, 5)  # 4 knows of no contextual encoder
 MANIFEST = "manifest.json"
 ENCODER = "encoder.onnx"
 DECODER_STEP = "decoder_step.onnx"
+CONTEXTUAL = "contextual.onnx"
 VOCABULARY = "vocab.json"
 VECTORS = "vectors.safetensors"
 INPUT_RANGES = "input_ranges.safetensors"
 MODEL_CARD = "README.md"
-FILES = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, INPUT_RANGES, MODEL_CARD)
+FILES = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, INPUT_RANGES, MODEL_CARD)  # of every bundle
 
 _MAX_FILE_BYTES = 512 * 1024 * 1024
 _MAX_MANIFEST_BYTES = 1024 * 1024
@@ -72,6 +76,7 @@ class Dimensions:
     joined: bool = False  # the decoder attends to context and question as one sequence: J = C + Q, not C
     moves_pointer: bool = False  # a step reads where the last one pointed in the context
     keeps_coverage: bool = False  # a step reads where all before it pointed in the context
+    contextual_width: int = 0  # M, of the words that a contextual encoder reads; 0: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ class Bundle:
         vocabulary: words and generator pieces.
         vectors: input vectors of words.
         input_ranges: name of each graph's file -> name of a tensor in it -> largest absolute value of each feature.
+        contextual: bytes of the contextual encoder's graph; None where the model has none, and so is
+        piece_vectors: the vectors of word pieces that it reads.
     """
 
     manifest: Manifest
@@ -120,6 +127,8 @@ class Bundle:
     vocabulary: Vocabulary
     vectors: WordVectors
     input_ranges: Mapping[str, Mapping[str, FloatArray]]
+    contextual: bytes | None = None
+    piece_vectors: PieceVectors | None = None
 
 
 def open_bundle(folder: Path) -> Bundle:
@@ -137,6 +146,10 @@ def open_bundle(folder: Path) -> Bundle:
         vocabulary = Vocabulary(_strings(lists["pieces"]), _strings(lists["words"]))
         tensors = load_safetensors(contents.pop(VECTORS))
         vectors = WordVectors(vocabulary, tensors["rows"], tensors["scales"], tensors["ngrams"].astype(np.float32))
+        piece_vectors = None
+        if CONTEXTUAL in contents:
+            word_pieces = WordPieces(_strings(lists["word_pieces"]))
+            piece_vectors = PieceVectors(word_pieces, tensors["piece_rows"], tensors["piece_scales"])
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
     try:
@@ -144,6 +157,8 @@ def open_bundle(folder: Path) -> Bundle:
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {INPUT_RANGES} is malformed: {error}") from error
     dimensions = manifest.dimensions
+    if (piece_vectors.width if piece_vectors is not None else 0) != dimensions.contextual_width:
+        raise BundleError(f"bundle {folder}: word pieces do not have the width that {MANIFEST} states")
     if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
         raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
     return Bundle(
@@ -154,6 +169,8 @@ def open_bundle(folder: Path) -> Bundle:
         vocabulary,
         vectors,
         input_ranges,
+        contents.get(CONTEXTUAL),
+        piece_vectors,
     )
 
 
@@ -167,18 +184,19 @@ def _parse_ranges(content: bytes) -> dict[str, dict[str, FloatArray]]:
     ranges: dict[str, dict[str, FloatArray]] = {ENCODER: {}, DECODER_STEP: {}}
     for path, values in load_safetensors(content).items():
         graph, _, name = path.partition("/")
-        if graph not in ranges:
-            raise ValueError(f"{path} must begin with {ENCODER}/ or {DECODER_STEP}/")
+        if graph not in (ENCODER, DECODER_STEP, CONTEXTUAL):
+            raise ValueError(f"{path} must begin with {ENCODER}/, {DECODER_STEP}/ or {CONTEXTUAL}/")
         if values.dtype != np.float32 or not ((values >= _LEAST_RANGE) & (values <= _MAX_RANGE)).all():
             raise ValueError(f"{path} must be float32 numbers from {_LEAST_RANGE:g} to {_MAX_RANGE:g}")
-        ranges[graph][name] = values
+        ranges.setdefault(graph, {})[name] = values
     return ranges
 
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:
     """Hash the files of a bundle that is being written."""
     entries = {}
-    for name in FILES:
+    names = (*FILES, CONTEXTUAL) if (folder / CONTEXTUAL).exists() else FILES
+    for name in names:
         content = _read_file(folder, name, _MAX_FILE_BYTES)
         entries[name] = FileEntry(len(content), hashlib.sha256(content).hexdigest())
     return entries
@@ -200,9 +218,9 @@ def _parse_manifest(content: bytes) -> Manifest:
     try:
         document = json.loads(content)
         version = document.pop("format_version")
-        if version != FORMAT_VERSION:
+        if version not in _READ_VERSIONS:
             raise BundleError(
-                f"{MANIFEST}: format version {version!r} is unknown to this release, which reads {FORMAT_VERSION}; "
+                f"{MANIFEST}: format version {version!r} is unknown to this release, which reads {_READ_VERSIONS}; "
                 "export the checkpoint again"
             )
         files = {name: FileEntry(**entry) for name, entry in document.pop("files").items()}
@@ -218,15 +236,18 @@ def _parse_manifest(content: bytes) -> Manifest:
                 raise TypeError(f"a score of {task} is not a number")
     except _MALFORMED as error:
         raise BundleError(f"{MANIFEST}: malformed: {error}") from error
-    if set(manifest.files) != set(FILES):
-        raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(FILES)}")
+    expected = {*FILES, CONTEXTUAL} if dimensions.contextual_width else set(FILES)
+    if set(manifest.files) != expected:
+        raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(expected)}")
     sizes = {**asdict(dimensions), "max_positions": manifest.max_positions}
-    num_layers = sizes.pop("num_layers")
+    num_layers, contextual_width = sizes.pop("num_layers"), sizes.pop("contextual_width")
     for name in ("joined", "moves_pointer", "keeps_coverage"):
         if not isinstance(value := sizes.pop(name), bool):
             raise BundleError(f"{MANIFEST}: dimensions: {name} must be true or false, found {value!r}")
     if not all(type(size) is int and 0 < size < 2**31 for size in sizes.values()):
         raise BundleError(f"{MANIFEST}: dimensions and max_positions must be positive integers")
+    if type(contextual_width) is not int or not 0 <= contextual_width < 2**31:
+        raise BundleError(f"{MANIFEST}: dimensions: contextual_width is {contextual_width!r}, expected 0 or a width")
     if type(num_layers) is not int or not 0 <= num_layers <= _MAX_LAYERS:
         raise BundleError(f"{MANIFEST}: {num_layers} layers, 0 to {_MAX_LAYERS} are allowed")
     if not (isinstance(manifest.name, str) and isinstance(manifest.version, str)):

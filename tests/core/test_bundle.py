@@ -72,7 +72,7 @@ def test_opens_what_was_written(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "values", "wrong"),
     [
-        ("m", np.ones(3, np.float32), "must begin with encoder.onnx/ or decoder_step.onnx/"),
+        ("m", np.ones(3, np.float32), "must begin with encoder.onnx/, decoder_step.onnx/ or contextual.onnx/"),
         ("encoder.onnx/m", np.ones(3, np.float16), "must be float32"),
         ("decoder_step.onnx/m", np.array([1, np.nan], np.float32), "must be float32 numbers from 1e-06"),
         ("encoder.onnx/m", np.zeros(3, np.float32), "must be float32 numbers from 1e-06"),
@@ -143,7 +143,7 @@ def test_files_beyond_the_limit_are_refused(folder: Path, monkeypatch: pytest.Mo
         open_bundle(folder)
 
 
-@pytest.mark.parametrize("version", [0, 3, 5, "4", None])
+@pytest.mark.parametrize("version", [0, 3, 6, "5", None])
 def test_an_unknown_version_is_refused(folder: Path, version: object) -> None:
     edit_manifest(folder, lambda document: document.update(format_version=version))
     with pytest.raises(BundleError, match="unknown to this release"):

@@ -1,0 +1,152 @@
+"""Word pieces of a pretrained encoder (WordPiece, Wu et al. 2016), of which any word is put together.
+
+A word is cut as BERT's uncased tokenizer does it: accents are dropped, punctuation and ideographs stand alone, the rest
+is matched from the left, the longest piece first. The contextual encoder reads a word at one position, as the mean of
+its pieces' vectors, so that positions are the model's own tokens.
+"""
+
+import unicodedata
+from collections.abc import Sequence
+
+import numpy as np
+
+from mqan_core.vectors import FloatArray, Int8Array
+
+FIRST, BETWEEN, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"  # marks of a sequence; what stands for a word without pieces
+_INSIDE = "##"  # begins a piece that goes on within a word
+_LONGEST_WORD = 100  # characters; what is longer is unknown
+_REMEMBERED = 50_000  # words
+_IDEOGRAPHS = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+class WordPieces:
+    """Cuts words into pieces.
+
+    Args:
+        pieces: the vocabulary, distinct, with ``[CLS]``, ``[SEP]`` and ``[UNK]`` in it.
+
+    Attributes:
+        pieces: as given.
+
+    Raises:
+        ValueError: a piece is there twice, or one of the three is missing.
+    """
+
+    def __init__(self, pieces: Sequence[str]) -> None:
+        self.pieces = tuple(pieces)
+        self._id_of = {piece: i for i, piece in enumerate(self.pieces)}
+        if len(self._id_of) != len(self.pieces):
+            raise ValueError("word pieces: a piece is there twice")
+        if missing := [mark for mark in (FIRST, BETWEEN, UNKNOWN) if mark not in self._id_of]:
+            raise ValueError(f"word pieces: {', '.join(missing)} is missing")
+        self._known: dict[str, tuple[int, ...]] = {}
+
+    def id_of(self, piece: str) -> int:
+        """Return the number of a piece."""
+        return self._id_of[piece]
+
+    def ids(self, word: str) -> tuple[int, ...]:
+        """Return the numbers of a word's pieces, at least one."""
+        known = self._known.get(word)
+        if known is None:
+            parts = [self._match(part) for part in _parts(word)]
+            known = tuple(i for part in parts for i in part) or (self._id_of[UNKNOWN],)
+            if len(self._known) < _REMEMBERED:
+                self._known[word] = known
+        return known
+
+    def _match(self, part: str) -> list[int]:
+        unknown = [self._id_of[UNKNOWN]]
+        if len(part) > _LONGEST_WORD:
+            return unknown
+        ids: list[int] = []
+        start = 0
+        while start < len(part):
+            prefix = _INSIDE if start else ""
+            ends = range(len(part), start, -1)
+            end = next((end for end in ends if prefix + part[start:end] in self._id_of), None)
+            if end is None:
+                return unknown
+            ids.append(self._id_of[prefix + part[start:end]])
+            start = end
+        return ids
+
+
+class PieceVectors:
+    """The vectors of word pieces, int8 with one scale a row, and of words as the mean of their pieces'.
+
+    Args:
+        word_pieces: cuts words.
+        rows: int8 [P, M], one row a piece.
+        scales: float32 [P].
+
+    Attributes:
+        word_pieces, rows, scales: as given.
+
+    Raises:
+        ValueError: the shapes do not belong together, or a scale is not finite.
+    """
+
+    def __init__(self, word_pieces: WordPieces, rows: Int8Array, scales: FloatArray) -> None:
+        if rows.ndim != 2 or rows.dtype != np.int8 or {rows.shape[:1], scales.shape} != {(len(word_pieces.pieces),)}:
+            raise ValueError(
+                f"word pieces: {len(word_pieces.pieces)} pieces, but rows {rows.dtype}{list(rows.shape)} and scales "
+                f"{list(scales.shape)}"
+            )
+        if not np.isfinite(scales).all():
+            raise ValueError("word pieces: a scale is not finite")
+        self.word_pieces = word_pieces
+        self.rows = rows
+        self.scales = scales
+
+    @property
+    def width(self) -> int:
+        """Width M of a vector."""
+        return int(self.rows.shape[1])
+
+    def lookup(self, words: Sequence[str]) -> FloatArray:
+        """Return the vectors of lower-cased words, float32 [len(words), M]."""
+        ids = [self.word_pieces.ids(word) for word in words]
+        flat = np.fromiter((i for some in ids for i in some), np.intp)
+        counts = np.array([len(some) for some in ids])
+        starts = np.cumsum(counts) - counts
+        sums = np.add.reduceat(self.rows[flat] * self.scales[flat, None], starts, axis=0)
+        means: FloatArray = (sums / counts[:, None]).astype(np.float32)
+        return means
+
+    def of_piece(self, piece: str) -> FloatArray:
+        """Return the vector of a piece, float32 [M]."""
+        i = self.word_pieces.id_of(piece)
+        vector: FloatArray = self.rows[i] * self.scales[i]
+        return vector
+
+
+def _parts(word: str) -> list[str]:
+    """Split a lower-cased word where an ideograph or punctuation stands, without accents and control characters."""
+    parts = [""]
+    for character in unicodedata.normalize("NFD", word):
+        category = unicodedata.category(character)
+        if category == "Mn" or category[0] == "C" or character == "\ufffd":
+            continue
+        if category[0] == "Z":
+            parts.append("")
+        elif _stands_alone(character, category):
+            parts += [character, ""]
+        else:
+            parts[-1] += character
+    return [part for part in parts if part]
+
+
+def _stands_alone(character: str, category: str) -> bool:
+    code = ord(character)
+    is_ascii_mark = 33 <= code <= 126 and not character.isalnum()
+    return is_ascii_mark or category[0] == "P" or any(first <= code <= last for first, last in _IDEOGRAPHS)
