@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from mqan_core.word_pieces import PieceVectors
     from mqan_training.network import Network
 
 
@@ -161,6 +162,8 @@ def make_network(**variant: Any) -> "Network":
     words = sorted({word.lower() for word in WORDS})
     rows = np.random.default_rng(7).integers(-127, 128, (len(words), 12), dtype=np.int8)
     vectors = StaticVectors(tuple(words), rows, np.full(len(words), 0.02, np.float32))
+    if variant.get("contextual_layers"):
+        vectors = replace(vectors, pieces=make_pieces())
     pieces = [f" {word} " for word in words if word.isalpha()] + [", ", "? "]
     sizes = {"width": 24, "ffn_width": 20, "head_width": 8, "num_layers": 2, "ngram_buckets": 300, "ngram_width": 6}
     config = ModelConfig(**{**sizes, **variant})
@@ -177,6 +180,16 @@ def make_network(**variant: Any) -> "Network":
         if config.coverage:
             network.mqan.decoder.cover_query.weight.normal_(std=0.1)  # likewise
     return network
+
+
+def make_pieces() -> "PieceVectors":
+    """Make vectors of word pieces: a few words, and the letters that all others are put together of."""
+    from mqan_core.word_pieces import PieceVectors, WordPieces
+
+    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
+    pieces = ["[CLS]", "[SEP]", "[UNK]", "the", "harbour", *",.?();:$-'", *letters, *(f"##{x}" for x in letters)]
+    rows = np.random.default_rng(5).integers(-127, 128, (len(pieces), 24), dtype=np.int8)
+    return PieceVectors(WordPieces(pieces), rows, np.full(len(pieces), 0.01, np.float32))
 
 
 def bundle_of(network: "Network", factory: pytest.TempPathFactory) -> Path:

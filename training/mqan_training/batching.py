@@ -13,7 +13,7 @@ from mqan_core.text import read_tokens, word_of
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.config import TaskConfig
 from mqan_training.dataset import Item, PieceTable, TaskData, are_in, names_in, numbered, rename_classes, target_ids
-from mqan_training.embeddings import Embedder, WordIndex
+from mqan_training.embeddings import Embedder, NumbersOfWords, WordIndex
 
 _POOL_BATCHES = 50  # batches are cut from pools of about this many batches, sorted by length
 _ANSWER_COST = 5  # an answer token costs as much as five others (appendix B)
@@ -33,6 +33,8 @@ class Batch:
     Attributes:
         task: the task.
         words: rows [N], flat buckets and offsets [N] of the distinct words, for the embedder.
+        word_pieces: their word pieces, one word's behind the other's, and offsets [N], for the contextual encoder; both
+            are empty where the vectors have no word pieces.
         context_words: index into the distinct words, [B, C]; likewise ``question_words`` [B, Q].
         answer_words: words of the answer shifted right, [B, A]; the first column is not used.
         context_pieces: piece numbers [B, C]; likewise ``question_pieces`` [B, Q].
@@ -44,6 +46,7 @@ class Batch:
 
     task: str
     words: tuple[Tensor, Tensor, Tensor]
+    word_pieces: tuple[Tensor, Tensor]
     context_words: Tensor
     question_words: Tensor
     answer_words: Tensor
@@ -62,8 +65,9 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """Return the batch on a device."""
-        tensors = (getattr(self, name) for name in list(self.__dataclass_fields__)[2:])
-        return Batch(self.task, tuple(t.to(device) for t in self.words), *(t.to(device) for t in tensors))  # type: ignore[arg-type]
+        words, pieces = (tuple(t.to(device) for t in tensors) for tensors in (self.words, self.word_pieces))
+        tensors = (getattr(self, name) for name in list(self.__dataclass_fields__)[3:])
+        return Batch(self.task, words, pieces, *(t.to(device) for t in tensors))  # type: ignore[arg-type]
 
 
 class Batcher:
@@ -81,6 +85,8 @@ class Batcher:
         words = [word_of(piece) for piece in self._table.pieces]
         self._word_of_piece = np.array([number_of.setdefault(word, len(number_of)) for word in words], np.int64)
         self._index: WordIndex = self._embedder.index(list(number_of))
+        pieces = self._embedder.vectors.pieces
+        self._pieces = NumbersOfWords(list(number_of), pieces.word_pieces.ids) if pieces is not None else None
         self._ids = target_ids(self._table, self._vocabulary)
 
     def collate(self, task: str, items: Sequence[Item]) -> Batch:
@@ -108,9 +114,12 @@ class Batcher:
         sizes = np.cumsum([context_pieces.size, question_pieces.size])
         context_words, question_words, answer_words = np.split(places, sizes)
         words = tuple(torch.from_numpy(array) for array in self._index.select(distinct))
+        none = np.zeros(0, np.int64)
+        pieces = (none, none) if self._pieces is None else self._pieces.select(distinct)
         return Batch(
             task,
             words,  # type: ignore[arg-type]
+            (torch.from_numpy(pieces[0]), torch.from_numpy(pieces[1])),
             torch.from_numpy(context_words.reshape(context_pieces.shape)),
             torch.from_numpy(question_words.reshape(question_pieces.shape)),
             torch.from_numpy(answer_words.reshape(previous.shape)),

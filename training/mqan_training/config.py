@@ -47,6 +47,10 @@ class ModelConfig:
     encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention
     decoder_start: Literal["zeros", "context"] = "context"  # state of the LSTM: zeros, or the normed mean of C_fin
     max_positions: int = 128  # most steps of the decoder
+    contextual_layers: int = 0  # of a pretrained transformer that reads the words before the model, in CoVe's place
+    contextual_heads: int = 12  # the transformer's; its width is that of its word pieces' vectors
+    contextual_ffn_width: int = 1536
+    contextual_dropout: float = 0.05  # of what its first layer reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +94,7 @@ class OptimConfig:
     weight_decay: float = 0.0
     average_decay: float = 0.0  # exponential moving average of the weights; 0 switches it off
     method: Literal["adam", "muon"] = "adam"  # muon: for matrices between hidden layers, Adam for the rest
+    contextual_rate: float = 1.0  # what the contextual encoder's rate is of the others'
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +118,8 @@ class TrainConfig:
     log_every: int = 20
     autocast: Literal["none", "bfloat16"] = "none"
     seed: int = 123
+    encoder: str = ""  # folder of the transformer whose layers the contextual encoder begins with; "": the packaged one
+    span_steps: int = 0  # first steps in which the contextual encoder alone learns, to point at answers
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

@@ -1,12 +1,13 @@
 """Pretrained word vectors, from a GloVe text file or distilled from a sentence encoder, and the embedder over them.
 
 A vectors file is safetensors with int8 ``rows`` [W, S], ``scales`` [W] and the words in its metadata, most frequent
-first. Rows are quantised when the file is made, so that training and serving read the same numbers.
+first; that of a run with a contextual encoder has the rows, scales and texts of its word pieces, too. Rows are
+quantised when the file is made, so that training and serving read the same numbers.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from mqan_core.example import Example
 from mqan_core.ngrams import ngram_buckets
 from mqan_core.text import read_tokens
 from mqan_core.vectors import FloatArray, Int8Array, quantize_rows
+from mqan_core.word_pieces import PieceVectors, WordPieces
 from mqan_training.errors import MissingVectorsError
 
 Int64Array = npt.NDArray[np.int64]
@@ -30,11 +32,12 @@ _MEAN_NORM = 5.0  # rows are scaled to this mean norm, about that of GloVe
 
 @dataclass(frozen=True, slots=True)
 class StaticVectors:
-    """Quantised pretrained rows and the words they belong to."""
+    """Quantised pretrained rows and the words they belong to, and the word pieces that a contextual encoder reads."""
 
     words: tuple[str, ...]
     rows: Int8Array
     scales: FloatArray
+    pieces: PieceVectors | None = None
 
     @property
     def width(self) -> int:
@@ -92,7 +95,11 @@ def write_vectors(path: Path, vectors: StaticVectors) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     tensors: dict[str, np.ndarray] = {"rows": vectors.rows, "scales": vectors.scales}
-    save_file(tensors, str(temporary), {"words": json.dumps(list(vectors.words))})
+    texts = {"words": json.dumps(list(vectors.words))}
+    if vectors.pieces is not None:
+        tensors.update(piece_rows=vectors.pieces.rows, piece_scales=vectors.pieces.scales)
+        texts["pieces"] = json.dumps(list(vectors.pieces.word_pieces.pieces))
+    save_file(tensors, str(temporary), texts)
     temporary.replace(path)
 
 
@@ -109,8 +116,12 @@ def load_vectors(path: Path) -> StaticVectors:
     try:
         with safe_open(str(path), framework="numpy") as file:
             words = json.loads(file.metadata()["words"])
-            return StaticVectors(tuple(words), file.get_tensor("rows"), file.get_tensor("scales"))
-    except (SafetensorError, KeyError, TypeError, json.JSONDecodeError) as error:
+            pieces = None
+            if "pieces" in file.metadata():
+                word_pieces = WordPieces(json.loads(file.metadata()["pieces"]))
+                pieces = PieceVectors(word_pieces, file.get_tensor("piece_rows"), file.get_tensor("piece_scales"))
+            return StaticVectors(tuple(words), file.get_tensor("rows"), file.get_tensor("scales"), pieces)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise MissingVectorsError(
             f"{path} holds no word vectors: it was not made by `mqan embed`, or is damaged. Make it with "
             "`mqan embed RECIPE` (from a text file of GloVe, `mqan embed RECIPE --glove FILE`)"
@@ -212,7 +223,7 @@ class Embedder(nn.Module):
 
 
 class WordIndex:
-    """Vector rows and n-gram buckets of a list of words; the buckets of a word are looked up when it is first selected.
+    """Vector rows and n-gram buckets of a list of words.
 
     Args:
         words: the words, distinct or not.
@@ -221,28 +232,44 @@ class WordIndex:
     """
 
     def __init__(self, words: Sequence[str], rows: Int64Array, num_buckets: int) -> None:
-        self._words = words
         self._rows = rows
-        self._num_buckets = num_buckets
-        self._starts = np.full(len(words), -1)  # where the buckets of a word begin in those below; -1 before they do
-        self._counts = np.zeros(len(words), np.int64)
-        self._buckets = np.zeros(0, np.int64)  # of all words that were selected, with room for more
-        self._num_used = 0
+        self._buckets = NumbersOfWords(words, lambda word: ngram_buckets(word, num_buckets))
 
     def select(self, words_N: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Return rows [N], flat buckets and offsets [N] of some of the words."""
+        return self._rows[words_N], *self._buckets.select(words_N)
+
+
+class NumbersOfWords:
+    """Some numbers of each of a list of words, found when it is first selected: n-gram buckets, or word pieces.
+
+    Args:
+        words: the words, distinct or not.
+        numbers_of: finds those of a word.
+    """
+
+    def __init__(self, words: Sequence[str], numbers_of: Callable[[str], Sequence[int]]) -> None:
+        self._words = words
+        self._numbers_of = numbers_of
+        self._starts = np.full(len(words), -1)  # where the numbers of a word begin in those below; -1 before they do
+        self._counts = np.zeros(len(words), np.int64)
+        self._numbers = np.zeros(0, np.int64)  # of all words that were selected, with room for more
+        self._num_used = 0
+
+    def select(self, words_N: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Return the numbers of some of the words, one behind the other, and where each word's begin, [N]."""
         self._look_up(np.unique(words_N[self._starts[words_N] < 0]).tolist())
         counts = self._counts[words_N]
         offsets = np.concatenate([[0], np.cumsum(counts)])
         flat = np.arange(offsets[-1]) + np.repeat(self._starts[words_N] - offsets[:-1], counts)
-        return self._rows[words_N], self._buckets[flat], offsets[:-1]
+        return self._numbers[flat], offsets[:-1]
 
     def _look_up(self, places: Sequence[int]) -> None:
         for place in places:
-            found = ngram_buckets(self._words[place], self._num_buckets)
+            found = self._numbers_of(self._words[place])
             end = self._num_used + len(found)
-            if end > len(self._buckets):
-                self._buckets = np.pad(self._buckets, (0, max(len(self._buckets), end, 4096)))
-            self._buckets[self._num_used : end] = found
+            if end > len(self._numbers):
+                self._numbers = np.pad(self._numbers, (0, max(len(self._numbers), end, 4096)))
+            self._numbers[self._num_used : end] = found
             self._starts[place], self._counts[place] = self._num_used, len(found)
             self._num_used = end

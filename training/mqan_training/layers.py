@@ -112,12 +112,12 @@ class MultiHead(nn.Module):
     The projections of queries, keys and values are one matrix, so that self-attention takes one product for all three.
     """
 
-    def __init__(self, width: int, num_heads: int, head_width: int, dropout: float) -> None:
+    def __init__(self, width: int, num_heads: int, head_width: int, dropout: float, *, bias: bool = False) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.head_width = head_width
-        self.inputs = nn.Linear(width, 3 * num_heads * head_width, bias=False)
-        self.output = nn.Linear(num_heads * head_width, width, bias=False)
+        self.inputs = nn.Linear(width, 3 * num_heads * head_width, bias=bias)
+        self.output = nn.Linear(num_heads * head_width, width, bias=bias)
         self.dropout = nn.Dropout(dropout)
         for part in (*self.inputs.weight.chunk(3), self.output.weight):
             nn.init.xavier_uniform_(part)

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from mqan_training.config import OptimConfig
 from mqan_training.muon import MuonWithAdam, num_parts
 
+_CONTEXTUAL = "contextual."  # names of the contextual encoder's parameters begin so
+
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     """Return the learning rate of a step, counted from 1.
@@ -30,18 +32,33 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
 
 
 def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:
-    """Return the optimiser of a module's parameters; weight decay, if any, is decoupled and spares vectors."""
+    """Return the optimiser of a module's parameters; weight decay, if any, is decoupled and spares vectors.
+
+    Each group has a ``rate_scale``, what its rate is of the run's (``set_rate``).
+    """
     is_muon = config.method == "muon"
-    parameters: dict[tuple[bool, int], list[nn.Parameter]] = {}
+    parameters: dict[tuple[bool, bool, int], list[nn.Parameter]] = {}
     for name, parameter in module.named_parameters():
-        key = (parameter.dim() <= 1, num_parts(name, parameter) if is_muon else 0)
+        is_contextual = name.startswith(_CONTEXTUAL)
+        key = (is_contextual, parameter.dim() <= 1, num_parts(name, parameter) if is_muon else 0)
         parameters.setdefault(key, []).append(parameter)
     groups = [
-        {"params": found, "num_parts": parts, "weight_decay": 0.0 if is_vector else config.weight_decay}
-        for (is_vector, parts), found in sorted(parameters.items(), key=lambda group: group[0])
+        {
+            "params": found,
+            "num_parts": parts,
+            "weight_decay": 0.0 if is_vector else config.weight_decay,
+            "rate_scale": config.contextual_rate if is_contextual else 1.0,
+        }
+        for (is_contextual, is_vector, parts), found in sorted(parameters.items(), key=lambda group: group[0])
     ]
     optimizer = MuonWithAdam if is_muon else torch.optim.AdamW
     return optimizer(groups, lr=0.0, betas=config.betas, eps=config.epsilon, fused=True)
+
+
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of the next step."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate * group["rate_scale"]
 
 
 class WeightAverage:

@@ -7,7 +7,7 @@ mqan train training/recipes/default.yaml --data DIR --resume
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -33,10 +33,11 @@ from mqan_training.dataset import PieceTable, TaskData, generator_pieces
 from mqan_training.distributed import Processes, joined_processes
 from mqan_training.embeddings import load_vectors, write_vectors
 from mqan_training.network import Loss, Network
-from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
+from mqan_training.optim import WeightAverage, learning_rate, make_optimizer, set_rate
 from mqan_training.readers.registry import task_named
 from mqan_training.reading import Portion, read_portions
 from mqan_training.runlog import RunLog, console
+from mqan_training.sentence_encoder import first_layers, packaged_encoder, piece_vectors
 from mqan_training.transfer import Pretrained, adopt, grow_pieces, record_source, recorded_source, vectors_for
 from mqan_training.validation import read_validation, validate
 
@@ -202,13 +203,7 @@ def prepare(
             f"is {config.model.max_positions}: lower the one or raise the other"
         )
     device = processes.device
-    if pretrained is not None:
-        vectors_path = folder / "vectors.safetensors"
-        with processes.one_after_the_other():
-            if processes.is_first:
-                write_vectors(vectors_path, vectors_for(pretrained, Path(config.vectors)))
-    else:
-        vectors_path = checkpoint.vectors_path if checkpoint else Path(config.vectors)
+    vectors_path = _frozen_vectors(config, folder, processes, checkpoint, pretrained)
     vectors = load_vectors(vectors_path)
     table = PieceTable()
     with processes.one_after_the_other():  # the others take the examples from the cache
@@ -230,6 +225,9 @@ def prepare(
     network = Network(config.model, vectors, vocabulary)
     if pretrained is not None:
         adopt(network, pretrained)
+    is_new = checkpoint is None and (pretrained is None or not pretrained.model.contextual_layers)
+    if network.contextual is not None and is_new:
+        network.contextual.load_state_dict(first_layers(_encoder_of(config), config.model), strict=False)
     network.to(device)
     optimizer = make_optimizer(network, config.optim)
     average = WeightAverage(network, config.optim.average_decay) if config.optim.average_decay else None
@@ -245,8 +243,35 @@ def prepare(
         run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
         for name, drawn in checkpoint.drawn.items():
             streams[name].skip_to(drawn)
-    run.parallel = processes.wrap(network)
+    run.parallel = processes.wrap(network, in_parts=network.contextual is not None)
     return run
+
+
+def _frozen_vectors(
+    config: TrainConfig,
+    folder: Path,
+    processes: Processes,
+    checkpoint: Checkpoint | None,
+    pretrained: Pretrained | None,
+) -> Path:
+    """Return the file of a run's frozen vectors, written to its folder where it is not one that there is already."""
+    if checkpoint is not None:
+        return checkpoint.vectors_path
+    given = Path(config.vectors)
+    if pretrained is None and not config.model.contextual_layers:
+        return given
+    path = folder / "vectors.safetensors"
+    with processes.one_after_the_other():
+        if processes.is_first:
+            vectors = load_vectors(given) if pretrained is None else vectors_for(pretrained, given)
+            if config.model.contextual_layers and vectors.pieces is None:
+                vectors = replace(vectors, pieces=piece_vectors(_encoder_of(config)))
+            write_vectors(path, vectors)
+    return path
+
+
+def _encoder_of(config: TrainConfig) -> Path:
+    return Path(config.encoder) if config.encoder else packaged_encoder()
 
 
 def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
@@ -260,12 +285,11 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     batch = run.batcher.collate(task, own or rows[:1]).to(processes.device)
     run.step += 1
     rate = learning_rate(run.config.optim, run.step, run.config.steps)
-    for group in run.optimizer.param_groups:
-        group["lr"] = rate
+    set_rate(run.optimizer, rate)
     run.network.train()
     run.network.use_dropout(stream.config.dropout)
     with torch.autocast(processes.device.type, dtype=torch.bfloat16, enabled=run.is_reduced):
-        own_loss: Loss = run.parallel(batch)
+        own_loss: Loss = run.parallel(batch, points=run.step <= run.config.span_steps)
     objective, loss, num_tokens = processes.merge(own_loss, batch.num_tokens, counts=bool(own))
     run.optimizer.zero_grad(set_to_none=True)
     (objective * stream.config.loss_weight).backward()

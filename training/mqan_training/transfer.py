@@ -1,7 +1,7 @@
 """Go on from a trained network with other tasks: the vocabulary grows without touching learned rows (section 4.3)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +22,11 @@ _GAINS = {  # switches of parts that a network can gain, and their weights
     "self_alignment": "mqan.encoder.self_alignment.",
     "pointer_shift": "mqan.decoder.shift.",
     "coverage": "mqan.decoder.cover_query.",
+    "contextual_layers": "contextual.",
 }
+_FOR_TRAINING = "contextual.span."
 _ALIGNMENT_READERS = "mqan.encoder.context_tail.compression."  # they read one more part where there is an alignment
-_MAY_DIFFER = frozenset({"dropout", "attention_dropout", "attention_block"})  # no weights depend on these
+_MAY_DIFFER = frozenset({"dropout", "attention_dropout", "attention_block", "contextual_dropout"})  # not in any weight
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
         return pretrained.vectors
     given = load_vectors(path)
     if extends(given, pretrained.vectors):
-        return given
+        return replace(given, pieces=pretrained.vectors.pieces)
     if given.width > pretrained.vectors.width:
         console.print(
             f"{path} does not begin with the word vectors of {pretrained.source}: it is left alone, those stay",
@@ -129,7 +131,10 @@ def differing_settings(one: ModelConfig, other: ModelConfig) -> list[str]:
     Those on which no weights depend are left out, and so are the parts that the other one gains.
     """
     given, expected, gained = asdict(one), asdict(other), _gained(one, other)
-    return [key for key in expected if key not in _MAY_DIFFER | gained.keys() and given[key] != expected[key]]
+    may_differ = _MAY_DIFFER | gained.keys()
+    if not one.contextual_layers:
+        may_differ |= {"contextual_heads", "contextual_ffn_width"}  # of nothing
+    return [key for key in expected if key not in may_differ and given[key] != expected[key]]
 
 
 def _gained(one: ModelConfig, other: ModelConfig) -> dict[str, str]:
@@ -143,7 +148,7 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
 
     New rows of the generator keep their random start; the weights of new columns of the vectors start at zero, so that
     the network answers as before. So do those of a ``pointer_shift`` or a ``coverage``, and those that read a
-    ``self_alignment``, which the trained network did not have.
+    ``self_alignment`` or a contextual encoder, which the trained network did not have.
 
     Raises:
         ValueError: the networks differ in more than that; the message names what.
@@ -160,6 +165,8 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
     for name, parameter in network.state_dict().items():
         if name.startswith(tuple(gained.values())):
             continue
+        if name not in pretrained.weights and name.startswith(_FOR_TRAINING):
+            continue  # a bundle does not hold it
         if name not in pretrained.weights:
             raise ValueError(f"{pretrained.source} has no weights {name}")
         source = pretrained.weights[name]
