@@ -23,7 +23,7 @@ import onnxruntime
 
 from mqan_core.bundle import Dimensions
 from mqan_core.errors import EngineFailedError
-from mqan_export.graphs import ENCODER_INPUTS, NEXT, TYPES
+from mqan_export.graphs import NEXT, TYPES
 from mqan_export.greedy import Batch, Decoding, GreedyLoop, Trace
 
 _LOG = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class DeviceLoop(GreedyLoop):
         return self._occupy(place, list(keys), batch.max_tokens, 0)
 
     def _encode_into(self, place: "_Place", batch: Batch) -> None:
-        inputs = {name: place.pad(name, array, ENCODER_INPUTS[name]) for name, array in batch.inputs.items()}
+        inputs = {name: place.pad(name, array, self._encoder_inputs[name]) for name, array in batch.inputs.items()}
         inputs["context_lengths"][len(batch.max_tokens) :] = 1  # rows of nobody read one word
         inputs["question_lengths"][len(batch.max_tokens) :] = 1
         place.write("context_slots", inputs["context_slots"])

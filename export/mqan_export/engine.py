@@ -12,16 +12,25 @@ import onnxruntime
 
 from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
-from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
+from mqan_core.bundle import CONTEXTUAL, DECODER_STEP, ENCODER, Bundle, open_bundle
 from mqan_core.calibration import calibrate
 from mqan_core.errors import BundleError, MqanError
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
 from mqan_export.device_loop import SIZES, DeviceLoop, fix_sizes
-from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
+from mqan_export.graphs import (
+    CONTEXTUAL_INPUTS,
+    CONTEXTUAL_OUTPUTS,
+    NEXT,
+    encoder_inputs,
+    encoder_outputs,
+    step_constants,
+    step_state,
+)
 from mqan_export.greedy import Batch, Decoding, GreedyLoop, Trace
-from mqan_export.quantize import quantize_encoder, quantize_step
+from mqan_export.quantize import quantize_contextual, quantize_encoder, quantize_step
 from mqan_export.session import CUDA, Precision, Provider, is_int8, open_session
+from mqan_export.windows import WindowReader
 
 _LOOKED_UP_TOGETHER = 1024  # pieces of the generator: the vectors of all would be a fifth of the memory
 
@@ -78,12 +87,24 @@ class Engine:
         encoder = open_session(
             bundle.encoder,
             ENCODER,
-            list(ENCODER_INPUTS),
+            list(encoder_inputs(dimensions)),
             list(encoder_outputs(num_layers)),
             provider=provider,
             num_threads=num_threads,
             rewrite=partial(quantize_encoder, ranges=bundle.input_ranges[ENCODER]) if int8 else None,
         )
+        self._windows: WindowReader | None = None
+        if bundle.contextual is not None and bundle.piece_vectors is not None:
+            contextual = open_session(
+                bundle.contextual,
+                CONTEXTUAL,
+                list(CONTEXTUAL_INPUTS),
+                list(CONTEXTUAL_OUTPUTS),
+                provider=provider,
+                num_threads=num_threads,
+                rewrite=partial(quantize_contextual, ranges=bundle.input_ranges[CONTEXTUAL]) if int8 else None,
+            )
+            self._windows = WindowReader(contextual, bundle.piece_vectors, dimensions.width)
         state = step_state(dimensions)
         step = open_session(
             bundle.decoder_step,
@@ -226,7 +247,7 @@ class Engine:
         return self.loop.merge(decodings)
 
     def pad(self, requests: Sequence[Request], max_answer_tokens: Sequence[int]) -> Batch:
-        """Pad requests to one batch for the loop."""
+        """Read requests in their contexts, where the model does, and pad them to one batch for the loop."""
         dimensions = self.bundle.manifest.dimensions
         slot_ids = _pad_rows([r.slots.generator_ids for r in requests], dimensions.num_generated)
         vectors = np.zeros((*slot_ids.shape, dimensions.vector_width), np.float32)
@@ -239,6 +260,8 @@ class Engine:
             "context_lengths": np.array([r.num_context_tokens for r in requests], np.int64),
             "question_lengths": np.array([r.num_question_tokens for r in requests], np.int64),
         }
+        if self._windows is not None:
+            inputs.update(self._windows.read(requests))
         return Batch(inputs, slot_ids, np.array(max_answer_tokens, np.int64))
 
 

@@ -13,6 +13,7 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from mqan_core.bundle import (
+    CONTEXTUAL,
     DECODER_STEP,
     ENCODER,
     MANIFEST,
@@ -31,14 +32,24 @@ from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vectors import WordVectors
 from mqan_export.calibrate import measure_input_ranges
+from mqan_export.contextual import ContextualGraph
 from mqan_export.decoder_step import DecoderStepGraph
 from mqan_export.encoder import EncoderGraph
 from mqan_export.engine import Engine
-from mqan_export.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
+from mqan_export.graphs import (
+    CONTEXTUAL_INPUTS,
+    CONTEXTUAL_OUTPUTS,
+    NEXT,
+    encoder_inputs,
+    encoder_outputs,
+    step_constants,
+    step_state,
+)
 from mqan_export.greedy import Batch, GreedyLoop
 from mqan_export.half import as_half
 from mqan_export.parity import ParityReport, check_parity
 from mqan_export.trace import to_onnx
+from mqan_export.windows import window_inputs
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.network import Network
 from mqan_training.transfer import network_of, pretrained_of
@@ -118,16 +129,23 @@ def measure_ranges(
     Raises:
         ValueError: there are no requests.
     """
-    graphs = {name: (folder / name).read_bytes() for name in (ENCODER, DECODER_STEP)}
+    pieces = network.embedder.vectors.pieces if network.contextual is not None else None
+    names = (ENCODER, DECODER_STEP) if pieces is None else (ENCODER, DECODER_STEP, CONTEXTUAL)
+    graphs = {name: (folder / name).read_bytes() for name in names}
     vectors = network.embedder.vectors
     words = WordVectors(
         network.vocabulary, vectors.rows, vectors.scales, network.embedder.ngrams.weight.detach().numpy()
     )
     manifest = Manifest("", "", dimensions_of(network), network.mqan.config.max_positions, {})
-    bundle = Bundle(manifest, "", graphs[ENCODER], graphs[DECODER_STEP], network.vocabulary, words, {})
+    two = (graphs[ENCODER], graphs[DECODER_STEP])
+    bundle = Bundle(manifest, "", *two, network.vocabulary, words, {}, graphs.get(CONTEXTUAL), pieces)
     engine = Engine(bundle, provider="cpu", precision="float32")
     batches = [engine.pad([request], [min(_MEASURED_TOKENS, engine.max_answer_tokens)]) for request in requests]
-    return {
+    ranges = {}
+    if pieces is not None:
+        windows = (inputs for request in requests for _, inputs in window_inputs(pieces, request))
+        ranges[CONTEXTUAL] = measure_input_ranges(graphs[CONTEXTUAL], windows)
+    return ranges | {
         ENCODER: measure_input_ranges(graphs[ENCODER], (batch.inputs for batch in batches)),
         DECODER_STEP: measure_input_ranges(graphs[DECODER_STEP], _step_inputs(engine.loop, batches)),
     }
@@ -163,7 +181,13 @@ def write_graphs(network: Network, folder: Path) -> None:
     encoder = EncoderGraph(network)
     inputs = encoder.example_inputs(network.embedder.width)
     outputs = list(encoder_outputs(num_layers))
-    (folder / ENCODER).write_bytes(to_onnx(encoder, inputs, ENCODER_INPUTS, outputs, hidden_width))
+    (folder / ENCODER).write_bytes(to_onnx(encoder, inputs, encoder_inputs(dimensions), outputs, hidden_width))
+    (folder / CONTEXTUAL).unlink(missing_ok=True)  # of an earlier bundle
+    if network.contextual is not None:
+        contextual = ContextualGraph(network.contextual)
+        given = contextual.example_inputs()
+        content = to_onnx(contextual, given, CONTEXTUAL_INPUTS, list(CONTEXTUAL_OUTPUTS), hidden_width)
+        (folder / CONTEXTUAL).write_bytes(content)
     step = DecoderStepGraph(network)
     state = step_state(dimensions)
     step_inputs = {**step_constants(num_layers), **state}
@@ -175,6 +199,9 @@ def write_words(network: Network, folder: Path) -> None:
     """Write the vocabulary and the word vectors."""
     vectors = network.embedder.vectors
     lists = {"pieces": list(network.vocabulary.pieces[1:]), "words": list(vectors.words)}
+    pieces = vectors.pieces if network.contextual is not None else None
+    if pieces is not None:
+        lists["word_pieces"] = list(pieces.word_pieces.pieces)
     (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
     ngrams = network.embedder.ngrams.weight.detach().numpy()
     half = as_half(ngrams)
@@ -183,6 +210,8 @@ def write_words(network: Network, folder: Path) -> None:
         "scales": vectors.scales,
         "ngrams": ngrams if half is None else half,
     }
+    if pieces is not None:
+        tensors.update(piece_rows=pieces.rows, piece_scales=pieces.scales)
     save_file(tensors, str(folder / VECTORS))
 
 
@@ -199,4 +228,5 @@ def dimensions_of(network: Network) -> Dimensions:
         joined=not config.coattention,
         moves_pointer=config.pointer_shift,
         keeps_coverage=config.coverage,
+        contextual_width=0 if network.contextual is None else network.contextual.pieces.width,
     )

@@ -1,7 +1,8 @@
 """Names and axes of the two graphs: what the tracing side writes and the running side binds.
 
 Letters: B batch, U slots, C context, Q question, J what the decoder attends to (C, or C + Q as one sequence), K room
-for steps of the answer, E vector width; the rest is fixed. What the decoder keeps for each of its layers is a tensor a
+for steps of the answer, E vector width, N windows of the contextual encoder, L words of a window, M width of its words;
+the rest is fixed. What the decoder keeps for each of its layers is a tensor a
 layer, ``NAME_0`` and so on: out of a stacked one each step would copy its part.
 """
 
@@ -12,13 +13,27 @@ from mqan_core.bundle import Dimensions
 
 Tensors = dict[str, tuple[str, ...]]
 
+# contextual.onnx, of a bundle with a contextual encoder
+CONTEXTUAL_INPUTS: Final[Tensors] = {
+    "context_words": ("N", "L", "M"),
+    "question_words": ("N", "Q", "M"),
+    "context_lengths": ("N",),
+    "question_lengths": ("N",),
+}
+CONTEXTUAL_OUTPUTS: Final[Tensors] = {
+    "context_added": ("N", "L", "D"),
+    "question_added": ("N", "Q", "D"),
+}
+
 # encoder.onnx
-ENCODER_INPUTS: Final[Tensors] = {
+_ENCODER_INPUTS: Final[Tensors] = {
     "vectors": ("B", "U", "E"),
     "context_slots": ("B", "C"),
     "question_slots": ("B", "Q"),
     "context_lengths": ("B",),
     "question_lengths": ("B",),
+    "context_added": ("B", "C", "D"),
+    "question_added": ("B", "Q", "D"),
 }
 _ENCODER_OUTPUTS: Final[Tensors] = {
     "context": ("B", "C", "D"),
@@ -60,6 +75,12 @@ _STEP_STATE: Final[Tensors] = {
 }
 
 
+def encoder_inputs(dimensions: Dimensions) -> Tensors:
+    """Return the inputs of ``encoder.onnx``."""
+    added = CONTEXTUAL_OUTPUTS if not dimensions.contextual_width else ()
+    return {name: axes for name, axes in _ENCODER_INPUTS.items() if name not in added}
+
+
 def encoder_outputs(num_layers: int) -> Tensors:
     """Return the outputs of ``encoder.onnx``."""
     return _by_layer(_ENCODER_OUTPUTS, num_layers)
@@ -89,7 +110,7 @@ def _by_layer(tensors: Mapping[str, tuple[str, ...]], num_layers: int) -> Tensor
 
 NEXT: Final = "next_"  # prefix of the state's names as outputs of the step
 
-DYNAMIC_AXES: Final = frozenset("BUCQJK")
+DYNAMIC_AXES: Final = frozenset("BUCQJKNL")
 
 # numpy types of the tensors that are not float32
 TYPES: Final[dict[str, str]] = {

@@ -20,10 +20,10 @@ from mqan_core.attribution import TraceField
 from mqan_core.bundle import Dimensions
 from mqan_export.denormals import denormals_as_zero
 from mqan_export.graphs import (
-    ENCODER_INPUTS,
     LONGEST_ALIKE,
     NEXT,
     TYPES,
+    encoder_inputs,
     encoder_outputs,
     step_constants,
     step_state,
@@ -58,7 +58,9 @@ class Batch:
         inputs = {name: array[rows] for name, array in self.inputs.items()}
         for part in ("context", "question"):
             longest = int(inputs[f"{part}_lengths"].max())
-            inputs[f"{part}_slots"] = np.ascontiguousarray(inputs[f"{part}_slots"][:, :longest])
+            for name in (f"{part}_slots", f"{part}_added"):
+                if name in inputs:
+                    inputs[name] = np.ascontiguousarray(inputs[name][:, :longest])
         return Batch(inputs, self.slot_ids[rows], self.max_tokens[rows])
 
 
@@ -143,6 +145,7 @@ class GreedyLoop:
         ]
         self._has_swollen = False  # the encoder's session holds the memory of a large batch
         self._giving_back = _options_that_give_back() if encoder.get_providers() == [CPU] else None
+        self._encoder_inputs = encoder_inputs(dimensions)
         self._encoder_outputs = encoder_outputs(dimensions.num_layers)
         self._step_constants = step_constants(dimensions.num_layers)
         self._step_state = step_state(dimensions)
@@ -309,7 +312,7 @@ class GreedyLoop:
             self._has_swollen = False  # before it is so: a large run that ends meanwhile is not forgotten
         outputs = _allocate(self._encoder_outputs, sizes)
         binding = self._encoder.io_binding()
-        for name in ENCODER_INPUTS:
+        for name in self._encoder_inputs:
             _bind_input(binding, name, inputs[name])
         for name, array in outputs.items():
             _bind_output(binding, name, array)
@@ -335,6 +338,9 @@ class GreedyLoop:
                 "context_lengths": length,
                 "question_lengths": length,
             }
+            for name in ("context_added", "question_added"):
+                if name in self._encoder_inputs:
+                    inputs[name] = np.zeros((1, 1, self._sizes["D"]), np.float32)
             outputs = self._encode(inputs, self._sizes_of(inputs))
             projected[first : first + len(some)] = outputs["slot_inputs"][0]
             first += len(some)

@@ -79,6 +79,21 @@ def quantize_encoder(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -
     fuse_products(model)
 
 
+def quantize_contextual(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -> None:
+    """Replace the products with weights of the contextual encoder, in place.
+
+    Args:
+        model: the contextual encoder.
+        ranges: as of ``quantize_encoder``.
+
+    Raises:
+        ValueError: a range is missing or has another width.
+    """
+    _quantize(model, ranges)
+    fuse_attention(model)
+    fuse_products(model)
+
+
 def _quantize(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]) -> None:
     known = known_constants(model)
     writers = {name: node for node in model.graph.node for name in node.output}

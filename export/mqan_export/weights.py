@@ -6,7 +6,7 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor
 
-from mqan_core.bundle import DECODER_STEP, ENCODER, MANIFEST, Bundle
+from mqan_core.bundle import CONTEXTUAL, DECODER_STEP, ENCODER, MANIFEST, Bundle
 from mqan_core.errors import BundleError
 from mqan_export.lstm import to_torch_lstms
 from mqan_export.session import check_graph
@@ -32,7 +32,7 @@ def pretrained_of_bundle(bundle: Bundle, source: str) -> Pretrained:
             f"{source}: training cannot go on from it, for its weights or its model's configuration cannot be read: "
             f"{error}"
         ) from error
-    vectors = StaticVectors(bundle.vocabulary.words, bundle.vectors.rows, bundle.vectors.scales)
+    vectors = StaticVectors(bundle.vocabulary.words, bundle.vectors.rows, bundle.vectors.scales, bundle.piece_vectors)
     return Pretrained(source, model, bundle.vocabulary.pieces[1:], vectors, weights)
 
 
@@ -42,6 +42,8 @@ def _weights(bundle: Bundle) -> dict[str, Tensor]:
     for name, tensor in _named_weights(check_graph(bundle.decoder_step, DECODER_STEP)).items():
         if name.startswith(_STEP_PREFIX):
             weights["mqan.decoder." + name.removeprefix(_STEP_PREFIX)] = tensor
+    if bundle.contextual is not None:
+        weights.update(_named_weights(check_graph(bundle.contextual, CONTEXTUAL)))
     for module in [name.removesuffix(".w") for name in weights if name.endswith(".w")]:
         w, r, b = (weights.pop(module + part) for part in (".w", ".r", ".b"))
         weights.update({f"{module}.{key}": tensor for key, tensor in to_torch_lstms(w, r, b).items()})

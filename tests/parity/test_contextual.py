@@ -1,0 +1,81 @@
+"""A bundle with a contextual encoder computes what torch does, in windows too, and can be trained on from."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from mqan_core.bundle import CONTEXTUAL, open_bundle
+from mqan_core.errors import BundleError
+from mqan_core.example import Example
+from mqan_export.engine import Engine
+from mqan_export.parity import check_parity
+from mqan_export.weights import pretrained_of_bundle
+from mqan_training.network import Network
+from mqan_training.transfer import network_of
+from tests.conftest import bundle_of, make_network
+
+MODEL = {"contextual_layers": 2, "contextual_heads": 3, "contextual_ffn_width": 32, "self_alignment": True}
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    network = make_network(**MODEL)
+    assert network.contextual is not None
+    with torch.no_grad():
+        network.contextual.output.weight.normal_(std=0.1)
+        network.contextual.positions.normal_(std=0.3)
+        network.contextual.kinds.normal_(std=0.3)
+    return network
+
+
+@pytest.fixture(scope="module")
+def bundle(network: Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return bundle_of(network, tmp_path_factory)
+
+
+def examples(sentences: Callable[[random.Random, int], str], lengths: list[int]) -> list[Example]:
+    rng = random.Random(3)
+    return [
+        Example("squad", str(i), sentences(rng, length), sentences(rng, rng.randint(2, 9)), ("x",))
+        for i, length in enumerate(lengths)
+    ]
+
+
+def test_the_bundle_answers_as_torch(
+    network: Network, bundle: Path, sentences: Callable[[random.Random, int], str]
+) -> None:
+    engine = Engine.open(bundle, provider="cpu", precision="float32")
+    int8 = Engine.open(bundle, provider="cpu", precision="int8")
+    report = check_parity(network, engine, int8, examples(sentences, [3, 40, 11, 250, 330, 17, 640]))
+    assert report.num_examples == 7
+
+
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_an_answer_does_not_move_with_its_neighbours(
+    bundle: Path, precision: str, sentences: Callable[[random.Random, int], str]
+) -> None:
+    engine = Engine.open(bundle, provider="cpu", precision=precision)  # type: ignore[arg-type]
+    requests = [engine.read(e.context, e.question) for e in examples(sentences, [5, 90, 310, 12, 33, 60])]
+    together = engine.answer(requests, [12] * len(requests))
+    assert together == [engine.answer([request], [12])[0] for request in requests]
+
+
+def test_training_can_go_on_from_the_bundle(network: Network, bundle: Path) -> None:
+    again = network_of(pretrained_of_bundle(open_bundle(bundle), "bundle"))
+    expected = network.state_dict()
+    for name, tensor in again.state_dict().items():
+        if not name.startswith("contextual.span."):  # for training alone
+            torch.testing.assert_close(tensor, expected[name], atol=2e-3, rtol=1e-3)  # float16 in the bundle
+    assert again.contextual is not None
+    assert again.contextual.pieces.word_pieces.pieces == network.contextual.pieces.word_pieces.pieces  # type: ignore[union-attr]
+
+
+def test_a_bundle_without_its_contextual_graph_is_refused(bundle: Path, tmp_path: Path) -> None:
+    for file in bundle.iterdir():
+        if file.name != CONTEXTUAL:
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    with pytest.raises(BundleError, match=f"cannot read {CONTEXTUAL}"):
+        open_bundle(tmp_path)
