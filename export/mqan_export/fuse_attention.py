@@ -83,13 +83,13 @@ def _fuse_own(graph: Graph, found: _Attention) -> bool:
     keys = graph.writer(transposed.input[0], "Reshape") if transposed is not None else None
     parts = graph.writer(found.queries_BTX, "Split")
     product = graph.only(parts.input[0], PRODUCT) if parts is not None else None
-    if transposed is None or keys is None or parts is None or product is None or len(product.input) > BIAS:
+    if transposed is None or keys is None or parts is None or product is None:
         return False
     if attribute(transposed, "perm") != [0, 2, 3, 1]:
         return False
     if list(parts.output) != [found.queries_BTX, keys.input[0], _merged(graph, found.values_BHSW)]:
         return False
-    source, weight, unit, scales, middle, *_ = product.input
+    source, weight, unit, scales, middle, *rest = product.input
     width = graph.constants[scales].size
     if width % (3 * found.head_width):
         return False
@@ -106,7 +106,8 @@ def _fuse_own(graph: Graph, found: _Attention) -> bool:
         graph.put(PRODUCT, inputs, list(product.output), DOMAIN)
         _attend_in_blocks(graph, found, list(parts.output), num_heads, output)
         return True
-    bias = graph.constant(f"int8.no_bias.{width}", np.zeros(width, np.float32))
+    no_bias = graph.constant(f"int8.no_bias.{width}", np.zeros(width, np.float32))
+    bias = inputs[BIAS] if rest else no_bias
     given = [source, weight, bias, unit, inputs[SCALES], graph.as_int32(found.mask_BS), middle]
     graph.put("QAttention", given, [output], DOMAIN, num_heads=num_heads)
     return True

@@ -15,10 +15,18 @@ SCALES, BIAS = 3, 6  # where these stand among its inputs
 
 def fuse_products(model: onnx.ModelProto) -> None:
     """Rewrite the surroundings of 8-bit products, in place."""
-    for fuse in (_fold_biases, _fold_rectifiers, _fold_scales_into_norms, _transpose_bytes, gather_rows):
+    fold_biases(model)
+    for fuse in (_fold_rectifiers, _fold_scales_into_norms, _transpose_bytes, gather_rows):
         graph = Graph(model)
         fuse(graph)
         graph.save()
+
+
+def fold_biases(model: onnx.ModelProto) -> None:
+    """Add biases within the products, in place."""
+    graph = Graph(model)
+    _fold_biases(graph)
+    graph.save()
 
 
 def scale_product(graph: Graph, product: onnx.NodeProto, factors_D: FloatArray, output: str) -> list[str]:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -12,12 +13,15 @@ from mqan_core.errors import BundleError
 from mqan_core.example import Example
 from mqan_export.engine import Engine
 from mqan_export.parity import check_parity
+from mqan_export.quantize import quantize_contextual
+from mqan_export.session import check_graph
 from mqan_export.weights import pretrained_of_bundle
 from mqan_training.network import Network
 from mqan_training.transfer import network_of
 from tests.conftest import bundle_of, make_network
 
-MODEL = {"contextual_layers": 2, "contextual_heads": 3, "contextual_ffn_width": 32, "self_alignment": True}
+SIZES: dict[str, Any] = {"contextual_layers": 2, "contextual_heads": 3, "contextual_ffn_width": 32}
+MODEL = {**SIZES, "self_alignment": True}
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +65,16 @@ def test_an_answer_does_not_move_with_its_neighbours(
     requests = [engine.read(e.context, e.question) for e in examples(sentences, [5, 90, 310, 12, 33, 60])]
     together = engine.answer(requests, [12] * len(requests))
     assert together == [engine.answer([request], [12])[0] for request in requests]
+
+
+def test_its_attention_is_one_operator_a_layer(bundle: Path) -> None:
+    opened = open_bundle(bundle)
+    assert opened.contextual is not None
+    model = check_graph(opened.contextual, CONTEXTUAL)
+    quantize_contextual(model, opened.input_ranges[CONTEXTUAL])
+    kinds = [node.op_type for node in model.graph.node]
+    assert kinds.count("QAttention") == MODEL["contextual_layers"]
+    assert not {"MatMul", "Softmax"} & set(kinds)
 
 
 def test_training_can_go_on_from_the_bundle(network: Network, bundle: Path) -> None:
