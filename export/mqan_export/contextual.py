@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from mqan_training.contextual import NUM_MARKS, ContextualEncoder
+from mqan_training.contextual import ContextualEncoder
 
 
 class ContextualGraph(nn.Module):
@@ -19,10 +19,7 @@ class ContextualGraph(nn.Module):
         self, context_words: Tensor, question_words: Tensor, context_lengths: Tensor, question_lengths: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Read some windows."""
-        states, _ = self.contextual.read(context_words, question_words, context_lengths, question_lengths)
-        added = self.contextual.output(states)
-        first_of_context = NUM_MARKS + question_words.shape[1]
-        return added[:, first_of_context:], added[:, NUM_MARKS:first_of_context]
+        return self.contextual.read_window(context_words, question_words, context_lengths, question_lengths)
 
     def example_inputs(self) -> tuple[Tensor, ...]:
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""

@@ -106,8 +106,7 @@ def _fuse_own(graph: Graph, found: _Attention) -> bool:
         graph.put(PRODUCT, inputs, list(product.output), DOMAIN)
         _attend_in_blocks(graph, found, list(parts.output), num_heads, output)
         return True
-    no_bias = graph.constant(f"int8.no_bias.{width}", np.zeros(width, np.float32))
-    bias = inputs[BIAS] if rest else no_bias
+    bias = inputs[BIAS] if rest else graph.constant(f"int8.no_bias.{width}", np.zeros(width, np.float32))
     given = [source, weight, bias, unit, inputs[SCALES], graph.as_int32(found.mask_BS), middle]
     graph.put("QAttention", given, [output], DOMAIN, num_heads=num_heads)
     return True

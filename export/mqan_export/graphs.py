@@ -1,9 +1,9 @@
-"""Names and axes of the two graphs: what the tracing side writes and the running side binds.
+"""Names and axes of the graphs: what the tracing side writes and the running side binds.
 
 Letters: B batch, U slots, C context, Q question, J what the decoder attends to (C, or C + Q as one sequence), K room
 for steps of the answer, E vector width, N windows of the contextual encoder, L words of a window, M width of its words;
-the rest is fixed. What the decoder keeps for each of its layers is a tensor a
-layer, ``NAME_0`` and so on: out of a stacked one each step would copy its part.
+the rest is fixed. What the decoder keeps for each of its layers is a tensor a layer, ``NAME_0`` and so on: out of a
+stacked one each step would copy its part.
 """
 
 from collections.abc import Mapping

@@ -125,6 +125,15 @@ class ContextualEncoder(nn.Module):
             x_BSM = layer(x_BSM, mask_BS[:, None, None, :])
         return x_BSM, mask_BS
 
+    def read_window(
+        self, c_words_BCM: Tensor, q_words_BQM: Tensor, c_lengths_B: Tensor, q_lengths_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return what is added to the words of one window each, [B, C, D], and of the questions, [B, Q, D]."""
+        states_BSM, _ = self.read(c_words_BCM, q_words_BQM, c_lengths_B, q_lengths_B)
+        added_BSD = self.output(states_BSM)
+        first_of_context = NUM_MARKS + q_words_BQM.shape[1]
+        return added_BSD[:, first_of_context:], added_BSD[:, NUM_MARKS:first_of_context]
+
     def forward(
         self, c_words_BCM: Tensor, q_words_BQM: Tensor, c_lengths_B: Tensor, q_lengths_B: Tensor
     ) -> tuple[Tensor, Tensor]:
@@ -137,16 +146,14 @@ class ContextualEncoder(nn.Module):
         padded = functional.pad(c_words_BCM, (0, 0, 0, num_windows * size - num_context))
         firsts_N = torch.arange(num_windows, device=c_lengths_B.device) * size
         lengths_BN = (c_lengths_B[:, None] - firsts_N[None, :]).clamp(0, size)
-        states_RSM, _ = self.read(
+        c_added_RKD, q_added_RQD = self.read_window(
             padded.reshape(batch * num_windows, size, width),
             q_read_BQM.repeat_interleave(num_windows, dim=0),
             lengths_BN.flatten(),
             q_lengths_B.repeat_interleave(num_windows),
         )
-        added_BNSD = self.output(states_RSM).unflatten(0, (batch, num_windows))
-        first_of_context = NUM_MARKS + q_read_BQM.shape[1]
-        c_added = added_BNSD[:, :, first_of_context:].flatten(1, 2)[:, :num_context]
-        q_added = added_BNSD[:, 0, NUM_MARKS:first_of_context]
+        c_added = c_added_RKD.unflatten(0, (batch, num_windows)).flatten(1, 2)[:, :num_context]
+        q_added = q_added_RQD.unflatten(0, (batch, num_windows))[:, 0]  # as read before the first window
         return c_added, functional.pad(q_added, (0, 0, 0, num_question - q_added.shape[1]))
 
     def span_loss(

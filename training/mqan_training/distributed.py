@@ -81,9 +81,8 @@ class Processes:
         """
         if self.count == 1:
             return network
-        return DistributedDataParallel(
-            network, forward_sync_buffers=False, find_unused_parameters=in_parts
-        )  # the buffers never change
+        # The buffers never change.
+        return DistributedDataParallel(network, forward_sync_buffers=False, find_unused_parameters=in_parts)
 
     def merge(self, own: Loss, num_tokens: int, *, counts: bool) -> tuple[Tensor, Loss, int]:
         """Return what to differentiate here, and the loss and number of tokens of the whole batch.
