@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 
 from mqan_export.blocks import Blocks, block_of
-from mqan_export.fuse_products import BIAS, PRODUCT, SCALES, scale_product
+from mqan_export.fuse_products import BIAS, PRODUCT, SCALES, fold_biases, scale_product
 from mqan_export.rewrite import DOMAIN, Graph, attribute
 
 
@@ -34,6 +34,7 @@ class _Attention:
 def fuse_attention(model: onnx.ModelProto) -> None:
     """Rewrite every attention, in place."""
     graph = Graph(model)
+    fold_biases(graph)  # a product for queries, keys and values may have one
     for softmax in graph.nodes("Softmax"):
         found = _find(graph, softmax)
         if found is not None and not _fuse_own(graph, found) and not found.block:

@@ -15,18 +15,10 @@ SCALES, BIAS = 3, 6  # where these stand among its inputs
 
 def fuse_products(model: onnx.ModelProto) -> None:
     """Rewrite the surroundings of 8-bit products, in place."""
-    fold_biases(model)
-    for fuse in (_fold_rectifiers, _fold_scales_into_norms, _transpose_bytes, gather_rows):
+    for fuse in (fold_biases, _fold_rectifiers, _fold_scales_into_norms, _transpose_bytes, gather_rows):
         graph = Graph(model)
         fuse(graph)
         graph.save()
-
-
-def fold_biases(model: onnx.ModelProto) -> None:
-    """Add biases within the products, in place."""
-    graph = Graph(model)
-    _fold_biases(graph)
-    graph.save()
 
 
 def scale_product(graph: Graph, product: onnx.NodeProto, factors_D: FloatArray, output: str) -> list[str]:
@@ -38,7 +30,7 @@ def scale_product(graph: Graph, product: onnx.NodeProto, factors_D: FloatArray, 
     return inputs
 
 
-def _fold_biases(graph: Graph) -> None:
+def fold_biases(graph: Graph) -> None:
     """Add a bias within the product."""
     for add in graph.nodes("Add"):
         for source, bias in (tuple(add.input), tuple(reversed(add.input))):

@@ -23,7 +23,7 @@ from onnx import helper, numpy_helper
 from mqan_core.vectors import FloatArray, quantize_rows
 from mqan_export.fuse_alignment import fuse_alignment
 from mqan_export.fuse_attention import fuse_attention
-from mqan_export.fuse_products import fold_biases, fuse_products
+from mqan_export.fuse_products import fuse_products
 from mqan_export.fuse_step import fuse_step
 from mqan_export.graphs import LONGEST_ALIKE
 from mqan_export.quantize_lstm import Constants, int8_lstm, require
@@ -90,7 +90,6 @@ def quantize_contextual(model: onnx.ModelProto, ranges: Mapping[str, FloatArray]
         ValueError: a range is missing or has another width.
     """
     _quantize(model, ranges)
-    fold_biases(model)  # its attention has some
     fuse_attention(model)
     fuse_products(model)
 
