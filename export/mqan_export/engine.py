@@ -32,6 +32,7 @@ from mqan_export.quantize import quantize_contextual, quantize_encoder, quantize
 from mqan_export.session import CUDA, Precision, Provider, is_int8, open_session
 from mqan_export.windows import WindowReader
 
+_WINDOWS_TOGETHER = 32  # of contexts, on a GPU: 0.4 GB of attention weights at most
 _LOOKED_UP_TOGETHER = 1024  # pieces of the generator: the vectors of all would be a fifth of the memory
 
 
@@ -60,14 +61,15 @@ class Engine:
     Args:
         bundle: what to run.
         provider, num_threads, precision: as of ``open``.
-        places: rows and context tokens of the fixed buffers to decode in, as on a GPU (``DeviceLoop``); on a CPU there
-            are none by default.
+        places: rows and context tokens of the fixed buffers to decode in, as on a GPU (``DeviceLoop``), where windows are
+            read together, too; on a CPU there are none by default.
 
     Attributes:
         bundle: what is run.
         provider: execution provider that really runs it.
         precision: ``float32``, or ``int8`` where the products that dominate are 8-bit.
         loop: the loop over token ids below the text.
+        windows: what runs the contextual encoder, if the bundle has one.
     """
 
     def __init__(
@@ -93,7 +95,7 @@ class Engine:
             num_threads=num_threads,
             rewrite=partial(quantize_encoder, ranges=bundle.input_ranges[ENCODER]) if int8 else None,
         )
-        self._windows: WindowReader | None = None
+        self.windows: WindowReader | None = None
         if bundle.contextual is not None and bundle.piece_vectors is not None:
             contextual = open_session(
                 bundle.contextual,
@@ -104,7 +106,8 @@ class Engine:
                 num_threads=num_threads,
                 rewrite=partial(quantize_contextual, ranges=bundle.input_ranges[CONTEXTUAL]) if int8 else None,
             )
-            self._windows = WindowReader(contextual, bundle.piece_vectors, dimensions.width)
+            num_together = _WINDOWS_TOGETHER if contextual.get_providers()[0] == CUDA or places is not None else 1
+            self.windows = WindowReader(contextual, bundle.piece_vectors, dimensions.width, num_together)
         state = step_state(dimensions)
         step = open_session(
             bundle.decoder_step,
@@ -260,8 +263,8 @@ class Engine:
             "context_lengths": np.array([r.num_context_tokens for r in requests], np.int64),
             "question_lengths": np.array([r.num_question_tokens for r in requests], np.int64),
         }
-        if self._windows is not None:
-            inputs.update(self._windows.read(requests))
+        if self.windows is not None:
+            inputs.update(self.windows.read(requests))
         return Batch(inputs, slot_ids, np.array(max_answer_tokens, np.int64))
 
 

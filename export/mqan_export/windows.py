@@ -1,6 +1,7 @@
 """Runs the contextual encoder over requests, window by window: what it returns is added to the projected words."""
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -17,18 +18,22 @@ Inputs = Mapping[str, npt.NDArray[np.generic]]
 
 
 class WindowReader:
-    """Reads requests, each window alone, so that nothing is padded and a row gets what it gets alone.
+    """Reads requests: on a CPU each window alone, so that nothing is padded and a row gets what it gets alone.
 
     Args:
         session: of ``contextual.onnx``.
         pieces: vectors of word pieces.
         width: D, of the model.
+        num_together: most windows that are read together, padded; 1 on a CPU.
     """
 
-    def __init__(self, session: onnxruntime.InferenceSession, pieces: PieceVectors, width: int) -> None:
+    def __init__(
+        self, session: onnxruntime.InferenceSession, pieces: PieceVectors, width: int, num_together: int = 1
+    ) -> None:
         self._session = session
         self._pieces = pieces
         self._width = width
+        self._num_together = num_together
 
     def read(self, requests: Sequence[Request]) -> dict[str, FloatArray]:
         """Return what is added to contexts, [B, C, D], and questions, [B, Q, D], by name of the encoder's input."""
@@ -36,14 +41,36 @@ class WindowReader:
         most_question = max(request.num_question_tokens for request in requests)
         c_added_BCD = np.zeros((len(requests), most_context, self._width), np.float32)
         q_added_BQD = np.zeros((len(requests), most_question, self._width), np.float32)
-        for row, request in enumerate(requests):
-            for place, inputs in window_inputs(self._pieces, request):
-                with denormals_as_zero():
-                    context, question = self._session.run(list(CONTEXTUAL_OUTPUTS), inputs)
-                c_added_BCD[row, place] = context[0]
+        windows = (
+            (row, place, inputs)
+            for row, request in enumerate(requests)
+            for place, inputs in window_inputs(self._pieces, request)
+        )
+        while some := list(islice(windows, self._num_together)):
+            with denormals_as_zero():
+                read = self._session.run(list(CONTEXTUAL_OUTPUTS), _padded([inputs for _, _, inputs in some]))
+            for (row, place, inputs), context_CD, question_QD in zip(some, *read, strict=True):
+                c_added_BCD[row, place] = context_CD[: place.stop - place.start]
                 if place.start == 0:
-                    q_added_BQD[row, : question.shape[1]] = question[0]
+                    num_question = inputs["question_words"].shape[1]
+                    q_added_BQD[row, :num_question] = question_QD[:num_question]
         return {"context_added": c_added_BCD, "question_added": q_added_BQD}
+
+
+def _padded(windows: Sequence[Inputs]) -> Inputs:
+    """Join the inputs of some windows, with zeros behind those that are shorter than the longest."""
+    if len(windows) == 1:
+        return windows[0]
+    joined: dict[str, npt.NDArray[np.generic]] = {}
+    for name in ("context_words", "question_words"):
+        texts = [inputs[name][0] for inputs in windows]
+        padded = np.zeros((len(texts), max(map(len, texts)), texts[0].shape[1]), np.float32)
+        for row, text in zip(padded, texts, strict=True):
+            row[: len(text)] = text
+        joined[name] = padded
+    for name in ("context_lengths", "question_lengths"):
+        joined[name] = np.concatenate([inputs[name] for inputs in windows])
+    return joined
 
 
 def window_inputs(pieces: PieceVectors, request: Request) -> list[tuple[slice, Inputs]]:

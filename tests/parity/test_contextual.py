@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -65,6 +66,21 @@ def test_an_answer_does_not_move_with_its_neighbours(
     requests = [engine.read(e.context, e.question) for e in examples(sentences, [5, 90, 310, 12, 33, 60])]
     together = engine.answer(requests, [12] * len(requests))
     assert together == [engine.answer([request], [12])[0] for request in requests]
+
+
+def test_windows_read_together_add_what_they_add_alone(
+    bundle: Path, sentences: Callable[[random.Random, int], str]
+) -> None:
+    alone = Engine.open(bundle, provider="cpu", precision="float32")
+    together = Engine(open_bundle(bundle), provider="cpu", precision="float32", places=[(8, 1024)])
+    requests = [alone.read(e.context, e.question) for e in examples(sentences, [5, 310, 12, 640, 60])]
+    windows = alone.windows, together.windows
+    assert windows[0] is not None
+    assert windows[1] is not None
+    one_by_one, padded = (reader.read(requests) for reader in windows)
+    for name, expected in one_by_one.items():
+        np.testing.assert_allclose(padded[name], expected, atol=2e-6)
+    assert [a.text for a in together.answer(requests, [9] * 5)] == [a.text for a in alone.answer(requests, [9] * 5)]
 
 
 def test_its_attention_is_one_operator_a_layer(bundle: Path) -> None:

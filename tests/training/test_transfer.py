@@ -114,6 +114,26 @@ def test_wider_vectors_leave_the_answers_as_they_were(
         average([gained, pretrained])
 
 
+@torch.no_grad()
+def test_columns_that_are_left_out_are_as_if_they_were_zero(
+    tiny_network: Network, pretrained: Pretrained, tmp_path: Path
+) -> None:
+    learned = pretrained.vectors
+    vectors = vectors_for(pretrained, tmp_path / "none.safetensors", 5)
+    assert (vectors.words, vectors.width) == (learned.words, 5)
+    np.testing.assert_array_equal(vectors.dequantized(), learned.dequantized()[:, :5])
+    network = Network(pretrained.model, vectors, Vocabulary(pretrained.pieces, vectors.words)).eval()
+    adopt(network, pretrained)
+    words = [*learned.words[:3], "never seen before"]
+    whole = tiny_network.embedder.embed_words(words)
+    whole[:, 5 : learned.width] = 0.0
+    for part in ("encoder", "decoder"):
+        after = getattr(network.mqan, part).project(network.embedder.embed_words(words))
+        torch.testing.assert_close(after, getattr(tiny_network.mqan, part).project(whole))
+    with pytest.raises(ValueError, match=f"vector_columns is 999, but the vectors of tiny have {learned.width}"):
+        vectors_for(pretrained, tmp_path / "none.safetensors", 999)
+
+
 def test_a_new_self_alignment_leaves_the_encodings_as_they_were(tiny_network: Network, pretrained: Pretrained) -> None:
     vocabulary = Vocabulary(pretrained.pieces, pretrained.vectors.words)
     network = Network(replace(pretrained.model, self_alignment=True), pretrained.vectors, vocabulary).eval()

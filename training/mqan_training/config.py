@@ -18,6 +18,8 @@ _LEAST = {  # values of a run that have one
     "validate_examples": 0,  # none: a run without scores
     "checkpoint_every": 1,
     "log_every": 1,
+    "vector_columns": 0,
+    "span_steps": 0,
 }
 
 
@@ -119,6 +121,7 @@ class TrainConfig:
     autocast: Literal["none", "bfloat16"] = "none"
     seed: int = 123
     encoder: str = ""  # folder of the transformer whose layers the contextual encoder begins with; "": the packaged one
+    vector_columns: int = 0  # of the vectors of the network to go on from, how many are kept, the first ones; 0: all
     span_steps: int = 0  # first steps in which the contextual encoder alone learns, to point at answers
 
     def __post_init__(self) -> None:

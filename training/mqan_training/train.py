@@ -257,13 +257,18 @@ def _frozen_vectors(
     """Return the file of a run's frozen vectors, written to its folder where it is not one that there is already."""
     if checkpoint is not None:
         return checkpoint.vectors_path
+    if pretrained is None and config.vector_columns:
+        raise ValueError("vector_columns says what is kept of a network's vectors: give one to go on from with --from")
     given = Path(config.vectors)
     if pretrained is None and not config.model.contextual_layers:
         return given
     path = folder / "vectors.safetensors"
     with processes.one_after_the_other():
         if processes.is_first:
-            vectors = load_vectors(given) if pretrained is None else vectors_for(pretrained, given)
+            if pretrained is None:
+                vectors = load_vectors(given)
+            else:
+                vectors = vectors_for(pretrained, given, config.vector_columns)
             if config.model.contextual_layers and vectors.pieces is None:
                 vectors = replace(vectors, pieces=piece_vectors(_encoder_of(config)))
             write_vectors(path, vectors)

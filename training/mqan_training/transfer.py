@@ -98,8 +98,24 @@ def grow_pieces(known: Sequence[str], wanted: Sequence[str], num_generated: int)
     return (*known, *[piece for piece in wanted if piece not in seen][:room])
 
 
-def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
-    """Return the vectors of a run that goes on: those of a file that extends the learned ones, or the learned ones."""
+def vectors_for(pretrained: Pretrained, path: Path, num_columns: int = 0) -> StaticVectors:
+    """Return the vectors of a run that goes on: those of a file that extends the learned ones, or the learned ones.
+
+    Args:
+        pretrained: the network to go on from.
+        path: a file of vectors; it need not be there.
+        num_columns: how many of the learned columns are kept, the first ones; 0: all, and the file is looked at.
+
+    Raises:
+        ValueError: there are not so many columns.
+    """
+    if num_columns > pretrained.vectors.width:
+        raise ValueError(
+            f"vector_columns is {num_columns}, but the vectors of {pretrained.source} have {pretrained.vectors.width}"
+        )
+    if num_columns:
+        kept = np.ascontiguousarray(pretrained.vectors.rows[:, :num_columns])
+        return replace(pretrained.vectors, rows=kept)
     if not path.is_file():
         return pretrained.vectors
     given = load_vectors(path)
@@ -144,17 +160,17 @@ def _gained(one: ModelConfig, other: ModelConfig) -> dict[str, str]:
 
 @torch.no_grad()
 def adopt(network: Network, pretrained: Pretrained) -> None:
-    """Copy trained weights into a network whose generator may have more pieces and whose vectors may be wider.
+    """Copy trained weights into a network whose generator may have more pieces, and whose vectors other columns.
 
     New rows of the generator keep their random start; the weights of new columns of the vectors start at zero, so that
-    the network answers as before. So do those of a ``pointer_shift`` or a ``coverage``, and those that read a
+    the network answers as before; those of columns that are no longer there are left out. So do those of a ``pointer_shift`` or a ``coverage``, and those that read a
     ``self_alignment`` or a contextual encoder, which the trained network did not have.
 
     Raises:
         ValueError: the networks differ in more than that; the message names what.
     """
-    width = pretrained.vectors.width
-    added = network.embedder.vectors.width - width
+    known, width = pretrained.vectors.width, network.embedder.vectors.width
+    shared = min(known, width)
     model = network.mqan.config
     gained = _gained(pretrained.model, model)
     differing = differing_settings(pretrained.model, model)
@@ -172,10 +188,10 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
         source = pretrained.weights[name]
         if name in _GENERATOR and source.shape[0] <= parameter.shape[0] and source.shape[1:] == parameter.shape[1:]:
             parameter[: source.shape[0]] = source
-        elif name in _PROJECTIONS and added > 0 and source.shape[1] + added == parameter.shape[1]:
+        elif name in _PROJECTIONS and width != known and source.shape[1] - known == parameter.shape[1] - width:
             parameter.zero_()
-            parameter[:, :width] = source[:, :width]
-            parameter[:, width + added :] = source[:, width:]
+            parameter[:, :shared] = source[:, :shared]
+            parameter[:, width:] = source[:, known:]
         elif (
             "self_alignment" in gained
             and name.startswith(_ALIGNMENT_READERS)
