@@ -61,8 +61,8 @@ class Engine:
     Args:
         bundle: what to run.
         provider, num_threads, precision: as of ``open``.
-        places: rows and context tokens of the fixed buffers to decode in, as on a GPU (``DeviceLoop``), where windows are
-            read together, too; on a CPU there are none by default.
+        places: rows and context tokens of the fixed buffers to decode in, as on a GPU (``DeviceLoop``), where windows
+            are read together, too; on a CPU there are none by default.
 
     Attributes:
         bundle: what is run.

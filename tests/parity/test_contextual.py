@@ -74,11 +74,10 @@ def test_windows_read_together_add_what_they_add_alone(
     alone = Engine.open(bundle, provider="cpu", precision="float32")
     together = Engine(open_bundle(bundle), provider="cpu", precision="float32", places=[(8, 1024)])
     requests = [alone.read(e.context, e.question) for e in examples(sentences, [5, 310, 12, 640, 60])]
-    windows = alone.windows, together.windows
-    assert windows[0] is not None
-    assert windows[1] is not None
-    one_by_one, padded = (reader.read(requests) for reader in windows)
-    for name, expected in one_by_one.items():
+    assert alone.windows is not None
+    assert together.windows is not None
+    padded = together.windows.read(requests)
+    for name, expected in alone.windows.read(requests).items():
         np.testing.assert_allclose(padded[name], expected, atol=2e-6)
     assert [a.text for a in together.answer(requests, [9] * 5)] == [a.text for a in alone.answer(requests, [9] * 5)]
 

@@ -163,8 +163,9 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
     """Copy trained weights into a network whose generator may have more pieces, and whose vectors other columns.
 
     New rows of the generator keep their random start; the weights of new columns of the vectors start at zero, so that
-    the network answers as before; those of columns that are no longer there are left out. So do those of a ``pointer_shift`` or a ``coverage``, and those that read a
-    ``self_alignment`` or a contextual encoder, which the trained network did not have.
+    the network answers as before; those of columns that are no longer there are left out. The weights of a
+    ``pointer_shift`` or a ``coverage``, and those that read a ``self_alignment`` or a contextual encoder, start at
+    zero, too, where the trained network did not have it.
 
     Raises:
         ValueError: the networks differ in more than that; the message names what.
