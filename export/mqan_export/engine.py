@@ -86,17 +86,8 @@ class Engine:
         self.precision = "int8" if int8 else "float32"
         dimensions = bundle.manifest.dimensions
         num_layers = dimensions.num_layers
-        encoder = open_session(
-            bundle.encoder,
-            ENCODER,
-            list(encoder_inputs(dimensions)),
-            list(encoder_outputs(num_layers)),
-            provider=provider,
-            num_threads=num_threads,
-            rewrite=partial(quantize_encoder, ranges=bundle.input_ranges[ENCODER]) if int8 else None,
-        )
         self.windows: WindowReader | None = None
-        if bundle.contextual is not None and bundle.piece_vectors is not None:
+        if bundle.contextual is not None and bundle.piece_vectors is not None:  # first: it leaves room for the others
             contextual = open_session(
                 bundle.contextual,
                 CONTEXTUAL,
@@ -108,6 +99,15 @@ class Engine:
             )
             num_together = _WINDOWS_TOGETHER if contextual.get_providers()[0] == CUDA or places is not None else 1
             self.windows = WindowReader(contextual, bundle.piece_vectors, dimensions.width, num_together)
+        encoder = open_session(
+            bundle.encoder,
+            ENCODER,
+            list(encoder_inputs(dimensions)),
+            list(encoder_outputs(num_layers)),
+            provider=provider,
+            num_threads=num_threads,
+            rewrite=partial(quantize_encoder, ranges=bundle.input_ranges[ENCODER]) if int8 else None,
+        )
         state = step_state(dimensions)
         step = open_session(
             bundle.decoder_step,
