@@ -105,6 +105,19 @@ class Manifest:
 
 
 @dataclass(frozen=True, slots=True)
+class Contextual:
+    """A bundle's contextual encoder.
+
+    Attributes:
+        graph: bytes of its graph.
+        pieces: the vectors of word pieces that it reads.
+    """
+
+    graph: bytes
+    pieces: PieceVectors
+
+
+@dataclass(frozen=True, slots=True)
 class Bundle:
     """An opened and verified bundle.
 
@@ -116,8 +129,7 @@ class Bundle:
         vocabulary: words and generator pieces.
         vectors: input vectors of words.
         input_ranges: name of each graph's file -> name of a tensor in it -> largest absolute value of each feature.
-        contextual: bytes of the contextual encoder's graph; None where the model has none, and so is
-        piece_vectors: the vectors of word pieces that it reads.
+        contextual: the contextual encoder, if the model has one.
     """
 
     manifest: Manifest
@@ -127,8 +139,7 @@ class Bundle:
     vocabulary: Vocabulary
     vectors: WordVectors
     input_ranges: Mapping[str, Mapping[str, FloatArray]]
-    contextual: bytes | None = None
-    piece_vectors: PieceVectors | None = None
+    contextual: Contextual | None = None
 
 
 def open_bundle(folder: Path) -> Bundle:
@@ -146,10 +157,11 @@ def open_bundle(folder: Path) -> Bundle:
         vocabulary = Vocabulary(_strings(lists["pieces"]), _strings(lists["words"]))
         tensors = load_safetensors(contents.pop(VECTORS))
         vectors = WordVectors(vocabulary, tensors["rows"], tensors["scales"], tensors["ngrams"].astype(np.float32))
-        piece_vectors = None
+        contextual = None
         if CONTEXTUAL in contents:
             word_pieces = WordPieces(_strings(lists["word_pieces"]))
-            piece_vectors = PieceVectors(word_pieces, tensors["piece_rows"], tensors["piece_scales"])
+            pieces = PieceVectors(word_pieces, tensors["piece_rows"], tensors["piece_scales"])
+            contextual = Contextual(contents[CONTEXTUAL], pieces)
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
     try:
@@ -157,7 +169,7 @@ def open_bundle(folder: Path) -> Bundle:
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {INPUT_RANGES} is malformed: {error}") from error
     dimensions = manifest.dimensions
-    if (piece_vectors.width if piece_vectors is not None else 0) != dimensions.contextual_width:
+    if (contextual.pieces.width if contextual is not None else 0) != dimensions.contextual_width:
         raise BundleError(f"bundle {folder}: word pieces do not have the width that {MANIFEST} states")
     if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
         raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
@@ -169,8 +181,7 @@ def open_bundle(folder: Path) -> Bundle:
         vocabulary,
         vectors,
         input_ranges,
-        contents.get(CONTEXTUAL),
-        piece_vectors,
+        contextual,
     )
 
 

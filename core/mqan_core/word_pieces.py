@@ -113,6 +113,12 @@ class PieceVectors:
         """Width M of a vector."""
         return int(self.rows.shape[1])
 
+    def is_same(self, other: "PieceVectors") -> bool:
+        """Return whether pieces and vectors are those of another."""
+        return self.word_pieces.pieces == other.word_pieces.pieces and (
+            np.array_equal(self.rows, other.rows) and np.array_equal(self.scales, other.scales)
+        )
+
     def lookup(self, words: Sequence[str]) -> FloatArray:
         """Return the vectors of lower-cased words, float32 [len(words), M]."""
         ids = [self.word_pieces.ids(word) for word in words]

@@ -87,9 +87,9 @@ class Engine:
         dimensions = bundle.manifest.dimensions
         num_layers = dimensions.num_layers
         self.windows: WindowReader | None = None
-        if bundle.contextual is not None and bundle.piece_vectors is not None:  # first: it leaves room for the others
+        if bundle.contextual is not None:  # the largest: what is free behind it serves the others
             contextual = open_session(
-                bundle.contextual,
+                bundle.contextual.graph,
                 CONTEXTUAL,
                 list(CONTEXTUAL_INPUTS),
                 list(CONTEXTUAL_OUTPUTS),
@@ -98,7 +98,7 @@ class Engine:
                 rewrite=partial(quantize_contextual, ranges=bundle.input_ranges[CONTEXTUAL]) if int8 else None,
             )
             num_together = _WINDOWS_TOGETHER if contextual.get_providers()[0] == CUDA or places is not None else 1
-            self.windows = WindowReader(contextual, bundle.piece_vectors, dimensions.width, num_together)
+            self.windows = WindowReader(contextual, bundle.contextual.pieces, dimensions.width, num_together)
         encoder = open_session(
             bundle.encoder,
             ENCODER,

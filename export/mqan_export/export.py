@@ -21,6 +21,7 @@ from mqan_core.bundle import (
     VECTORS,
     VOCABULARY,
     Bundle,
+    Contextual,
     Dimensions,
     Manifest,
     describe_files,
@@ -129,25 +130,25 @@ def measure_ranges(
     Raises:
         ValueError: there are no requests.
     """
-    pieces = network.embedder.vectors.pieces if network.contextual is not None else None
-    names = (ENCODER, DECODER_STEP) if pieces is None else (ENCODER, DECODER_STEP, CONTEXTUAL)
-    graphs = {name: (folder / name).read_bytes() for name in names}
+    encoder, step = ((folder / name).read_bytes() for name in (ENCODER, DECODER_STEP))
+    contextual = None
+    if network.contextual is not None:
+        contextual = Contextual((folder / CONTEXTUAL).read_bytes(), network.contextual.pieces)
     vectors = network.embedder.vectors
     words = WordVectors(
         network.vocabulary, vectors.rows, vectors.scales, network.embedder.ngrams.weight.detach().numpy()
     )
     manifest = Manifest("", "", dimensions_of(network), network.mqan.config.max_positions, {})
-    two = (graphs[ENCODER], graphs[DECODER_STEP])
-    bundle = Bundle(manifest, "", *two, network.vocabulary, words, {}, graphs.get(CONTEXTUAL), pieces)
+    bundle = Bundle(manifest, "", encoder, step, network.vocabulary, words, {}, contextual)
     engine = Engine(bundle, provider="cpu", precision="float32")
     batches = [engine.pad([request], [min(_MEASURED_TOKENS, engine.max_answer_tokens)]) for request in requests]
     ranges = {}
-    if pieces is not None:
-        windows = (inputs for request in requests for _, inputs in window_inputs(pieces, request))
-        ranges[CONTEXTUAL] = measure_input_ranges(graphs[CONTEXTUAL], windows)
+    if contextual is not None:
+        windows = (inputs for request in requests for _, inputs in window_inputs(contextual.pieces, request))
+        ranges[CONTEXTUAL] = measure_input_ranges(contextual.graph, windows)
     return ranges | {
-        ENCODER: measure_input_ranges(graphs[ENCODER], (batch.inputs for batch in batches)),
-        DECODER_STEP: measure_input_ranges(graphs[DECODER_STEP], _step_inputs(engine.loop, batches)),
+        ENCODER: measure_input_ranges(encoder, (batch.inputs for batch in batches)),
+        DECODER_STEP: measure_input_ranges(step, _step_inputs(engine.loop, batches)),
     }
 
 
@@ -199,7 +200,7 @@ def write_words(network: Network, folder: Path) -> None:
     """Write the vocabulary and the word vectors."""
     vectors = network.embedder.vectors
     lists = {"pieces": list(network.vocabulary.pieces[1:]), "words": list(vectors.words)}
-    pieces = vectors.pieces if network.contextual is not None else None
+    pieces = None if network.contextual is None else network.contextual.pieces
     if pieces is not None:
         lists["word_pieces"] = list(pieces.word_pieces.pieces)
     (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")

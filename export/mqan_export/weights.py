@@ -32,7 +32,8 @@ def pretrained_of_bundle(bundle: Bundle, source: str) -> Pretrained:
             f"{source}: training cannot go on from it, for its weights or its model's configuration cannot be read: "
             f"{error}"
         ) from error
-    vectors = StaticVectors(bundle.vocabulary.words, bundle.vectors.rows, bundle.vectors.scales, bundle.piece_vectors)
+    word_pieces = None if bundle.contextual is None else bundle.contextual.pieces
+    vectors = StaticVectors(bundle.vocabulary.words, bundle.vectors.rows, bundle.vectors.scales, word_pieces)
     return Pretrained(source, model, bundle.vocabulary.pieces[1:], vectors, weights)
 
 
@@ -43,7 +44,7 @@ def _weights(bundle: Bundle) -> dict[str, Tensor]:
         if name.startswith(_STEP_PREFIX):
             weights["mqan.decoder." + name.removeprefix(_STEP_PREFIX)] = tensor
     if bundle.contextual is not None:
-        weights.update(_named_weights(check_graph(bundle.contextual, CONTEXTUAL)))
+        weights.update(_named_weights(check_graph(bundle.contextual.graph, CONTEXTUAL)))
     for module in [name.removesuffix(".w") for name in weights if name.endswith(".w")]:
         w, r, b = (weights.pop(module + part) for part in (".w", ".r", ".b"))
         weights.update({f"{module}.{key}": tensor for key, tensor in to_torch_lstms(w, r, b).items()})

@@ -85,7 +85,7 @@ def test_windows_read_together_add_what_they_add_alone(
 def test_its_attention_is_one_operator_a_layer(bundle: Path) -> None:
     opened = open_bundle(bundle)
     assert opened.contextual is not None
-    model = check_graph(opened.contextual, CONTEXTUAL)
+    model = check_graph(opened.contextual.graph, CONTEXTUAL)
     quantize_contextual(model, opened.input_ranges[CONTEXTUAL])
     kinds = [node.op_type for node in model.graph.node]
     assert kinds.count("QAttention") == MODEL["contextual_layers"]

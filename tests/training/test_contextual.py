@@ -14,6 +14,8 @@ import torch
 from mqan_core.request import read_request
 from mqan_core.vocab import Vocabulary
 from mqan_core.windows import MOST_QUESTION, WINDOW
+from mqan_core.word_pieces import PieceVectors
+from mqan_training.average import average
 from mqan_training.batching import Batcher
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.config import ModelConfig, OptimConfig, load_config
@@ -144,6 +146,19 @@ def test_a_trained_network_answers_as_before_when_it_gains_one(tiny_network: Net
 
 
 # --- Pointing at answers
+
+
+def test_networks_that_read_other_word_pieces_are_not_averaged() -> None:
+    network = make_network(**MODEL)
+    vectors = network.embedder.vectors
+    one = Pretrained("one", network.mqan.config, network.vocabulary.pieces[1:], vectors, network.state_dict())
+    mean = average([one, one])
+    for name, tensor in mean.state_dict().items():
+        torch.testing.assert_close(tensor, one.weights[name])
+    assert vectors.pieces is not None
+    louder = PieceVectors(vectors.pieces.word_pieces, vectors.pieces.rows, vectors.pieces.scales * 2)
+    with pytest.raises(ValueError, match="louder reads other word pieces than one"):
+        average([replace(one, source="louder", vectors=replace(vectors, pieces=louder)), one])
 
 
 def test_places_of_answers() -> None:

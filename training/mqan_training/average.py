@@ -55,6 +55,9 @@ def _check_fit(network: Pretrained, last: Pretrained) -> None:
     )
     if not equal and not extends(expected_vectors, vectors):
         raise ValueError(f"{network.source} reads other word vectors than {last.source}")
+    pieces, expected_pieces = vectors.pieces, expected_vectors.pieces
+    if pieces is not None and expected_pieces is not None and not pieces.is_same(expected_pieces):
+        raise ValueError(f"{network.source} reads other word pieces than {last.source}")
 
 
 def save_average(folder: Path, networks: Sequence[Pretrained], last: Checkpoint) -> None:
