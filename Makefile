@@ -6,7 +6,7 @@ EXTRA ?= cpu
 # Folder of the datasets, one folder each.
 DATA ?= $(or $(MQAN_DATA),data)
 # Bundle to evaluate and recipe to train.
-BUNDLE ?= $(firstword $(wildcard serving/bundles/*))
+BUNDLE ?= serving/bundles/default
 RECIPE ?= training/recipes/debug.yaml
 # More arguments for the verb, for example `make test ARGS="-k spans"`.
 ARGS ?=

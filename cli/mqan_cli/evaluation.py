@@ -74,7 +74,7 @@ def evaluate_model(
             no marks for scores, or scores are to be recorded that are no bundle's or not of all its examples.
         CommandError: the folder for the scores cannot be made.
         MissingFileError: the files of a task are missing that was asked for by name.
-        SettingsError: no model is given and there is not exactly one default bundle.
+        SettingsError: no model is given and the default bundle is not there.
     """
     if bundle is not None and checkpoint is not None:
         raise ValueError("give either --bundle or --checkpoint")

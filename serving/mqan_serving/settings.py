@@ -17,7 +17,7 @@ from mqan_serving.errors import SettingsError
 
 _PREFIX = "MQAN_"
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
-_BUNDLES = Path(__file__).resolve().parent.parent / "bundles"
+_DEFAULT_BUNDLE = Path(__file__).resolve().parent.parent / "bundles" / "default"
 _MAX_BATCH_SIZE_ON_CPU = 4  # measured: 104 answers a second and 285 MB, against 68 and 640 MB with 32
 _MAX_BATCH_SIZE_ON_GPU = 32
 
@@ -206,19 +206,15 @@ def find_bundle(settings: Settings) -> Path:
     """Return the folder of the bundle to serve.
 
     Raises:
-        SettingsError: it does not exist, or none is set and there is not exactly one default.
+        SettingsError: it is no bundle, or none is set and the default one is not there.
     """
-    if settings.bundle is not None:
-        if not (settings.bundle / MANIFEST).is_file():
-            raise SettingsError(
-                _explain("bundle", f"{settings.bundle} has no {MANIFEST}; give the folder of an exported bundle")
-            )
-        return settings.bundle.resolve()
-    found = sorted(path.parent for path in _BUNDLES.glob(f"*/{MANIFEST}"))
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
-        raise SettingsError(_explain("bundle", f"not set, and the default bundles are: {names}; give a folder"))
-    return found[0]
+    folder = _DEFAULT_BUNDLE if settings.bundle is None else settings.bundle
+    if not (folder / MANIFEST).is_file():
+        not_set = "not set, and the default one, " if settings.bundle is None else ""
+        raise SettingsError(
+            _explain("bundle", f"{not_set}{folder} has no {MANIFEST}; give the folder of an exported bundle")
+        )
+    return folder.resolve()
 
 
 def _explain(name: str, message: str) -> str:

@@ -141,10 +141,11 @@ def test_evaluate_says_when_there_is_no_bundle(data: Path, tmp_path: Path, monke
     from mqan_serving import settings
 
     monkeypatch.delenv("MQAN_BUNDLE", raising=False)
-    monkeypatch.setattr(settings, "_BUNDLES", tmp_path)
+    monkeypatch.setattr(settings, "_DEFAULT_BUNDLE", tmp_path / "default")
     result = evaluate(data)
     assert (result.exit_code, result.stdout) == (1, "")
-    assert "the default bundles are: none" in result.stderr
+    said = "".join(result.stderr.split())
+    assert f"notset,andthedefaultone,{tmp_path}/defaulthasnomanifest.json" in said
 
 
 def test_evaluate_all_names_the_tasks_it_skips(model: list[Path], data: Path, tmp_path: Path) -> None:
