@@ -145,9 +145,6 @@ def test_a_trained_network_answers_as_before_when_it_gains_one(tiny_network: Net
     assert again.greedy_answers([request], 8) == grown.eval().greedy_answers([request], 8)
 
 
-# --- Pointing at answers
-
-
 def test_networks_that_read_other_word_pieces_are_not_averaged() -> None:
     network = make_network(**MODEL)
     vectors = network.embedder.vectors
@@ -159,6 +156,9 @@ def test_networks_that_read_other_word_pieces_are_not_averaged() -> None:
     louder = PieceVectors(vectors.pieces.word_pieces, vectors.pieces.rows, vectors.pieces.scales * 2)
     with pytest.raises(ValueError, match="louder reads other word pieces than one"):
         average([replace(one, source="louder", vectors=replace(vectors, pieces=louder)), one])
+
+
+# --- Pointing at answers
 
 
 def test_places_of_answers() -> None:
