@@ -203,3 +203,8 @@ def test_a_run_goes_on_from_its_own_source_only(tmp_path: Path) -> None:
     assert recorded_source(run) is None
     with pytest.raises(ValueError, match="started from random weights, not from bundle: leave --from out"):
         find_start(run, resume=True, source="bundle")
+
+
+def test_columns_of_no_network_are_refused(runs: Runs, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="vector_columns says what is kept of a network's vectors: give one"):
+        train(replace(runs.config, vector_columns=5), runs.data, tmp_path)

@@ -13,7 +13,7 @@ from mqan_core.vocab import Vocabulary
 from mqan_training.average import average
 from mqan_training.embeddings import join_columns, quantized_vectors, write_vectors
 from mqan_training.network import Network
-from mqan_training.transfer import Pretrained, adopt, grow_pieces, vectors_for
+from mqan_training.transfer import Pretrained, adopt, grow_pieces, vectors_for, with_fewer_columns
 
 GENERATOR = "mqan.decoder.generator.weight"
 PROJECTION = "mqan.encoder.projection.weight"
@@ -115,23 +115,30 @@ def test_wider_vectors_leave_the_answers_as_they_were(
 
 
 @torch.no_grad()
-def test_columns_that_are_left_out_are_as_if_they_were_zero(
-    tiny_network: Network, pretrained: Pretrained, tmp_path: Path
-) -> None:
+def test_fewer_columns_keep_what_the_projections_tell_apart(tiny_network: Network, pretrained: Pretrained) -> None:
     learned = pretrained.vectors
-    vectors = vectors_for(pretrained, tmp_path / "none.safetensors", 5)
-    assert (vectors.words, vectors.width) == (learned.words, 5)
-    np.testing.assert_array_equal(vectors.dequantized(), learned.dequantized()[:, :5])
-    network = Network(pretrained.model, vectors, Vocabulary(pretrained.pieces, vectors.words)).eval()
-    adopt(network, pretrained)
+    low_rank = dict(pretrained.weights)
+    for name in (PROJECTION, PROJECTION.replace("encoder", "decoder")):
+        low_rank[name] = low_rank[name].clone()
+        low_rank[name][:, 5 : learned.width] = 0.0  # so that five columns are enough
+    given = replace(pretrained, weights=low_rank)
+    fewer = with_fewer_columns(given, 5)
+    assert (fewer.vectors.words, fewer.vectors.width) == (learned.words, 5)
+    norms = [np.linalg.norm(vectors.dequantized(), axis=1).mean() for vectors in (fewer.vectors, learned)]
+    assert norms[0] == pytest.approx(norms[1], rel=1e-2)
+    vocabulary = Vocabulary(pretrained.pieces, learned.words)
     words = [*learned.words[:3], "never seen before"]
-    whole = tiny_network.embedder.embed_words(words)
-    whole[:, 5 : learned.width] = 0.0
-    for part in ("encoder", "decoder"):
-        after = getattr(network.mqan, part).project(network.embedder.embed_words(words))
-        torch.testing.assert_close(after, getattr(tiny_network.mqan, part).project(whole))
-    with pytest.raises(ValueError, match=f"vector_columns is 999, but the vectors of tiny have {learned.width}"):
-        vectors_for(pretrained, tmp_path / "none.safetensors", 999)
+    projected = {}
+    for source in (given, fewer, with_fewer_columns(given, 2)):
+        network = Network(source.model, source.vectors, vocabulary).eval()
+        adopt(network, source)
+        parts = network.mqan.encoder, network.mqan.decoder
+        projected[source.vectors.width] = torch.cat([p.project(network.embedder.embed_words(words)) for p in parts])
+    torch.testing.assert_close(projected[5], projected[learned.width], atol=0.02, rtol=0)  # rows are quantised anew
+    assert (projected[2] - projected[learned.width]).abs().max() > 0.1
+    message = f"vector_columns is 999, but the vectors of tiny have {learned.width}, of which its projections tell"
+    with pytest.raises(ValueError, match=message):
+        with_fewer_columns(pretrained, 999)
 
 
 def test_a_new_self_alignment_leaves_the_encodings_as_they_were(tiny_network: Network, pretrained: Pretrained) -> None:

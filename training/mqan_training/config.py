@@ -121,7 +121,7 @@ class TrainConfig:
     autocast: Literal["none", "bfloat16"] = "none"
     seed: int = 123
     encoder: str = ""  # folder of the transformer whose layers the contextual encoder begins with; "": the packaged one
-    vector_columns: int = 0  # of the vectors of the network to go on from, how many are kept, the first ones; 0: all
+    vector_columns: int = 0  # how many the vectors of the network to go on from get, of those that they have; 0: all
     span_steps: int = 0  # first steps in which the contextual encoder alone learns, to point at answers
 
     def __post_init__(self) -> None:

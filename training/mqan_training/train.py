@@ -38,7 +38,15 @@ from mqan_training.readers.registry import task_named
 from mqan_training.reading import Portion, read_portions
 from mqan_training.runlog import RunLog, console
 from mqan_training.sentence_encoder import first_layers, packaged_encoder, piece_vectors
-from mqan_training.transfer import Pretrained, adopt, grow_pieces, record_source, recorded_source, vectors_for
+from mqan_training.transfer import (
+    Pretrained,
+    adopt,
+    grow_pieces,
+    record_source,
+    recorded_source,
+    vectors_for,
+    with_fewer_columns,
+)
 from mqan_training.validation import read_validation, validate
 
 _CHECKPOINTS_KEPT = 2
@@ -202,6 +210,8 @@ def prepare(
             f"max_answer_tokens {config.max_answer_tokens} takes {num_steps} steps of the decoder, model.max_positions "
             f"is {config.model.max_positions}: lower the one or raise the other"
         )
+    if pretrained is not None and config.vector_columns:
+        pretrained = with_fewer_columns(pretrained, config.vector_columns)
     device = processes.device
     vectors_path = _frozen_vectors(config, folder, processes, checkpoint, pretrained)
     vectors = load_vectors(vectors_path)
@@ -265,10 +275,7 @@ def _frozen_vectors(
     path = folder / "vectors.safetensors"
     with processes.one_after_the_other():
         if processes.is_first:
-            if pretrained is None:
-                vectors = load_vectors(given)
-            else:
-                vectors = vectors_for(pretrained, given, config.vector_columns)
+            vectors = load_vectors(given) if pretrained is None else vectors_for(pretrained, given)
             if config.model.contextual_layers and vectors.pieces is None:
                 vectors = replace(vectors, pieces=piece_vectors(_encoder_of(config)))
             write_vectors(path, vectors)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mqan_core.vectors import quantize_rows
 from mqan_core.vocab import Vocabulary
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.config import ModelConfig
@@ -98,24 +99,8 @@ def grow_pieces(known: Sequence[str], wanted: Sequence[str], num_generated: int)
     return (*known, *[piece for piece in wanted if piece not in seen][:room])
 
 
-def vectors_for(pretrained: Pretrained, path: Path, num_columns: int = 0) -> StaticVectors:
-    """Return the vectors of a run that goes on: those of a file that extends the learned ones, or the learned ones.
-
-    Args:
-        pretrained: the network to go on from.
-        path: a file of vectors; it need not be there.
-        num_columns: how many of the learned columns are kept, the first ones; 0: all, and the file is looked at.
-
-    Raises:
-        ValueError: there are not so many columns.
-    """
-    if num_columns > pretrained.vectors.width:
-        raise ValueError(
-            f"vector_columns is {num_columns}, but the vectors of {pretrained.source} have {pretrained.vectors.width}"
-        )
-    if num_columns:
-        kept = np.ascontiguousarray(pretrained.vectors.rows[:, :num_columns])
-        return replace(pretrained.vectors, rows=kept)
+def vectors_for(pretrained: Pretrained, path: Path) -> StaticVectors:
+    """Return the vectors of a run that goes on: those of a file that extends the learned ones, or the learned ones."""
     if not path.is_file():
         return pretrained.vectors
     given = load_vectors(path)
@@ -127,6 +112,47 @@ def vectors_for(pretrained: Pretrained, path: Path, num_columns: int = 0) -> Sta
             markup=False,
         )
     return pretrained.vectors
+
+
+def with_fewer_columns(pretrained: Pretrained, num_columns: int) -> Pretrained:
+    """Return nearly the same network with word vectors of fewer columns.
+
+    All that it does with a vector is to project it, once for the encoder and once for the decoder: a product with one
+    matrix of 2 D rows. Of all vectors of the given width those are chosen whose projections are nearest to the learned
+    ones' over all words, by least squares (Eckart and Young 1936), and scaled to the learned ones' mean norm.
+
+    Args:
+        pretrained: the network.
+        num_columns: how many columns the vectors get.
+
+    Raises:
+        ValueError: the vectors have fewer columns, or the projections do not tell so many apart.
+    """
+    vectors, width = pretrained.vectors, pretrained.vectors.width
+    projections = [pretrained.weights[name] for name in _PROJECTIONS]
+    most = min(width, sum(weight.shape[0] for weight in projections))
+    if num_columns > most:
+        raise ValueError(
+            f"vector_columns is {num_columns}, but the vectors of {pretrained.source} have {width}, of which its "
+            f"projections tell {most} apart"
+        )
+    rows = vectors.dequantized()
+    projected = rows @ torch.cat(projections)[:, :width].numpy().T
+    _, axes = np.linalg.eigh(projected.T.astype(np.float64) @ projected)
+    kept = axes[:, ::-1][:, :num_columns].astype(np.float32)
+    fewer = projected @ kept
+    scale = np.linalg.norm(rows, axis=1).mean() / np.linalg.norm(fewer, axis=1).mean()
+    narrow, first = {}, 0
+    for name, weight in zip(_PROJECTIONS, projections, strict=True):
+        own = torch.from_numpy(kept[first : first + weight.shape[0]] / scale)
+        narrow[name] = torch.cat([own, weight[:, width:]], dim=1)
+        first += weight.shape[0]
+    quantized, scales = quantize_rows(fewer * scale)
+    return replace(
+        pretrained,
+        vectors=replace(vectors, rows=quantized, scales=scales),
+        weights={**pretrained.weights, **narrow},
+    )
 
 
 def extends(vectors: StaticVectors, known: StaticVectors) -> bool:
@@ -160,10 +186,10 @@ def _gained(one: ModelConfig, other: ModelConfig) -> dict[str, str]:
 
 @torch.no_grad()
 def adopt(network: Network, pretrained: Pretrained) -> None:
-    """Copy trained weights into a network whose generator may have more pieces, and whose vectors other columns.
+    """Copy trained weights into a network whose generator may have more pieces, and whose vectors more columns.
 
     New rows of the generator keep their random start; the weights of new columns of the vectors start at zero, so that
-    the network answers as before; those of columns that are no longer there are left out. The weights of a
+    the network answers as before. The weights of a
     ``pointer_shift`` or a ``coverage``, and those that read a ``self_alignment`` or a contextual encoder, start at
     zero, too, where the trained network did not have it.
 
@@ -171,7 +197,6 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
         ValueError: the networks differ in more than that; the message names what.
     """
     known, width = pretrained.vectors.width, network.embedder.vectors.width
-    shared = min(known, width)
     model = network.mqan.config
     gained = _gained(pretrained.model, model)
     differing = differing_settings(pretrained.model, model)
@@ -189,9 +214,9 @@ def adopt(network: Network, pretrained: Pretrained) -> None:
         source = pretrained.weights[name]
         if name in _GENERATOR and source.shape[0] <= parameter.shape[0] and source.shape[1:] == parameter.shape[1:]:
             parameter[: source.shape[0]] = source
-        elif name in _PROJECTIONS and width != known and source.shape[1] - known == parameter.shape[1] - width:
+        elif name in _PROJECTIONS and width > known and source.shape[1] - known == parameter.shape[1] - width:
             parameter.zero_()
-            parameter[:, :shared] = source[:, :shared]
+            parameter[:, :known] = source[:, :known]
             parameter[:, width:] = source[:, known:]
         elif (
             "self_alignment" in gained
