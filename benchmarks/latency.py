@@ -1,6 +1,7 @@
 """Measure what an answer costs by the length of its context, by its own length, and in batches: ``--plot FILE.svg``.
 
-One core, one engine, random weights of the shipped model's sizes (speed does not depend on them), answers that never
+One core, one engine, random weights of the sizes of the shipped model's MQAN, without the contextual encoder before it
+(speed does not depend on them), answers that never
 end by themselves. All sizes of a table take turns. What is bounded is how cost grows with the context: ten times the
 tokens may take at most ``--at-most`` times as long.
 """
