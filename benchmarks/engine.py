@@ -1,8 +1,8 @@
 """Time the engine against eager torch with the same weights, on one core: ``make bench``.
 
 The case: a context of 150 tokens, a question of 14, 4 decoding steps, one request at a time. The weights are random
-(speed does not depend on them) and of the sizes of the shipped model's MQAN, without the contextual encoder before it, but
-for ``--generated``, how many words it generates.
+(speed does not depend on them) and of the sizes of the shipped model's MQAN, without the contextual encoder before it,
+but for ``--generated``, how many words it generates.
 Both run in this process, taking turns.
 """
 
