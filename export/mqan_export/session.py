@@ -1,6 +1,7 @@
 """Open an onnxruntime session from verified bytes, and say which provider really runs it."""
 
 import ctypes
+import platform
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -36,6 +37,12 @@ def is_int8(provider: Provider, precision: Precision) -> bool:
     if precision == "int8" and not on_cpu:
         raise ValueError("precision int8 is for the CPU: set provider to cpu, or precision to auto")
     return on_cpu and precision != "float32"
+
+
+def give_back_memory() -> None:
+    """Give freed memory back to the system, where glibc would keep it: a graph is opened with several copies of it."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def session_options(num_threads: int) -> onnxruntime.SessionOptions:
@@ -89,6 +96,7 @@ def open_session(
         except _MALFORMED as error:
             raise BundleError(f"{name}: cannot be rewritten to 8-bit products: {error}") from error
     del model  # before the session makes its own copy of the weights
+    give_back_memory()
     options = session_options(num_threads)
     wanted: list[str | tuple[str, dict[str, str]]] = [CPU]
     if provider != "cpu" and (provider == "cuda" or _has_cuda()):
