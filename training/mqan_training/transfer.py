@@ -12,7 +12,7 @@ from mqan_core.vectors import quantize_rows
 from mqan_core.vocab import Vocabulary
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.config import ModelConfig
-from mqan_training.embeddings import StaticVectors, load_vectors
+from mqan_training.embeddings import StaticVectors, load_vectors, principal_axes
 from mqan_training.network import Network
 from mqan_training.runlog import console
 
@@ -138,8 +138,7 @@ def with_fewer_columns(pretrained: Pretrained, num_columns: int) -> Pretrained:
         )
     rows = vectors.dequantized()
     projected = rows @ torch.cat(projections)[:, :width].numpy().T
-    _, axes = np.linalg.eigh(projected.T.astype(np.float64) @ projected)
-    kept = axes[:, ::-1][:, :num_columns].astype(np.float32)
+    kept = principal_axes(projected, num_columns).astype(np.float32)
     fewer = projected @ kept
     scale = np.linalg.norm(rows, axis=1).mean() / np.linalg.norm(fewer, axis=1).mean()
     narrow, first = {}, 0
