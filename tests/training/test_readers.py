@@ -467,6 +467,8 @@ def test_tasks_are_consistent(name: str) -> None:
         ("squad_choices", "validation", 10_438),
         ("qasrl_choices", "train", 6_233),
         ("qasrl_choices", "validation", 2_111),
+        ("squad_pronouns", "validation", 111),
+        ("cnn_dailymail_pronouns", "validation", 141),
         ("sst", "train", 6_920),
         ("sst", "validation", 872),
         ("woz", "train", 2_536),

@@ -18,14 +18,17 @@ _FROM_THE_FIRST, _TO_THE_LAST = 0.25, 0.45  # shares of excerpts: what a review 
 _DRAWS = 20  # for each phrase that is asked for
 
 
+def sentences_of(text: str) -> list[str]:
+    """Return the sentences of a text, in order, with one space between words."""
+    return [" ".join(part.split()) for part in _SENTENCE_END.split(_LINE_BREAK.sub(" ", text))]
+
+
 def sentences(texts: Iterable[str]) -> Iterator[str]:
     """Yield the sentences of 4 to 45 words in texts, each once."""
     seen: set[str] = set()
     for text in texts:
-        for part in _SENTENCE_END.split(_LINE_BREAK.sub(" ", text)):
-            words = part.split()
-            sentence = " ".join(words)
-            if _FEWEST_WORDS <= len(words) <= _MOST_WORDS and sentence not in seen:
+        for sentence in sentences_of(text):
+            if _FEWEST_WORDS <= sentence.count(" ") + 1 <= _MOST_WORDS and sentence not in seen:
                 seen.add(sentence)
                 yield sentence
 

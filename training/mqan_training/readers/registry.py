@@ -14,6 +14,7 @@ from mqan_training.readers import (
     mwsc,
     ontonotes,
     product_reviews,
+    pronouns,
     qasrl,
     rte,
     sick,
@@ -45,7 +46,9 @@ FOLDER_OF_JSON_LINES = "jsonl:"
 _METRICS_WITHOUT_REFERENCE = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")
 
 TASKS: dict[str, Task] = {
-    task.name: task for task in (*(module.TASK for module in (*_DECANLP, *_OTHERS)), *choices.TASKS, *multi30k.TASKS)
+    task.name: task
+    for tasks in ([module.TASK for module in (*_DECANLP, *_OTHERS)], choices.TASKS, pronouns.TASKS, multi30k.TASKS)
+    for task in tasks
 }
 
 
