@@ -2,8 +2,8 @@
 
 Where a sentence, or the one behind it, says a name or a noun again before a verb, a pronoun takes its place. What it
 stands for is known, the clause behind it is the question, and another name or noun that was said before is the other
-choice: MaskedWiki of Kocijan et al. (2019), "A Surprisingly Robust Trick for the Winograd Schema Challenge", section
-3, and WikiCREM of the same authors, with a pronoun instead of a mask. What is a name or a noun is counted in the texts,
+choice. After MaskedWiki of Kocijan et al. (2019), "A Surprisingly Robust Trick for the Winograd Schema Challenge", and
+WikiCREM of the same authors, with a pronoun instead of a mask. What is a name or a noun is counted in the texts,
 so no tagger is needed. All of it depends on the files alone. Files as in the task whose contexts are used.
 """
 
