@@ -122,7 +122,10 @@ def test_nothing_cannot_come_back() -> None:
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    "name", sorted(TASKS.keys() - {"cnn_dailymail", "imdb", "ontonotes", "snli", "subj", "wikisql_shuffled"})
+    "name",
+    sorted(
+        {name for name, task in TASKS.items() if "validation" in task.splits} - {"cnn_dailymail", "ontonotes", "snli"}
+    ),
 )
 def test_all_validation_answers_come_back(data_folder: Path, name: str) -> None:
     trained = task_named(name)
