@@ -47,6 +47,7 @@ _BEHIND_NOUNS = _set(
     "of in on at to for with from by and or but that which who as than into over about after before when while because "
     "if , . ; : ! ? ' - ) 's is was are were has had have will would can could"
 )
+_NO_NOUNS = _BEHIND_NOUNS | _AUXILIARIES
 _JOINS_PHRASES = _set("of by with and from to in for on or at")  # behind it is no subject
 _BEGINS_CLAUSES = _set("But And When While Because If Although As After Before Since")
 _NO_NAMES = _set(
@@ -88,9 +89,7 @@ def _count_words(texts: Iterable[Sequence[str]]) -> _Words:
     nouns = {
         word
         for word, number in ended.items()
-        if number >= max(5, 0.6 * determined[word], 0.15 * small[word])
-        and len(word) > 2
-        and word not in _BEHIND_NOUNS | _AUXILIARIES
+        if number >= max(5, 0.6 * determined[word], 0.15 * small[word]) and len(word) > 2 and word not in _NO_NOUNS
     }
     names = {
         word
@@ -179,10 +178,9 @@ def _pronouns_of(task: Task, read_as: Callable[..., Iterator[Example]]) -> Task:
         known = _count_words(texts)
         for number, text in enumerate(texts):
             rng = random.Random(f"{split}/{number}")  # noqa: S311
-            windows = [window for pair in pairwise([*text, ""]) for window in ((pair[0], ""), pair) if window[0]]
-            asked = dict.fromkeys(
-                found for window in dict.fromkeys(windows) for found in _questions(*window, known, rng)
-            )
+            pairs = (pair for pair in pairwise([*text, ""]) if pair[0])
+            windows = dict.fromkeys(window for pair in pairs for window in ((pair[0], ""), pair))
+            asked = dict.fromkeys(found for window in windows for found in _questions(*window, known, rng))
             for place, (context, question, answer) in enumerate(asked):
                 yield Example(name, f"{split}/{number}/{place}", context, question, (answer,))
 
