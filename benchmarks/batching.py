@@ -28,7 +28,7 @@ from engine import make_engine, make_network
 
 from mqan_core.answer import Answer
 from mqan_core.request import Request
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 from mqan_serving.batching import Batcher, Stepper
 from mqan_serving.timeline import Timeline
 

@@ -26,11 +26,11 @@ from turns import flat, ratio, take_turns
 from mqan_core.bundle import Manifest, describe_files, open_bundle, write_manifest
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID, Vocabulary
-from mqan_export.engine import Engine
 from mqan_export.export import dimensions_of, write_files
+from mqan_runtime.engine import Engine
 from mqan_training.config import ModelConfig
-from mqan_training.embeddings import StaticVectors
-from mqan_training.network import Network
+from mqan_training.model.embeddings import StaticVectors
+from mqan_training.model.network import Network
 
 NUM_WORDS, NUM_GENERATED, STATIC_WIDTH = 20_000, 8_000, 300
 CONTEXT_TOKENS, QUESTION_TOKENS, STEPS = 150, 14, 4

@@ -9,8 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from mqan_export.device_loop import STEPS_A_LOOK, DeviceLoop
-from mqan_export.engine import Engine
+from mqan_runtime.device_loop import STEPS_A_LOOK, DeviceLoop
+from mqan_runtime.engine import Engine
 
 CONTEXT = "The harbour office keeps a list of every ship that entered the bay between March and late October."
 QUESTION = "Is this list long or short?"

@@ -29,7 +29,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from turns import QUESTION, flat, ratio, take_turns
 
 from mqan_core.request import Request
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 
 CONTEXT_TOKENS = (25, 50, 100, 200, 400, 800, 1600, 4000)
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)

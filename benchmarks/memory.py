@@ -20,7 +20,7 @@ from statistics import fmean, median
 from batcher import open_batcher
 
 from mqan_core.request import Request
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 from mqan_serving.batching import Batcher
 from mqan_serving.timeline import Timeline
 

@@ -26,8 +26,8 @@ from turns import TURN, UNTIMED, flat, take_turns
 
 from mqan_core.bundle import open_bundle
 from mqan_core.request import read_request
-from mqan_export.engine import Engine
 from mqan_export.weights import pretrained_of_bundle
+from mqan_runtime.engine import Engine
 from mqan_training.transfer import network_of
 
 Ask = Callable[[str, str], object]

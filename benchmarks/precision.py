@@ -19,9 +19,9 @@ from pathlib import Path
 from turns import CONTEXT, QUESTION, flat, take_turns
 
 from mqan_core.bundle import Bundle, open_bundle
-from mqan_export.engine import Engine
-from mqan_export.evaluate import answer_with_engine, evaluate_task
-from mqan_training.readers.registry import tasks_named
+from mqan_evaluation.evaluate import answer_with_engine, evaluate_task
+from mqan_runtime.engine import Engine
+from mqan_training.data.readers.registry import tasks_named
 
 TASKS = "squad,squad_unanswerable,sst,product_reviews,woz,qasrl,zre,wikisql,multinli,sick,rte,mwsc"
 ANSWER_TOKENS, CALLS = 4, 96

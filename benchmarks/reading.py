@@ -26,12 +26,12 @@ import torch
 from mqan_core.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream
 from mqan_training.config import TaskConfig
-from mqan_training.dataset import PieceTable, generator_pieces
-from mqan_training.embeddings import Embedder, StaticVectors
+from mqan_training.data.dataset import PieceTable, generator_pieces
+from mqan_training.data.readers.registry import TASKS
+from mqan_training.data.readers.task import Task
+from mqan_training.data.reading import Portion, read_portions
 from mqan_training.errors import MissingFileError
-from mqan_training.readers.registry import TASKS
-from mqan_training.readers.task import Task
-from mqan_training.reading import Portion, read_portions
+from mqan_training.model.embeddings import Embedder, StaticVectors
 
 NUM_WORDS, NUM_GENERATED, STATIC_WIDTH = 30_000, 8_000, 300
 BATCH_TOKENS = 10_000

@@ -29,8 +29,8 @@ import onnxruntime
 from onnx import TensorProto, helper
 from turns import CONTEXT, QUESTION
 
-from mqan_export.engine import Engine
-from mqan_export.rewrite import DOMAIN
+from mqan_runtime.engine import Engine
+from mqan_runtime.rewrite import DOMAIN
 
 SIDE = 1024  # of the matrices that the rates are measured with
 COPIED_BYTES = 2**28

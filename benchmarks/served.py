@@ -28,7 +28,7 @@ from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 
 READY_TIMEOUT_S = 60
 ANSWER_TOKENS = 4

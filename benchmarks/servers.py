@@ -37,7 +37,7 @@ from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.request import Request
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 from mqan_serving.batching import Batcher
 from mqan_serving.timeline import Timeline
 

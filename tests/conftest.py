@@ -29,7 +29,7 @@ from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from mqan_core.word_pieces import PieceVectors
-    from mqan_training.network import Network
+    from mqan_training.model.network import Network
 
 
 # What a test finds shall not depend on how fast the machine is.
@@ -156,8 +156,8 @@ def make_network(**variant: Any) -> "Network":
 
     from mqan_core.vocab import Vocabulary
     from mqan_training.config import ModelConfig
-    from mqan_training.embeddings import StaticVectors
-    from mqan_training.network import Network
+    from mqan_training.model.embeddings import StaticVectors
+    from mqan_training.model.network import Network
 
     words = sorted({word.lower() for word in WORDS})
     rows = np.random.default_rng(7).integers(-127, 128, (len(words), 12), dtype=np.int8)
@@ -262,7 +262,7 @@ def serve_local(
 
     At its end the server must be well and idle.
     """
-    from mqan_export.engine import Engine
+    from mqan_runtime.engine import Engine
     from mqan_serving.local import LocalServer
     from mqan_serving.service import AnswerService
     from mqan_serving.settings import load_settings

@@ -3,7 +3,7 @@
 import onnx
 import onnxruntime
 
-from mqan_export.session import CPU, session_options
+from mqan_runtime.session import CPU, session_options
 
 
 def session_of(model: onnx.ModelProto) -> onnxruntime.InferenceSession:

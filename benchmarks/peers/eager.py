@@ -8,8 +8,8 @@ import torch
 
 from mqan_core.request import Request
 from mqan_core.vocab import END_ID
-from mqan_training.greedy import GreedyStep, SlotBatch, greedy_trace
-from mqan_training.network import Network, gather_slots
+from mqan_training.model.greedy import GreedyStep, SlotBatch, greedy_trace
+from mqan_training.model.network import Network, gather_slots
 
 Decode = Callable[[], npt.NDArray[np.float32]]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import bentoml
 
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 
 BATCH_SIZE = 4  # as many as mqan takes together on a CPU
 

@@ -11,7 +11,7 @@ import litserve
 
 from mqan_core.answer import Answer
 from mqan_core.request import Request
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 
 BATCH_SIZE, BATCH_WAIT_S = 4, 0.002  # as many as mqan takes together on a CPU
 

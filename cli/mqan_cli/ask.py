@@ -69,7 +69,7 @@ def _read_context(name: str) -> str:
 def _ask_bundle(
     folder: Path, provider: Provider, context: str, question: str, max_answer_tokens: int | None
 ) -> dict[str, Any]:
-    from mqan_export.engine import Engine
+    from mqan_runtime.engine import Engine
 
     try:
         engine = Engine.open(folder, provider=provider)

@@ -13,9 +13,8 @@ from rich.table import Table
 from mqan_cli.errors import make_folder
 from mqan_core.bundle import open_bundle
 from mqan_core.vocab import Vocabulary
-from mqan_export.card import check_marks, record_scores
-from mqan_export.engine import Engine
-from mqan_export.evaluate import (
+from mqan_evaluation.card import check_marks, record_scores
+from mqan_evaluation.evaluate import (
     AnswerBatch,
     Result,
     answer_with_engine,
@@ -23,17 +22,18 @@ from mqan_export.evaluate import (
     evaluate_task,
     write_results,
 )
-from mqan_export.reliability import calibration_table, fit, record_calibration
-from mqan_export.report import write_report
-from mqan_export.session import CUDA, Precision
+from mqan_evaluation.reliability import calibration_table, fit, record_calibration
+from mqan_evaluation.report import write_report
+from mqan_evaluation.zero_shot import INFERENCE, read_renamings, wordings
 from mqan_export.weights import pretrained_of_bundle
-from mqan_export.zero_shot import INFERENCE, read_renamings, wordings
+from mqan_runtime.engine import Engine
+from mqan_runtime.session import CUDA, Precision
 from mqan_training.checkpoint import load_checkpoint
+from mqan_training.data.readers.files import in_words
+from mqan_training.data.readers.registry import ALL, FOLDER_OF_JSON_LINES, tasks_named
+from mqan_training.data.readers.task import Task
 from mqan_training.errors import MissingFileError
-from mqan_training.network import Network
-from mqan_training.readers.files import in_words
-from mqan_training.readers.registry import ALL, FOLDER_OF_JSON_LINES, tasks_named
-from mqan_training.readers.task import Task
+from mqan_training.model.network import Network
 from mqan_training.transfer import network_of, pretrained_of
 
 _TORCH_ANSWER_TOKENS = 100

@@ -96,7 +96,7 @@ def verify(
     provider: Annotated[Provider, typer.Option(help="Where to run it.")] = "auto",
 ) -> None:
     """Check a bundle: the hash of every file, and that it runs; say where it runs."""
-    from mqan_export.engine import Engine
+    from mqan_runtime.engine import Engine
 
     try:
         engine = Engine.open(bundle, provider=provider)
@@ -121,8 +121,8 @@ def get_data(
     ] = False,
 ) -> None:
     """Download the official files of a task, verified by their checksums."""
-    from mqan_training.download import fetch
-    from mqan_training.readers.registry import task_named
+    from mqan_training.data.download import fetch
+    from mqan_training.data.readers.registry import task_named
 
     try:
         chosen = task_named(task)

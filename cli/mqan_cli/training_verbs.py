@@ -55,7 +55,7 @@ def embed(
         from mqan_cli.training_run import read_pretrained
         from mqan_training.config import load_config
         from mqan_training.embed import make_vectors
-        from mqan_training.embeddings import write_vectors
+        from mqan_training.model.embeddings import write_vectors
 
         config = load_config(recipe, _parse_overrides(overrides))
         if same_as is not None:
@@ -236,7 +236,7 @@ def export(
 ) -> None:
     """Export a checkpoint to a bundle, and check that both answer alike on validation examples."""
     with told_in_one_line():
-        from mqan_export.card import default_card
+        from mqan_evaluation.card import default_card
         from mqan_export.export import export_bundle
         from mqan_training.checkpoint import load_checkpoint
 
@@ -331,7 +331,7 @@ def curves(
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":
     """Return validation examples of several tasks, the same number of each as far as there are as many."""
-    from mqan_training.readers.registry import task_named
+    from mqan_training.data.readers.registry import task_named
 
     readers = [task for task in map(task_named, tasks) if "validation" in task.splits]
     of_task = [islice(task.read(data / task.folder, "validation"), number) for task in readers]

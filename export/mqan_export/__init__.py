@@ -1,1 +1,1 @@
-"""Checkpoint to bundle (tracing side, torch) and running a bundle (engine side, onnxruntime and numpy only)."""
+"""Checkpoint to bundle: graphs, tracing, ranges of activations and parity."""

@@ -32,12 +32,15 @@ from mqan_core.bundle import (
 from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vectors import WordVectors
-from mqan_export.calibrate import measure_input_ranges
-from mqan_export.contextual import ContextualGraph
-from mqan_export.decoder_step import DecoderStepGraph
-from mqan_export.encoder import EncoderGraph
-from mqan_export.engine import Engine
-from mqan_export.graphs import (
+from mqan_export.contextual_graph import ContextualGraph
+from mqan_export.encoder_graph import EncoderGraph
+from mqan_export.parity import ParityReport, check_parity
+from mqan_export.ranges import measure_input_ranges
+from mqan_export.step_graph import DecoderStepGraph
+from mqan_export.trace import to_onnx
+from mqan_runtime.decoding import Batch, GreedyLoop
+from mqan_runtime.engine import Engine
+from mqan_runtime.graphs import (
     CONTEXTUAL_INPUTS,
     CONTEXTUAL_OUTPUTS,
     NEXT,
@@ -46,13 +49,10 @@ from mqan_export.graphs import (
     step_constants,
     step_state,
 )
-from mqan_export.greedy import Batch, GreedyLoop
-from mqan_export.half import as_half
-from mqan_export.parity import ParityReport, check_parity
-from mqan_export.trace import to_onnx
-from mqan_export.windows import window_inputs
+from mqan_runtime.half import as_half
+from mqan_runtime.window_reader import window_inputs
 from mqan_training.checkpoint import Checkpoint
-from mqan_training.network import Network
+from mqan_training.model.network import Network
 from mqan_training.transfer import network_of, pretrained_of
 
 _MEASURED_TOKENS = 50  # most answer tokens while ranges are measured

@@ -12,7 +12,7 @@ import torch
 from onnxscript import opset18 as op
 from torch import Tensor, nn
 
-from mqan_training.layers import BiLSTM
+from mqan_training.model.layers import BiLSTM
 
 _TORCH_GATES = ("i", "f", "g", "o")
 _ONNX_GATES = ("i", "o", "f", "g")  # ONNX calls the cell gate c

@@ -11,9 +11,9 @@ from mqan_core.answer import Answer
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
 from mqan_core.request import Request
-from mqan_export.engine import Engine
-from mqan_export.greedy import Batch
-from mqan_training.network import Network
+from mqan_runtime.decoding import Batch
+from mqan_runtime.engine import Engine
+from mqan_training.model.network import Network
 
 MAX_DIFFERENCE = 1e-4
 _BATCH = 16

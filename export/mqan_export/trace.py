@@ -10,10 +10,10 @@ import torch
 from onnx import numpy_helper
 from torch import Tensor, nn
 
-from mqan_export.graphs import DYNAMIC_AXES
-from mqan_export.half import store_half
 from mqan_export.lstm import translation_table
-from mqan_training.layers import MultiHead
+from mqan_runtime.graphs import DYNAMIC_AXES
+from mqan_runtime.half import store_half
+from mqan_training.model.layers import MultiHead
 
 _OPSET = 18
 QUERIES, KEYS_VALUES = "inputs.queries", "inputs.keys_values"  # parts of what a ``MultiHead`` calls inputs.weight

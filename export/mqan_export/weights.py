@@ -9,10 +9,10 @@ from torch import Tensor
 from mqan_core.bundle import CONTEXTUAL, DECODER_STEP, ENCODER, MANIFEST, Bundle
 from mqan_core.errors import BundleError
 from mqan_export.lstm import to_torch_lstms
-from mqan_export.session import check_graph
 from mqan_export.trace import KEYS_VALUES, QUERIES, TRANSPOSED
+from mqan_runtime.session import check_graph
 from mqan_training.config import ModelConfig, parse
-from mqan_training.embeddings import StaticVectors
+from mqan_training.model.embeddings import StaticVectors
 from mqan_training.transfer import Pretrained
 
 _STEP_PREFIX = "step.decoder."

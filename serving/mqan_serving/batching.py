@@ -44,7 +44,7 @@ class Decoding(Protocol):
 
 
 class Stepper(Protocol[RequestT_contra]):
-    """What a batcher needs of ``mqan_export.engine.Engine``; all of it blocks."""
+    """What a batcher needs of ``mqan_runtime.engine.Engine``; all of it blocks."""
 
     def start(self, requests: Sequence[RequestT_contra], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
         """Encode requests; return their decoding."""

@@ -26,7 +26,7 @@ _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
 class Engine(Stepper[RequestT], Protocol[RequestT]):
-    """What the service needs of ``mqan_export.engine.Engine``."""
+    """What the service needs of ``mqan_runtime.engine.Engine``."""
 
     bundle: Bundle
     provider: str
@@ -219,7 +219,7 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
     Raises:
         BundleError: the bundle is damaged or incomplete.
     """
-    from mqan_export.engine import Engine as BundleEngine  # loads onnxruntime
+    from mqan_runtime.engine import Engine as BundleEngine  # loads onnxruntime
 
     opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 

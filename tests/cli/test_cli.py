@@ -16,7 +16,7 @@ import mqan_core
 from mqan_cli import ask as ask_verb
 from mqan_cli.main import app
 from mqan_client import Answer, AnswerSpan, AnswerToken, Masses, ModelVersion, Source, Span, UnavailableError
-from mqan_training.readers.task import Task
+from mqan_training.data.readers.task import Task
 
 MASSES = Masses(0.5, 0.25, 0.25)
 CONTEXT = "The Eiffel Tower is in Paris."
@@ -295,9 +295,9 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             asked.append((requests, max_answer_tokens))
             return [ANSWER]
 
-    module = types.ModuleType("mqan_export.engine")
+    module = types.ModuleType("mqan_runtime.engine")
     module.Engine = StubEngine  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mqan_export.engine", module)
+    monkeypatch.setitem(sys.modules, "mqan_runtime.engine", module)
     return asked
 
 
@@ -354,7 +354,7 @@ def test_data_get_names_the_tasks_there_are() -> None:
 
 @pytest.mark.parametrize("consent", [[], ["--allow-unverified"]], ids=["verified", "unverified"])
 def test_data_get_fetches(consent: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from mqan_training import download
+    from mqan_training.data import download
 
     def fetch(task: Task, folder: Path, *, allow_unverified: bool) -> tuple[Path, ...]:
         assert allow_unverified == bool(consent)
@@ -372,8 +372,8 @@ def test_overrides_are_pairs(tmp_path: Path) -> None:
 
 
 def test_an_exported_card_has_places_for_what_is_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mqan_evaluation.card import check_marks
     from mqan_export import export
-    from mqan_export.card import check_marks
     from mqan_training import checkpoint
 
     def write_card(loaded: object, folder: Path, examples: object, *, model_card: str, **_: str) -> Any:

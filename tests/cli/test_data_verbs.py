@@ -15,7 +15,7 @@ from mqan_cli.main import app
 from mqan_core.answer import Answer
 from mqan_core.request import Request
 from mqan_core.vocab import Vocabulary
-from mqan_training.readers.registry import TASKS
+from mqan_training.data.readers.registry import TASKS
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   ")]
 SCHEMA = "The [cat/dog] ran.\nWhat [ran/fled]?\nthe cat/the dog\n"

@@ -15,8 +15,8 @@ from mqan_cli.main import app
 from mqan_core.bundle import open_bundle
 from mqan_export.weights import pretrained_of_bundle
 from mqan_training.checkpoint import Checkpoint, load_checkpoint
-from mqan_training.embeddings import load_vectors, write_vectors
-from mqan_training.network import Network
+from mqan_training.model.embeddings import load_vectors, write_vectors
+from mqan_training.model.network import Network
 
 GENERATOR = "mqan.decoder.generator.weight"
 NEW_WORDS = ("kočka", "pes", "kůň")

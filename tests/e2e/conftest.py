@@ -8,7 +8,7 @@ import grpc
 import httpx2
 import pytest
 
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 
 
 @pytest.fixture(

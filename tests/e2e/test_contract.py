@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 
 pytestmark = pytest.mark.timeout(240)  # the first test of a server waits for its start
 

@@ -105,7 +105,7 @@ def wait_for_end(processes: list[int]) -> None:
 
 _BREAK = """
 from mqan_core.errors import EngineFailedError
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 
 start = Engine.start
 

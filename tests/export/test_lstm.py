@@ -4,7 +4,7 @@ import torch
 from torch import nn
 
 from mqan_export.lstm import ExportedBiLSTM, replace_bilstms
-from mqan_training.layers import BiLSTM
+from mqan_training.model.layers import BiLSTM
 
 
 def test_the_operator_equals_the_layer() -> None:

@@ -9,7 +9,7 @@ import torch
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError
 from mqan_export.weights import pretrained_of_bundle
-from mqan_training.network import Network
+from mqan_training.model.network import Network
 
 
 def test_all_weights_come_back(tiny_network: Network, tiny_bundle: Path) -> None:

@@ -26,7 +26,7 @@ import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client, ClientError
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 from mqan_serving.metrics import Metrics
 from mqan_serving.service import AnswerService
 from mqan_serving.settings import load_settings

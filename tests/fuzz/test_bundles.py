@@ -17,7 +17,7 @@ from typing import Any
 
 from mqan_core.bundle import FILES, MANIFEST
 from mqan_core.errors import BundleError, EngineFailedError
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 
 _CASES_OF_REST_FOR_EACH = 20  # opening a bundle takes longer than a question
 _CONTEXT, _QUESTION = "the old harbour was closed in 1923", "When was it closed ?"

@@ -22,7 +22,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_export.engine import Engine
+from mqan_runtime.engine import Engine
 from mqan_serving.local import LocalServer
 from mqan_serving.service import AnswerService
 from mqan_serving.settings import load_settings

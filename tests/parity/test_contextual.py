@@ -12,12 +12,12 @@ import torch
 from mqan_core.bundle import CONTEXTUAL, open_bundle
 from mqan_core.errors import BundleError
 from mqan_core.example import Example
-from mqan_export.engine import Engine
 from mqan_export.parity import check_parity
-from mqan_export.quantize import quantize_contextual
-from mqan_export.session import check_graph
 from mqan_export.weights import pretrained_of_bundle
-from mqan_training.network import Network
+from mqan_runtime.engine import Engine
+from mqan_runtime.quantize import quantize_contextual
+from mqan_runtime.session import check_graph
+from mqan_training.model.network import Network
 from mqan_training.transfer import network_of
 from tests.conftest import bundle_of, make_network
 

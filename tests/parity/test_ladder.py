@@ -10,10 +10,10 @@ import torch
 from mqan_core.answer import Source
 from mqan_core.bundle import open_bundle
 from mqan_core.example import Example
-from mqan_export.engine import Engine
 from mqan_export.parity import answer_difference, check_parity
 from mqan_export.weights import pretrained_of_bundle
-from mqan_training.network import Network
+from mqan_runtime.engine import Engine
+from mqan_training.model.network import Network
 from mqan_training.transfer import network_of
 
 MakeSentence = Callable[[random.Random, int], str]

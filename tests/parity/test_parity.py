@@ -9,9 +9,9 @@ import pytest
 from mqan_core.answer import Answer, Source
 from mqan_core.example import Example
 from mqan_core.request import Request
-from mqan_export.engine import Engine
 from mqan_export.parity import ParityError, answer_difference, check_parity
-from mqan_training.network import Network
+from mqan_runtime.engine import Engine
+from mqan_training.model.network import Network
 from tests.load.test_load import make_cases
 
 MakeSentence = Callable[[random.Random, int], str]

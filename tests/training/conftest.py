@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqan_training.embeddings import quantized_vectors, write_vectors
+from mqan_training.model.embeddings import quantized_vectors, write_vectors
 
 RECIPE = """
 name: tiny

@@ -14,9 +14,9 @@ from mqan_core.text import word_of
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.batching import Batcher, TaskStream, common_size
 from mqan_training.config import TaskConfig
-from mqan_training.dataset import Item, PieceTable, TaskData, number_examples
-from mqan_training.embeddings import Embedder, StaticVectors
-from mqan_training.readers.registry import task_named
+from mqan_training.data.dataset import Item, PieceTable, TaskData, number_examples
+from mqan_training.data.readers.registry import task_named
+from mqan_training.model.embeddings import Embedder, StaticVectors
 
 BUDGET = 130
 NAMES = (("negative", "positive"), ("bad", "good"), ("sour", "sweet"))

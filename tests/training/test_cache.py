@@ -12,12 +12,12 @@ import pytest
 
 from mqan_core import text as text_module
 from mqan_core.example import Example
-from mqan_training import dataset as dataset_module
-from mqan_training import readers
-from mqan_training import sql as sql_module
-from mqan_training.cache import cached
-from mqan_training.dataset import PieceTable, TaskData, number_examples
-from mqan_training.readers.task import Task
+from mqan_training.data import dataset as dataset_module
+from mqan_training.data import readers
+from mqan_training.data import sql as sql_module
+from mqan_training.data.cache import cached
+from mqan_training.data.dataset import PieceTable, TaskData, number_examples
+from mqan_training.data.readers.task import Task
 
 CONTEXT = "Ada wrote notes on the Analytical Engine."
 EXAMPLES = [

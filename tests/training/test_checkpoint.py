@@ -23,9 +23,9 @@ from mqan_training.checkpoint import (
     save_checkpoint,
 )
 from mqan_training.config import ModelConfig, OptimConfig, TaskConfig, TrainConfig
-from mqan_training.embeddings import load_vectors, quantized_vectors, write_vectors
 from mqan_training.errors import CheckpointError
-from mqan_training.network import Network
+from mqan_training.model.embeddings import load_vectors, quantized_vectors, write_vectors
+from mqan_training.model.network import Network
 from mqan_training.optim import WeightAverage, make_optimizer
 from mqan_training.transfer import network_of, pretrained_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
-from mqan_training.readers.registry import task_named
+from mqan_training.data.readers.registry import task_named
 
 FEST = "Ann Lee and Bo Ray met in Oslo in 1871, and the lamp was lit."
 QUESTIONS = {  # of one sentence, with their answers

@@ -9,7 +9,7 @@ import pytest
 
 from mqan_training.config import ModelConfig, OptimConfig, TrainConfig, load_config, parse, to_document
 from mqan_training.curriculum import schedule
-from mqan_training.readers.registry import tasks_named
+from mqan_training.data.readers.registry import tasks_named
 
 RECIPES = sorted((Path(__file__).resolve().parents[2] / "training" / "recipes").glob("*.yaml"))
 TINY = "name: tiny\nsteps: 3\nvectors: v.safetensors\ntasks: [{name: sst}]\n"

@@ -19,11 +19,11 @@ from mqan_training.average import average
 from mqan_training.batching import Batcher
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.config import ModelConfig, OptimConfig, load_config
-from mqan_training.contextual import NUM_MARKS, ContextualEncoder, answer_places
-from mqan_training.dataset import Item, PieceTable
+from mqan_training.data.dataset import Item, PieceTable
 from mqan_training.distributed import Processes
-from mqan_training.embeddings import load_vectors
-from mqan_training.network import Network
+from mqan_training.model.contextual import NUM_MARKS, ContextualEncoder, answer_places
+from mqan_training.model.embeddings import load_vectors
+from mqan_training.model.network import Network
 from mqan_training.optim import make_optimizer, set_rate
 from mqan_training.sentence_encoder import first_layers, piece_vectors
 from mqan_training.train import prepare, train

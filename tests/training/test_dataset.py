@@ -9,7 +9,7 @@ import pytest
 from mqan_core.example import Example
 from mqan_core.text import detokenize, read_tokens
 from mqan_core.vocab import END_ID, Vocabulary
-from mqan_training.dataset import (
+from mqan_training.data.dataset import (
     Item,
     PieceTable,
     TaskData,
@@ -20,7 +20,7 @@ from mqan_training.dataset import (
     spell_answer,
     target_ids,
 )
-from mqan_training.readers.registry import task_named
+from mqan_training.data.readers.registry import task_named
 
 
 def example(context: str, question: str, answer: str, start: int | None = None) -> Example:

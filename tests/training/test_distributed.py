@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from mqan_training.config import TrainConfig, load_config
 from mqan_training.distributed import Processes, joined_processes
-from mqan_training.network import Loss
+from mqan_training.model.network import Loss
 from mqan_training.train import prepare, train
 
 CPU = torch.device("cpu")

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mqan_training import download
-from mqan_training.download import fetch
+from mqan_training.data import download
+from mqan_training.data.download import fetch
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.readers.task import Download, Task
 from mqan_training.errors import DownloadError
-from mqan_training.readers.registry import task_named
-from mqan_training.readers.task import Download, Task
 
 CONTENT = b"label,sentence\n1,fine\n" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

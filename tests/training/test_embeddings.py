@@ -14,7 +14,8 @@ from mqan_core.vectors import WordVectors
 from mqan_core.vocab import Vocabulary
 from mqan_training.config import TaskConfig, TrainConfig
 from mqan_training.embed import make_vectors
-from mqan_training.embeddings import (
+from mqan_training.errors import MissingVectorsError
+from mqan_training.model.embeddings import (
     Embedder,
     StaticVectors,
     count_words,
@@ -25,7 +26,6 @@ from mqan_training.embeddings import (
     reduce_width,
     write_vectors,
 )
-from mqan_training.errors import MissingVectorsError
 
 GLOVE = ", 0.5 -1 2\nthe 1 2 3\n. . . 4 5 6\ncat -0.25 1e-3 0\nunused 1 1 1\n"
 

@@ -9,8 +9,8 @@ import torch
 from mqan_core.attribution import TraceField
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID
-from mqan_training.greedy import GreedyStep, greedy_trace
-from mqan_training.network import Network
+from mqan_training.model.greedy import GreedyStep, greedy_trace
+from mqan_training.model.network import Network
 
 
 @pytest.fixture

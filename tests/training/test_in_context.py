@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 from mqan_cli.main import app
 from mqan_training.config import TaskConfig, TrainConfig
 from mqan_training.embed import make_vectors
-from mqan_training.embeddings import load_vectors
 from mqan_training.in_context import covering_sentences, distil_in_context
+from mqan_training.model.embeddings import load_vectors
 from mqan_training.transfer import extends
 
 PIECES = ["the", "bri", "##ght", "dull", "film", "of", "two", "old", "friends", ",", "."]

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from mqan_training.layers import (
+from mqan_training.model.layers import (
     BiLSTM,
     MultiHead,
     Residual,

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.example import Example
-from mqan_training.metrics import METRICS, normalize, normalized_f1, parse_state_change, score
-from mqan_training.readers.registry import TASKS
+from mqan_training.data.metrics import METRICS, normalize, normalized_f1, parse_state_change, score
+from mqan_training.data.readers.registry import TASKS
 
 
 def examples(*golds: str | tuple[str, ...]) -> list[Example]:

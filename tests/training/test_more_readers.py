@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
+from mqan_training.data.readers import cnn_dailymail, qasrl
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.sql_execution import Table
 from mqan_training.errors import DatasetError, MissingFileError
-from mqan_training.readers import cnn_dailymail, qasrl
-from mqan_training.readers.registry import task_named
-from mqan_training.sql_execution import Table
 
 THREE = "entailment, neutral, or contradiction?"
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from mqan_training.config import OptimConfig
-from mqan_training.layers import BiLSTM, MultiHead
+from mqan_training.model.layers import BiLSTM, MultiHead
 from mqan_training.muon import orthogonal
 from mqan_training.optim import make_optimizer
 

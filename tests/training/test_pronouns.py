@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
-from mqan_training.readers.registry import task_named
+from mqan_training.data.readers.registry import task_named
 
 # What makes names and nouns known: each often enough in the middle of a sentence.
 FILLER = (

@@ -16,6 +16,8 @@ from safetensors.numpy import load_file, save_file
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.sentences import excerpt, phrases, sentences, splices
 from mqan_training.errors import MissingVectorsError
 from mqan_training.pseudo_labels import (
     FineTuning,
@@ -24,8 +26,6 @@ from mqan_training.pseudo_labels import (
     pseudo_label,
     with_labels_of_sources,
 )
-from mqan_training.readers.registry import task_named
-from mqan_training.sentences import excerpt, phrases, sentences, splices
 
 GOOD, BAD = ["bright", "warm", "fine"], ["dull", "flat", "cold"]
 TEST = "A bright film of friends , and warm"

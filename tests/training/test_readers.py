@@ -12,10 +12,10 @@ import pytest
 
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
+from mqan_training.data.readers.jsonl import jsonl_task
+from mqan_training.data.readers.registry import TASKS, task_named
+from mqan_training.data.readers.task import Task
 from mqan_training.errors import DatasetError, MissingFileError
-from mqan_training.readers.jsonl import jsonl_task
-from mqan_training.readers.registry import TASKS, task_named
-from mqan_training.readers.task import Task
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SENTIMENT = "Is this review negative or positive?"

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mqan_training import reading
-from mqan_training.dataset import PieceTable, TaskData
+from mqan_training.data import reading
+from mqan_training.data.dataset import PieceTable, TaskData
+from mqan_training.data.reading import Portion, read_portions
 from mqan_training.errors import DatasetError
-from mqan_training.reading import Portion, read_portions
 
 FILES = {"train": "train.jsonl", "validation": "val.jsonl"}
 PORTIONS = [Portion(f"jsonl:{name}", split, 50, 9, 6) for name in ("animals", "towns") for split in FILES]

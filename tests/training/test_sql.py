@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_training.readers.registry import task_named
-from mqan_training.sql import AGGREGATIONS, OPERATORS, Query, gold_query, read_query, write_query
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.sql import AGGREGATIONS, OPERATORS, Query, gold_query, read_query, write_query
 
 HEADER = ["Ship", "Year", "Year built", "Max speed", "Speed"]
 

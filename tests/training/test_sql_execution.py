@@ -5,9 +5,9 @@ from collections import Counter
 import pytest
 
 from mqan_core.example import Example
-from mqan_training.metrics import score
-from mqan_training.sql import Query
-from mqan_training.sql_execution import Table, execute
+from mqan_training.data.metrics import score
+from mqan_training.data.sql import Query
+from mqan_training.data.sql_execution import Table, execute
 
 SHIPS = Table(
     ["Ship", "Year built", "Guns"],

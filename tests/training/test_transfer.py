@@ -11,8 +11,8 @@ import torch
 from mqan_core.request import read_request
 from mqan_core.vocab import Vocabulary
 from mqan_training.average import average
-from mqan_training.embeddings import join_columns, quantized_vectors, write_vectors
-from mqan_training.network import Network
+from mqan_training.model.embeddings import join_columns, quantized_vectors, write_vectors
+from mqan_training.model.network import Network
 from mqan_training.transfer import Pretrained, adopt, grow_pieces, vectors_for, with_fewer_columns
 
 GENERATOR = "mqan.decoder.generator.weight"

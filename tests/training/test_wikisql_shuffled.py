@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
-from mqan_training.metrics import score
-from mqan_training.readers.registry import task_named
-from mqan_training.readers.wikisql_shuffled import in_order_of
-from mqan_training.sql import fold, gold_query, read_query
+from mqan_training.data.metrics import score
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.readers.wikisql_shuffled import in_order_of
+from mqan_training.data.sql import fold, gold_query, read_query
 
 HEADER = ["Ship", "Year built", "Port"]
 OTHERS = [f"Other {i}" for i in range(20)] + ["port", "SHIP"]

@@ -1,1 +1,1 @@
-"""Text to checkpoint: readers, batching, the model, training and evaluation."""
+"""Dataset files to a checkpoint: data, the model and the training loop."""

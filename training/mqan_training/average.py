@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from mqan_training.checkpoint import Checkpoint, save_checkpoint
-from mqan_training.network import Network
+from mqan_training.model.network import Network
 from mqan_training.optim import make_optimizer
 from mqan_training.transfer import Pretrained, adopt, differing_settings, extends, network_of, pretrained_of
 

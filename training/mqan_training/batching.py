@@ -12,8 +12,17 @@ from torch import Tensor
 from mqan_core.text import read_tokens, word_of
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.config import TaskConfig
-from mqan_training.dataset import Item, PieceTable, TaskData, are_in, names_in, numbered, rename_classes, target_ids
-from mqan_training.embeddings import Embedder, NumbersOfWords, WordIndex
+from mqan_training.data.dataset import (
+    Item,
+    PieceTable,
+    TaskData,
+    are_in,
+    names_in,
+    numbered,
+    rename_classes,
+    target_ids,
+)
+from mqan_training.model.embeddings import Embedder, NumbersOfWords, WordIndex
 
 _POOL_BATCHES = 50  # batches are cut from pools of about this many batches, sorted by length
 _ANSWER_COST = 5  # an answer token costs as much as five others (appendix B)

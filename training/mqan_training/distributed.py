@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from mqan_training.network import Loss
+from mqan_training.model.network import Loss
 
 T = TypeVar("T")
 

@@ -3,7 +3,10 @@
 from pathlib import Path
 
 from mqan_training.config import TrainConfig
-from mqan_training.embeddings import (
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.sentences import texts_of
+from mqan_training.in_context import covering_sentences, distil_in_context
+from mqan_training.model.embeddings import (
     StaticVectors,
     count_words,
     distil,
@@ -13,11 +16,8 @@ from mqan_training.embeddings import (
     read_glove,
     write_vectors,
 )
-from mqan_training.in_context import covering_sentences, distil_in_context
-from mqan_training.readers.registry import task_named
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import packaged_encoder
-from mqan_training.sentences import texts_of
 
 
 def make_vectors(

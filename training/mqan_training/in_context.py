@@ -19,11 +19,11 @@ import torch
 
 from mqan_core.text import Token, read_tokens
 from mqan_core.vectors import FloatArray
-from mqan_training.embeddings import reduce_width
+from mqan_training.data.sentences import letters_and_digits, sentences
 from mqan_training.errors import MissingVectorsError
+from mqan_training.model.embeddings import reduce_width
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import load_encoder
-from mqan_training.sentences import letters_and_digits, sentences
 
 _BATCH = 64
 _SORTED_TOGETHER = 40  # batches whose sentences are sorted by length, so that little is padding

@@ -16,10 +16,10 @@ import numpy.typing as npt
 import torch
 
 from mqan_core.example import Example
-from mqan_training.readers.registry import task_named
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.sentences import excerpt, letters_and_digits, phrases, sentences, splices, texts_of
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import fingerprint
-from mqan_training.sentences import excerpt, letters_and_digits, phrases, sentences, splices, texts_of
 from mqan_training.text_classifier import TextClassifier, fine_tune
 
 FloatArray = npt.NDArray[np.float32]

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from torch.utils.tensorboard import SummaryWriter
 
-from mqan_training.network import Loss
+from mqan_training.model.network import Loss
 
 _STEPS = "log.jsonl"
 _VALIDATION = "validation.jsonl"

@@ -29,13 +29,13 @@ from mqan_training.checkpoint import (
 from mqan_training.config import TrainConfig, to_document
 from mqan_training.cpu import has_bfloat16, tune_process
 from mqan_training.curriculum import schedule
-from mqan_training.dataset import PieceTable, TaskData, generator_pieces
+from mqan_training.data.dataset import PieceTable, TaskData, generator_pieces
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.reading import Portion, read_portions
 from mqan_training.distributed import Processes, joined_processes
-from mqan_training.embeddings import load_vectors, write_vectors
-from mqan_training.network import Loss, Network
+from mqan_training.model.embeddings import load_vectors, write_vectors
+from mqan_training.model.network import Loss, Network
 from mqan_training.optim import WeightAverage, learning_rate, make_optimizer, set_rate
-from mqan_training.readers.registry import task_named
-from mqan_training.reading import Portion, read_portions
 from mqan_training.runlog import RunLog, console
 from mqan_training.sentence_encoder import first_layers, packaged_encoder, piece_vectors
 from mqan_training.transfer import (

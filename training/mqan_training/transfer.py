@@ -12,8 +12,8 @@ from mqan_core.vectors import quantize_rows
 from mqan_core.vocab import Vocabulary
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.config import ModelConfig
-from mqan_training.embeddings import StaticVectors, load_vectors, principal_axes
-from mqan_training.network import Network
+from mqan_training.model.embeddings import StaticVectors, load_vectors, principal_axes
+from mqan_training.model.network import Network
 from mqan_training.runlog import console
 
 _PROJECTIONS = ("mqan.encoder.projection.weight", "mqan.decoder.projection.weight")  # they read [static ; n-grams]

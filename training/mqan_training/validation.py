@@ -8,9 +8,9 @@ from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
 from mqan_training.config import TaskConfig, TrainConfig
-from mqan_training.metrics import score
-from mqan_training.network import Network
-from mqan_training.readers.registry import task_named
+from mqan_training.data.metrics import score
+from mqan_training.data.readers.registry import task_named
+from mqan_training.model.network import Network
 from mqan_training.runlog import console
 
 _BATCH = 32

@@ -1,0 +1,1 @@
+"""What a model is worth: scores, calibration, reports and the model card."""

@@ -1,0 +1,230 @@
+"""Score a bundle or a checkpoint on validation sets: ``mqan evaluate``.
+
+Nothing is left out silently: every example of a split is answered and scored, contexts of any length included; an
+example that cannot be read (a blank context) counts as answered wrongly and is reported, and so is every row that gave
+the reader no example.
+"""
+
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from mqan_core.answer import Answer, Source
+from mqan_core.errors import InputError
+from mqan_core.example import Example
+from mqan_core.request import Request, read_request
+from mqan_core.vocab import Vocabulary
+from mqan_evaluation.zero_shot import Wording
+from mqan_runtime.engine import Engine
+from mqan_training.data.metrics import score
+from mqan_training.data.readers.task import Task
+
+AnswerBatch = Callable[[Sequence[Request]], list[Answer]]
+
+FIRST = 200  # examples of each task whose score is recorded apart, for a quick check of a model card
+
+_BATCH_ROWS = 32
+_BATCH_TOKENS = 12_000  # rows times the longest context, so that long contexts come in small batches
+
+
+@dataclass(slots=True)
+class Result:
+    """Scores of one task.
+
+    Attributes:
+        task: name of the task.
+        variant: how the question was changed; empty for the task as it is.
+        scores: metric -> value, the task's own metric first.
+        source_mix: share of the answers' words by source (the paper's figure 3).
+        num_examples: how many were scored.
+        unreadable: ids of examples that could not be asked.
+        seconds: time to answer them.
+        predictions: one record an example.
+        dropped: what the reader left out, by reason.
+        trained_on: whether the model names the task among those it was trained on; None where it names none.
+        first_score: the task's own metric over the first ``FIRST`` examples.
+    """
+
+    task: str
+    variant: str
+    scores: dict[str, float]
+    source_mix: dict[str, float]
+    num_examples: int
+    unreadable: list[str]
+    seconds: float
+    predictions: list[dict[str, Any]] = field(repr=False)
+    dropped: dict[str, int] = field(default_factory=dict)
+    trained_on: bool | None = None
+    first_score: float = math.nan
+
+    @property
+    def own_score(self) -> float:
+        """The task's own metric."""
+        return _own(self.scores)
+
+    @property
+    def label(self) -> str:
+        """Name of the task, marked where the model was not trained on it."""
+        return f"{self.task} (not trained on)" if self.trained_on is False else self.task
+
+
+def evaluate_task(
+    answer_batch: AnswerBatch,
+    vocabulary: Vocabulary,
+    task: Task,
+    data: Path,
+    *,
+    limit: int | None = None,
+    wording: Wording | None = None,
+    own_tasks: Sequence[str] = (),
+    threads: int = 1,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Result:
+    """Answer and score the validation split of a task.
+
+    Args:
+        answer_batch: the model.
+        vocabulary: what the model reads texts with.
+        task: what to ask.
+        data: folder of the datasets.
+        limit: score the first examples only.
+        wording: another way to ask the task's question.
+        own_tasks: what the model was trained on; empty if it does not say.
+        threads: how many batches are answered side by side.
+        progress: called with the number of answered examples and of all.
+
+    Raises:
+        DatasetError: the files are missing or malformed.
+        ValueError: the task has no validation split, or no examples in it.
+    """
+    dropped: Counter[str] = Counter()
+    examples = list(islice(task.read(data / task.folder, "validation", dropped), limit))
+    if not examples:
+        raise ValueError(f"{task.name}, validation: its files give no examples")
+    if wording is not None:
+        examples = [wording.apply(example) for example in examples]
+    requests: list[Request | None] = []
+    unreadable = []
+    for example in examples:
+        try:
+            requests.append(read_request(vocabulary, example.context, example.question))
+        except InputError:
+            requests.append(None)
+            unreadable.append(example.id)
+    started = time.perf_counter()
+    answers = _answer_all(answer_batch, requests, threads, progress)
+    seconds = time.perf_counter() - started
+    texts = [answer.text if answer else "" for answer in answers]
+    sources = Counter(token.source for answer in answers if answer for token in answer.tokens)
+    total = max(sources.total(), 1)
+    return Result(
+        task.name,
+        str(wording) if wording else "",
+        score(task.metric, texts, examples),
+        {source.value: sources[source] / total for source in Source},
+        len(examples),
+        unreadable,
+        seconds,
+        [_record(example, answer) for example, answer in zip(examples, answers, strict=True)],
+        dict(dropped),
+        task.name in own_tasks if own_tasks else None,
+        _own(score(task.metric, texts[:FIRST], examples[:FIRST])),
+    )
+
+
+def differences(results: Sequence[Result]) -> list[float | None]:
+    """Return by how much each result's own metric differs from that of the task's own wording, the trained one.
+
+    None for the trained wording itself, and where it is not among the results.
+    """
+    trained = {result.task: result.own_score for result in results if not result.variant}
+    return [
+        result.own_score - trained[result.task] if result.variant and result.task in trained else None
+        for result in results
+    ]
+
+
+def _own(scores: dict[str, float]) -> float:
+    return next(iter(scores.values()))
+
+
+def answer_with_engine(engine: Engine) -> AnswerBatch:
+    """Return a function that answers batches with a bundle."""
+    return lambda requests: engine.answer(requests, [engine.max_answer_tokens] * len(requests))
+
+
+def write_results(folder: Path, results: Sequence[Result]) -> None:
+    """Write ``metrics.json`` and ``predictions.jsonl``."""
+    folder.mkdir(parents=True, exist_ok=True)
+    metrics = [
+        {
+            "task": result.task,
+            "variant": result.variant,
+            "trained_on": result.trained_on,
+            "scores": result.scores,
+            "difference_to_trained_wording": difference,
+            "source_mix": result.source_mix,
+            "num_examples": result.num_examples,
+            "unreadable": result.unreadable,
+            "dropped": result.dropped,
+            "seconds": result.seconds,
+        }
+        for result, difference in zip(results, differences(results), strict=True)
+    ]
+    (folder / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
+    with (folder / "predictions.jsonl").open("w", encoding="utf-8") as file:
+        for result in results:
+            for record in result.predictions:
+                row = {"task": result.task, "variant": result.variant, **record}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def _answer_all(
+    answer_batch: AnswerBatch,
+    requests: Sequence[Request | None],
+    threads: int,
+    progress: Callable[[int, int], None],
+) -> list[Answer | None]:
+    """Answer requests in batches of similar length; the answers come back in the order of the requests."""
+    answers: list[Answer | None] = [None] * len(requests)
+    pending: list[tuple[int, Request]] = [(i, r) for i, r in enumerate(requests) if r is not None]
+    pending.sort(key=lambda pair: pair[1].num_context_tokens)
+    batches: list[list[tuple[int, Request]]] = []
+    while pending:
+        rows = max(1, min(_BATCH_ROWS, _BATCH_TOKENS // pending[-1][1].num_context_tokens))
+        batches.append(pending[-rows:])
+        del pending[-rows:]
+    done = 0
+    with ThreadPoolExecutor(threads) as executor:
+        texts = ([request for _, request in batch] for batch in batches)
+        for batch, found in zip(batches, executor.map(answer_batch, texts), strict=True):
+            for (i, _), answer in zip(batch, found, strict=True):
+                answers[i] = answer
+            done += len(batch)
+            progress(done, len(requests))
+    return answers
+
+
+def _record(example: Example, answer: Answer | None) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "id": example.id,
+        "context": example.context,
+        "question": example.question,
+        "gold": list(example.answers),
+    }
+    if answer is None:
+        return {**record, "answer": None}
+    return {
+        **record,
+        "answer": answer.text,
+        "probability": answer.probability,
+        "sources": [token.source.value for token in answer.tokens],
+        "spans": [[span.source.value, span.start, span.end] for span in answer.spans],
+    }

@@ -1,0 +1,1 @@
+"""Runs a bundle: text in, attributed answers out. Needs onnxruntime and numpy, no torch."""

@@ -1,0 +1,182 @@
+"""Open an onnxruntime session from verified bytes, and say which provider really runs it."""
+
+import ctypes
+import platform
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+import numpy as np
+import onnx
+import onnxruntime
+from google.protobuf.message import DecodeError, EncodeError
+from onnx import TensorProto, numpy_helper
+
+from mqan_core.errors import BundleError
+from mqan_runtime.half import restore_float32
+
+Provider = Literal["auto", "cpu", "cuda"]
+Precision = Literal["auto", "float32", "int8"]
+
+CPU = "CPUExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+_SLOWER = ["SkipLayerNormFusion"]  # its operator takes several times as long as the two that it replaces on a CPU
+_LARGEST_WEIGHT = 1e10  # a mask has 1e9; products of larger ones could overflow
+# what rewriting a graph of the wrong form raises
+_MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
+_CUDA_OPTIONS = {"use_tf32": "0"}  # float32 is to be float32
+_FRUGAL = {"arena_extend_strategy": "kSameAsRequested"}  # a capture may need more than its trials took, so not there
+
+
+def is_int8(provider: Provider, precision: Precision) -> bool:
+    """Whether graphs run with 8-bit products: on a CPU, unless float32 is asked for.
+
+    Raises:
+        ValueError: int8 was asked for on a GPU.
+    """
+    on_cpu = provider == "cpu" or (provider == "auto" and not _has_cuda())
+    if precision == "int8" and not on_cpu:
+        raise ValueError("precision int8 is for the CPU: set provider to cpu, or precision to auto")
+    return on_cpu and precision != "float32"
+
+
+def give_back_memory() -> None:
+    """Give freed memory back to the system, where glibc would keep it: a graph is opened with several copies of it."""
+    if platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def session_options(num_threads: int) -> onnxruntime.SessionOptions:
+    """Return how sessions run: within so many threads, and adding up 8-bit products exactly."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = num_threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = 3
+    options.enable_mem_pattern = False  # it keeps a plan, and a block of memory, for each shape that it has met
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # on x86 without VNNI sums of unsigned and signed bytes overflow: weights become unsigned there
+    options.add_session_config_entry("session.x64quantprecision", "1")
+    return options
+
+
+def open_session(
+    content: bytes,
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    provider: Provider,
+    num_threads: int,
+    rewrite: Callable[[onnx.ModelProto], None] | None = None,
+    is_captured: bool = False,
+) -> onnxruntime.InferenceSession:
+    """Open a session over the bytes of a graph.
+
+    Args:
+        content: the graph, as hashed.
+        name: name of the file, for messages.
+        inputs: names of the inputs it must have.
+        outputs: names of the outputs it must have.
+        provider: where to run; ``auto`` takes a GPU when there is one.
+        num_threads: threads within an operator.
+        rewrite: changes the checked graph in place before it runs; raises ValueError where it does not fit.
+        is_captured: on CUDA, whether runs are captured as CUDA graphs; no node may then be left to the CPU.
+
+    Raises:
+        BundleError: the graph is malformed, refers to data outside itself, holds operators of another domain,
+            functions or sub-graphs, or has other inputs or outputs than expected.
+        RuntimeError: ``cuda`` was asked for and does not run here.
+    """
+    model = check_graph(content, name)
+    if rewrite is not None:
+        try:
+            onnx.checker.check_model(content)
+            rewrite(model)
+            content = model.SerializeToString()
+        except _MALFORMED as error:
+            raise BundleError(f"{name}: cannot be rewritten to 8-bit products: {error}") from error
+    del model  # before the session makes its own copy of the weights
+    give_back_memory()
+    options = session_options(num_threads)
+    wanted: list[str | tuple[str, dict[str, str]]] = [CPU]
+    if provider != "cpu" and (provider == "cuda" or _has_cuda()):
+        if CUDA in onnxruntime.get_available_providers():
+            onnxruntime.preload_dlls()  # those that pip has installed, which the system's loader does not find
+        own = {"enable_cuda_graph": "1"} if is_captured else {"enable_cuda_graph": "0", **_FRUGAL}
+        wanted.insert(0, (CUDA, {**own, **_CUDA_OPTIONS}))
+        if is_captured:
+            wanted.pop()
+            options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=wanted, disabled_optimizers=_SLOWER)
+    except Exception as error:  # onnxruntime raises many types, all meaning that the graph cannot be run
+        raise BundleError(f"{name}: onnxruntime cannot run this graph: {error}") from error
+    running = session.get_providers()[0]
+    if provider == "cuda" and running != CUDA:
+        raise RuntimeError(
+            "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and "
+            "cuDNN 9, or set provider to cpu"
+        )
+    for kind, nodes, expected in (
+        ("inputs", session.get_inputs(), inputs),
+        ("outputs", session.get_outputs(), outputs),
+    ):
+        found = [node.name for node in nodes]
+        if sorted(found) != sorted(expected):
+            raise BundleError(f"{name}: has the {kind} {found}, expected {list(expected)}")
+    return session
+
+
+def check_graph(content: bytes, name: str) -> onnx.ModelProto:
+    """Read a graph, its weights as float32, and refuse one that could reach outside itself.
+
+    Raises:
+        BundleError: what it holds that is not allowed.
+    """
+    try:
+        model = onnx.load_model_from_string(content)
+    except DecodeError as error:
+        raise BundleError(f"{name}: not an ONNX graph") from error
+    if model.functions:
+        raise BundleError(f"{name}: holds functions, which are not allowed")
+    for node in model.graph.node:
+        if node.domain not in ("", "ai.onnx"):
+            raise BundleError(
+                f"{name}: holds the operator {node.domain}.{node.op_type}; only standard ones are allowed"
+            )
+        for attribute in node.attribute:
+            if attribute.HasField("g") or attribute.graphs:
+                raise BundleError(f"{name}: the operator {node.op_type} holds a sub-graph, which is not allowed")
+            _refuse_external(attribute.t, name)
+            for tensor in attribute.tensors:
+                _refuse_external(tensor, name)
+    for tensor in model.graph.initializer:
+        _refuse_external(tensor, name)
+    if model.graph.sparse_initializer:
+        raise BundleError(f"{name}: holds sparse weights, which are not allowed")
+    try:
+        restore_float32(model)
+        arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.FLOAT}
+    except _MALFORMED as error:
+        raise BundleError(f"{name}: its weights are malformed: {error}") from error
+    for weights, array in arrays.items():
+        if not (np.abs(array) <= _LARGEST_WEIGHT).all():
+            raise BundleError(f"{name}: {weights!r} holds numbers that are no weights, beyond {_LARGEST_WEIGHT:g}")
+    return model
+
+
+def _refuse_external(tensor: onnx.TensorProto, name: str) -> None:
+    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+        raise BundleError(f"{name}: the tensor {tensor.name!r} lies outside the file, which is not allowed")
+
+
+def _has_cuda() -> bool:
+    """Whether there is a GPU to see; the list of providers alone says only how onnxruntime was built."""
+    if CUDA not in onnxruntime.get_available_providers():
+        return False
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    number = ctypes.c_int()
+    return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(number)) == 0 and number.value > 0

@@ -1,0 +1,122 @@
+"""What the engine refuses, and what it says of itself."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from mqan_core.errors import BundleError, InputError
+from mqan_runtime.engine import Engine
+from mqan_runtime.session import CPU, check_graph, open_session
+from tests.processes import held_by
+
+
+@pytest.fixture(scope="module")
+def engine(tiny_bundle: Path) -> Engine:
+    return Engine.open(tiny_bundle)
+
+
+def test_it_says_which_provider_really_runs(engine: Engine) -> None:
+    assert engine.provider == CPU
+
+
+def test_cuda_without_a_device_is_an_error_not_a_silent_fallback(tiny_bundle: Path) -> None:
+    if Path("/dev/nvidiactl").exists():
+        pytest.skip("there is a CUDA device")
+    with pytest.raises((RuntimeError, BundleError)):
+        Engine.open(tiny_bundle, provider="cuda")
+
+
+@pytest.mark.parametrize(
+    ("context", "question", "code"), [(" \n", "Who?", "empty_context"), ("Ada.", "", "empty_question")]
+)
+def test_blank_input_is_refused(engine: Engine, context: str, question: str, code: str) -> None:
+    with pytest.raises(InputError) as caught:
+        engine.read(context, question)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("limit", [0, 128, -1])
+def test_limits_out_of_range_are_refused(engine: Engine, limit: int) -> None:
+    request = engine.read("Ada wrote notes.", "Who wrote?")
+    with pytest.raises(ValueError, match="1 to 127"):
+        engine.answer([request], [limit])
+
+
+def test_the_longest_answer_fits(engine: Engine) -> None:
+    request = engine.read("Ada wrote notes on the Engine.", "Who wrote?")
+    assert len(engine.answer([request], [127])[0].tokens) <= 127
+
+
+def make_graph(**changes: object) -> onnx.ModelProto:
+    value = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
+    out = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
+    weight = onnx.helper.make_tensor("w", onnx.TensorProto.FLOAT, [1], [2.0])
+    node = onnx.helper.make_node("Mul", ["x", "w"], ["y"], domain=str(changes.get("domain", "")))
+    graph = onnx.helper.make_graph([node], "g", [value], [out], [weight])
+    return onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 18)], ir_version=10)
+
+
+def test_a_plain_graph_is_accepted() -> None:
+    check_graph(make_graph().SerializeToString(), "m.onnx")
+
+
+def test_external_data_is_refused() -> None:
+    model = make_graph()
+    tensor = model.graph.initializer[0]
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    entry = tensor.external_data.add()
+    entry.key, entry.value = "location", "../../etc/passwd"
+    with pytest.raises(BundleError, match="outside the file"):
+        check_graph(model.SerializeToString(), "m.onnx")
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, 1e30])
+def test_numbers_that_are_no_weights_are_refused(number: float) -> None:
+    model = make_graph()
+    model.graph.initializer[0].float_data[0] = number
+    with pytest.raises(BundleError, match="'w' holds numbers that are no weights"):
+        check_graph(model.SerializeToString(), "m.onnx")
+
+
+def test_weights_of_another_size_than_they_say_are_refused() -> None:
+    model = make_graph()
+    model.graph.initializer[0].dims[0] = 2
+    with pytest.raises(BundleError, match="m.onnx: its weights are malformed"):
+        check_graph(model.SerializeToString(), "m.onnx")
+
+
+def test_other_domains_functions_and_subgraphs_are_refused() -> None:
+    with pytest.raises(BundleError, match="only standard ones"):
+        check_graph(make_graph(domain="com.example").SerializeToString(), "m.onnx")
+    with_function = make_graph()
+    with_function.functions.add().name = "f"
+    with pytest.raises(BundleError, match="functions"):
+        check_graph(with_function.SerializeToString(), "m.onnx")
+    with_subgraph = make_graph()
+    attribute = with_subgraph.graph.node[0].attribute.add()
+    attribute.name, attribute.type = "body", onnx.AttributeProto.GRAPH
+    attribute.g.CopyFrom(onnx.GraphProto(name="inner"))
+    with pytest.raises(BundleError, match="sub-graph"):
+        check_graph(with_subgraph.SerializeToString(), "m.onnx")
+
+
+def test_garbage_and_other_graphs_are_refused() -> None:
+    with pytest.raises(BundleError, match="not an ONNX graph"):
+        check_graph(b"\xff\xfe garbage", "m.onnx")
+    with pytest.raises(BundleError, match="has the inputs"):
+        open_session(make_graph().SerializeToString(), "m.onnx", ["a"], [], provider="cpu", num_threads=1)
+
+
+def test_the_memory_of_long_requests_is_given_back(engine: Engine) -> None:
+    """To the first short one; else a server would keep that of the largest batch that it ever met."""
+    short, long = (engine.read("Ada wrote notes. " * count, "Who wrote?") for count in (3, 1000))
+    engine.answer([short], [1])
+    before = held_by(os.getpid()).memory_kib
+    engine.answer([long] * 2, [1, 1])
+    most = held_by(os.getpid()).memory_kib
+    engine.answer([short], [1])
+    after = held_by(os.getpid()).memory_kib
+    assert after - before < (most - before) / 2

@@ -1,0 +1,1 @@
+"""Datasets: official files to examples, metrics of the tasks, and examples as numbers."""
