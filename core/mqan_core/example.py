@@ -6,6 +6,19 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """One label of a closed set.
+
+    Attributes:
+        label: what the answer says when it is chosen.
+        description: what the label stands for, read beside it; empty for none.
+    """
+
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Example:
     """A (question, context, answer) triplet of one task (McCann et al. 2018, section 3).
 
@@ -14,9 +27,12 @@ class Example:
         id: unique within the task and split, stable between runs.
         context: text that the question is about.
         question: natural-language question; it is what names the task.
-        answers: gold answers, at least one; the first is trained on, metrics take the best over all.
+        answers: gold answers; the first is trained on, metrics take the best over all. Empty when the text does not
+            say, or when none of ``choices`` is right. With ``multiple`` all labels that are right.
         answer_start: code point in ``context`` where ``answers[0]`` starts, where the dataset says so.
         reference: what the task's metric needs beyond the answers (for WOZ the dialogue and the turn).
+        choices: the closed set of labels to choose from; empty for a free answer.
+        multiple: whether several of ``choices`` can be right at once.
     """
 
     task: str
@@ -26,3 +42,5 @@ class Example:
     answers: tuple[str, ...]
     answer_start: int | None = None
     reference: Mapping[str, Any] | None = None
+    choices: tuple[Choice, ...] = ()
+    multiple: bool = False

@@ -1,0 +1,25 @@
+"""Where training examples come from: an endless supply of questions about the rows of one dataset."""
+
+from typing import Protocol
+
+import numpy as np
+
+from mqan_core.example import Example
+
+
+class Source(Protocol):
+    """Rows of one dataset, about each of which questions are drawn anew every time.
+
+    Attributes:
+        name: of the dataset; unique within a mixture.
+    """
+
+    @property
+    def name(self) -> str:
+        """Name of the dataset."""
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        """Return a question about a row; the same for the same row and state of ``rng``."""
