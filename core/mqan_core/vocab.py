@@ -3,7 +3,8 @@
 Two lists, both ordered by use:
 
 - *generator pieces*: lower-cased pieces with their half spaces that the model can generate; id 0 is the end of the
-  answer. These are the v words of equation 11.
+  answer, and of a model that refuses id 1 is the refusal: the text does not say, or none of the choices is right.
+  These are the v words of equation 11.
 - *words*: lower-cased words that have a pretrained vector. A word outside the list is represented by its character
   n-grams alone.
 
@@ -21,6 +22,9 @@ from mqan_core.text import word_of
 
 END = "<eos>"  # cannot collide with text: the tokenizer splits at "<" and ">"
 END_ID = 0
+REFUSAL = "<refusal>"  # likewise; never shown as text
+REFUSAL_ID = 1
+NUM_SPECIAL = 2  # end and refusal, of a model that refuses
 
 Int32Array = npt.NDArray[np.int32]
 
@@ -31,13 +35,15 @@ class Vocabulary:
     Args:
         pieces: generator pieces without the end marker, most useful first.
         words: words with a vector row, in row order.
+        refuses: whether the refusal is one of the generator's pieces.
 
     Raises:
         ValueError: a list holds duplicates.
     """
 
-    def __init__(self, pieces: Sequence[str], words: Sequence[str]) -> None:
-        self.pieces: tuple[str, ...] = (END, *pieces)
+    def __init__(self, pieces: Sequence[str], words: Sequence[str] = (), *, refuses: bool = False) -> None:
+        self.refuses = refuses
+        self.pieces: tuple[str, ...] = (END, REFUSAL, *pieces) if refuses else (END, *pieces)
         self.words: tuple[str, ...] = tuple(words)
         self._piece_ids = {piece: i for i, piece in enumerate(self.pieces)}
         self._word_rows = {word: i for i, word in enumerate(self.words)}

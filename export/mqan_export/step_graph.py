@@ -35,12 +35,13 @@ class DecoderStepGraph(nn.Module):
         slot_inputs, context_slots, question_slots, slot_ids, generator_inputs = take(5)
         slots = SlotBatch(context_slots, question_slots, slot_ids, slot_inputs, generator_inputs)
         word, position, finished, h, cell, c_tilde = take(6)
-        places = config.pointer_shift, config.coverage
-        pointer, coverage = (
+        places = config.pointer_shift, config.coverage, False
+        pointer, coverage, _ = (
             take(1)[0] if is_kept else torch.zeros_like(encoded.c_mask_BC, dtype=h.dtype) for is_kept in places
         )
         caches = tuple(take(num_layers)), tuple(take(num_layers))
-        decoder_state = DecoderState(h, cell, c_tilde, pointer, coverage, *caches)
+        nowhere = torch.zeros_like(encoded.q_mask_BQ, dtype=h.dtype)
+        decoder_state = DecoderState(h, cell, c_tilde, pointer, coverage, nowhere, *caches)
         after = self.step(encoded, slots, LoopState(word, position, finished, decoder_state, *take(1)))
         h, cell, c_tilde, *kept, keys, values = after.decoder
         recurrence = (h, cell, c_tilde, *itertools.compress(kept, places))

@@ -27,6 +27,7 @@ _LEAST = {  # values of a run that have one
 class ModelConfig:
     """Sizes and variants of MQAN; the defaults are the paper's unless said otherwise."""
 
+    reader: Literal["mqan", "pretrained"] = "mqan"  # equations 15 to 27, or a BERT that was pretrained
     width: int = 200  # d
     ffn_width: int = 150  # f
     num_heads: int = 3  # p

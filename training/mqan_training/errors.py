@@ -5,6 +5,7 @@ MqanError
  |   +- MissingFileError  a dataset file is not there
  +- DownloadError         an official file could not be fetched or does not match its checksum
  +- MissingVectorsError   word vectors, or the encoder to make them with, are not there or in no file of ours
+ +- MissingEncoderError   a folder holds no pretrained transformer of BERT's layout
  +- CheckpointError       a checkpoint is missing, incomplete or damaged
 """
 
@@ -29,3 +30,7 @@ class MissingVectorsError(MqanError, FileNotFoundError):
 
 class CheckpointError(MqanError):
     """A checkpoint is missing, incomplete or damaged; the message says which file and why."""
+
+
+class MissingEncoderError(MqanError):
+    """A folder holds no pretrained transformer of BERT's layout; the message says what is missing."""

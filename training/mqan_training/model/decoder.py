@@ -2,6 +2,10 @@
 
 ``Decoder.forward`` (teacher forcing) and ``Decoder.step`` (greedy decoding) are one function.
 
+Over a pretrained reader the decoder is *tied* to the reader's own scores of an answer's first and last word (``Span``):
+they enter the pointers and switches of the first step, and the decision to end. Left alone it learns to point far more
+slowly than the reader does.
+
 Shape letters: B batch, C context length, Q question length, J length of what the decoder attends to (C; C + Q where
 both are one sequence), A answer length, K steps there is room for, D width, E vector width, H heads, W head width,
 V generator pieces. Local names follow the paper.
@@ -12,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from mqan_core.vocab import NUM_SPECIAL
 from mqan_training.config import ModelConfig
 from mqan_training.model.layers import (
     FeedForward,
@@ -21,15 +26,30 @@ from mqan_training.model.layers import (
     reset_lstm,
     sinusoidal_positions,
 )
+from mqan_training.model.tie import Copied, Span, Tie, copied_from, hazard
 
-# What a step of equations 7 to 9 leaves for the next: h, the cell and c_tilde [B, D], alpha^C and the coverage [B, C].
-Recurrence = tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+
+class Recurrence(NamedTuple):
+    """What a step of equations 7 to 9 leaves for the next.
+
+    ``pointer_BC`` is where the step pointed in the context (lambda alpha^C where the decoder is tied, otherwise
+    alpha^C), ``coverage_BC`` the sum of this over all steps, ``question_pointer_BQ`` is (1 - lambda) alpha^Q; zeros
+    before the first step.
+    """
+
+    h_BD: Tensor
+    cell_BD: Tensor
+    c_tilde_BD: Tensor
+    pointer_BC: Tensor
+    coverage_BC: Tensor
+    question_pointer_BQ: Tensor
 
 
 class Encoded(NamedTuple):
     """What the decoder reads of a batch of contexts and questions.
 
-    Keys and values of the context attention are one tensor a decoder layer, so that they are computed once.
+    Keys and values of the context attention are one tensor a decoder layer, so that they are computed once. ``span`` is
+    there where the reader is a pretrained one.
     """
 
     c_fin_BCD: Tensor
@@ -38,6 +58,7 @@ class Encoded(NamedTuple):
     values_BHJW: tuple[Tensor, ...]
     c_mask_BC: Tensor
     q_mask_BQ: Tensor
+    span: Span | None = None
 
 
 class Mixture(NamedTuple):
@@ -53,8 +74,8 @@ class Mixture(NamedTuple):
 class DecoderState(NamedTuple):
     """What one decoding step leaves for the next.
 
-    The caches hold keys and values of the answer so far, one tensor a layer, with room for K steps. ``pointer_BC`` is
-    where the step pointed in the context, ``coverage_BC`` the sum of this over all steps; zeros before the first.
+    The caches hold keys and values of the answer so far, one tensor a layer, with room for K steps; the rest is that
+    of ``Recurrence``.
     """
 
     h_BD: Tensor
@@ -62,6 +83,7 @@ class DecoderState(NamedTuple):
     c_tilde_BD: Tensor
     pointer_BC: Tensor
     coverage_BC: Tensor
+    question_pointer_BQ: Tensor
     keys_BHKW: tuple[Tensor, ...]
     values_BHKW: tuple[Tensor, ...]
 
@@ -134,6 +156,7 @@ class Decoder(nn.Module):
         self.gamma = nn.Linear(3 * width, 1)  # W_pv
         if config.question_pointer:
             self.lambda_ = nn.Linear(3 * width, 1)  # W_cq
+        self.tie = Tie(width) if config.reader == "pretrained" else None
         self.dropout = nn.Dropout(config.dropout)
         reset_lstm(self.lstm)
         for module in self.children():
@@ -163,10 +186,14 @@ class Decoder(nn.Module):
         pairs = [layer.context_attention.keys_values(fin_BJD) for layer in self.layers]  # type: ignore[union-attr,operator]
         return tuple(keys for keys, _ in pairs), tuple(values for _, values in pairs)
 
-    def forward(self, a_proj_BAD: Tensor, encoded: Encoded) -> Mixture:
+    def forward(self, a_proj_BAD: Tensor, encoded: Encoded, is_word: tuple[Tensor, Tensor] | None = None) -> Mixture:
         """Return the mixture at every step, given the projected answer words shifted right (teacher forcing).
 
-        ``a_proj_BAD[:, 0]`` must be ``start``.
+        Args:
+            a_proj_BAD: the words; ``a_proj_BAD[:, 0]`` must be ``start``.
+            encoded: the encoder's output.
+            is_word: bool [B, A, C] and [B, A, Q], which words of context and question the previous word of each step
+                is; needed where the decoder is tied.
         """
         num_steps = a_proj_BAD.shape[1]
         a_BAD = self.dropout(a_proj_BAD + self.positions[:num_steps].to(a_proj_BAD.dtype))  # (3)
@@ -177,15 +204,17 @@ class Decoder(nn.Module):
             a_BAD = layer(a_BAD, (*layer.read_answer(a_BAD), causal_AA), context)  # type: ignore[operator]  # (4) to (6)
         a_self_BAD = self.norm(a_BAD)
         before = self.first_recurrence(encoded)
+        hazards = self._hazards(encoded)
         steps = []
         for t in range(num_steps):
-            before, q_tilde_BD, alpha_q_BQ = self._recur(a_self_BAD[:, t], before, encoded, reads)
-            h_BD, _, c_tilde_BD, alpha_c_BC, _ = before
-            steps.append((h_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ))
-        h_BAD, c_tilde_BAD, q_tilde_BAD, alpha_c_BAC, alpha_q_BAQ = (
-            torch.stack(x, dim=1) for x in zip(*steps, strict=True)
-        )
-        return self._mix(a_self_BAD, h_BAD, c_tilde_BAD, q_tilde_BAD, alpha_c_BAC, alpha_q_BAQ)
+            copied, is_first_B = None, torch.full_like(before.h_BD[:, 0], float(t == 0))
+            if is_word is not None:
+                words_BC, words_BQ = is_word[0][:, t], is_word[1][:, t]
+                copied = copied_from(before.pointer_BC, before.question_pointer_BQ, words_BC, words_BQ)
+            before, *read = self._recur(a_self_BAD[:, t], before, encoded, reads, copied, is_first_B)
+            steps.append((before.h_BD, before.c_tilde_BD, *read, *self._ties(encoded, copied, hazards, is_first_B)))
+        stacked = (torch.stack(x, dim=1) for x in zip(*steps, strict=True))
+        return self._mix(a_self_BAD, *stacked, encoded)
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
         """Return the state before the first step, with room for ``capacity`` steps."""
@@ -196,7 +225,12 @@ class Decoder(nn.Module):
         return DecoderState(*before, caches, caches)
 
     def step(
-        self, a_proj_BD: Tensor, position_B: Tensor, state: DecoderState, encoded: Encoded
+        self,
+        a_proj_BD: Tensor,
+        position_B: Tensor,
+        state: DecoderState,
+        encoded: Encoded,
+        is_word: tuple[Tensor, Tensor] | None = None,
     ) -> tuple[Mixture, DecoderState]:
         """Take one step: the same function as ``forward``, one position at a time.
 
@@ -205,6 +239,8 @@ class Decoder(nn.Module):
             position_B: number of the step, the same for every row in lock step or not.
             state: what the previous step left.
             encoded: the encoder's output.
+            is_word: bool [B, C] and [B, Q], which words of context and question the previous word is; needed where
+                the decoder is tied.
         """
         a_BTD = (a_proj_BD + self.positions.index_select(0, position_B))[:, None]  # T = 1
         reads = self._reads(encoded)
@@ -221,24 +257,49 @@ class Decoder(nn.Module):
             all_keys.append(keys_BHKW)
             all_values.append(values_BHKW)
         a_self_BD = self.norm(a_BTD.squeeze(1))
-        before = state.h_BD, state.cell_BD, state.c_tilde_BD, state.pointer_BC, state.coverage_BC
-        after, q_tilde_BD, alpha_q_BQ = self._recur(a_self_BD, before, encoded, reads)
-        h_BD, _, c_tilde_BD, alpha_c_BC, _ = after
-        mixture = self._mix(a_self_BD, h_BD, c_tilde_BD, q_tilde_BD, alpha_c_BC, alpha_q_BQ)
+        before = Recurrence(*state[: len(Recurrence._fields)])
+        copied = None
+        if is_word is not None:
+            copied = copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
+        is_first_B = (position_B == 0).to(before.h_BD.dtype)
+        after, *read = self._recur(a_self_BD, before, encoded, reads, copied, is_first_B)
+        ties = self._ties(encoded, copied, self._hazards(encoded), is_first_B)
+        mixture = self._mix(a_self_BD, after.h_BD, after.c_tilde_BD, *read, *ties, encoded)
         return mixture, DecoderState(*after, tuple(all_keys), tuple(all_values))
 
     def first_recurrence(self, encoded: Encoded) -> Recurrence:
-        """Return h_0, the cell, and zeros: the context state, the pointer and the coverage before the first step."""
+        """Return h_0, the cell, and zeros: the context state, the pointers and the coverage before the first step."""
         c_fin = encoded.c_fin_BCD.float()
         zeros_BD = torch.zeros_like(c_fin[:, 0])
         nowhere_BC = torch.zeros_like(encoded.c_mask_BC, dtype=c_fin.dtype)
+        rest = zeros_BD, nowhere_BC, nowhere_BC, torch.zeros_like(encoded.q_mask_BQ, dtype=c_fin.dtype)
+        if encoded.span is not None:
+            return self._start_from(encoded.span.first_BD.float(), *rest)
         if self.config.decoder_start == "zeros":
-            return zeros_BD, zeros_BD, zeros_BD, nowhere_BC, nowhere_BC
+            return Recurrence(zeros_BD, zeros_BD, *rest)
         mask_B1C = encoded.c_mask_BC[:, None].to(c_fin.dtype)
         # a product: onnxruntime sums along C in an order that depends on the number of rows
         sum_BD = torch.bmm(mask_B1C, c_fin)[:, 0]
-        start_BD = self.start_norm(sum_BD / mask_B1C.sum(dim=2))
-        return torch.tanh(start_BD), start_BD, zeros_BD, nowhere_BC, nowhere_BC
+        return self._start_from(sum_BD / mask_B1C.sum(dim=2), *rest)
+
+    def _start_from(self, summary_BD: Tensor, *rest: Tensor) -> Recurrence:
+        start_BD = self.start_norm(summary_BD)
+        return Recurrence(torch.tanh(start_BD), start_BD, *rest)
+
+    def _hazards(self, encoded: Encoded) -> tuple[Tensor, Tensor] | None:
+        """Return how good a last word each word of context and question is, where the decoder is tied."""
+        if encoded.span is None:
+            return None
+        return hazard(encoded.span.end_BC, encoded.c_mask_BC), hazard(encoded.span.end_BQ, encoded.q_mask_BQ)
+
+    def _ties(
+        self, encoded: Encoded, copied: Copied | None, hazards: tuple[Tensor, Tensor] | None, is_first_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return what the reader adds to the logits of refusal and of the end at a step, each [B]; 0 without a tie."""
+        if self.tie is None or encoded.span is None or copied is None or hazards is None:
+            return torch.zeros_like(is_first_B), torch.zeros_like(is_first_B)
+        null_B = self.tie.null(encoded.span, encoded.c_mask_BC) * is_first_B - 20.0 * (1 - is_first_B)
+        return null_B, self.tie.end(copied, *hazards) - 20.0 * is_first_B
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """Return the encodings that the decoder attends to [B, J, D], and their mask [B, J]."""
@@ -251,32 +312,55 @@ class Decoder(nn.Module):
         before: Recurrence,
         encoded: Encoded,
         reads: tuple[Tensor, Tensor],
-    ) -> tuple[Recurrence, Tensor, Tensor]:
-        """One step of the LSTM and its two attentions (equations 7 to 9); returns q_tilde and alpha^Q beside it."""
-        h_BD, cell_BD, c_tilde_BD, pointer_BC, coverage_BC = before
-        read = self.dropout(torch.cat([a_self_BD, c_tilde_BD], dim=-1))
-        h_BD, cell_BD = self.lstm(read, (h_BD, cell_BD))  # (7)
+        copied: Copied | None,
+        is_first_B: Tensor,
+    ) -> tuple[Recurrence, Tensor, Tensor, Tensor, Tensor]:
+        """One step of the LSTM, its two attentions and the switch between them (equations 7 to 9, and 12's lambda).
+
+        Returns q_tilde, alpha^C, alpha^Q and lambda beside what the step leaves.
+        """
+        config, span = self.config, encoded.span
+        read = self.dropout(torch.cat([a_self_BD, before.c_tilde_BD], dim=-1))
+        h_BD, cell_BD = self.lstm(read, (before.h_BD, before.cell_BD))  # (7)
         fin_BJD, mask_BJ = reads
         scores_BJ = (fin_BJD @ self.context_query(h_BD)[:, :, None]).squeeze(2)
-        if self.config.pointer_shift:
-            next_BC = nn.functional.pad(pointer_BC[:, :-1], (1, 0))  # behind where the last step pointed
+        if config.pointer_shift:
+            next_BC = nn.functional.pad(before.pointer_BC[:, :-1], (1, 0))  # behind where the last step pointed
             scores_BJ = scores_BJ + self.shift(h_BD) * next_BC.to(scores_BJ.dtype)
-        if self.config.coverage:  # equations 10 and 11 of See et al., with a product for their sum inside a tanh
+        if config.coverage:  # equations 10 and 11 of See et al., with a product for their sum inside a tanh
             covered_BC = (fin_BJD @ self.cover_query(h_BD)[:, :, None]).squeeze(2)
-            scores_BJ = scores_BJ + covered_BC * coverage_BC.to(scores_BJ.dtype)
+            scores_BJ = scores_BJ + covered_BC * before.coverage_BC.to(scores_BJ.dtype)
+        scores_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=scores_BJ.dtype)
+        if config.question_pointer:
+            scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None]).squeeze(2)
+        pointed_BQ = encoded.q_mask_BQ
+        if self.tie is not None and span is not None and copied is not None:
+            scores_BJ, scores_BQ = self.tie.pointers(h_BD, scores_BJ, scores_BQ, span, copied, is_first_B)
+            pointed_BQ = span.pointed_BQ
         alpha_BJ = alpha_c_BC = masked_softmax(scores_BJ, mask_BJ)  # (8)
-        if not self.config.coattention:  # the question's part is read, but only words of the context are copied
+        if not config.coattention:  # the question's part is read, but only words of the context are copied
             alpha_c_BC = masked_softmax(scores_BJ[:, : encoded.c_mask_BC.shape[1]], encoded.c_mask_BC)
         c_read_BD = (alpha_BJ[:, None, :].to(fin_BJD.dtype) @ fin_BJD).squeeze(1)
         c_tilde_BD = torch.tanh(self.context_state(self.dropout(torch.cat([c_read_BD, h_BD], dim=-1))))  # (9)
-        after = h_BD, cell_BD, c_tilde_BD, alpha_c_BC, coverage_BC + alpha_c_BC
-        if not self.config.question_pointer:
-            return after, c_tilde_BD, torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype)
-        scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None]).squeeze(2)
-        alpha_q_BQ = masked_softmax(scores_BQ, encoded.q_mask_BQ)
+        if not config.question_pointer:
+            nowhere_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype)
+            after = Recurrence(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, before.coverage_BC + alpha_c_BC, nowhere_BQ)
+            return after, c_tilde_BD, alpha_c_BC, nowhere_BQ, torch.ones_like(is_first_B)
+        alpha_q_BQ = masked_softmax(scores_BQ, pointed_BQ)
         q_read_BD = (alpha_q_BQ[:, None, :].to(encoded.q_fin_BQD.dtype) @ encoded.q_fin_BQD).squeeze(1)
         q_tilde_BD = torch.tanh(self.question_state(self.dropout(torch.cat([q_read_BD, h_BD], dim=-1))))
-        return after, q_tilde_BD, alpha_q_BQ
+        logit_B = self.lambda_(torch.cat([q_tilde_BD, h_BD, a_self_BD], dim=-1)).float().squeeze(-1)
+        if self.tie is not None and span is not None:
+            logit_B = logit_B + self.tie.side(span, encoded.c_mask_BC, is_first_B)
+        lambda_B = torch.sigmoid(logit_B)  # (12)
+        pointer_BC, pointer_BQ = alpha_c_BC, alpha_q_BQ
+        if span is not None:
+            context_B, question_B = lambda_B * span.allowed_B3[:, 0], (1 - lambda_B) * span.allowed_B3[:, 1]
+            lambda_B = context_B / (context_B + question_B).clamp(min=1e-9)
+            pointer_BC = lambda_B[:, None] * alpha_c_BC
+            pointer_BQ = (1 - lambda_B[:, None]) * alpha_q_BQ
+        after = Recurrence(h_BD, cell_BD, c_tilde_BD, pointer_BC, before.coverage_BC + alpha_c_BC, pointer_BQ)
+        return after, q_tilde_BD, alpha_c_BC, alpha_q_BQ, lambda_B
 
     def _mix(
         self,
@@ -286,13 +370,35 @@ class Decoder(nn.Module):
         q_tilde_BAD: Tensor,
         alpha_c_BAC: Tensor,
         alpha_q_BAQ: Tensor,
+        lambda_BA: Tensor,
+        null_BA: Tensor,
+        end_BA: Tensor,
+        encoded: Encoded,
     ) -> Mixture:
-        """The two switches and the generator (equations 11 and 12); the axis A may be missing."""
-        p_vocab_BAV = torch.softmax(self.generator(self.dropout(c_tilde_BAD)).float(), dim=-1)  # (11)
+        """The generator and its switch (equations 11 and 12); the axis A may be missing."""
+        logits_BAV = self.generator(self.dropout(c_tilde_BAD)).float()
         read_c = torch.cat([c_tilde_BAD, h_BAD, a_self_BAD], dim=-1)
-        gamma_BA = torch.sigmoid(self.gamma(read_c).float()).squeeze(-1)  # (12)
-        lambda_BA = torch.ones_like(gamma_BA)  # all to the context where the question has no pointer
-        if self.config.question_pointer:
-            read_q = torch.cat([q_tilde_BAD, h_BAD, a_self_BAD], dim=-1)
-            lambda_BA = torch.sigmoid(self.lambda_(read_q).float()).squeeze(-1)
-        return Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA)
+        gamma_BA = self.gamma(read_c).float().squeeze(-1)
+        span = encoded.span
+        if span is None:
+            return Mixture(torch.softmax(logits_BAV, dim=-1), alpha_c_BAC, alpha_q_BAQ, gamma_BA.sigmoid(), lambda_BA)
+        special_BA2 = logits_BAV[..., :NUM_SPECIAL] + torch.stack([end_BA, null_BA], dim=-1)
+        logits_BAV = torch.cat([special_BA2, logits_BAV[..., NUM_SPECIAL:]], dim=-1)
+        p_vocab_BAV = torch.softmax(logits_BAV, dim=-1)  # (11)
+        gamma_BA = torch.sigmoid(gamma_BA + torch.maximum(null_BA, end_BA))  # (12)
+        return self._allow(Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA), span.allowed_B3)
+
+    @staticmethod
+    def _allow(mixture: Mixture, allowed_B3: Tensor) -> Mixture:
+        """Return the mixture without the sources that may not be used; end and refusal may always be said."""
+        p_vocab_BAV, *alphas, gamma_BA, lambda_BA = mixture
+        allowed_B3 = allowed_B3[(slice(None), *[None] * (gamma_BA.dim() - 1))]  # [B, 3] or [B, 1, 3]
+        special_BAV = p_vocab_BAV[..., :NUM_SPECIAL]
+        words_BAV = p_vocab_BAV[..., NUM_SPECIAL:] * allowed_B3[..., 2:]
+        p_vocab_BAV = torch.cat([special_BAV, words_BAV], dim=-1)
+        of_vocab_BA = p_vocab_BAV.sum(dim=-1)
+        any_pointer_BA = torch.maximum(allowed_B3[..., 0], allowed_B3[..., 1])
+        generated_BA = gamma_BA * of_vocab_BA
+        copied_BA = (1 - gamma_BA) * any_pointer_BA
+        gamma_BA = generated_BA / (generated_BA + copied_BA).clamp(min=1e-9)
+        return Mixture(p_vocab_BAV / of_vocab_BA.clamp(min=1e-9)[..., None], *alphas, gamma_BA, lambda_BA)

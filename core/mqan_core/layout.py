@@ -1,0 +1,174 @@
+"""How a pretrained reader sees a request: windows of word pieces, and where the words stand in them.
+
+A window is one sequence, as a BERT is pretrained on:
+
+    [CLS] question [SEP] context [SEP]                                  without choices
+    [CLS] question [SEP] label 1 [SEP] label 2 [SEP] context [SEP]      with them: a separator in front of each label
+
+- A word is a RevTok word; it is cut into pieces by itself, so that no piece belongs to two words.
+- A label is chosen by pointing at the separator in front of it. All labels begin at the same position; a label's pieces
+  and its separator attend to question, context and themselves, and not to the other labels (``groups``). So the order
+  of the labels cannot matter.
+- A context that is longer than a window is read in several that overlap, each with question and choices before it. A
+  word counts in the window in which it has the most text around it.
+
+Shape letters: S pieces of a window, T words of a window.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.errors import InputError
+from mqan_core.text import Token
+from mqan_core.word_pieces import BETWEEN, FIRST, WordPieces
+
+Int64Array = npt.NDArray[np.int64]
+
+WINDOW: Final = 384  # pieces of a window, question and choices included
+LEAST_CONTEXT: Final = 128  # pieces of context in a window, however long question and choices are
+OVERLAP: Final = 64  # pieces that neighbouring windows share
+MOST_PIECES: Final = 16  # pieces of a word that are read: a run of ideographs is one word
+MOST_QUESTION: Final = 256  # pieces of the question and of the longest label
+SHARED: Final = 1  # the group of question and context, which attend to all and which all attend to
+_NUM_MARKS = 3  # [CLS], and [SEP] behind question and context
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """One sequence of word pieces.
+
+    Attributes:
+        pieces: ids, [S].
+        positions: position ids, [S].
+        segments: segment ids, 1 for the context, [S].
+        groups: ``SHARED``, or 2 and up for the labels; a piece attends to its own group and to ``SHARED``, pieces of
+            ``SHARED`` attend to all, [S].
+        firsts, lasts: first and last piece of each word: the question's words, the separators of the labels, the
+            context's words ``words``, [T].
+        words: the part of the context's words that this window holds.
+        counted: the part of these that count as read here; the parts of all windows make up the context.
+    """
+
+    pieces: Int64Array
+    positions: Int64Array
+    segments: Int64Array
+    groups: Int64Array
+    firsts: Int64Array
+    lasts: Int64Array
+    words: slice
+    counted: slice
+
+
+class Layout:
+    """Lays requests out for a reader with one vocabulary of word pieces."""
+
+    def __init__(self, word_pieces: WordPieces) -> None:
+        self.word_pieces = word_pieces
+        self._first, self._between = word_pieces.id_of(FIRST), word_pieces.id_of(BETWEEN)
+
+    def ids(self, token: Token) -> tuple[int, ...]:
+        """Return the ids of a word's pieces, one to ``MOST_PIECES``."""
+        return self.word_pieces.ids(token.word)[:MOST_PIECES]
+
+    def windows(
+        self, question: Sequence[Token], choices: Sequence[Sequence[Token]], context: Sequence[Token]
+    ) -> list[Window]:
+        """Return the windows of a request, at least one.
+
+        Args:
+            question, context: their tokens.
+            choices: tokens of each label.
+
+        Raises:
+            InputError: question and longest label are longer than a window allows.
+        """
+        question_ids = [self.ids(token) for token in question]
+        choice_ids = [[i for token in tokens for i in self.ids(token)] for tokens in choices]
+        context_ids = [self.ids(token) for token in context]
+        num_question = sum(map(len, question_ids))
+        longest = max(map(len, choice_ids), default=0)
+        if num_question + longest > MOST_QUESTION:
+            raise InputError(
+                "question_too_long",
+                "question",
+                f"The question and the longest choice take {num_question + longest} word pieces.",
+                f"At most {MOST_QUESTION} are read; shorten the question or the choice.",
+            )
+        num_before = num_question + sum(1 + len(ids) for ids in choice_ids) + _NUM_MARKS
+        size = max(WINDOW - num_before, LEAST_CONTEXT)
+        head = _Head(self._first, self._between, question_ids, choice_ids, longest)
+        return [
+            head.window(context_ids[words], words, counted, self._between)
+            for words, counted in _parts([len(ids) for ids in context_ids], size)
+        ]
+
+
+class _Head:
+    """What all windows of a request begin with."""
+
+    def __init__(
+        self,
+        first: int,
+        between: int,
+        question: Sequence[Sequence[int]],
+        choices: Sequence[Sequence[int]],
+        longest: int,
+    ) -> None:
+        pieces = [first]
+        self.firsts: list[int] = []
+        self.lasts: list[int] = []
+        for ids in question:
+            self.firsts.append(len(pieces))
+            pieces += ids
+            self.lasts.append(len(pieces) - 1)
+        pieces.append(between)
+        positions = list(range(len(pieces)))
+        groups = [SHARED] * len(pieces)
+        start = len(pieces)  # the position at which all labels begin
+        for group, ids in enumerate(choices, start=SHARED + 1):
+            self.firsts.append(len(pieces))
+            self.lasts.append(len(pieces))
+            pieces += [between, *ids]
+            positions += range(start, start + 1 + len(ids))
+            groups += [group] * (1 + len(ids))
+        self.pieces, self.positions, self.groups = pieces, positions, groups
+        self.next_position = start + (1 + longest if choices else 0)
+
+    def window(self, context: Sequence[Sequence[int]], words: slice, counted: slice, between: int) -> Window:
+        lengths = np.array([len(ids) for ids in context], np.int64)
+        ends = np.cumsum(lengths) + len(self.pieces)
+        flat = [i for ids in context for i in ids]
+        num_context = len(flat) + 1
+        zeros, ones = [0] * len(self.pieces), [1] * num_context
+        return Window(
+            np.array([*self.pieces, *flat, between], np.int64),
+            np.array([*self.positions, *range(self.next_position, self.next_position + num_context)], np.int64),
+            np.array([*zeros, *ones], np.int64),
+            np.array([*self.groups, *[SHARED] * num_context], np.int64),
+            np.concatenate([np.array(self.firsts, np.int64), ends - lengths]),
+            np.concatenate([np.array(self.lasts, np.int64), ends - 1]),
+            words,
+            counted,
+        )
+
+
+def _parts(lengths: Sequence[int], size: int) -> list[tuple[slice, slice]]:
+    """Cut words of so many pieces into parts of at most ``size`` pieces that overlap; return what each counts, too."""
+    starts, ends = [0], []
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    while True:
+        end = int(np.searchsorted(offsets, offsets[starts[-1]] + size, side="right")) - 1
+        ends.append(end)
+        if end >= len(lengths):
+            break
+        back = int(np.searchsorted(offsets, offsets[end] - OVERLAP, side="left"))
+        starts.append(max(back, starts[-1] + 1))
+    borders = [0, *((start + end) // 2 for start, end in zip(starts[1:], ends[:-1], strict=True)), len(lengths)]
+    return [
+        (slice(start, end), slice(borders[i], borders[i + 1]))
+        for i, (start, end) in enumerate(zip(starts, ends, strict=True))
+    ]

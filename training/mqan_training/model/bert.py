@@ -1,0 +1,147 @@
+"""A transformer of BERT's layout (Devlin et al. 2019), begun with the weights of a pretrained one and trained on.
+
+Shape letters: N sequences, S word pieces of a sequence, M width, H heads, W width of a head.
+"""
+
+import json
+import math
+from pathlib import Path
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+from torch.nn import functional
+
+from mqan_training.errors import MissingEncoderError
+
+_PARTS = {  # of a layer: what a BERT checkpoint calls it
+    "query": "attention.self.query",
+    "key": "attention.self.key",
+    "value": "attention.self.value",
+    "attention_output": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "inner": "intermediate.dense",
+    "outer": "output.dense",
+    "output_norm": "output.LayerNorm",
+}
+_EMBEDDINGS = {
+    "pieces.weight": "word_embeddings.weight",
+    "positions.weight": "position_embeddings.weight",
+    "segments.weight": "token_type_embeddings.weight",
+    "norm.weight": "LayerNorm.weight",
+    "norm.bias": "LayerNorm.bias",
+}
+
+
+class BertConfig(BaseModel):
+    """Sizes of a BERT, by the names of its ``config.json``; what else that file holds is not needed here."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    vocab_size: PositiveInt = 30_522
+    hidden_size: PositiveInt = 384
+    num_hidden_layers: PositiveInt = 6
+    num_attention_heads: PositiveInt = 12
+    intermediate_size: PositiveInt = 1536
+    max_position_embeddings: PositiveInt = 512
+    type_vocab_size: PositiveInt = 2
+    layer_norm_eps: PositiveFloat = 1e-12
+    model_type: Literal["bert"] = "bert"
+    hidden_act: Literal["gelu"] = "gelu"
+
+
+class BertLayer(nn.Module):
+    """Self-attention and a feed-forward network, each normalised after its sum."""
+
+    def __init__(self, config: BertConfig, dropout: float) -> None:
+        super().__init__()
+        width = config.hidden_size
+        self.num_heads = config.num_attention_heads
+        self.query, self.key, self.value = (nn.Linear(width, width) for _ in range(3))
+        self.attention_output = nn.Linear(width, width)
+        self.attention_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.inner = nn.Linear(width, config.intermediate_size)
+        self.outer = nn.Linear(config.intermediate_size, width)
+        self.output_norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
+        self.dropout = nn.Dropout(dropout)
+
+    def _split(self, x_NSM: Tensor) -> Tensor:
+        return x_NSM.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # [N, H, S, W]
+
+    def forward(self, x_NSM: Tensor, bias: Tensor) -> Tensor:
+        """Map [N, S, M] to [N, S, M]; ``bias`` is added to the scores and broadcasts to [N, H, S, S]."""
+        q_NHSW, k_NHSW, v_NHSW = (self._split(part(x_NSM)) for part in (self.query, self.key, self.value))
+        scores_NHSS = q_NHSW @ k_NHSW.transpose(-1, -2) / math.sqrt(q_NHSW.shape[-1]) + bias
+        heads_NHSW = torch.softmax(scores_NHSS, dim=-1) @ v_NHSW
+        attended_NSM = self.attention_output(heads_NHSW.transpose(1, 2).flatten(2))
+        x_NSM = self.attention_norm(x_NSM + self.dropout(attended_NSM))
+        output_NSM = self.outer(functional.gelu(self.inner(x_NSM)))
+        normed_NSM: Tensor = self.output_norm(x_NSM + self.dropout(output_NSM))
+        return normed_NSM
+
+
+class Bert(nn.Module):
+    """Embeddings and layers of a BERT.
+
+    Args:
+        config: its sizes.
+        dropout: rate behind the embeddings and each block.
+    """
+
+    def __init__(self, config: BertConfig, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.config = config
+        self.pieces = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.positions = nn.Embedding(config.max_position_embeddings, config.hidden_size)
+        self.segments = nn.Embedding(config.type_vocab_size, config.hidden_size)
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.layers = nn.ModuleList(BertLayer(config, dropout) for _ in range(config.num_hidden_layers))
+        self.dropout = nn.Dropout(dropout)
+
+    @classmethod
+    def from_folder(cls, folder: Path, dropout: float = 0.1) -> "Bert":
+        """Load a folder with BERT's ``config.json`` and ``model.safetensors``.
+
+        Raises:
+            MissingEncoderError: there is none, or it is of another layout; the message says what is wrong.
+        """
+        try:
+            config = BertConfig.model_validate(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+            tensors = load_file(str(folder / "model.safetensors"))
+        except (OSError, ValidationError, SafetensorError, ValueError) as error:
+            raise MissingEncoderError(
+                f"{folder} holds no BERT: expected config.json with model_type 'bert' and hidden_act 'gelu', and "
+                f"model.safetensors: {error}"
+            ) from error
+        bert = cls(config, dropout)
+        prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
+        names = {own: f"{prefix}embeddings.{its}" for own, its in _EMBEDDINGS.items()}
+        for i in range(config.num_hidden_layers):
+            for own, its in _PARTS.items():
+                for kind in ("weight", "bias"):
+                    names[f"layers.{i}.{own}.{kind}"] = f"{prefix}encoder.layer.{i}.{its}.{kind}"
+        try:
+            bert.load_state_dict({own: tensors[its].float() for own, its in names.items()})
+        except (KeyError, RuntimeError) as error:
+            raise MissingEncoderError(f"{folder}: model.safetensors does not fit config.json: {error}") from error
+        return bert
+
+    def forward(self, pieces_NS: Tensor, positions_NS: Tensor, segments_NS: Tensor, mask: Tensor) -> Tensor:
+        """Return the states of word pieces, [N, S, M].
+
+        Args:
+            pieces_NS: ids of the pieces.
+            positions_NS: ids of their positions.
+            segments_NS: ids of their segments.
+            mask: bool, which pieces are there [N, S], or which each of them attends to [N, S, S].
+        """
+        x_NSM = self.pieces(pieces_NS) + self.positions(positions_NS) + self.segments(segments_NS)
+        x_NSM = self.dropout(self.norm(x_NSM))
+        mask_N1SS = mask[:, None] if mask.dim() == 3 else mask[:, None, None, :]
+        bias = torch.where(mask_N1SS, 0.0, -1e4).to(x_NSM.dtype)
+        for layer in self.layers:
+            x_NSM = layer(x_NSM, bias)
+        return x_NSM

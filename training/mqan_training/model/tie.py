@@ -1,0 +1,130 @@
+"""What ties the decoder to a pretrained reader's own scores of an answer's first and last word.
+
+A reader learns within minutes to point at the first and the last word of an answer, a decoder in hours. Here the
+reader's scores are terms of the decoder's: of the pointers and switches at its first step, and of its decision to end.
+Behind a word that was copied the pointers are drawn to the word that follows it.
+
+Shape letters: B batch, C context length, Q question length, A answer length; ``T`` is C or Q.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+_LOOK_AHEAD = 12  # words behind a word among which the answer may end instead
+_FAR = -1e4  # a score that no softmax sees
+
+
+class Span(NamedTuple):
+    """What a pretrained reader says of where an answer stands, and what the caller allows.
+
+    Attributes:
+        start_BC, start_BQ: scores of words of context and question as the first of the answer.
+        end_BC, end_BQ: scores as the last.
+        null_B: score of the answer not being there.
+        pointed_BQ: bool, the words of the question that may be pointed at: all, or the separators of choices.
+        allowed_B3: 1 where context, question and vocabulary may be used, else 0; end and refusal may always be said.
+        first_BD: the reader's summary, from which the LSTM starts.
+    """
+
+    start_BC: Tensor
+    start_BQ: Tensor
+    end_BC: Tensor
+    end_BQ: Tensor
+    null_B: Tensor
+    pointed_BQ: Tensor
+    allowed_B3: Tensor
+    first_BD: Tensor
+
+
+class Copied(NamedTuple):
+    """Where the previous word was copied from: its places' shares, which sum to 1, or to 0 where it was not copied."""
+
+    context_BC: Tensor
+    question_BQ: Tensor
+
+
+def copied_from(mass_BC: Tensor, mass_BQ: Tensor, is_word_BC: Tensor, is_word_BQ: Tensor) -> Copied:
+    """Return where a word was copied from.
+
+    Args:
+        mass_BC, mass_BQ: lambda alpha^C and (1 - lambda) alpha^Q of the step that chose it.
+        is_word_BC, is_word_BQ: bool, which words of context and question it is.
+    """
+    from_BC, from_BQ = mass_BC * is_word_BC, mass_BQ * is_word_BQ
+    total_B1 = from_BC.sum(dim=1, keepdim=True) + from_BQ.sum(dim=1, keepdim=True)
+    total_B1 = total_B1.clamp(min=1e-6)
+    return Copied(from_BC / total_B1, from_BQ / total_B1)
+
+
+def log_sum_exp(scores_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """Return log sum exp of the scores where the mask is true, [B]; about -1e4 where it is nowhere."""
+    scores_BT = torch.where(mask_BT, scores_BT, _FAR)
+    most_B1 = scores_BT.amax(dim=1, keepdim=True)
+    return (most_B1 + torch.exp(scores_BT - most_B1).sum(dim=1, keepdim=True).log())[:, 0]
+
+
+class Tie(nn.Module):
+    """The terms that a pretrained reader's scores give to the decoder's.
+
+    Each has a weight of its own, which starts at 1: an untrained decoder points as the reader does.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.follow = nn.Linear(width, 1)  # how much a pointer is drawn to the word behind the last one
+        nn.init.zeros_(self.follow.weight)
+        nn.init.constant_(self.follow.bias, 5.0)
+        self.start_weight = nn.Parameter(torch.ones(()))
+        self.side_weight = nn.Parameter(torch.ones(()))  # of context against question, in lambda
+        self.null_weight = nn.Parameter(torch.ones(()))
+        self.end_weight = nn.Parameter(torch.ones(()))
+
+    def pointers(
+        self, h_BD: Tensor, scores_BC: Tensor, scores_BQ: Tensor, span: Span, copied: Copied, is_first_B: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """Return the scores of both pointers (equation 8) with the reader's terms.
+
+        Args:
+            h_BD: the decoder's state.
+            scores_BC, scores_BQ: the decoder's own.
+            span: of the reader.
+            copied: where the previous word was copied from.
+            is_first_B: 1 for rows at their first step, else 0.
+        """
+        follow_B1 = self.follow(h_BD).float()
+        start_B1 = (self.start_weight * is_first_B)[:, None]
+        moved = (functional.pad(part[:, :-1], (1, 0)) for part in copied)
+        moved_BC, moved_BQ = moved
+        return (
+            scores_BC + start_B1 * span.start_BC + follow_B1 * moved_BC,
+            scores_BQ + start_B1 * span.start_BQ + follow_B1 * moved_BQ,
+        )
+
+    def side(self, span: Span, c_mask_BC: Tensor, is_first_B: Tensor) -> Tensor:
+        """Return what is added to the logit of lambda, [B]: how much more the context has of the answer's start."""
+        context_B = log_sum_exp(span.start_BC, c_mask_BC)
+        question_B = log_sum_exp(span.start_BQ, span.pointed_BQ)
+        return self.side_weight * is_first_B * (context_B - question_B).clamp(-20.0, 20.0)
+
+    def null(self, span: Span, c_mask_BC: Tensor) -> Tensor:
+        """Return what is added to the logits of refusal and of gamma at the first step, [B]."""
+        context_B = log_sum_exp(span.start_BC, c_mask_BC) + torch.where(span.allowed_B3[:, 0] > 0, 0.0, _FAR)
+        question_B = log_sum_exp(span.start_BQ, span.pointed_BQ)
+        anywhere_B = torch.logaddexp(context_B, question_B)
+        return self.null_weight * (span.null_B - anywhere_B).clamp(-20.0, 20.0)
+
+    def end(self, copied: Copied, hazard_BC: Tensor, hazard_BQ: Tensor) -> Tensor:
+        """Return what is added to the logits of the end and of gamma, [B]: whether the previous word is the last."""
+        at_BC, at_BQ = copied.context_BC * hazard_BC, copied.question_BQ * hazard_BQ
+        return self.end_weight * (at_BC.sum(dim=1) + at_BQ.sum(dim=1))
+
+
+def hazard(end_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """Return by how much each word is a better last word than the best of those behind it, [B, T], within 10."""
+    scores_BT = torch.where(mask_BT, end_BT, _FAR)
+    behind_BT = functional.pad(scores_BT[:, 1:], (0, _LOOK_AHEAD), value=_FAR)
+    best_BT = functional.max_pool1d(behind_BT[:, None], _LOOK_AHEAD, stride=1)[:, 0]
+    return (scores_BT - best_BT).clamp(-10.0, 10.0) * mask_BT
