@@ -1,11 +1,10 @@
 """An answer and where each of its words came from: the result type that every layer passes on unchanged."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mqan_core.text import HALF_SPACE, detokenize
+from mqan_core.text import HALF_SPACE, detokenize, has_words
 
 
 class Source(StrEnum):
@@ -94,8 +93,8 @@ class Answer:
 def compose(tokens: Sequence[AnswerToken], probability: float, truncated: bool, context: str, question: str) -> Answer:
     """Join answer tokens into text and merge neighbouring copied tokens into quotations.
 
-    Two copied tokens are neighbours when they come from the same source, in order, with nothing but white space
-    between them; their quotation is the caller's own text, that white space included.
+    Two copied tokens are neighbours when they come from the same source, in order, with nothing that is read between
+    them, that is, white space and invisible characters; their quotation is the caller's own text, these included.
     """
     texts = {Source.CONTEXT: context, Source.QUESTION: question}
     pieces: list[str] = []
@@ -128,11 +127,8 @@ def _runs(tokens: Sequence[AnswerToken], texts: dict[Source, str]) -> Iterator[l
         yield run
 
 
-_WHITE_SPACE = re.compile(r"\s*\Z")
-
-
 def _continues(left: AnswerToken, right: AnswerToken, texts: dict[Source, str]) -> bool:
     if left.span is None or right.span is None or left.source is not right.source:
         return False
     gap_start, gap_end = left.span.end, right.span.start
-    return gap_start <= gap_end and _WHITE_SPACE.match(texts[left.source][gap_start:gap_end]) is not None
+    return gap_start <= gap_end and not has_words(texts[left.source][gap_start:gap_end])

@@ -69,8 +69,8 @@ def _token(step: list[float], request: Request, vocabulary: Vocabulary) -> Answe
         piece = request.slots.pieces[slot] if slot >= 0 else vocabulary.pieces[int(step[TraceField.PIECE])]
         return AnswerToken(piece.strip(), piece, probability, source, masses, None)
     if source is Source.CONTEXT:
-        token = request.context_tokens[int(step[TraceField.CONTEXT_POSITION])]
+        text, token = request.context, request.context_tokens[int(step[TraceField.CONTEXT_POSITION])]
     else:
-        token = request.question_tokens[int(step[TraceField.QUESTION_POSITION])]
-    text = token.piece.strip(" ")
-    return AnswerToken(text, token.piece, probability, source, masses, Span(token.start, token.end))
+        text, token = request.question, request.question_tokens[int(step[TraceField.QUESTION_POSITION])]
+    copied = text[token.start : token.end]
+    return AnswerToken(copied, token.piece, probability, source, masses, Span(token.start, token.end))

@@ -16,6 +16,7 @@ FIRST, BETWEEN, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"  # marks of a sequence; what
 _INSIDE = "##"  # begins a piece that goes on within a word
 _LONGEST_WORD = 100  # characters; what is longer is unknown
 _REMEMBERED = 50_000  # words
+_TOGETHER = 32  # words; their pieces' vectors stay in the cache, however many pieces they have
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -49,6 +50,12 @@ class WordPieces:
         if missing := [mark for mark in (FIRST, BETWEEN, UNKNOWN) if mark not in self._id_of]:
             raise ValueError(f"word pieces: {', '.join(missing)} is missing")
         self._known: dict[str, tuple[int, ...]] = {}
+        # The number of each piece, and none of what only begins one: looking for the longest piece goes no further.
+        self._beginnings: dict[str, int | None] = {}
+        for piece in self.pieces:
+            for end in range(1, len(piece)):
+                self._beginnings.setdefault(piece[:end])
+        self._beginnings |= self._id_of
 
     def id_of(self, piece: str) -> int:
         """Return the number of a piece."""
@@ -71,12 +78,18 @@ class WordPieces:
         ids: list[int] = []
         start = 0
         while start < len(part):
-            prefix = _INSIDE if start else ""
-            ends = range(len(part), start, -1)
-            end = next((end for end in ends if prefix + part[start:end] in self._id_of), None)
-            if end is None:
+            beginning = _INSIDE if start else ""
+            longest, end = None, start
+            for place in range(start, len(part)):
+                beginning += part[place]
+                if beginning not in self._beginnings:
+                    break
+                number = self._beginnings[beginning]
+                if number is not None:
+                    longest, end = number, place + 1
+            if longest is None:
                 return unknown
-            ids.append(self._id_of[prefix + part[start:end]])
+            ids.append(longest)
             start = end
         return ids
 
@@ -121,12 +134,14 @@ class PieceVectors:
 
     def lookup(self, words: Sequence[str]) -> FloatArray:
         """Return the vectors of lower-cased words, float32 [len(words), M]."""
-        ids = [self.word_pieces.ids(word) for word in words]
-        flat = np.fromiter((i for some in ids for i in some), np.intp)
-        counts = np.array([len(some) for some in ids])
-        starts = np.cumsum(counts) - counts
-        sums = np.add.reduceat(self.rows[flat] * self.scales[flat, None], starts, axis=0)
-        means: FloatArray = (sums / counts[:, None]).astype(np.float32)
+        means = np.empty((len(words), self.width), np.float32)
+        for first in range(0, len(words), _TOGETHER):
+            ids = [self.word_pieces.ids(word) for word in words[first : first + _TOGETHER]]
+            flat = np.fromiter((i for some in ids for i in some), np.intp)
+            counts = np.array([len(some) for some in ids])
+            starts = np.cumsum(counts) - counts
+            sums = np.add.reduceat(self.rows[flat] * self.scales[flat, None], starts, axis=0)
+            means[first : first + _TOGETHER] = sums / counts[:, None]
         return means
 
     def of_piece(self, piece: str) -> FloatArray:

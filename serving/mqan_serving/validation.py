@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
 from mqan_core.errors import InputError
-from mqan_core.text import scan
+from mqan_core.text import has_words, measure
 from mqan_serving.errors import ERRORS
 
 
@@ -145,7 +145,8 @@ class Validator:
         Takes time linear in the length of the texts.
 
         Raises:
-            InputError: a text is blank or cannot be encoded, a word is too long, or a number is out of range.
+            InputError: a text is blank, cannot be encoded or has too many tokens, a word is too long, or a number is
+                out of range.
         """
         for field, text in (("context", question.context), ("question", question.question)):
             self._check_text(field, text)
@@ -173,9 +174,9 @@ class Validator:
         self._check_length("question", request.num_question_tokens)
 
     def _check_text(self, field: str, text: str) -> None:
-        if not text.strip():
+        if not has_words(text):
             code = f"empty_{field}"
-            what = "empty" if not text else "white space only"
+            what = "empty" if not text else "white space only" if not text.strip() else "invisible characters only"
             raise InputError(code, field, f"The {field} is {what}.", ERRORS[code].hint)
         try:
             num_bytes = len(text.encode("utf-8"))
@@ -183,36 +184,25 @@ class Validator:
             message = f"The {field} has a lone surrogate at code point {error.start}, which is not a character."
             raise InputError("invalid_text", field, message, ERRORS["invalid_text"].hint) from None
         self.check_size(num_bytes)
-        words = text.split()
-        self._check_length(field, len(words), "at least ")  # each is one token or more: no need to tokenise a flood
-        # A word may be several tokens. In a short text they are not too many, and in short words not too long.
-        if len(text) > self._most_tokens(field) or max(map(len, words)) > self.limits.max_word_length:
-            self._check_tokens(field, text)
-
-    def _check_tokens(self, field: str, text: str) -> None:
-        """Look at one token after the other, no further than the first that is too long or one too many."""
-        num_tokens = 0
-        for token in scan(text):
-            num_tokens += not token.is_blank
-            self._check_length(field, num_tokens, "at least ")
-            length = token.end - token.start
-            if length > self.limits.max_word_length:
-                raise InputError(
-                    "word_too_long",
-                    field,
-                    f"The {field} has a word of {length} characters at code point {token.start}; "
-                    f"at most {self.limits.max_word_length} are accepted.",
-                    ERRORS["word_too_long"].hint,
-                )
+        size = measure(text)
+        self._check_length(field, size.num_tokens)
+        if size.longest > self.limits.max_word_length:
+            raise InputError(
+                "word_too_long",
+                field,
+                f"The {field} has a word of {size.longest} characters at code point {size.longest_start}; "
+                f"at most {self.limits.max_word_length} are accepted.",
+                ERRORS["word_too_long"].hint,
+            )
 
     def _most_tokens(self, field: str) -> int:
         return self.limits.max_context_tokens if field == "context" else self.limits.max_question_tokens
 
-    def _check_length(self, field: str, length: int, about: str = "") -> None:
+    def _check_length(self, field: str, length: int) -> None:
         limit = self._most_tokens(field)
         if length > limit:
             code = f"{field}_too_long"
-            message = f"The {field} has {about}{length} tokens; at most {limit} are accepted."
+            message = f"The {field} has {length} tokens; at most {limit} are accepted."
             raise InputError(code, field, message, ERRORS[code].hint)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
-from mqan_core.text import tokenize
+from mqan_core.text import INVISIBLE, tokenize
 
 MASSES = Masses(context=0.5, question=0.25, vocabulary=0.25)
 
@@ -70,7 +70,10 @@ def test_quotations_are_exact(context: str, question: str, said: list[str | tupl
 @given(texts)
 def test_copying_everything_gives_the_text_back(text: str) -> None:
     result = answer(copied(Source.CONTEXT, text, 0, len(text)), text)
-    assert result.text == text.strip()
+    is_edge = str.maketrans(dict.fromkeys(INVISIBLE, " "))
+    visible = text.translate(is_edge)  # of the same length
+    start, end = len(visible) - len(visible.lstrip()), len(visible.rstrip())
+    assert result.text == text[start:end]
     assert len(result.spans) <= 1
 
 
@@ -97,6 +100,14 @@ def test_what_does_not_follow_does_not_merge(first: tuple[Source, int], second: 
     result = answer(tokens, text, text)
     assert len(result.spans) == 2
     assert result.text == " ".join(token.text for token in tokens)
+
+
+def test_a_quotation_keeps_what_is_invisible() -> None:
+    context = "In\u00adgrid \u200bSol\u00adberg\u200b came."
+    result = answer(copied(Source.CONTEXT, context, 0, 2), context)
+    assert result.text == "In\u00adgrid \u200bSol\u00adberg"
+    assert [span.text for span in result.spans] == [result.text]
+    assert [token.piece for token in result.tokens] == [" Ingrid ", " Solberg "]
 
 
 def test_sources_mix() -> None:

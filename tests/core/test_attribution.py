@@ -98,3 +98,18 @@ def test_blank_texts_are_refused(field: str, blank: str) -> None:
     with pytest.raises(InputError) as caught:
         read_request(VOCABULARY, **texts)
     assert (caught.value.code, caught.value.field) == (f"empty_{field}", field)
+
+
+def test_an_invisible_character_is_not_read_and_is_quoted() -> None:
+    context = "Frau In\u00adgrid Sol\u00adberg"
+    request = read_request(VOCABULARY, context, "Who is Ingrid\u200b?")
+    assert request.slots.words[1:3] == ["ingrid", "solberg"]
+    assert request.slots.context[1] == request.slots.question[2], "both sources spell the same word"
+    trace = np.zeros((2, len(TraceField)), np.float32)
+    for row, values in zip(trace, (step(slot=2, from_context=0.5, context_position=2), END), strict=True):
+        for field, value in values.items():
+            row[field] = value
+    answer = attribute(trace, request, VOCABULARY, 5)
+    (token,) = answer.tokens
+    assert (token.text, token.piece, token.span) == ("Sol\u00adberg", " Solberg ", Span(13, 21))
+    assert answer.text == answer.spans[0].text == context[13:21]

@@ -9,7 +9,17 @@ import revtok
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mqan_core.text import Token, detokenize, tokenize, word_of
+from mqan_core import text as text_module
+from mqan_core.text import (
+    INVISIBLE,
+    Token,
+    detokenize,
+    has_words,
+    measure,
+    read_tokens,
+    tokenize,
+    word_of,
+)
 from mqan_core.vocab import END
 
 NUM_RANDOM_TEXTS = 10_000
@@ -53,17 +63,29 @@ def random_texts() -> list[str]:
     return texts
 
 
+def seen(text: str) -> str:
+    """Return a text as it is read: without its invisible characters."""
+    return "".join(character for character in text if character not in INVISIBLE)
+
+
 def check(text: str) -> None:
     tokens = tokenize(text)
-    assert [token.piece for token in tokens] == revtok.tokenize(text, decap=False)
-    assert detokenize(token.piece for token in tokens) == text
+    assert [token.piece for token in tokens] == revtok.tokenize(seen(text), decap=False)
+    assert detokenize(token.piece for token in tokens) == seen(text)
     position = 0
     for token in tokens:
-        assert text[token.start : token.end] == token.piece.strip(" ")
+        cut = text[token.start : token.end]
+        assert seen(cut) == token.piece.strip(" ")
+        assert cut.strip(INVISIBLE) == cut, "what is invisible beside a word is not the word's"
         assert position <= token.start <= token.end <= len(text)
-        assert text[position : token.start].strip(" ") == "", "only spaces lie between tokens"
+        assert seen(text[position : token.start]).strip(" ") == "", "only spaces lie between tokens"
         position = token.end
-    assert text[position:].strip(" ") == ""
+    assert seen(text[position:]).strip(" ") == ""
+    words = [token for token in tokens if not token.is_blank]
+    assert read_tokens(text) == words
+    assert has_words(text) == bool(words)
+    longest = max(words, key=lambda token: token.end - token.start, default=Token("", 0, 0))
+    assert measure(text) == (len(words), longest.end - longest.start, longest.start)
 
 
 def test_spans_and_joining_are_exact_on_random_texts() -> None:
@@ -80,6 +102,9 @@ def test_spans_and_joining_are_exact_on_random_texts() -> None:
 @example("line\n\nline \n end")
 @example('He said: "No... (really)!"')
 @example("x \ue302ab y")
+@example("In\u00adgrid Sol\u00adberg")
+@example("\ufeff")
+@example(" \u200b a\u2060 ")
 def test_spans_and_joining_are_exact(text: str) -> None:
     check(text)
 
@@ -110,6 +135,52 @@ def test_lower_casing_does_not_move_spans() -> None:
     cut = [text[token.start : token.end] for token in tokenize(text)]
     assert cut == ["İstanbul", "'", "da", "İYİ"]
     assert len(tokenize(text)[0].key) != len(tokenize(text)[0].piece)
+
+
+def cut(text: str) -> list[tuple[str, str]]:
+    """Return each token as it is read, and as it stands in the text."""
+    return [(token.word, text[token.start : token.end]) for token in read_tokens(text)]
+
+
+@pytest.mark.parametrize("invisible", INVISIBLE)
+def test_words_are_read_without_what_is_invisible(invisible: str) -> None:
+    text = f"{invisible}In{invisible}grid {invisible} Sol{invisible}{invisible}berg{invisible}!"
+    quoted = [f"In{invisible}grid", f"Sol{invisible}{invisible}berg", "!"]
+    assert cut(text) == list(zip(["ingrid", "solberg", "!"], quoted, strict=True))
+    assert [token.piece for token in tokenize(f"a{invisible}b c")] == [" ab ", " c "]
+    assert tokenize(f"{invisible}{invisible}") == read_tokens(invisible) == []
+
+
+def test_what_stands_for_nothing_else_is_read_as_before() -> None:
+    """Other characters without a width of their own change words or where they begin: they are kept."""
+    for character in "\u200e\u202a\u2028\u180e\u0301\ufe0f\t\x00":
+        assert character in "".join(token.piece for token in tokenize(f"a{character}b"))
+
+
+@pytest.mark.parametrize(
+    ("emoji", "tokens"),
+    [
+        ("\N{WOMAN}\u200d\N{PERSONAL COMPUTER}", 1),  # a programmer
+        ("\N{WOMAN}\N{EMOJI MODIFIER FITZPATRICK TYPE-4}\u200d\N{PERSONAL COMPUTER}", 1),
+        ("\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}\u200d\N{BOY}", 1),  # a family
+        ("\N{HEAVY BLACK HEART}\ufe0f\u200d\N{FIRE}", 3),  # the selector between the two is a mark
+    ],
+)
+def test_no_quotation_tears_an_emoji_apart_at_a_joiner(emoji: str, tokens: int) -> None:
+    """The first token begins where the emoji does, the last ends there, and no token ends at a joiner."""
+    text = f"She is a {emoji} ."
+    found = [token for token in read_tokens(text) if text.index(emoji) <= token.start < text.index(emoji) + len(emoji)]
+    assert len(found) == tokens
+    assert text[found[0].start : found[-1].end] == emoji
+    assert all("\u200d" not in (text[token.start], text[token.end - 1]) for token in found)
+    assert detokenize(token.piece for token in found).strip() == seen(emoji)
+
+
+def test_the_kind_of_every_character_is_unicodes() -> None:
+    kinds = text_module._KIND_OF_CODE
+    for code in range(0x110000):
+        if chr(code) not in INVISIBLE + " ":
+            assert kinds[code] == text_module._kind(code), hex(code)
 
 
 @pytest.mark.parametrize("unit", ["word ", " ", "a", ".", "\n", "a.", "é "])

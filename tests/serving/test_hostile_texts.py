@@ -1,0 +1,126 @@
+"""No text costs more than its share: one MiB of anything is checked and read within a bound of time, not a ratio."""
+
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mqan_core.bundle import open_bundle
+from mqan_core.errors import InputError
+from mqan_core.request import read_request
+from mqan_core.vocab import Vocabulary
+from mqan_core.word_pieces import PieceVectors
+from mqan_serving.settings import Settings
+from mqan_serving.validation import Limits, Question, Validator
+
+_BYTES = 2**20
+_MOST_S = 0.2  # of CPU
+_TRIES = 3  # the least counts: another process may take the machine's caches meanwhile
+
+_SETTINGS = Settings()
+_LIMITS = Limits(
+    max_request_bytes=_SETTINGS.max_request_bytes,
+    max_context_tokens=_SETTINGS.max_context_tokens,
+    max_question_tokens=_SETTINGS.max_question_tokens,
+    max_answer_tokens=_SETTINGS.max_answer_tokens,
+    max_word_length=_SETTINGS.max_word_length,
+    max_metadata_bytes=_SETTINGS.max_metadata_bytes,
+    max_timeout_ms=1000,
+    max_concurrent_requests=1,
+    max_queued_requests=1,
+)
+
+# What texts are filled with: white space of all kinds, what is invisible, what is a token by itself, what joins, what
+# has several bytes, what changes when it is lower-cased or taken apart.
+_UNITS = [
+    " ", "\t", "\n", "\r\n", "\x0b", "\x0c", "\x1c", "\x1f", "\x85", "\xa0", "\u1680", "\u2003", "\u2028", "\u2029",
+    "\u3000", " \t", " \n ", "\u00ad", "\u200b", "\u200c", "\u200d", "\u2060", "\ufeff", "\u00ad ", "\u200b\t",
+    "x", "x ", "x\u00ad", "xy\u200b ", ".", "..", ". ", "a.", "-a", "'", "0", "0 ", "0a", "$", "$a", "+-", "<eos>",
+    "\x00", "\x01 ", "\x7f", "\u0301", "e\u0301", "e\u0301 ", "\u20e3", "\ufe0f", "\u0130", "\u00df", "\u1e9e ",
+    "\ufb03", "\u4e2d", "\u4e2d ", "\ud55c", "\u05d0\u200f", "\u202e", "\U0001f469\u200d", "\U0001f469 ",
+    "\U0001f1e9\U0001f1ea", "\ufdfa", "\ue302", "\U000f0000", "\U0010ffff ",
+]  # fmt: skip
+
+
+def filled(unit: str, num_bytes: int = _BYTES - 20) -> str:
+    return unit * (num_bytes // len(unit.encode()))
+
+
+def of_most_tokens(word: Callable[[random.Random], str]) -> str:
+    """Return a text of as many words as are accepted, each another one, no longer than a request."""
+    chance = random.Random(0)
+    words = [word(chance) for _ in range(_LIMITS.max_context_tokens)]
+    return " ".join(words).encode()[: _BYTES - 20].decode(errors="ignore")
+
+
+def drawn(letters: str, length: int) -> Callable[[random.Random], str]:
+    return lambda chance: "".join(chance.choices(letters, k=length))
+
+
+_TEXTS = {f"filled with {unit!r}": filled(unit) for unit in _UNITS}
+_TEXTS |= {f"two words around {unit!r}": f"Oslo{filled(unit)}Bergen" for unit in (" ", "\t", "\n", "\u00ad", "\u3000")}
+_TEXTS |= {
+    "as many words as are accepted": of_most_tokens(drawn("abcdefghij", 250)),
+    "as many words of several bytes": of_most_tokens(drawn("áéíóúñçß", 125)),
+    "as many words full of what is invisible": of_most_tokens(lambda chance: "x" + "\u00ad" * 120 + "y"),
+    "words far apart": of_most_tokens(lambda chance: "word" + " " * 250),
+    "every character there is": "".join(map(chr, [*range(0xD800), *range(0xE000, 0x40000)]))[: _BYTES // 4],
+}
+
+
+@pytest.fixture(scope="module")
+def vocabulary(repository: Path) -> Vocabulary:
+    return open_bundle(repository / "serving" / "bundles" / "default").vocabulary
+
+
+@pytest.fixture(scope="module")
+def pieces(repository: Path) -> PieceVectors:
+    contextual = open_bundle(repository / "serving" / "bundles" / "default").contextual
+    assert contextual is not None
+    return contextual.pieces
+
+
+def least_seconds(call: Callable[[], object]) -> float:
+    """Return the seconds of CPU that a call takes at best."""
+    times = []
+    for _ in range(_TRIES):
+        started = time.process_time()
+        call()
+        times.append(time.process_time() - started)
+        if times[-1] < _MOST_S / 4:
+            break
+    return min(times)
+
+
+def test_there_are_more_than_sixty() -> None:
+    assert len(_TEXTS) > 60
+    assert all(_BYTES * 0.9 < len(text.encode()) <= _BYTES for name, text in _TEXTS.items() if "filled" in name)
+
+
+@pytest.mark.parametrize("name", _TEXTS)
+def test_it_is_checked_and_read_within_the_bound(name: str, vocabulary: Vocabulary) -> None:
+    validator = Validator(_LIMITS)
+    text = _TEXTS[name]
+
+    def check_and_read() -> None:
+        try:
+            validator.check(Question(context=text, question="Where?"))
+        except InputError:
+            return
+        validator.check_lengths(read_request(vocabulary, text, "Where?"))
+
+    assert least_seconds(check_and_read) < _MOST_S
+    body = Question(context=text, question="Where?").model_dump_json().encode()
+    if len(body) <= _LIMITS.max_request_bytes:
+        assert least_seconds(lambda: validator.parse_json(body)) < _MOST_S
+
+
+@pytest.mark.parametrize("letters", ["abcdefghijklmnopqrstuvwxyz", "zqxj", "un", "áéíóú", "internationalise"])
+def test_words_of_no_language_are_cut_into_pieces_within_a_bound(letters: str, pieces: PieceVectors) -> None:
+    chance = random.Random(1)
+    words = [drawn(letters, 99)(chance) for _ in range(1000)]
+    started = time.process_time()
+    pieces.lookup(words)
+    assert time.process_time() - started < 0.5, "2 s for a whole context of them"
