@@ -13,6 +13,7 @@ from mqan_serving.batching import Admission, Batcher, Stepper
 from mqan_serving.errors import ServingError
 from mqan_serving.health import Health
 from mqan_serving.metrics import Metrics
+from mqan_serving.reading import FairReader
 from mqan_serving.settings import Settings
 from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Limits, Question, ReadRequest, Validator
@@ -117,7 +118,7 @@ class AnswerService(Generic[RequestT]):
         self._admission = Admission(self.limits.max_concurrent_requests)
         num_threads = settings.threads_on(engine.provider)
         self._executor = executor or _engine_threads(num_threads)
-        self._reader = ThreadPoolExecutor(1, thread_name_prefix="mqan-reader")
+        self._reader = FairReader()
         self._batcher = Batcher(
             engine,
             self._executor,
@@ -189,7 +190,7 @@ class AnswerService(Generic[RequestT]):
             self._observer.cancel()
         await self._batcher.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
-        self._reader.shutdown(wait=False, cancel_futures=True)
+        self._reader.close()
 
     async def _observe(self) -> None:
         while True:
@@ -199,9 +200,10 @@ class AnswerService(Generic[RequestT]):
             await asyncio.sleep(_OBSERVE_PERIOD_S)
 
     async def _read(self, question: Question) -> tuple[RequestT, int]:
-        if len(question.context) + len(question.question) <= _CHARS_READ_INLINE:
+        num_chars = len(question.context) + len(question.question)
+        if num_chars <= _CHARS_READ_INLINE:
             return self._check_and_read(question)
-        return await asyncio.get_running_loop().run_in_executor(self._reader, self._check_and_read, question)
+        return await self._reader.read(num_chars, lambda: self._check_and_read(question))
 
     def _check_and_read(self, question: Question) -> tuple[RequestT, int]:
         max_answer_tokens = self.validator.check(question)

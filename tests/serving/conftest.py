@@ -14,7 +14,7 @@ from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.bundle import Bundle, Dimensions, Manifest
 from mqan_core.errors import EngineFailedError
-from mqan_core.text import tokenize
+from mqan_core.text import read_tokens
 from mqan_core.vectors import WordVectors
 from mqan_core.vocab import Vocabulary
 from mqan_serving.local import LocalServer
@@ -81,7 +81,7 @@ class StandInEngine:
         self.bundle = Bundle(manifest, "0" * 64, b"", b"", vocabulary, vectors, {})
 
     def read(self, context: str, question: str) -> ReadText:
-        lengths = [sum(not token.is_blank for token in tokenize(text)) for text in (context, question)]
+        lengths = [len(read_tokens(text)) for text in (context, question)]
         return ReadText(context, question, *lengths)
 
     def start(
@@ -133,7 +133,7 @@ class StandInEngine:
         return first
 
     def _answer(self, request: ReadText, most: int) -> Answer:
-        found = [token for token in tokenize(request.context) if not token.is_blank][: min(most, 3)]
+        found = read_tokens(request.context)[: min(most, 3)]
         tokens = [
             AnswerToken(
                 request.context[token.start : token.end],
