@@ -1,0 +1,105 @@
+"""The folders that the siblings write: models (safetensors and JSON), results and logs.
+
+model.safetensors   weights
+model.json          what they are of: recipe, tasks, words; the weights' hash; written last
+results.json        scores, written when a run has ended, with the settings that they were made with
+log.jsonl           a line for each look at the tuning split, or for every so many steps
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from mqan_training.errors import CheckpointError
+
+FORMAT_VERSION: Final = 1
+RESULTS: Final = "results.json"
+LOG: Final = "log.jsonl"
+_WEIGHTS: Final = "model.safetensors"
+_DOCUMENT: Final = "model.json"
+
+
+def save_model(folder: Path, document: Mapping[str, Any], weights: Mapping[str, Tensor]) -> None:
+    """Write a model; one that was there before is replaced, weights first."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _DOCUMENT).unlink(missing_ok=True)
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / _WEIGHTS)
+    stated = {"format_version": FORMAT_VERSION, "sha256": _sha256(folder / _WEIGHTS), **document}
+    write_json(folder / _DOCUMENT, stated)
+
+
+def load_model(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read a model.
+
+    Returns:
+        What ``save_model`` was given.
+
+    Raises:
+        CheckpointError: it is missing, damaged or of an unknown version.
+    """
+    try:
+        document = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))
+        if document.pop("format_version") != FORMAT_VERSION:
+            raise CheckpointError(f"{folder}: a model of a version that is unknown to this release")
+        if document.pop("sha256") != _sha256(folder / _WEIGHTS):
+            raise CheckpointError(f"{folder}: {_WEIGHTS} does not have the SHA-256 that {_DOCUMENT} states")
+        return document, load_file(folder / _WEIGHTS)
+    except FileNotFoundError as error:
+        raise CheckpointError(
+            f"{folder} holds no model of `mqan siblings`: {error.filename} is missing; give a folder below a run's"
+        ) from error
+    except (ValueError, KeyError, AttributeError, SafetensorError) as error:
+        raise CheckpointError(f"{folder}: malformed model: {error}") from error
+
+
+def read_results(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return the results that a run wrote; None if it has not ended here.
+
+    Raises:
+        ValueError: they were made with other settings.
+    """
+    path = folder / RESULTS
+    if not path.is_file():
+        return None
+    document = json.loads(path.read_text(encoding="utf-8"))
+    plain = json.loads(json.dumps(settings))
+    if document["settings"] != plain:
+        other = [key for key in plain if document["settings"].get(key) != plain[key]]
+        raise ValueError(
+            f"{path} has the results of a run with other settings ({', '.join(other) or 'fewer keys'}): give another "
+            "--output, or delete the folder"
+        )
+    results: dict[str, Any] = document["results"]
+    return results
+
+
+def write_results(folder: Path, settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:
+    """Write the results of a run that has ended."""
+    write_json(folder / RESULTS, {"settings": settings, "results": results})
+
+
+def write_json(path: Path, document: Any) -> None:
+    """Write a JSON file, whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(path.name + ".tmp")
+    aside.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(aside, path)
+
+
+def append_log(folder: Path, record: Mapping[str, Any]) -> None:
+    """Add a line to the log of a run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / LOG).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(record) + "\n")
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

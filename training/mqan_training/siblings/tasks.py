@@ -1,0 +1,224 @@
+"""All tasks of the siblings by name: what they are given, their classes, their scores and the files they come from.
+
+Splits: ``train``; ``tune``, a tenth of the training file by which a checkpoint is chosen; ``test``, the official
+development set (or a tenth, where there is none), on which figures are reported. A text is in the same split in all
+tasks of one data set, since the hash of the text decides: SST's two tasks share sentences, and reviews occur twice.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Final, Literal
+
+from mqan_training.siblings import formats, qnli
+from mqan_training.siblings.formats import Row
+
+Form = Literal["sentence", "pair", "similarity", "ranking"]
+Split = Literal["train", "tune", "test"]
+Source = Callable[[Path], Iterator[Row]]
+"""Reads rows, given the folder of the datasets."""
+
+_TENTHS: Final = 10
+_NLI: Final = ("entailment", "neutral", "contradiction")
+_TWO: Final = ("entailment", "not entailment")
+_SENTIMENT: Final = ("negative", "positive")
+
+
+@dataclass(frozen=True, slots=True)
+class SiblingTask:
+    """One task.
+
+    Attributes:
+        name: what recipes call it.
+        form: what it is given and asked for.
+        labels: names of its classes; empty for a similarity and a ranking.
+        scores: names of its scores (``scores.py``); the first one counts.
+        train: reads the training file of the folder of datasets.
+        test: reads the file to report on; None for a tenth of the training file.
+    """
+
+    name: str
+    form: Form
+    labels: tuple[str, ...]
+    scores: tuple[str, ...]
+    train: Source
+    test: Source | None
+
+    def rows(self, data: Path, *splits: Split) -> list[Row]:
+        """Return the rows of splits, in the order of the files.
+
+        Args:
+            data: folder of the datasets.
+            splits: which.
+
+        Raises:
+            MissingFileError, DatasetError: a file is not there, or malformed.
+        """
+        found: list[Row] = []
+        if {"train", "tune"} & set(splits) or self.test is None:
+            found = [row for row in self.train(data) if self._split(row) in splits]
+        if "test" in splits and self.test is not None:
+            found += self.test(data)
+        return found
+
+    def _split(self, row: Row) -> Split:
+        tenth = zlib.crc32(row.texts[0].encode()) % _TENTHS
+        return "tune" if tenth == 0 else "test" if tenth == 1 and self.test is None else "train"
+
+
+def _numbered(labels: tuple[str, ...]) -> dict[str, int]:
+    return {label.replace(" ", "_"): i for i, label in enumerate(labels)}
+
+
+def _movies(task: str, split: str) -> Source:
+    return lambda data: formats.rows_of_examples(task, data, split, _SENTIMENT)
+
+
+def _products(domain: str, split: str) -> Source:
+    return lambda data: formats.rows_of_examples("product_reviews", data, split, _SENTIMENT, f"{domain}/")
+
+
+def _inference(task: str, folder: str, labels: tuple[str, ...], name: str, label: str = "label") -> Source:
+    columns = ("sentence1", "sentence2", label)
+    return lambda data: formats.pairs(task, data / folder, (name,), _numbered(labels), columns)
+
+
+def _sick(name: str) -> Source:
+    numbers = {label.upper(): i for i, label in enumerate(_NLI)}
+    columns = ("sentence_A", "sentence_B", "entailment_judgment")
+    return lambda data: formats.pairs("sick", data / "nli_extra" / "sick", (name,), numbers, columns)
+
+
+def _wnli(name: str) -> Source:
+    return lambda data: formats.pairs("wnli", data / "wnli", (name,), {"1": 0, "0": 1})
+
+
+def _qqp(name: str) -> Source:
+    columns = ("question1", "question2", "is_duplicate")
+    return lambda data: formats.pairs("qqp", data / "qqp", (name,), {"0": 0, "1": 1}, columns)
+
+
+def _mnli_train(data: Path) -> Iterator[Row]:
+    yield from formats.multinli(data, "train", _numbered(_NLI))
+    for name in ("train.tsv", "from_mnli_dev.tsv"):
+        yield from _inference("mnli", "multinli_more", _NLI, name, "gold_label")(data)
+
+
+_FIVE: Final = ("very negative", "negative", "neutral", "positive", "very positive")
+_SAME: Final = ("different", "same")
+_COLA_TEST: Final = ("in_domain_dev.tsv", "out_of_domain_dev.tsv")
+_DOMAINS: Final = {"books": "books", "dvds": "dvd", "electronics": "electronics", "kitchen": "kitchen_&_housewares"}
+
+_SHARED_MEMORY = (  # Liu et al. 2016, table 1: movie reviews, then product reviews
+    SiblingTask(
+        "sst-1",
+        "sentence",
+        _FIVE,
+        ("accuracy",),
+        lambda data: formats.sst_fine(data, "train"),
+        lambda data: formats.sst_fine(data, "dev"),
+    ),
+    SiblingTask("sst-2", "sentence", _SENTIMENT, ("accuracy",), _movies("sst", "train"), _movies("sst", "validation")),
+    SiblingTask(
+        "subj",
+        "sentence",
+        ("objective", "subjective"),
+        ("accuracy",),
+        lambda data: formats.rows_of_examples("subj", data, "train", ("objective", "subjective")),
+        None,
+    ),
+    SiblingTask("imdb", "sentence", _SENTIMENT, ("accuracy",), _movies("imdb", "train"), _movies("imdb", "test")),
+    *(
+        SiblingTask(
+            name, "sentence", _SENTIMENT, ("accuracy",), _products(domain, "train"), _products(domain, "validation")
+        )
+        for name, domain in _DOMAINS.items()
+    ),
+)
+_GLUE = (  # Liu et al. 2019, table 1; SST-2 is above
+    SiblingTask(
+        "cola",
+        "sentence",
+        ("unacceptable", "acceptable"),
+        ("matthews", "accuracy"),
+        lambda data: formats.cola(data, "in_domain_train.tsv"),
+        lambda data: formats.cola(data, *_COLA_TEST),
+    ),
+    SiblingTask(
+        "mnli",
+        "pair",
+        _NLI,
+        ("accuracy",),
+        _mnli_train,
+        lambda data: formats.multinli(data, "dev_matched", _numbered(_NLI)),
+    ),
+    SiblingTask(
+        "rte",
+        "pair",
+        _TWO,
+        ("accuracy",),
+        _inference("rte", "nli_extra/rte", _TWO, "train.tsv"),
+        _inference("rte", "nli_extra/rte", _TWO, "dev.tsv"),
+    ),
+    SiblingTask("wnli", "pair", _TWO, ("accuracy",), _wnli("train.tsv"), _wnli("dev.tsv")),
+    SiblingTask("qqp", "pair", _SAME, ("accuracy", "f1"), _qqp("train.tsv"), _qqp("dev.tsv")),
+    SiblingTask(
+        "mrpc",
+        "pair",
+        _SAME,
+        ("f1", "accuracy"),
+        lambda data: formats.mrpc(data, "msr_paraphrase_train.txt"),
+        lambda data: formats.mrpc(data, "msr_paraphrase_test.txt"),
+    ),
+    SiblingTask(
+        "sts-b",
+        "similarity",
+        (),
+        ("pearson", "spearman"),
+        lambda data: formats.stsb(data, "train"),
+        lambda data: formats.stsb(data, "dev"),
+    ),
+    SiblingTask(
+        "qnli",
+        "pair",
+        qnli.LABELS,
+        ("accuracy", "paired"),
+        lambda data: qnli.pairs_of(qnli.rankings(data, "train")),
+        lambda data: qnli.pairs_of(qnli.rankings(data, "validation")),
+    ),
+    SiblingTask(
+        "qnli-ranking",
+        "ranking",
+        (),
+        ("paired", "top1"),
+        lambda data: qnli.rankings(data, "train"),
+        lambda data: qnli.rankings(data, "validation"),
+    ),
+)
+_ADAPTATION = (  # the paper's second data set, SciTail, is not at hand: SICK stands in its place
+    SiblingTask(
+        "snli",
+        "pair",
+        _NLI,
+        ("accuracy",),
+        _inference("snli", "snli", _NLI, "train.tsv", "gold_label"),
+        _inference("snli", "snli", _NLI, "snli_dev.tsv", "gold_label"),
+    ),
+    SiblingTask("sick", "pair", _NLI, ("accuracy",), _sick("SICK_train.txt"), _sick("SICK_trial.txt")),
+)
+TASKS: Final[dict[str, SiblingTask]] = {task.name: task for task in (*_SHARED_MEMORY, *_GLUE, *_ADAPTATION)}
+
+
+def sibling_task(name: str) -> SiblingTask:
+    """Return the task with a name.
+
+    Raises:
+        ValueError: there is none; the message lists the nearest names, or all.
+    """
+    if name in TASKS:
+        return TASKS[name]
+    near = get_close_matches(name, TASKS, n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"known tasks: {', '.join(TASKS)}"
+    raise ValueError(f"the siblings have no task {name!r}; {hint}")
