@@ -1,4 +1,4 @@
-"""How the command line fails: one line on standard error and exit status 1; wrong usage is exit status 2."""
+"""How the command line fails: one line on standard error and exit status 1; 2 for wrong usage and a refused bundle."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 from typer.core import TyperGroup
 
-from mqan_core.errors import MqanError
+from mqan_core.errors import BundleError, MqanError
 
 
 class CommandError(MqanError):
@@ -34,4 +34,4 @@ class FriendlyGroup(TyperGroup):
             return super().invoke(ctx)
         except MqanError as error:
             print(f"mqan: {error}", file=sys.stderr)
-            ctx.exit(1)
+            ctx.exit(2 if isinstance(error, BundleError) else 1)

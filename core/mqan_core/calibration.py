@@ -8,6 +8,9 @@ from the question, and words of the vocabulary are different kinds of answers.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import ConfigDict, Field
 
 from mqan_core.answer import Answer
 
@@ -20,11 +23,13 @@ class Calibration:
 
     Attributes:
         scale: over 0, so that the order of answers stays.
-        offset: in logits.
+        offset: in logits; with the largest scale and offset a manifest may have, the exponential is still a float.
     """
 
-    scale: float
-    offset: float
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    scale: Annotated[float, Field(gt=0, le=30)]
+    offset: Annotated[float, Field(ge=-100, le=100)]
 
     def __call__(self, probability: float) -> float:
         """Map a probability."""

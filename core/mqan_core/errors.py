@@ -6,6 +6,8 @@ MqanError
  +- EngineFailedError   an engine has failed for good; its process is to be replaced
 """
 
+_MAX_LINE = 600  # characters
+
 
 class MqanError(Exception):
     """Base of every error this project raises on purpose."""
@@ -29,11 +31,20 @@ class InputError(MqanError, ValueError):
 
 
 class BundleError(MqanError):
-    """A bundle cannot be opened; the message says in one line which file and why."""
+    """A bundle cannot be opened; the message says in one line which file and why.
+
+    It may quote what is in the bundle, and what onnx has to say, which is often spread over many lines: so it is made
+    one line of what can be printed, and not too long a one.
+    """
 
     def __init__(self, message: str) -> None:
-        super().__init__(" ".join(message.split()))  # what onnx has to say is often spread over many
+        shown = "".join(map(_printable, " ".join(message.split())))
+        super().__init__(shown if len(shown) <= _MAX_LINE else f"{shown[: _MAX_LINE - 3]}...")
 
 
 class EngineFailedError(MqanError):
     """An engine has failed for good: nothing it computes from now on can be trusted; its process is to be replaced."""
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else ascii(character)[1:-1]

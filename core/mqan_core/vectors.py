@@ -15,6 +15,13 @@ from mqan_core.vocab import Vocabulary
 FloatArray = npt.NDArray[np.float32]
 Int8Array = npt.NDArray[np.int8]
 
+LARGEST = 1e4  # of scales and vectors: 2,000 times the mean norm; what is computed from it is still a number
+
+
+def are_bounded(values: FloatArray) -> bool:
+    """Return whether all numbers are finite, and none is beyond ``LARGEST``."""
+    return bool((np.abs(values) <= LARGEST).all())
+
 
 def quantize_rows(rows: FloatArray) -> tuple[Int8Array, FloatArray]:
     """Quantise each row (the last axis) to int8 with its own scale: ``row ~ int8 * scale``; a zero row stays zero."""
@@ -36,7 +43,7 @@ class WordVectors:
         rows, scales, ngrams: as given.
 
     Raises:
-        ValueError: the shapes do not belong together, or a number is not finite.
+        ValueError: the shapes do not belong together, or a number is not finite or beyond ``LARGEST``.
     """
 
     def __init__(self, vocabulary: Vocabulary, rows: Int8Array, scales: FloatArray, ngrams: FloatArray) -> None:
@@ -49,8 +56,8 @@ class WordVectors:
             raise ValueError(
                 f"word vectors: {len(vocabulary.words)} words but {rows.shape[0]} rows and scales {list(scales.shape)}"
             )
-        if not (np.isfinite(scales).all() and np.isfinite(ngrams).all()):
-            raise ValueError("word vectors: scales or the n-gram table hold numbers that are not finite")
+        if not (are_bounded(scales) and are_bounded(ngrams)):
+            raise ValueError(f"word vectors: scales or the n-gram table hold numbers beyond {LARGEST:g}")
         self._vocabulary = vocabulary
         self.rows = rows
         self.scales = scales

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mqan_core.vectors import FloatArray, Int8Array
+from mqan_core.vectors import LARGEST, FloatArray, Int8Array, are_bounded
 
 FIRST, BETWEEN, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"  # marks of a sequence; what stands for a word without pieces
 _INSIDE = "##"  # begins a piece that goes on within a word
@@ -106,7 +106,7 @@ class PieceVectors:
         word_pieces, rows, scales: as given.
 
     Raises:
-        ValueError: the shapes do not belong together, or a scale is not finite.
+        ValueError: the shapes do not belong together, or a scale is not finite or too large.
     """
 
     def __init__(self, word_pieces: WordPieces, rows: Int8Array, scales: FloatArray) -> None:
@@ -115,8 +115,8 @@ class PieceVectors:
                 f"word pieces: {len(word_pieces.pieces)} pieces, but rows {rows.dtype}{list(rows.shape)} and scales "
                 f"{list(scales.shape)}"
             )
-        if not np.isfinite(scales).all():
-            raise ValueError("word pieces: a scale is not finite")
+        if not are_bounded(scales):
+            raise ValueError(f"word pieces: a scale is not finite, or beyond {LARGEST:g}")
         self.word_pieces = word_pieces
         self.rows = rows
         self.scales = scales

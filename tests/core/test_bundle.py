@@ -138,7 +138,7 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_files_beyond_the_limit_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bundle, "_MAX_FILE_BYTES", 12)
+    monkeypatch.setattr(bundle, "MAX_FILE_BYTES", 12)
     with pytest.raises(BundleError, match="at most 12"):
         open_bundle(folder)
 

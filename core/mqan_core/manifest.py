@@ -1,0 +1,196 @@
+"""What a bundle says about itself, and the one check of it: opening, ``mqan verify`` and writing all go through here.
+
+Whoever made a bundle may mean ill. What a manifest holds reaches logs, metrics, responses and allocations: so names are
+printable and short, numbers finite and bounded, and nothing is there that is not known. To add a version of the format,
+add its files to ``_FILES_OF_VERSION`` and its sizes to :class:`Dimensions`, with defaults that older versions have.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from mqan_core.answer import Source
+from mqan_core.calibration import Calibration
+from mqan_core.errors import BundleError
+
+FORMAT_VERSION: Final = 5
+MANIFEST: Final = "manifest.json"
+ENCODER: Final = "encoder.onnx"
+DECODER_STEP: Final = "decoder_step.onnx"
+CONTEXTUAL: Final = "contextual.onnx"
+VOCABULARY: Final = "vocab.json"
+VECTORS: Final = "vectors.safetensors"
+INPUT_RANGES: Final = "input_ranges.safetensors"
+MODEL_CARD: Final = "README.md"
+FILES: Final = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, INPUT_RANGES, MODEL_CARD)  # of every bundle
+
+# Files of each version that can be read. With a contextual encoder there is CONTEXTUAL, too; 4 knows of none.
+_FILES_OF_VERSION: Final[Mapping[int, frozenset[str]]] = {4: frozenset(FILES), 5: frozenset(FILES)}
+
+MAX_FILE_BYTES: Final = 512 * 1024 * 1024
+MAX_MANIFEST_BYTES: Final = 1024 * 1024
+_MAX_NAME, _MAX_LABEL, _MAX_TEXT = 100, 200, 1000  # characters of a name, of a task's, of a text
+_MAX_ENTRIES = 10_000  # of a mapping or list
+_MAX_DEPTH = 8  # of what is free-form
+_MAX_NUMBER = 1e15  # of what is free-form
+_MAX_SHOWN = 200  # characters of what is wrong
+
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("holds characters that cannot be printed")
+    return text
+
+
+def _free_form(value: Any, depth: int = 0) -> Any:
+    match value:
+        case None | bool():
+            pass
+        case int() | float() if not -_MAX_NUMBER <= value <= _MAX_NUMBER:
+            raise ValueError(f"numbers must be finite, and at most {_MAX_NUMBER:g}")
+        case str() if len(value) > _MAX_TEXT or not value.isprintable():
+            raise ValueError(f"texts must be printable, with at most {_MAX_TEXT} characters")
+        case dict() | list() if depth == _MAX_DEPTH or len(value) > _MAX_ENTRIES:
+            raise ValueError(f"nested deeper than {_MAX_DEPTH} levels, or more than {_MAX_ENTRIES} entries")
+        case dict():
+            for name, inner in value.items():
+                _free_form(name)
+                _free_form(inner, depth + 1)
+        case list():
+            for inner in value:
+                _free_form(inner, depth + 1)
+    return value
+
+
+Name = Annotated[str, Field(min_length=1, max_length=_MAX_NAME), AfterValidator(_printable)]
+Label = Annotated[str, Field(min_length=1, max_length=_MAX_LABEL), AfterValidator(_printable)]
+Width = Annotated[int, Field(ge=1, le=2**14)]
+Score = Annotated[float, Field(ge=-1e6, le=1e6)]
+
+
+@dataclass(frozen=True, slots=True)
+class FileEntry:
+    """Size and hash of one file of a bundle."""
+
+    __pydantic_config__ = _STRICT
+
+    num_bytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)]
+    sha256: Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
+
+
+@dataclass(frozen=True, slots=True)
+class Dimensions:
+    """Sizes that the decoding loop needs to allocate its buffers; the letters are those of the model's code."""
+
+    __pydantic_config__ = _STRICT
+
+    width: Width  # D
+    num_layers: Annotated[int, Field(ge=0, le=64)]  # L
+    num_heads: Annotated[int, Field(ge=1, le=256)]  # H
+    head_width: Width  # W
+    num_generated: Annotated[int, Field(ge=1, le=2**20)]  # V
+    vector_width: Width  # E
+    joined: bool = False  # the decoder attends to context and question as one sequence: J = C + Q, not C
+    moves_pointer: bool = False  # a step reads where the last one pointed in the context
+    keeps_coverage: bool = False  # a step reads where all before it pointed in the context
+    contextual_width: Annotated[int, Field(ge=0, le=2**14)] = 0  # M, of a contextual encoder's words; 0: there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a bundle says about itself.
+
+    Attributes:
+        name: name of the model.
+        version: version of the model.
+        dimensions: sizes of the graphs.
+        max_positions: most answer tokens the decoder has positions for.
+        files: name -> size and hash.
+        scores: task -> {metric: value}, as measured on the bundle.
+        training: provenance, free-form (recipe, steps, data).
+        calibration: source of an answer's first word -> map of the answer's probability.
+        format_version: which files there are, and what is in them.
+    """
+
+    __pydantic_config__ = _STRICT
+
+    name: Name
+    version: Name
+    dimensions: Dimensions
+    max_positions: Annotated[int, Field(ge=1, le=2**14)]
+    files: Annotated[Mapping[str, FileEntry], Field(max_length=32)]
+    scores: Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=_MAX_ENTRIES)] = field(
+        default_factory=dict
+    )
+    training: Annotated[Mapping[str, Any], AfterValidator(_free_form)] = field(default_factory=dict)
+    calibration: Mapping[Source, Calibration] = field(default_factory=dict)
+    format_version: int = FORMAT_VERSION
+
+
+class _Header(BaseModel):
+    """What tells which version a manifest is of, before anything else of it is looked at."""
+
+    model_config = ConfigDict(strict=True, extra="ignore")
+
+    format_version: Any
+
+
+_CHECK = TypeAdapter(Manifest)
+
+
+def parse_manifest(content: bytes) -> Manifest:
+    """Read and check a manifest.
+
+    Raises:
+        BundleError: it is of an unknown version, or anything in it is not as it must be; the message is one line.
+    """
+    try:
+        version = _Header.model_validate_json(content).format_version
+        if type(version) is not int or version not in _FILES_OF_VERSION:
+            raise BundleError(
+                f"{MANIFEST}: format version {_shown(version)} is unknown to this release, which reads "
+                f"{sorted(_FILES_OF_VERSION)}; export the checkpoint again"
+            )
+        manifest = _CHECK.validate_json(content)
+    except ValidationError as error:
+        raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
+    expected = _FILES_OF_VERSION[version] | ({CONTEXTUAL} if manifest.dimensions.contextual_width else set())
+    if set(manifest.files) != expected:
+        raise BundleError(f"{MANIFEST}: lists the files {_shown(sorted(manifest.files))}, expected {sorted(expected)}")
+    return manifest
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest, atomically and last: the bundle is whole from here on.
+
+    Raises:
+        BundleError: it would be refused when the bundle is opened.
+    """
+    content = (json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n").encode()
+    parse_manifest(content)
+    temporary = folder / (MANIFEST + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(folder / MANIFEST)
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    place = ".".join(_shown(part) for part in problem["loc"])
+    message = problem["msg"].removeprefix("Value error, ")
+    return f"{place}: {message}" if place else message
+
+
+def _shown(value: object) -> str:
+    """Return a value of a manifest as a line can show it."""
+    shown = value if isinstance(value, str) else repr(value)
+    return shown if len(shown) <= _MAX_SHOWN else f"{shown[:_MAX_SHOWN]}..."
