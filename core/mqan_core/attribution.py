@@ -27,6 +27,10 @@ class TraceField(IntEnum):
     LAMBDA = 7
     CONTEXT_POSITION = 8  # position with the most pointer mass among those that hold the chosen slot
     QUESTION_POSITION = 9
+    REFUSAL = 10  # p of the refusal, of a model that refuses
+
+
+NUM_PLAIN_FIELDS = 10  # of a model that does not refuse
 
 
 def attribute(

@@ -1,8 +1,10 @@
 """A question about a context, read into tokens and slots."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mqan_core.errors import InputError
+from mqan_core.example import Choice
 from mqan_core.text import Token, read_tokens
 from mqan_core.vocab import Slots, Vocabulary, number_slots
 
@@ -16,7 +18,10 @@ class Request:
         question: the caller's question.
         context_tokens: tokens of the context that the model reads.
         question_tokens: tokens of the question that the model reads.
-        slots: their distinct pieces, numbered.
+        slots: their distinct pieces, numbered. Behind the question's words stand the separators of the choices, each
+            a piece of its own.
+        choices: the closed set of labels, empty for a free answer.
+        choice_tokens: tokens of each label, its description behind it.
     """
 
     context: str
@@ -24,6 +29,8 @@ class Request:
     context_tokens: tuple[Token, ...]
     question_tokens: tuple[Token, ...]
     slots: Slots
+    choices: tuple[Choice, ...] = ()
+    choice_tokens: tuple[tuple[Token, ...], ...] = ()
 
     @property
     def num_context_tokens(self) -> int:
@@ -36,17 +43,31 @@ class Request:
         return len(self.question_tokens)
 
 
-def read_request(vocabulary: Vocabulary, context: str, question: str) -> Request:
-    """Tokenise a context and a question.
+def read_request(vocabulary: Vocabulary, context: str, question: str, choices: Sequence[Choice] = ()) -> Request:
+    """Tokenise a context, a question and the labels to choose from.
 
     Raises:
-        InputError: the context or the question holds nothing but white space.
+        InputError: the context, the question or a label holds nothing but white space.
     """
     context_tokens, question_tokens = read_tokens(context), read_tokens(question)
-    for name, tokens in (("context", context_tokens), ("question", question_tokens)):
+    choice_tokens = tuple(tuple(read_tokens(_shown(choice))) for choice in choices)
+    named = [("context", context_tokens), ("question", question_tokens), *(("choice", t) for t in choice_tokens)]
+    for name, tokens in named:
         if not tokens:
             raise InputError(
                 f"empty_{name}", name, f"The {name} is empty or white space only.", f"Send a {name} with some text."
             )
-    slots = number_slots(vocabulary, [t.key for t in context_tokens], [t.key for t in question_tokens])
-    return Request(context, question, tuple(context_tokens), tuple(question_tokens), slots)
+    separators = [separator(i) for i in range(len(choices))]
+    slots = number_slots(vocabulary, [t.key for t in context_tokens], [*(t.key for t in question_tokens), *separators])
+    return Request(
+        context, question, tuple(context_tokens), tuple(question_tokens), slots, tuple(choices), choice_tokens
+    )
+
+
+def separator(choice: int) -> str:
+    """Return the piece that stands for the separator in front of a label; no text holds it."""
+    return f"<choice {choice}>"
+
+
+def _shown(choice: Choice) -> str:
+    return f"{choice.label}: {choice.description}" if choice.description else choice.label

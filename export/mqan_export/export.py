@@ -90,13 +90,13 @@ def export_bundle(
         name=name,
         version=version,
         dimensions=dimensions_of(network),
-        max_positions=checkpoint.config.model.max_positions,
+        max_positions=checkpoint.train_config.model.max_positions,
         files=describe_files(folder),
         training={
-            "recipe": checkpoint.config.name,
-            "tasks": [task.name for task in checkpoint.config.tasks],
+            "recipe": checkpoint.train_config.name,
+            "tasks": [task.name for task in checkpoint.train_config.tasks],
             "steps": checkpoint.step,
-            "model": asdict(checkpoint.config.model),
+            "model": asdict(checkpoint.train_config.model),
             **checkpoint.training,
         },
     )

@@ -6,7 +6,7 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from mqan_core.attribution import TraceField
+from mqan_core.attribution import NUM_PLAIN_FIELDS
 from mqan_core.vocab import END_ID
 from mqan_training.model.decoder import DecoderState, Encoded
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
@@ -31,7 +31,8 @@ class DecoderStepGraph(nn.Module):
             return [next(given) for _ in range(number)]
 
         context, question = take(2)
-        encoded = Encoded(context, question, tuple(take(num_layers)), tuple(take(num_layers)), *take(2))
+        keys, values, masks = tuple(take(num_layers)), tuple(take(num_layers)), take(2)
+        encoded = Encoded(context, question, keys, values, masks[0], masks[1])
         slot_inputs, context_slots, question_slots, slot_ids, generator_inputs = take(5)
         slots = SlotBatch(context_slots, question_slots, slot_ids, slot_inputs, generator_inputs)
         word, position, finished, h, cell, c_tilde = take(6)
@@ -73,5 +74,5 @@ class DecoderStepGraph(nn.Module):
             torch.randn(batch, width),
             *(torch.rand(batch, context) for _ in range(config.pointer_shift + config.coverage)),
             *(torch.randn(batch, heads, room, head_width) for _ in range(2 * layers)),
-            torch.zeros(batch, room, len(TraceField)),
+            torch.zeros(batch, room, NUM_PLAIN_FIELDS),
         )

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from mqan_core.attribution import TraceField
+from mqan_core.attribution import NUM_PLAIN_FIELDS
 from mqan_core.bundle import Dimensions
 from mqan_runtime.denormals import denormals_as_zero
 from mqan_runtime.graphs import (
@@ -134,7 +134,7 @@ class GreedyLoop:
             "W": dimensions.head_width,
             "V": dimensions.num_generated,
             "E": dimensions.vector_width,
-            "F": len(TraceField),
+            "F": NUM_PLAIN_FIELDS,
         }
         self._joined = dimensions.joined
         noted = encoder.get_modelmeta().custom_metadata_map

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.answer import Answer, Source, Span
-from mqan_core.attribution import TraceField, attribute
+from mqan_core.attribution import NUM_PLAIN_FIELDS, TraceField, attribute
 from mqan_core.errors import InputError
 from mqan_core.request import read_request
 from mqan_core.vocab import END_ID, Vocabulary
@@ -40,7 +40,7 @@ def generated(piece: str) -> dict[TraceField, float]:
 
 
 def answer_of(*steps: dict[TraceField, float], max_answer_tokens: int = 10) -> Answer:
-    trace = np.zeros((len(steps), len(TraceField)), np.float32)
+    trace = np.zeros((len(steps), NUM_PLAIN_FIELDS), np.float32)
     for row, values in zip(trace, steps, strict=True):
         for field, value in values.items():
             row[field] = value
@@ -105,7 +105,7 @@ def test_an_invisible_character_is_not_read_and_is_quoted() -> None:
     request = read_request(VOCABULARY, context, "Who is Ingrid\u200b?")
     assert request.slots.words[1:3] == ["ingrid", "solberg"]
     assert request.slots.context[1] == request.slots.question[2], "both sources spell the same word"
-    trace = np.zeros((2, len(TraceField)), np.float32)
+    trace = np.zeros((2, NUM_PLAIN_FIELDS), np.float32)
     for row, values in zip(trace, (step(slot=2, from_context=0.5, context_position=2), END), strict=True):
         for field, value in values.items():
             row[field] = value

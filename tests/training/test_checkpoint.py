@@ -15,6 +15,7 @@ from torch import nn
 from mqan_core.vocab import Vocabulary
 from mqan_training import checkpoint as checkpoint_module
 from mqan_training.checkpoint import (
+    VECTORS,
     Checkpoint,
     latest_checkpoint,
     load_checkpoint,
@@ -70,7 +71,7 @@ class Trained:
             step=step,
             drawn={"sst": step},
             pieces=PIECES,
-            vectors=self.vectors,
+            frozen={VECTORS: self.vectors},
             model=self.network,
             average=self.average.state() if averaged else {},
             optimizer=self.optimizer,

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mqan_training.checkpoint import Checkpoint, save_checkpoint
+from mqan_training.checkpoint import VECTORS, Checkpoint, save_checkpoint
 from mqan_training.model.network import Network
 from mqan_training.optim import make_optimizer
 from mqan_training.transfer import Pretrained, adopt, differing_settings, extends, network_of, pretrained_of
@@ -81,9 +81,9 @@ def save_average(folder: Path, networks: Sequence[Pretrained], last: Checkpoint)
         step=last.step,
         drawn=last.drawn,
         pieces=last.pieces,
-        vectors=last.vectors_path,
+        frozen={VECTORS: last.vectors_path},
         model=network,
         average={},
-        optimizer=make_optimizer(network, last.config.optim),  # has taken no step
+        optimizer=make_optimizer(network, last.train_config.optim),  # has taken no step
         training={**last.training, "averaged": [network.source for network in together]},
     )

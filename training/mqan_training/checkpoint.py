@@ -2,7 +2,8 @@
 
 checkpoint.json       step, batches drawn of each task, configuration, vocabulary's pieces; written last
 model.safetensors     weights (the averaged ones under ``average.`` where there are any)
-vectors.safetensors   the frozen word vectors, so that a checkpoint is complete
+vectors.safetensors   the frozen word vectors, so that a checkpoint is complete; not beside a pretrained reader
+encoder.json, vocab.txt  the pretrained reader's sizes and word pieces, where there is one
 resume.safetensors    optimiser moments and random state; only a training run needs them
 """
 
@@ -22,11 +23,12 @@ from torch import Tensor, nn
 
 from mqan_training.config import TrainConfig, parse, to_document
 from mqan_training.errors import CheckpointError
+from mqan_training.recipe import Recipe, parse_recipe
 
 FORMAT_VERSION = 2
 _MANIFEST = "checkpoint.json"
 _MODEL = "model.safetensors"
-_VECTORS = "vectors.safetensors"
+VECTORS = "vectors.safetensors"
 _RESUME = "resume.safetensors"
 _AVERAGE = "average."
 _RANDOM_CPU = "random.cpu"
@@ -39,7 +41,7 @@ class Checkpoint:
 
     Attributes:
         folder: where it was read from.
-        config: the run's configuration.
+        config: the run's configuration; a ``Recipe`` where the reader is a pretrained one.
         step: steps taken.
         drawn: batches drawn of each task.
         pieces: the generator's pieces without the end.
@@ -49,7 +51,7 @@ class Checkpoint:
     """
 
     folder: Path
-    config: TrainConfig
+    config: TrainConfig | Recipe
     step: int
     drawn: Mapping[str, int]
     pieces: tuple[str, ...]
@@ -58,9 +60,33 @@ class Checkpoint:
     training: Mapping[str, Any]
 
     @property
+    def train_config(self) -> TrainConfig:
+        """The configuration of a run with the paper's reader.
+
+        Raises:
+            CheckpointError: the reader is a pretrained one.
+        """
+        if isinstance(self.config, Recipe):
+            raise CheckpointError(
+                f"{self.folder} has a pretrained reader; this needs a checkpoint of the reader 'mqan'"
+            )
+        return self.config
+
+    @property
+    def recipe(self) -> Recipe:
+        """The recipe of a run with a pretrained reader.
+
+        Raises:
+            CheckpointError: the reader is the paper's.
+        """
+        if not isinstance(self.config, Recipe):
+            raise CheckpointError(f"{self.folder} has the reader 'mqan'; this needs a checkpoint with a pretrained one")
+        return self.config
+
+    @property
     def vectors_path(self) -> Path:
         """The frozen word vectors."""
-        return self.folder / _VECTORS
+        return self.folder / VECTORS
 
     def best_weights(self) -> Mapping[str, Tensor]:
         """Return the averaged weights where there are any, otherwise the last ones."""
@@ -70,17 +96,20 @@ class Checkpoint:
 def save_checkpoint(
     folder: Path,
     *,
-    config: TrainConfig,
+    config: TrainConfig | Recipe,
     step: int,
     drawn: Mapping[str, int],
     pieces: tuple[str, ...],
-    vectors: Path,
+    frozen: Mapping[str, Path],
     model: nn.Module,
     average: Mapping[str, Tensor],
     optimizer: torch.optim.Optimizer,
     training: Mapping[str, Any],
 ) -> None:
-    """Write a checkpoint to ``folder``, which must not exist; it appears there whole or not at all."""
+    """Write a checkpoint to ``folder``, which must not exist; it appears there whole or not at all.
+
+    ``frozen`` are files that training does not change, by the names under which the checkpoint holds them.
+    """
     aside = folder.with_name(folder.name + ".tmp")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)
@@ -88,17 +117,19 @@ def save_checkpoint(
     averaged = {_AVERAGE + name: tensor.detach().cpu().contiguous() for name, tensor in average.items()}
     save_file({**weights, **averaged}, aside / _MODEL)
     save_file({**_moments(optimizer), **_random_state(_device_of(model))}, aside / _RESUME)
-    try:
-        os.link(vectors, aside / _VECTORS)  # large and never changed
-    except OSError:
-        shutil.copyfile(vectors, aside / _VECTORS)
+    for name, path in frozen.items():
+        try:
+            os.link(path, aside / name)
+        except OSError:
+            shutil.copyfile(path, aside / name)
     for name in (_MODEL, _RESUME):
         _sync(aside / name)
     document = {
         "format_version": FORMAT_VERSION,
         "step": step,
         "drawn": dict(drawn),
-        "config": to_document(config),
+        "config": config.model_dump(mode="json") if isinstance(config, Recipe) else to_document(config),
+        "reader": "pretrained" if isinstance(config, Recipe) else "mqan",
         "pieces": list(pieces),
         "training": dict(training),
         "sha256": {name: _sha256(aside / name) for name in (_MODEL, _RESUME)},
@@ -120,12 +151,14 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         if document["format_version"] != FORMAT_VERSION:
             raise CheckpointError(f"{folder}: format version {document['format_version']!r} is unknown to this release")
         _check_sha256(folder, document, _MODEL)
-        if not (folder / _VECTORS).is_file():
-            raise CheckpointError(f"{folder} is not a checkpoint: {folder / _VECTORS} is missing")
+        is_pretrained = document.get("reader") == "pretrained"
+        if not is_pretrained and not (folder / VECTORS).is_file():
+            raise CheckpointError(f"{folder} is not a checkpoint: {folder / VECTORS} is missing")
+        where = f"{folder / _MANIFEST}: config"
         tensors = load_file(folder / _MODEL)
         return Checkpoint(
             folder,
-            parse(TrainConfig, document["config"], f"{folder / _MANIFEST}: config"),
+            parse_recipe(document["config"], where) if is_pretrained else parse(TrainConfig, document["config"], where),
             document["step"],
             document["drawn"],
             tuple(document["pieces"]),

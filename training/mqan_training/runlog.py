@@ -52,6 +52,12 @@ class RunLog:
         self._writer.add_scalar("tokens_per_s", tokens_per_s, step)
         self._append(_STEPS, {"step": step, "task": task, "rate": rate, "tokens_per_s": tokens_per_s, **values})
 
+    def numbers(self, step: int, values: Mapping[str, float]) -> None:
+        """Record the numbers of one step."""
+        for name, value in values.items():
+            self._writer.add_scalar(name, value, step)
+        self._append(_STEPS, {"step": step, **values})
+
     def validation(self, step: int, seconds: float, task: str, scores: Mapping[str, float], num_examples: int) -> None:
         """Record the scores of one task after a step and so many seconds of training."""
         for metric, value in scores.items():

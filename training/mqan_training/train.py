@@ -19,6 +19,7 @@ from mqan_core.request import Request
 from mqan_core.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream, common_size
 from mqan_training.checkpoint import (
+    VECTORS,
     Checkpoint,
     latest_checkpoint,
     load_checkpoint,
@@ -355,7 +356,7 @@ def _save(run: Run) -> None:
         step=run.step,
         drawn={name: stream.drawn for name, stream in run.streams.items()},
         pieces=run.network.vocabulary.pieces[1:],
-        vectors=_vectors_path(run),
+        frozen={VECTORS: _vectors_path(run)},
         model=run.network,
         average=run.average.state() if run.average is not None else {},
         optimizer=run.optimizer,

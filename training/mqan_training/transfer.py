@@ -50,10 +50,14 @@ class Pretrained:
 
 
 def pretrained_of(checkpoint: Checkpoint) -> Pretrained:
-    """Return what a new run can take over of a checkpoint: its averaged weights where there are any."""
+    """Return what a new run can take over of a checkpoint: its averaged weights where there are any.
+
+    Raises:
+        CheckpointError: its reader is a pretrained one.
+    """
     return Pretrained(
         str(checkpoint.folder),
-        checkpoint.config.model,
+        checkpoint.train_config.model,
         checkpoint.pieces,
         load_vectors(checkpoint.vectors_path),
         checkpoint.best_weights(),

@@ -69,7 +69,8 @@ class BertLayer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def _split(self, x_NSM: Tensor) -> Tensor:
-        return x_NSM.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)  # [N, H, S, W]
+        heads_NHSW: Tensor = x_NSM.unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+        return heads_NHSW
 
     def forward(self, x_NSM: Tensor, bias: Tensor) -> Tensor:
         """Map [N, S, M] to [N, S, M]; ``bias`` is added to the scores and broadcasts to [N, H, S, S]."""
@@ -138,7 +139,7 @@ class Bert(nn.Module):
             segments_NS: ids of their segments.
             mask: bool, which pieces are there [N, S], or which each of them attends to [N, S, S].
         """
-        x_NSM = self.pieces(pieces_NS) + self.positions(positions_NS) + self.segments(segments_NS)
+        x_NSM: Tensor = self.pieces(pieces_NS) + self.positions(positions_NS) + self.segments(segments_NS)
         x_NSM = self.dropout(self.norm(x_NSM))
         mask_N1SS = mask[:, None] if mask.dim() == 3 else mask[:, None, None, :]
         bias = torch.where(mask_N1SS, 0.0, -1e4).to(x_NSM.dtype)

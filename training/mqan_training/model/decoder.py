@@ -214,7 +214,7 @@ class Decoder(nn.Module):
             before, *read = self._recur(a_self_BAD[:, t], before, encoded, reads, copied, is_first_B)
             steps.append((before.h_BD, before.c_tilde_BD, *read, *self._ties(encoded, copied, hazards, is_first_B)))
         stacked = (torch.stack(x, dim=1) for x in zip(*steps, strict=True))
-        return self._mix(a_self_BAD, *stacked, encoded)
+        return self._mix(a_self_BAD, encoded, *stacked)
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
         """Return the state before the first step, with room for ``capacity`` steps."""
@@ -257,14 +257,14 @@ class Decoder(nn.Module):
             all_keys.append(keys_BHKW)
             all_values.append(values_BHKW)
         a_self_BD = self.norm(a_BTD.squeeze(1))
-        before = Recurrence(*state[: len(Recurrence._fields)])
+        before = Recurrence(*state[: len(Recurrence._fields)])  # type: ignore[arg-type]
         copied = None
         if is_word is not None:
             copied = copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
         is_first_B = (position_B == 0).to(before.h_BD.dtype)
         after, *read = self._recur(a_self_BD, before, encoded, reads, copied, is_first_B)
         ties = self._ties(encoded, copied, self._hazards(encoded), is_first_B)
-        mixture = self._mix(a_self_BD, after.h_BD, after.c_tilde_BD, *read, *ties, encoded)
+        mixture = self._mix(a_self_BD, encoded, *(after.h_BD, after.c_tilde_BD, *read, *ties))
         return mixture, DecoderState(*after, tuple(all_keys), tuple(all_values))
 
     def first_recurrence(self, encoded: Encoded) -> Recurrence:
@@ -365,6 +365,7 @@ class Decoder(nn.Module):
     def _mix(
         self,
         a_self_BAD: Tensor,
+        encoded: Encoded,
         h_BAD: Tensor,
         c_tilde_BAD: Tensor,
         q_tilde_BAD: Tensor,
@@ -373,7 +374,6 @@ class Decoder(nn.Module):
         lambda_BA: Tensor,
         null_BA: Tensor,
         end_BA: Tensor,
-        encoded: Encoded,
     ) -> Mixture:
         """The generator and its switch (equations 11 and 12); the axis A may be missing."""
         logits_BAV = self.generator(self.dropout(c_tilde_BAD)).float()
@@ -391,7 +391,7 @@ class Decoder(nn.Module):
     @staticmethod
     def _allow(mixture: Mixture, allowed_B3: Tensor) -> Mixture:
         """Return the mixture without the sources that may not be used; end and refusal may always be said."""
-        p_vocab_BAV, *alphas, gamma_BA, lambda_BA = mixture
+        p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA = mixture
         allowed_B3 = allowed_B3[(slice(None), *[None] * (gamma_BA.dim() - 1))]  # [B, 3] or [B, 1, 3]
         special_BAV = p_vocab_BAV[..., :NUM_SPECIAL]
         words_BAV = p_vocab_BAV[..., NUM_SPECIAL:] * allowed_B3[..., 2:]
@@ -401,4 +401,5 @@ class Decoder(nn.Module):
         generated_BA = gamma_BA * of_vocab_BA
         copied_BA = (1 - gamma_BA) * any_pointer_BA
         gamma_BA = generated_BA / (generated_BA + copied_BA).clamp(min=1e-9)
-        return Mixture(p_vocab_BAV / of_vocab_BA.clamp(min=1e-9)[..., None], *alphas, gamma_BA, lambda_BA)
+        p_vocab_BAV = p_vocab_BAV / of_vocab_BA.clamp(min=1e-9)[..., None]
+        return Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA)

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mqan_core.attribution import TraceField
+from mqan_core.attribution import NUM_PLAIN_FIELDS, TraceField
+from mqan_core.vocab import REFUSAL_ID
 from mqan_training.model.decoder import Decoder, DecoderState, Encoded
 
 
@@ -57,6 +58,7 @@ class GreedyStep(nn.Module):
         super().__init__()
         self.decoder = decoder
         self.end_id = end_id
+        self.refuses = decoder.tie is not None
 
     def start(self, encoded: Encoded, capacity: int) -> LoopState:
         """Return the state before the first step."""
@@ -67,12 +69,13 @@ class GreedyStep(nn.Module):
             torch.zeros(batch, dtype=torch.int64, device=device),
             torch.zeros(batch, dtype=torch.bool, device=device),
             self.decoder.initial_state(encoded, capacity),
-            torch.zeros(batch, capacity, len(TraceField), device=device),
+            torch.zeros(batch, capacity, len(TraceField) if self.refuses else NUM_PLAIN_FIELDS, device=device),
         )
 
     def forward(self, encoded: Encoded, request: SlotBatch, state: LoopState) -> LoopState:
         """Choose the next word of every row and advance; rows that have ended go on harmlessly."""
-        mixture, decoder_state = self.decoder.step(state.input_BD, state.position_B, state.decoder, encoded)
+        is_word = self._previous(request, state) if self.refuses else None
+        mixture, decoder_state = self.decoder.step(state.input_BD, state.position_B, state.decoder, encoded, is_word)
         p_vocab_BV, alpha_c_BC, alpha_q_BQ, gamma_B, lambda_B = mixture
         num_generated = p_vocab_BV.shape[1]
         gamma_B1, lambda_B1 = gamma_B[:, None], lambda_B[:, None]
@@ -103,6 +106,7 @@ class GreedyStep(nn.Module):
             lambda_B1,
             _place(request.c_slots_BC, slot_B1, alpha_c_BC),
             _place(request.q_slots_BQ, slot_B1, alpha_q_BQ),
+            *((p_vocab_BV[:, REFUSAL_ID : REFUSAL_ID + 1] * gamma_B1,) if self.refuses else ()),
         )
         here_BK = torch.arange(state.trace_BKF.shape[1], device=slot_B1.device)[None, :] == state.position_B[:, None]
         trace_BKF = torch.where(here_BK[:, :, None], torch.cat(chosen, dim=1)[:, None, :], state.trace_BKF)
@@ -112,7 +116,18 @@ class GreedyStep(nn.Module):
         piece_input_BD = request.generator_inputs_VD.index_select(0, piece_B1.squeeze(1))
         input_BD = torch.where(is_slot_B1, slot_input_B1D.squeeze(1), piece_input_BD)
         ended_B = (~is_slot_B1 & (piece_B1 == self.end_id)).squeeze(1)
+        if self.refuses:
+            ended_B = ended_B | (~is_slot_B1 & (piece_B1 == REFUSAL_ID)).squeeze(1)
         return LoopState(input_BD, state.position_B + 1, state.finished_B | ended_B, decoder_state, trace_BKF)
+
+    @staticmethod
+    def _previous(request: SlotBatch, state: LoopState) -> tuple[Tensor, Tensor]:
+        """Return which words of context [B, C] and question [B, Q] the last chosen word is; none before the first."""
+        at_B11 = (state.position_B - 1).clamp(min=0)[:, None, None]
+        width = state.trace_BKF.shape[2]
+        last_BF = state.trace_BKF.gather(1, at_B11.expand(-1, 1, width))[:, 0]
+        slot_B = torch.where(state.position_B > 0, last_BF[:, TraceField.SLOT].to(torch.int64), -1)
+        return request.c_slots_BC == slot_B[:, None], request.q_slots_BQ == slot_B[:, None]
 
 
 def _place(slots_BT: Tensor, slot_B1: Tensor, alpha_BT: Tensor) -> Tensor:

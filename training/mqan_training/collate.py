@@ -1,0 +1,142 @@
+"""Prepared examples, and requests, as padded tensors.
+
+Shape letters as in ``model/pretrained.py``.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from mqan_core.layout import Layout, Window
+from mqan_core.request import Request
+from mqan_core.text import word_of
+from mqan_core.word_pieces import WordPieces
+from mqan_training.batching import common_size
+from mqan_training.model.pretrained import ReaderInputs
+from mqan_training.prepare import NO_SLOT, Prepared
+
+MOST_PIECES = 8  # of a word that the decoder reads as the previous one
+_PAD = -1  # a slot that no target has
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingBatch:
+    """A batch with its targets.
+
+    Attributes:
+        inputs: what the reader sees.
+        answer_pieces: pieces of the previous word of each step, [B, A, P].
+        context_slots, question_slots: -1 for padding, [B, C] and [B, Q].
+        target_slots, target_ids: of each step, ``NO_SLOT`` and V for none, [B, A].
+        is_step: bool, which steps there are, [B, A].
+        starts, ends: bool, the places of the answer's first and last word: the answer not being there, then the
+            question's words, then the context's, [B, 1 + Q + C].
+        right: which choices are right where several may be, 1, 0, or -1 elsewhere, [B, Q].
+    """
+
+    inputs: ReaderInputs
+    answer_pieces: Tensor
+    context_slots: Tensor
+    question_slots: Tensor
+    target_slots: Tensor
+    target_ids: Tensor
+    is_step: Tensor
+    starts: Tensor
+    ends: Tensor
+    right: Tensor
+
+    def to(self, device: torch.device) -> "TrainingBatch":
+        """Return the batch on a device."""
+        inputs = ReaderInputs(*(tensor.to(device) for tensor in self.inputs))
+        return TrainingBatch(inputs, *(getattr(self, f.name).to(device) for f in fields(self) if f.name != "inputs"))
+
+
+def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Return the word pieces of RevTok pieces, padded with 0, [len(pieces), P]."""
+    rows = np.zeros((len(pieces), MOST_PIECES), np.int64)
+    for row, piece in zip(rows, pieces, strict=True):
+        ids = word_pieces.ids(word_of(piece))[:MOST_PIECES]
+        row[: len(ids)] = ids
+    return rows
+
+
+def reader_inputs(
+    requests: Sequence[Request], windows: Sequence[Sequence[Window]], allowed: npt.NDArray[np.float32]
+) -> ReaderInputs:
+    """Pad requests and their windows.
+
+    Args:
+        requests: as read.
+        windows: those of each request.
+        allowed: 1 where a request may use context, question and vocabulary, else 0, [B, 3].
+    """
+    flat = [(row, window) for row, some in enumerate(windows) for window in some]
+    size = common_size(max(len(window.pieces) for _, window in flat))
+    pieces, positions, segments, groups = np.zeros((4, len(flat), size), np.int64)
+    num_context = common_size(max(len(request.slots.context) for request in requests))
+    num_question = common_size(max(len(request.slots.question) for request in requests))
+    c_places, c_mask = np.zeros((len(requests), num_context), np.int64), np.zeros((len(requests), num_context), bool)
+    q_places, q_mask = np.zeros((len(requests), num_question), np.int64), np.zeros((len(requests), num_question), bool)
+    pointed = np.zeros_like(q_mask)
+    for n, (row, window) in enumerate(flat):
+        for target, values in (
+            (pieces, window.pieces),
+            (positions, window.positions),
+            (segments, window.segments),
+            (groups, window.groups),
+        ):
+            target[n, : len(values)] = values
+        of_question = len(requests[row].slots.question)
+        counted, behind = window.counted, of_question - window.words.start
+        c_places[row, counted] = n * size + window.firsts[counted.start + behind : counted.stop + behind]
+        if window.words.start == 0:
+            q_places[row, :of_question] = n * size + window.firsts[:of_question]
+            q_mask[row, :of_question] = True
+            pointed[row, len(requests[row].question_tokens) if requests[row].choices else 0 : of_question] = True
+    for row, request in enumerate(requests):
+        c_mask[row, : len(request.slots.context)] = True
+    arrays = (pieces, positions, segments, groups, np.array([row for row, _ in flat]))
+    rest = (c_places, q_places, c_mask, q_mask, pointed, allowed)
+    return ReaderInputs(*(torch.from_numpy(np.ascontiguousarray(array)) for array in (*arrays, *rest)))
+
+
+def allowed_sources(requests: Sequence[Request]) -> npt.NDArray[np.float32]:
+    """Return what requests may use by default: everything, or with choices the question's separators alone, [B, 3]."""
+    return np.array([[0, 1, 0] if request.choices else [1, 1, 1] for request in requests], np.float32)
+
+
+def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) -> TrainingBatch:
+    """Pad prepared examples into one batch."""
+    requests = [example.request for example in examples]
+    inputs = reader_inputs(requests, [[example.window] for example in examples], allowed_sources(requests))
+    num_context, num_question = inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1]
+    num_steps = common_size(max(max(len(example.slots) for example in examples), 1))
+    rows = len(examples)
+    c_slots, q_slots = np.full((rows, num_context), _PAD), np.full((rows, num_question), _PAD)
+    slots, ids = np.full((rows, num_steps), NO_SLOT), np.full((rows, num_steps), num_generated)
+    is_step = np.zeros((rows, num_steps), bool)
+    answer_pieces = np.zeros((rows, num_steps, MOST_PIECES), np.int64)
+    starts, ends = np.zeros((2, rows, 1 + num_question + num_context), bool)
+    right = np.full((rows, num_question), -1)
+    for row, example in enumerate(examples):
+        request = example.request
+        c_slots[row, : len(request.slots.context)] = request.slots.context
+        q_slots[row, : len(request.slots.question)] = request.slots.question
+        slots[row, : len(example.slots)] = example.slots
+        ids[row, : len(example.ids)] = example.ids
+        is_step[row, : len(example.slots)] = True
+        answer_pieces[row, 1 : 1 + len(example.answer)] = word_ids(layout.word_pieces, example.answer)[: num_steps - 1]
+        of_question = len(request.slots.question)
+        for target, places in ((starts, example.starts), (ends, example.ends)):
+            for place in places:
+                target[row, 1 + (place if place < of_question else place - of_question + num_question)] = True
+        starts[row, 0] = example.is_refusal
+        if example.right:
+            first = len(request.question_tokens)
+            right[row, first : first + len(example.right)] = example.right
+    arrays = (answer_pieces, c_slots, q_slots, slots, ids, is_step, starts, ends, right)
+    return TrainingBatch(inputs, *(torch.from_numpy(array) for array in arrays))

@@ -1,0 +1,97 @@
+"""The losses of a network with a pretrained reader.
+
+- ``answer``: mean negative log-likelihood of a target (section 3 of McCann et al. 2018), the mean over an answer's
+  words first, so that a query of twenty words weighs as much as a class.
+- ``span``: negative log-likelihood of the reader's own first and last word (BERT's loss for SQuAD), or of the answer
+  not being there. Where an answer stands in several places, their probabilities' sum counts.
+- Where several choices may be right, each is a decision of its own: its mass against that of the refusal.
+
+Shape letters as in ``model/pretrained.py``.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from mqan_core.vocab import REFUSAL_ID
+from mqan_training.collate import TrainingBatch
+from mqan_training.model.decoder import Encoded, Mixture
+from mqan_training.model.pretrained import PretrainedNetwork
+
+_LEAST_PROBABILITY = 1e-9
+_FAR = -1e4
+
+
+class Losses(NamedTuple):
+    """Losses of a batch, each a mean over the examples that have it, and one for each row, [B] (0 where none)."""
+
+    answer: Tensor
+    span: Tensor
+    answer_B: Tensor
+
+
+def network_losses(network: PretrainedNetwork, batch: TrainingBatch) -> Losses:
+    """Return the losses of a batch under teacher forcing."""
+    previous_BA = functional.pad(batch.target_slots[:, :-1], (1, 0), value=-3)  # behind no word at the first step
+    is_word_BAC = previous_BA[:, :, None] == batch.context_slots[:, None, :]
+    is_word_BAQ = previous_BA[:, :, None] == batch.question_slots[:, None, :]
+    encoded, mixture = network(batch.inputs, batch.answer_pieces, (is_word_BAC, is_word_BAQ))
+    answer_B = answer_losses(mixture, batch)
+    span_B, has_span_B = span_losses(encoded, batch)
+    several_B, has_several_B = several_losses(mixture, encoded, batch)
+    answer_B = torch.where(has_several_B, several_B, answer_B)
+    return Losses(answer_B.mean(), (span_B * has_span_B).sum() / has_span_B.sum().clamp(min=1), answer_B.detach())
+
+
+def answer_losses(mixture: Mixture, batch: TrainingBatch) -> Tensor:
+    """Return the mean over each row's steps of -log p of equation 13, [B]."""
+    num_generated = mixture.p_vocab_BAV.shape[2]
+    known_BA = batch.target_ids < num_generated
+    ids_BA1 = batch.target_ids.clamp(max=num_generated - 1)[..., None]
+    p_v_BA = mixture.p_vocab_BAV.gather(2, ids_BA1)[..., 0] * known_BA
+    in_c_BAC = batch.target_slots[:, :, None] == batch.context_slots[:, None, :]
+    in_q_BAQ = batch.target_slots[:, :, None] == batch.question_slots[:, None, :]
+    p_c_BA, p_q_BA = (mixture.p_context_BAC * in_c_BAC).sum(dim=2), (mixture.p_question_BAQ * in_q_BAQ).sum(dim=2)
+    gamma, lambda_ = mixture.gamma_BA, mixture.lambda_BA
+    p_BA = gamma * p_v_BA + (1 - gamma) * (lambda_ * p_c_BA + (1 - lambda_) * p_q_BA)  # (13)
+    losses_BA = -torch.log(p_BA + _LEAST_PROBABILITY) * batch.is_step
+    return losses_BA.sum(dim=1) / batch.is_step.sum(dim=1).clamp(min=1)
+
+
+def span_losses(encoded: Encoded, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    """Return the loss of first and last word of each row, [B], and which rows have one."""
+    span = encoded.span
+    if span is None:
+        raise ValueError("only a pretrained reader scores first and last words")
+    c_mask_BC = encoded.c_mask_BC & (span.allowed_B3[:, :1] > 0)
+    null_B1 = span.null_B[:, None]
+    starts_BJ = torch.cat([null_B1, _kept(span.start_BQ, span.pointed_BQ), _kept(span.start_BC, c_mask_BC)], dim=1)
+    ends_BJ = torch.cat(
+        [null_B1 * 0 + _FAR, _kept(span.end_BQ, encoded.q_mask_BQ), _kept(span.end_BC, c_mask_BC)], dim=1
+    )
+    has_start_B, has_end_B = batch.starts.any(dim=1), batch.ends.any(dim=1)
+    start_B = torch.where(has_start_B, _likelihood(starts_BJ, batch.starts), 0.0)
+    end_B = torch.where(has_end_B, _likelihood(ends_BJ, batch.ends), 0.0)
+    return -(start_B + end_B), has_start_B
+
+
+def several_losses(mixture: Mixture, encoded: Encoded, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+    """Return the mean over choices of the loss of each being right or not, [B], and which rows have one."""
+    gamma_B1 = mixture.gamma_BA[:, :1]
+    mass_BQ = (1 - gamma_B1) * (1 - mixture.lambda_BA[:, :1]) * mixture.p_question_BAQ[:, 0]
+    refusal_B1 = gamma_B1 * mixture.p_vocab_BAV[:, 0, REFUSAL_ID : REFUSAL_ID + 1]
+    p_BQ = (mass_BQ + _LEAST_PROBABILITY) / (mass_BQ + refusal_B1 + 2 * _LEAST_PROBABILITY)
+    asked_BQ = batch.right >= 0
+    losses_BQ = -torch.log(torch.where(batch.right == 1, p_BQ, 1 - p_BQ).clamp(min=1e-6)) * asked_BQ
+    return losses_BQ.sum(dim=1) / asked_BQ.sum(dim=1).clamp(min=1), asked_BQ.any(dim=1)
+
+
+def _kept(scores_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    return torch.where(mask_BT, scores_BT, _FAR)
+
+
+def _likelihood(scores_BJ: Tensor, places_BJ: Tensor) -> Tensor:
+    of_all_B = torch.logsumexp(scores_BJ, dim=1)
+    return torch.logsumexp(torch.where(places_BJ, scores_BJ, _FAR), dim=1) - of_all_B

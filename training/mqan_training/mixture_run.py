@@ -1,0 +1,209 @@
+"""Train a recipe with a pretrained reader: ``mqan train training/recipes/default.yaml --data DIR [--resume]``.
+
+Everything random comes from the recipe's seed and counters, so that a run that was cut at any moment goes on with the
+same batches. The rates rise, stay, and fall over the last ``cooldown_steps``: a run can be made longer until then.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from mqan_core.example import Example
+from mqan_core.layout import Layout
+from mqan_core.vocab import NUM_SPECIAL, Vocabulary
+from mqan_core.word_pieces import WordPieces
+from mqan_training.checkpoint import latest_checkpoint, load_checkpoint, prune_checkpoints, restore_run, save_checkpoint
+from mqan_training.collate import TrainingBatch
+from mqan_training.cpu import has_bfloat16, tune_process
+from mqan_training.data.mixture import load_sources, validation_examples
+from mqan_training.data.source import Source
+from mqan_training.losses import network_losses
+from mqan_training.model.bert import Bert
+from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.optim import WeightAverage
+from mqan_training.recipe import Recipe
+from mqan_training.runlog import RunLog, console
+from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.stream import MixtureStream, generator_pieces
+from mqan_training.torch_answers import score_examples
+
+ENCODER_CONFIG, WORD_PIECES = "encoder.json", "vocab.txt"  # files of a checkpoint
+_KEPT = 2
+_AVERAGE_EVERY = 10  # steps
+
+
+@dataclass(slots=True)
+class MixtureRun:
+    """Everything that a run works with."""
+
+    recipe: Recipe
+    folder: Path
+    encoder: Path
+    network: PretrainedNetwork
+    vocabulary: Vocabulary
+    layout: Layout
+    stream: MixtureStream
+    optimizer: torch.optim.Optimizer
+    average: WeightAverage
+    validation: Mapping[str, Sequence[Example]]
+    device: torch.device
+    step: int = 0
+    pool: int = 0
+    index: int = 0
+    seconds: float = 0.0
+
+
+def train_mixture(recipe: Recipe, data: Path, folder: Path, *, resume: bool = False) -> Path:
+    """Run a recipe to its last step; return the last checkpoint.
+
+    Args:
+        recipe: the run.
+        data: folder of the datasets.
+        folder: where checkpoints and logs go.
+        resume: go on from the newest checkpoint there.
+
+    Raises:
+        ValueError: the folder holds a run and ``resume`` was not asked for, or the recipe does not fit the data.
+        CheckpointError: the checkpoint to resume from is damaged.
+    """
+    tune_process()
+    newest = latest_checkpoint(folder)
+    if newest is not None and not resume:
+        raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
+    run = prepare_run(recipe, data, folder, newest)
+    folder.mkdir(parents=True, exist_ok=True)
+    log = RunLog(folder, run.step)
+    batches = run.stream.batches(run.pool, run.index)
+    try:
+        while run.step < recipe.steps:
+            started = time.perf_counter()
+            run.pool, run.index, examples, batch = next(batches)
+            values = take_step(run, batch)
+            elapsed = time.perf_counter() - started
+            run.seconds += elapsed
+            if run.step % recipe.log_every == 0:
+                num_pieces = sum(len(example.window.pieces) for example in examples)
+                log.numbers(run.step, {**values, "pieces_per_s": num_pieces / elapsed, "examples": len(examples)})
+            if run.step % recipe.checkpoint_every == 0 or run.step == recipe.steps:
+                save_run(run)
+            if run.step % recipe.validate_every == 0 or run.step == recipe.steps:
+                validate_run(run, log)
+    finally:
+        batches.close()
+        log.close()
+    return checkpoint_folder(run)
+
+
+def prepare_run(recipe: Recipe, data: Path, folder: Path, newest: Path | None) -> MixtureRun:
+    """Read the sources, choose the generator's pieces, build the network, and put back a checkpoint's state."""
+    torch.manual_seed(recipe.seed)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    sources: list[Source] = load_sources(data, list(recipe.sources))
+    encoder = Path(recipe.encoder) if recipe.encoder else packaged_encoder()
+    word_pieces = WordPieces((encoder / WORD_PIECES).read_text(encoding="utf-8").split("\n")[:-1])
+    layout = Layout(word_pieces)
+    checkpoint = None if newest is None else load_checkpoint(newest)
+    pieces = generator_pieces(sources, recipe) if checkpoint is None else checkpoint.pieces
+    vocabulary = Vocabulary(pieces, refuses=True)
+    bert = Bert.from_folder(encoder, recipe.reader_dropout)
+    network = PretrainedNetwork(recipe.decoder.model_config_of(), bert, vocabulary.num_generated).to(device)
+    optimizer = make_optimizer(network, recipe)
+    average = WeightAverage(network, recipe.average_decay)
+    validation = {
+        name: validation_examples(data, name, recipe.validate_examples, recipe.seed) for name in recipe.validate_sources
+    }
+    stream = MixtureStream(sources, recipe, vocabulary, layout)
+    run = MixtureRun(
+        recipe, folder, encoder, network, vocabulary, layout, stream, optimizer, average, validation, device
+    )
+    if checkpoint is not None:
+        restore_run(checkpoint, network, optimizer)
+        average.tensors = {name: tensor.to(device) for name, tensor in checkpoint.average.items()}
+        run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
+        run.pool, run.index = checkpoint.drawn["pool"], checkpoint.drawn["index"]
+        console.print(f"resuming at step {run.step} of {recipe.steps}")
+    return run
+
+
+def make_optimizer(network: PretrainedNetwork, recipe: Recipe) -> torch.optim.Optimizer:
+    """Return AdamW with a rate for the reader and one for all else; vectors do not decay."""
+    groups = []
+    for is_reader, rate in ((True, recipe.reader_rate), (False, recipe.decoder_rate)):
+        for is_matrix, decay in ((True, recipe.weight_decay), (False, 0.0)):
+            found = [
+                parameter
+                for name, parameter in network.named_parameters()
+                if name.startswith("bert.") == is_reader and (parameter.dim() > 1) == is_matrix
+            ]
+            groups.append({"params": found, "weight_decay": decay, "peak_rate": rate})
+    return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-8, fused=True)
+
+
+def rate_at(recipe: Recipe, step: int) -> float:
+    """Return the share of the peak rates at a step, counted from 1: rising, constant, falling linearly to 0."""
+    rising = min(1.0, step / recipe.warmup_steps)
+    return min(rising, (recipe.steps - step + 1) / recipe.cooldown_steps) if recipe.cooldown_steps else rising
+
+
+def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float]:
+    """Take one optimiser step; return its losses."""
+    recipe = run.recipe
+    run.step += 1
+    share = rate_at(recipe, run.step)
+    for group in run.optimizer.param_groups:
+        group["lr"] = group["peak_rate"] * share
+    run.network.train()
+    is_reduced = recipe.autocast and (run.device.type != "cpu" or has_bfloat16())
+    with torch.autocast(run.device.type, torch.bfloat16, enabled=is_reduced):
+        losses = network_losses(run.network, batch.to(run.device))
+    total = losses.answer + recipe.span_weight * losses.span
+    total.backward()
+    norm = nn.utils.clip_grad_norm_(run.network.parameters(), recipe.grad_clip)
+    run.optimizer.step()
+    run.optimizer.zero_grad(set_to_none=True)
+    if run.step % _AVERAGE_EVERY == 0:
+        run.average.update(run.network, run.step // _AVERAGE_EVERY)
+    return {
+        "answer": float(losses.answer.detach()),
+        "span": float(losses.span.detach()),
+        "norm": float(norm),
+        "share_of_rate": share,
+    }
+
+
+def validate_run(run: MixtureRun, log: RunLog) -> None:
+    """Score the averaged weights on some validation examples of each source that the recipe names."""
+    trained = {name: p.detach().clone() for name, p in run.network.named_parameters()}
+    run.network.load_state_dict(run.average.state(), strict=False)
+    run.network.eval()
+    for name, examples in run.validation.items():
+        if examples:
+            scores = score_examples(run.network, run.vocabulary, run.layout, examples, run.recipe.max_answer_tokens)
+            log.validation(run.step, run.seconds, name, scores, len(examples))
+    run.network.load_state_dict(trained, strict=False)
+
+
+def checkpoint_folder(run: MixtureRun) -> Path:
+    """Return where the checkpoint of the present step goes."""
+    return run.folder / f"step-{run.step:07d}"
+
+
+def save_run(run: MixtureRun) -> None:
+    """Write a checkpoint and delete old ones."""
+    save_checkpoint(
+        checkpoint_folder(run),
+        config=run.recipe,
+        step=run.step,
+        drawn={"pool": run.pool, "index": run.index},
+        pieces=run.vocabulary.pieces[NUM_SPECIAL:],
+        frozen={ENCODER_CONFIG: run.encoder / "config.json", WORD_PIECES: run.encoder / WORD_PIECES},
+        model=run.network,
+        average=run.average.state(),
+        optimizer=run.optimizer,
+        training={"seconds": run.seconds, "torch": torch.__version__, "device": run.device.type},
+    )
+    prune_checkpoints(run.folder, _KEPT)

@@ -1,0 +1,133 @@
+"""MQAN's decoder over a pretrained reader: word pieces in, the multi-pointer-generator's mixture out.
+
+- One sequence of word pieces holds question, choices and context (``mqan_core.layout``); all layers of the BERT are
+  trained on.
+- A word's state is that of its first piece. States, projected, are C_fin and Q_fin; there is nothing else between the
+  reader and the decoder.
+- The reader scores each word as first and last of the answer (``span``), with a loss of its own, and [CLS] as the
+  answer not being there. The decoder is tied to these scores (``tie.py``).
+
+Shape letters: N windows, S pieces of a window, B requests, C context length, Q question length (the separators of the
+choices included), A answer length, P pieces of a word, M width of the reader, D width of the decoder.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mqan_core.layout import SHARED
+from mqan_training.config import ModelConfig
+from mqan_training.model.bert import Bert
+from mqan_training.model.decoder import Decoder, Encoded, Mixture
+from mqan_training.model.tie import Span
+
+
+class ReaderInputs(NamedTuple):
+    """Requests as the reader sees them.
+
+    Attributes:
+        pieces_NS, positions_NS, segments_NS: ids.
+        groups_NS: 0 for padding, ``SHARED``, or the group of a label (``mqan_core.layout``).
+        rows_N: the request of each window.
+        c_places_BC, q_places_BQ: where each word's first piece stands in the N * S pieces; 0 for padding.
+        c_mask_BC, q_mask_BQ: bool, which words are there.
+        pointed_BQ: bool, which words of the question may be pointed at.
+        allowed_B3: 1 where context, question and vocabulary may be used, else 0.
+    """
+
+    pieces_NS: Tensor
+    positions_NS: Tensor
+    segments_NS: Tensor
+    groups_NS: Tensor
+    rows_N: Tensor
+    c_places_BC: Tensor
+    q_places_BQ: Tensor
+    c_mask_BC: Tensor
+    q_mask_BQ: Tensor
+    pointed_BQ: Tensor
+    allowed_B3: Tensor
+
+
+def attention_mask(groups_NS: Tensor) -> Tensor:
+    """Return which piece attends to which, bool [N, S, S]: all to what is shared, labels not to each other."""
+    from_NS1, to_N1S = groups_NS[:, :, None], groups_NS[:, None, :]
+    return (to_N1S > 0) & ((from_NS1 == SHARED) | (to_N1S == SHARED) | (from_NS1 == to_N1S))
+
+
+class PretrainedNetwork(nn.Module):
+    """What a checkpoint holds: the reader, its scores of first and last word, and the decoder.
+
+    Args:
+        config: sizes of the decoder.
+        bert: the reader.
+        num_generated: rows of the generator, end and refusal included.
+    """
+
+    def __init__(self, config: ModelConfig, bert: Bert, num_generated: int) -> None:
+        super().__init__()
+        width = bert.config.hidden_size
+        self.config = config
+        self.bert = bert
+        self.project = nn.Linear(width, config.width)
+        self.summary = nn.Linear(width, config.width)
+        self.span = nn.Linear(width, 2)  # scores of the first and the last word
+        self.null = nn.Linear(width, 1)  # of [CLS]: the answer is not there
+        self.decoder = Decoder(config, width, num_generated)
+        for linear in (self.span, self.null):
+            nn.init.normal_(linear.weight, std=0.02)
+            nn.init.zeros_(linear.bias)
+
+    def encode(self, inputs: ReaderInputs) -> Encoded:
+        """Read requests."""
+        mask = attention_mask(inputs.groups_NS)
+        states_NSM = self.bert(inputs.pieces_NS, inputs.positions_NS, inputs.segments_NS, mask)
+        flat_XM = states_NSM.flatten(0, 1)
+        c_states_BCM, q_states_BQM = flat_XM[inputs.c_places_BC], flat_XM[inputs.q_places_BQ]
+        c_fin_BCD, q_fin_BQD = self.project(c_states_BCM), self.project(q_states_BQM)
+        c_span_BC2, q_span_BQ2 = self.span(c_states_BCM).float(), self.span(q_states_BQM).float()
+        first_BD, null_B = self._over_windows(states_NSM[:, 0], inputs)
+        span = Span(
+            c_span_BC2[..., 0],
+            q_span_BQ2[..., 0],
+            c_span_BC2[..., 1],
+            q_span_BQ2[..., 1],
+            null_B,
+            inputs.pointed_BQ,
+            inputs.allowed_B3,
+            first_BD,
+        )
+        keys, values = self.decoder.read_context(self.decoder.attended((c_fin_BCD, q_fin_BQD)))
+        return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span)
+
+    def _over_windows(self, first_NM: Tensor, inputs: ReaderInputs) -> tuple[Tensor, Tensor]:
+        """Return the mean of the windows' summaries, [B, D], and the least of their scores of no answer, [B]."""
+        num_rows = inputs.allowed_B3.shape[0]
+        summaries_ND = self.summary(first_NM).float()
+        null_N = self.null(first_NM).float()[:, 0]
+        sums_BD = summaries_ND.new_zeros(num_rows, summaries_ND.shape[1]).index_add(0, inputs.rows_N, summaries_ND)
+        counts_B = null_N.new_zeros(num_rows).index_add(0, inputs.rows_N, torch.ones_like(null_N))
+        least_B = null_N.new_full((num_rows,), 1e9).scatter_reduce(0, inputs.rows_N, null_N, "amin")
+        return sums_BD / counts_B[:, None], least_B
+
+    def word_vectors(self, pieces_XP: Tensor) -> Tensor:
+        """Return the mean of the vectors of words' pieces, [..., M]; piece 0 is padding."""
+        is_piece_XP1 = (pieces_XP > 0)[..., None]
+        vectors_XPM = self.bert.pieces(pieces_XP) * is_piece_XP1
+        mean: Tensor = vectors_XPM.sum(dim=-2) / is_piece_XP1.sum(dim=-2).clamp(min=1)
+        return mean
+
+    def forward(
+        self, inputs: ReaderInputs, answer_pieces_BAP: Tensor, is_word: tuple[Tensor, Tensor]
+    ) -> tuple[Encoded, Mixture]:
+        """Return what was read and the mixture at every step of given answers (teacher forcing).
+
+        Args:
+            inputs: the requests.
+            answer_pieces_BAP: pieces of the previous word of each step; the first step's are not used.
+            is_word: bool [B, A, C] and [B, A, Q], which words of context and question each previous word is.
+        """
+        encoded = self.encode(inputs)
+        a_proj_BAD = self.decoder.project(self.word_vectors(answer_pieces_BAP[:, 1:]))
+        start_B1D = self.decoder.start.to(a_proj_BAD.dtype).expand(a_proj_BAD.shape[0], 1, -1)
+        return encoded, self.decoder(torch.cat([start_B1D, a_proj_BAD], dim=1), encoded, is_word)

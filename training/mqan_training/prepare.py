@@ -1,0 +1,172 @@
+"""Examples as the network is trained on them: a request, its window, and what each step should choose.
+
+A target is a slot of the request (a word that can be copied, or the separator of a choice), a piece of the generator,
+or both; see ``mqan_core.vocab`` for slots.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.example import Example
+from mqan_core.layout import Layout, Window
+from mqan_core.request import Request, read_request, separator
+from mqan_core.text import Token
+from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary, number_slots
+from mqan_training.data.dataset import spell_answer
+
+NO_SLOT = -2  # equal to no slot and not to padding
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """One training example.
+
+    Attributes:
+        task: its task.
+        request: as it was read; its context is that of the window.
+        window: the pieces.
+        slots: slot of each target, ``NO_SLOT`` where it cannot be copied, [A].
+        ids: generator id of each target, ``num_generated`` where it has none, [A].
+        answer: tokens of the answer, of which the steps behind the first read the previous one, [A - 1].
+        starts, ends: places of the answer's first and last words among the question's words, then the context's; empty
+            where it stands nowhere.
+        is_refusal: whether the answer is that there is none.
+        right: with ``multiple``, which choices are right; empty otherwise.
+    """
+
+    task: str
+    request: Request
+    window: Window
+    slots: npt.NDArray[np.int64]
+    ids: npt.NDArray[np.int64]
+    answer: tuple[str, ...]
+    starts: tuple[int, ...]
+    ends: tuple[int, ...]
+    is_refusal: bool
+    right: tuple[bool, ...]
+
+    @property
+    def cost(self) -> int:
+        """What it costs in a batch: its pieces, and five for each step of the answer."""
+        return len(self.window.pieces) + 5 * len(self.slots)
+
+
+def prepare(
+    example: Example, vocabulary: Vocabulary, layout: Layout, max_answer_tokens: int, rng: np.random.Generator
+) -> Prepared | None:
+    """Read an example; None where it cannot be trained on: no text, or an answer too long or out of reach.
+
+    Of a context that is longer than a window the one with the answer is kept.
+    """
+    if not example.context.strip() or not example.question.strip():
+        return None
+    request = read_request(vocabulary, example.context, example.question, example.choices)
+    windows = layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    if len(windows) > 1:
+        words = _window_with(windows, request.context_tokens, example, rng)
+        request = _cut(request, words, vocabulary)
+        windows = layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    if example.choices:
+        return _chosen(example, request, windows[0], vocabulary)
+    if not example.answers:
+        return _refused(example, request, windows[0], vocabulary)
+    return _spelled(example, request, windows[0], vocabulary, max_answer_tokens)
+
+
+def _window_with(
+    windows: Sequence[Window], tokens: Sequence[Token], example: Example, rng: np.random.Generator
+) -> slice:
+    if example.answer_start is None:
+        return windows[0 if example.answers else int(rng.integers(len(windows)))].words
+    end = example.answer_start + len(example.answers[0])
+    whole = [
+        w
+        for w in windows
+        if tokens[w.words.start].start <= example.answer_start and tokens[w.words.stop - 1].end >= end
+    ]
+    return whole[int(rng.integers(len(whole)))].words if whole else windows[0].words
+
+
+def _cut(request: Request, words: slice, vocabulary: Vocabulary) -> Request:
+    tokens = request.context_tokens[words]
+    separators = [separator(i) for i in range(len(request.choices))]
+    question = [*(t.key for t in request.question_tokens), *separators]
+    slots = number_slots(vocabulary, [t.key for t in tokens], question)
+    return Request(
+        request.context,
+        request.question,
+        tokens,
+        request.question_tokens,
+        slots,
+        request.choices,
+        request.choice_tokens,
+    )
+
+
+def _chosen(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared | None:
+    labels = [choice.label for choice in example.choices]
+    num_question = len(request.question_tokens)
+    is_right = [label in example.answers for label in labels]
+    if example.multiple:
+        nothing = np.zeros(0, np.int64)
+        return Prepared(example.task, request, window, nothing, nothing, (), (), (), False, tuple(is_right))
+    if not example.answers:
+        return _refused(example, request, window, vocabulary)
+    if example.answers[0] not in labels:
+        return None
+    place = num_question + labels.index(example.answers[0])
+    slot = np.array([request.slots.question[place]], np.int64)
+    ids = np.array([vocabulary.num_generated], np.int64)
+    return Prepared(example.task, request, window, slot, ids, (), (place,), (), False, ())
+
+
+def _refused(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared:
+    slots, ids = np.array([NO_SLOT], np.int64), np.array([REFUSAL_ID], np.int64)
+    return Prepared(example.task, request, window, slots, ids, (), (), (), True, ())
+
+
+def _spelled(
+    example: Example, request: Request, window: Window, vocabulary: Vocabulary, max_answer_tokens: int
+) -> Prepared | None:
+    answer = spell_answer(example, request.context_tokens, request.question_tokens)
+    if not 0 < len(answer) <= max_answer_tokens:
+        return None
+    slot_of = {piece: i for i, piece in enumerate(request.slots.pieces)}
+    slots = [slot_of.get(piece, NO_SLOT) for piece in answer]
+    known = (vocabulary.piece_id(piece) for piece in answer)
+    ids = [vocabulary.num_generated if i is None else i for i in known]
+    if any(slot == NO_SLOT and i == vocabulary.num_generated for slot, i in zip(slots, ids, strict=True)):
+        return None
+    starts, ends = _places(example, request, slots)
+    return Prepared(
+        example.task,
+        request,
+        window,
+        np.array([*slots, NO_SLOT], np.int64),
+        np.array([*ids, END_ID], np.int64),
+        tuple(answer),
+        starts,
+        ends,
+        False,
+        (),
+    )
+
+
+def _places(example: Example, request: Request, slots: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return where the answer stands: at its place in the context where that is known, else wherever its words do."""
+    num_question = len(request.slots.question)
+    length = len(slots)
+    if example.answer_start is not None:
+        for i, token in enumerate(request.context_tokens):
+            if token.start == example.answer_start and slots[0] == request.slots.context[i]:
+                return (num_question + i,), (num_question + i + length - 1,)
+    found: list[int] = []
+    for offset, text in ((num_question, request.slots.context), (0, request.slots.question)):
+        row = text.tolist()
+        found = [offset + i for i in range(len(row) - length + 1) if row[i : i + length] == list(slots)]
+        if found:
+            break
+    return tuple(found), tuple(i + length - 1 for i in found)

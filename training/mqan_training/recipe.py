@@ -1,0 +1,106 @@
+"""The recipe of a pretrained reader: what a file such as ``recipes/default.yaml`` holds; unknown keys are refused."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mqan_training.config import ModelConfig
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class DecoderConfig(_Part):
+    """Sizes of the decoder over a pretrained reader."""
+
+    width: int = Field(256, ge=2)  # D
+    num_layers: int = Field(1, ge=0)
+    num_heads: int = Field(4, ge=1)
+    head_width: int = Field(64, ge=1)
+    ffn_width: int = Field(512, ge=1)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    max_positions: int = Field(128, ge=2, le=4096)  # most steps
+
+    def model_config_of(self) -> ModelConfig:
+        """Return the same sizes as the model's code takes them."""
+        return ModelConfig(
+            reader="pretrained",
+            width=self.width,
+            num_layers=self.num_layers,
+            num_heads=self.num_heads,
+            head_width=self.head_width,
+            ffn_width=self.ffn_width,
+            dropout=self.dropout,
+            attention_dropout=0.0,
+            max_positions=self.max_positions,
+        )
+
+
+class Recipe(_Part):
+    """A training run on a mixture of sources.
+
+    A source's share of the examples is proportional to its weight times its size to the power ``1 / temperature``.
+    """
+
+    name: str = Field(min_length=1, max_length=100)
+    sources: Mapping[str, float]  # name -> weight
+    temperature: float = Field(2.0, ge=1)
+    noise_rate: float = Field(0.0, ge=0, le=1)  # share of examples that noise is added to
+    steps: int = Field(ge=1)
+    warmup_steps: int = Field(200, ge=1)
+    cooldown_steps: int = Field(0, ge=0)  # last steps, over which the rates fall to 0; constant before
+    reader_rate: float = Field(1e-4, gt=0)
+    decoder_rate: float = Field(1e-3, gt=0)
+    weight_decay: float = Field(0.01, ge=0)
+    reader_dropout: float = Field(0.1, ge=0, lt=1)
+    grad_clip: float = Field(1.0, gt=0)
+    span_weight: float = Field(1.0, ge=0)  # of the loss of first and last word
+    average_decay: float = Field(0.998, ge=0, lt=1)
+    batch_pieces: int = Field(2500, ge=64)
+    max_answer_tokens: int = Field(60, ge=1)
+    num_generated: int = Field(6000, ge=2)  # V, end and refusal included
+    validate_every: int = Field(1000, ge=1)
+    validate_examples: int = Field(200, ge=0)  # a source
+    validate_sources: tuple[str, ...] = ()
+    checkpoint_every: int = Field(200, ge=1)
+    log_every: int = Field(20, ge=1)
+    autocast: bool = True  # products in bfloat16 where the processor has them
+    seed: int = Field(1, ge=0)
+    encoder: str = ""  # folder of a BERT; "" for the packaged sentence encoder
+    decoder: DecoderConfig = DecoderConfig()
+
+
+def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recipe:
+    """Read a recipe, with dotted overrides such as ``{"decoder.width": "128"}``.
+
+    Raises:
+        ValueError: the file is not YAML, or a key or value is wrong; the message names it.
+    """
+    try:
+        document: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for key, text in (overrides or {}).items():
+            target = document
+            *parents, last = key.split(".")
+            for parent in parents:
+                target = target.setdefault(parent, {})
+            target[last] = yaml.safe_load(text)
+    except (yaml.YAMLError, AttributeError, TypeError) as error:
+        raise ValueError(f"{path}: not a recipe in YAML, or an override that does not fit it: {error}") from error
+    return parse_recipe(document, str(path))
+
+
+def parse_recipe(document: Any, where: str) -> Recipe:
+    """Build a recipe from plain types.
+
+    Raises:
+        ValueError: a key or value is wrong; the message names it.
+    """
+    try:
+        return Recipe.model_validate(document)
+    except ValidationError as error:
+        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'recipe'}: {e['msg']}" for e in error.errors())
+        raise ValueError(f"{where}: {problems}") from error
