@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from mqan_cli import training_verbs
+from mqan_cli import siblings, training_verbs
 from mqan_cli.ask import Provider, ask
 from mqan_cli.errors import CommandError, FriendlyGroup
 from mqan_core import __version__
@@ -22,6 +22,7 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Get the official datasets, and check them.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
+app.add_typer(siblings.app, name="siblings")
 
 app.command()(ask)
 app.command()(training_verbs.embed)

@@ -8,12 +8,19 @@ T = TypeVar("T")
 _TOGETHER: Final = 20  # batches of which the rows are sorted by length
 
 
-def draw(rows: Sequence[T], most: int, seed: int) -> list[T]:
-    """Return so many rows at random, in their own order; all of them if ``most`` is 0 or there are no more."""
+def draw(rows: Sequence[T], most: int, seed: int, together: int = 1) -> list[T]:
+    """Return at most so many rows at random, in their own order; all of them if ``most`` is 0 or there are no more.
+
+    Args:
+        rows: to draw from.
+        most: how many.
+        seed: of the draw.
+        together: rows that stand so many together are drawn together.
+    """
     if not most or len(rows) <= most:
         return list(rows)
-    places = random.Random(seed).sample(range(len(rows)), most)  # noqa: S311
-    return [rows[i] for i in sorted(places)]
+    starts = random.Random(seed).sample(range(0, len(rows), together), max(most // together, 1))  # noqa: S311
+    return [row for start in sorted(starts) for row in rows[start : start + together]]
 
 
 def mini_batches(lengths: Sequence[int], size: int, generator: random.Random) -> list[list[int]]:

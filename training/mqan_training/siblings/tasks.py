@@ -37,6 +37,7 @@ class SiblingTask:
         scores: names of its scores (``scores.py``); the first one counts.
         train: reads the training file of the folder of datasets.
         test: reads the file to report on; None for a tenth of the training file.
+        together: how many rows, one behind the other, belong together: the two pairs of a question of QNLI.
     """
 
     name: str
@@ -45,6 +46,7 @@ class SiblingTask:
     scores: tuple[str, ...]
     train: Source
     test: Source | None
+    together: int = 1
 
     def rows(self, data: Path, *splits: Split) -> list[Row]:
         """Return the rows of splits, in the order of the files.
@@ -187,6 +189,7 @@ _GLUE = (  # Liu et al. 2019, table 1; SST-2 is above
         ("accuracy", "paired"),
         lambda data: qnli.pairs_of(qnli.rankings(data, "train")),
         lambda data: qnli.pairs_of(qnli.rankings(data, "validation")),
+        together=2,
     ),
     SiblingTask(
         "qnli-ranking",

@@ -1,0 +1,127 @@
+"""Domain adaptation (section 4.5, figure 2): new tasks, learnt from shares of their rows, by MT-DNN and by BERT.
+
+Both begin with an encoder, MT-DNN's after its joint training and the pretrained one, and with an output layer that is
+new. The rows of a small share are among those of a larger one.
+"""
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import matplotlib
+from matplotlib.figure import Figure
+
+from mqan_training.mt_dnn.learning import Item, evaluate, load_network, read_items, train_tasks
+from mqan_training.mt_dnn.network import encoder_folder, pretrained_network
+from mqan_training.mt_dnn.packing import Packer
+from mqan_training.runlog import console
+from mqan_training.siblings.folders import read_results, write_results
+from mqan_training.siblings.recipes import Adaptation, MtDnnRecipe
+from mqan_training.siblings.tasks import sibling_task
+
+JOINT: Final = "mt-dnn/joint"  # below a run's folder: the model that `mqan siblings train` left
+_STYLES: Final = {"MT-DNN": ("#0072b2", "o"), "BERT": ("#d55e00", "s")}
+_SETTINGS: Final[dict[Any, Any]] = {
+    "font.size": 10,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "mqan",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+Point = tuple[int, float]
+"""How many rows were learnt from, and the accuracy."""
+
+
+def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
+    """Adapt both encoders to each task from each share; draw figure 2; return its numbers as Markdown.
+
+    Points that have ended already are not computed again. Written: ``adaptation/`` below the folder, with a folder a
+    point, ``figure-2.svg`` and ``figure-2.md``.
+
+    Raises:
+        ValueError: the recipe says nothing of adaptation, or trains on a task that it adapts to.
+        CheckpointError: there is no joint model yet.
+    """
+    if recipe.adaptation is None:
+        raise ValueError("the recipe has no `adaptation`: give it tasks, for example {tasks: [snli, sick]}")
+    if both := set(recipe.adaptation.tasks) & set(recipe.tasks):
+        raise ValueError(f"{', '.join(sorted(both))}: joint training has seen this task; adapt to others")
+    load_network(folder / JOINT)  # before any point is computed
+    packer = Packer(encoder_folder(recipe), recipe.most_pieces)
+    curves: dict[str, dict[str, list[Point]]] = {}
+    for name in recipe.adaptation.tasks:
+        task = sibling_task(name)
+        training = read_items(task, recipe, data, packer, is_training=True)
+        random.Random(recipe.seed).shuffle(training)  # noqa: S311
+        test = read_items(task, recipe, data, packer, is_training=False)
+        curves[name] = {}
+        for model in _STYLES:
+            points = [
+                _point(recipe, recipe.adaptation, folder, model, name, training[:number], test)
+                for number in sorted({max(round(share * len(training)), 1) for share in recipe.adaptation.shares})
+            ]
+            curves[name][model] = points
+    text = _as_text(curves)
+    (folder / "adaptation" / "figure-2.md").write_text(text, encoding="utf-8")
+    draw_adaptation(curves, folder / "adaptation" / "figure-2.svg")
+    return text
+
+
+def _point(
+    recipe: MtDnnRecipe,
+    adaptation: Adaptation,
+    folder: Path,
+    model: str,
+    task: str,
+    training: Sequence[Item],
+    test: Sequence[Item],
+) -> Point:
+    """Adapt one model to one task from some rows."""
+    place = folder / "adaptation" / f"{task}-{model.lower()}-{len(training)}"
+    settings = recipe.model_dump(mode="json")
+    found = read_results(place, settings)
+    if found is None:
+        network = pretrained_network(recipe, (task,))
+        if model == "MT-DNN":
+            joint, _ = load_network(folder / JOINT)
+            network.encoder.load_state_dict(joint.encoder.state_dict())
+        num_batches = math.ceil(len(training) / recipe.batch)
+        epochs = max(adaptation.epochs, math.ceil(adaptation.least_steps / num_batches))
+        train_tasks(network, {task: training}, recipe, epochs, place)
+        found = {"rows": len(training), **evaluate(network, sibling_task(task), test)}
+        write_results(place, settings, found)
+    console.print(f"{task}, {model}, {found['rows']} rows: accuracy {found['accuracy']:.1f} of {len(test)}")
+    return found["rows"], found["accuracy"]
+
+
+def draw_adaptation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:
+    """Draw figure 2: a panel a task, a line a model, the accuracy against the rows learnt from."""
+    with matplotlib.rc_context(_SETTINGS):
+        figure = Figure((4.6 * len(curves), 3.4), layout="constrained")
+        for place, (task, of_model) in enumerate(curves.items(), 1):
+            axes = figure.add_subplot(1, len(curves), place)
+            for model, points in of_model.items():
+                colour, mark = _STYLES[model]
+                rows, accuracies = zip(*points, strict=True)
+                axes.plot(
+                    rows, accuracies, label=model, color=colour, marker=mark, linewidth=1.6, gid=f"curve-{task}-{model}"
+                )
+            axes.set_xscale("log")
+            axes.set_title(task, fontsize=10)
+            axes.set_xlabel("training rows")
+            axes.set_ylabel("accuracy (%)")
+            axes.grid(alpha=0.25, linewidth=0.6)
+            axes.legend(frameon=False, loc="lower right")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _as_text(curves: Mapping[str, Mapping[str, Sequence[Point]]]) -> str:
+    lines = ["| task | rows | BERT | MT-DNN |", "| --- | --- | --- | --- |"]
+    for task, of_model in curves.items():
+        for (rows, bert), (_, mt_dnn) in zip(of_model["BERT"], of_model["MT-DNN"], strict=True):
+            lines.append(f"| {task} | {rows} | {bert:.1f} | {mt_dnn:.1f} |")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,256 @@
+"""Algorithm 1: mini-batches of all tasks, shuffled in each epoch; fine-tuning; the runs of one recipe (section 3.1).
+
+Adamax, a rate that rises over the warm-up and falls linearly to 0, clipped gradients (section 4.2). No checkpoint is
+chosen: what is reported is the last one, so that the training file is used whole.
+"""
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from mqan_training.errors import CheckpointError
+from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
+from mqan_training.mt_dnn.network import MtDnn, encoder_folder, network_of, pretrained_network
+from mqan_training.mt_dnn.packing import Packed, Packer, stack
+from mqan_training.runlog import console
+from mqan_training.siblings.batches import draw, mini_batches, sorted_batches
+from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
+from mqan_training.siblings.formats import Row
+from mqan_training.siblings.recipes import MtDnnRecipe, parse_recipe
+from mqan_training.siblings.scores import score, score_rankings
+from mqan_training.siblings.tasks import SiblingTask, sibling_task
+
+KIND: Final = "mt-dnn"
+_EVALUATED_TOGETHER: Final = 64  # sequences
+_LOG_EVERY: Final = 50  # steps
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A row as sequences: one; or for a ranking the candidates with their question, the right one first."""
+
+    sequences: tuple[Packed, ...]
+    gold: float
+
+    @property
+    def length(self) -> int:
+        """Pieces of the longest sequence."""
+        return max(len(one.pieces) for one in self.sequences)
+
+
+def pack_rows(task: SiblingTask, rows: Sequence[Row], packer: Packer) -> list[Item]:
+    """Pack the rows of a task."""
+    if task.form == "ranking":
+        return [Item(tuple(packer.pack(row.texts[0], text) for text in row.texts[1:]), row.gold) for row in rows]
+    return [Item((packer.pack(*row.texts),), row.gold) for row in rows]
+
+
+def read_items(task: SiblingTask, recipe: MtDnnRecipe, data: Path, packer: Packer, *, is_training: bool) -> list[Item]:
+    """Read a task's training file, or the one to report on, at most ``most_rows`` of it."""
+    rows = task.rows(data, "train", "tune") if is_training else task.rows(data, "test")
+    return pack_rows(task, draw(rows, recipe.most_rows, recipe.seed, task.together), packer)
+
+
+def batch_loss(
+    network: MtDnn, task: SiblingTask, items: Sequence[Item], recipe: MtDnnRecipe, generator: random.Random
+) -> Tensor:
+    """Return the loss of a mini-batch, by the objective of its task (equations 6 to 8).
+
+    Of a ranking's wrong candidates ``recipe.candidates - 1`` are drawn anew each time.
+    """
+    if task.form == "ranking":
+        groups = [_draw_candidates(item.sequences, recipe.candidates, generator) for item in items]
+        relevances_N = network(task.name, stack([one for group in groups for one in group]))
+        return ranking_loss(relevances_N, [len(group) for group in groups])
+    output = network(task.name, stack([item.sequences[0] for item in items]))
+    gold_N = torch.tensor([item.gold for item in items])
+    return similarity_loss(output, gold_N) if task.form == "similarity" else classification_loss(output, gold_N.long())
+
+
+def train_tasks(
+    network: MtDnn,
+    of_task: Mapping[str, Sequence[Item]],
+    recipe: MtDnnRecipe,
+    epochs: int,
+    folder: Path,
+) -> None:
+    """Train in place by algorithm 1.
+
+    Args:
+        network: what to train.
+        of_task: the training rows of each task.
+        recipe: rate, batch and so on.
+        epochs: how often each row is seen.
+        folder: of the log.
+
+    Raises:
+        ValueError: a task has no rows.
+    """
+    if empty := [name for name, items in of_task.items() if not items]:
+        raise ValueError(f"there are no rows of {', '.join(empty)} to train on")
+    generator = random.Random(recipe.seed)  # noqa: S311
+    torch.manual_seed(recipe.seed)
+    lengths = {name: [item.length for item in items] for name, items in of_task.items()}
+    num_steps = epochs * sum(-(-len(items) // recipe.batch) for items in of_task.values())
+    optimizer = torch.optim.Adamax(network.parameters(), lr=recipe.rate)
+    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_share(step, num_steps, recipe.warmup))
+    network.train()
+    begun, step = time.perf_counter(), 0
+    for epoch in range(1, epochs + 1):
+        for name, places in epoch_batches(lengths, recipe.batch, generator):
+            items = of_task[name]
+            loss = batch_loss(network, sibling_task(name), [items[i] for i in places], recipe, generator)
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)
+            optimizer.step()
+            schedule.step()
+            step += 1
+            if step % _LOG_EVERY == 0 or step == num_steps:
+                seconds = time.perf_counter() - begun
+                append_log(
+                    folder, {"step": step, "epoch": epoch, "task": name, "loss": loss.item(), "seconds": seconds}
+                )
+                console.print(f"step {step} of {num_steps}, {seconds:.0f} s: {name} loss {loss.item():.3f}")
+    network.eval()
+
+
+def epoch_batches(
+    lengths: Mapping[str, Sequence[int]], size: int, generator: random.Random
+) -> list[tuple[str, list[int]]]:
+    """Return the mini-batches of all tasks, merged and shuffled (algorithm 1, lines 1 and 2): each row once."""
+    merged = [(name, places) for name, of in lengths.items() for places in mini_batches(of, size, generator)]
+    generator.shuffle(merged)
+    return merged
+
+
+def rate_share(step: int, num_steps: int, warmup: float) -> float:
+    """Return which share of the highest rate a step has, counted from 0: up over the warm-up, then linearly to 0."""
+    num_warmup = round(warmup * num_steps)
+    if step < num_warmup:
+        return (step + 1) / num_warmup
+    return max(num_steps - step, 0) / max(num_steps - num_warmup, 1)
+
+
+@torch.no_grad()
+def evaluate(network: MtDnn, task: SiblingTask, items: Sequence[Item]) -> dict[str, float]:
+    """Return the scores of a task, from 0 (correlations: -100) to 100, the one that counts first."""
+    network.eval()
+    flat = [one for item in items for one in item.sequences]
+    outputs: list[list[float]] = [[] for _ in flat]
+    for places in sorted_batches([len(one.pieces) for one in flat], _EVALUATED_TOGETHER):
+        output = network(task.name, stack([flat[i] for i in places]))
+        of_class = output.softmax(dim=-1) if output.dim() == 2 else output.unsqueeze(-1)
+        for place, found in zip(places, of_class.tolist(), strict=True):
+            outputs[place] = found
+    if task.form == "ranking":
+        relevances, start = [], 0
+        for item in items:
+            relevances.append([found[0] for found in outputs[start : start + len(item.sequences)]])
+            start += len(item.sequences)
+        return score_rankings(relevances)
+    gold = [item.gold for item in items]
+    if task.form == "similarity":
+        return score(task.scores, gold, [found[0] for found in outputs])
+    predicted = [float(max(range(len(found)), key=found.__getitem__)) for found in outputs]
+    scores = score([name for name in task.scores if name != "paired"], gold, predicted)
+    if "paired" in task.scores:  # of QNLI, right and wrong pair one behind the other: the probability of class 0
+        right = [found[0] for found in outputs]
+        scores["paired"] = score_rankings([right[i : i + 2] for i in range(0, len(right), 2)])["paired"]
+    return scores
+
+
+def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
+    """Train a recipe; return its results, or those that are there from an earlier run.
+
+    With ``joint``, all tasks are trained together, and with ``fine_tune_epochs`` a copy of the network goes on with
+    each task alone. Without it each task is trained alone from the pretrained encoder (ST-DNN). Written below
+    ``folder``: the joint model in ``joint``, others in folders of their tasks' names, and ``results.json``.
+
+    Returns:
+        ``tasks``: the scores of each task and ``num_test``; ``joint``: those before fine-tuning; ``seconds``.
+
+    Raises:
+        MissingEncoderError: the encoder's folder holds none.
+        ValueError: the folder has results of other settings.
+    """
+    settings = recipe.model_dump(mode="json")
+    if (results := read_results(folder, settings)) is not None:
+        return results
+    begun = time.perf_counter()
+    packer = Packer(encoder_folder(recipe), recipe.most_pieces)
+    tasks = {name: sibling_task(name) for name in recipe.tasks}
+    training = {name: read_items(task, recipe, data, packer, is_training=True) for name, task in tasks.items()}
+    tests = {name: read_items(task, recipe, data, packer, is_training=False) for name, task in tasks.items()}
+    results = {"tasks": {}, "seconds": 0.0}
+    joint: dict[str, Tensor] = {}
+    if recipe.joint:
+        network = pretrained_network(recipe)
+        train_tasks(network, training, recipe, recipe.epochs, folder / "joint")
+        _save(folder / "joint", recipe, network, recipe.tasks)
+        joint = {name: tensor.clone() for name, tensor in network.state_dict().items()}
+        results["joint"] = {name: _report(network, tasks[name], tests[name], "joint") for name in tasks}
+        if not recipe.fine_tune_epochs:
+            results["tasks"] = results["joint"]
+    if not recipe.joint or recipe.fine_tune_epochs:
+        for name, task in tasks.items():
+            if recipe.joint:
+                network.load_state_dict(joint)
+            else:
+                network = pretrained_network(recipe, (name,))
+            epochs = recipe.fine_tune_epochs if recipe.joint else recipe.epochs
+            train_tasks(network, {name: training[name]}, recipe, epochs, folder / name)
+            _save(folder / name, recipe, network, recipe.tasks if recipe.joint else (name,))
+            results["tasks"][name] = _report(network, task, tests[name], "alone" if not recipe.joint else "fine-tuned")
+    results["seconds"] = round(time.perf_counter() - begun, 1)
+    write_results(folder, settings, results)
+    return results
+
+
+def load_network(folder: Path) -> tuple[MtDnn, MtDnnRecipe]:
+    """Read a model that ``run`` wrote.
+
+    Raises:
+        CheckpointError: it is missing or damaged.
+        ValueError: it is a model of another kind.
+    """
+    document, weights = load_model(folder)
+    if document.get("kind") != KIND:
+        raise ValueError(f"{folder} holds a model of the kind {document.get('kind')!r}, not {KIND!r}")
+    try:
+        recipe = parse_recipe(document["recipe"], str(folder))
+        encoder, tasks = document["encoder"], tuple(document["tasks"])
+    except KeyError as error:
+        raise CheckpointError(f"{folder}: malformed model: {error} is missing") from error
+    if not isinstance(recipe, MtDnnRecipe):
+        raise CheckpointError(f"{folder}: malformed model: its recipe is of the kind {recipe.kind!r}")
+    return network_of(recipe, encoder, weights, tasks).eval(), recipe
+
+
+def _report(network: MtDnn, task: SiblingTask, items: Sequence[Item], how: str) -> dict[str, float]:
+    scores = evaluate(network, task, items)
+    told = ", ".join(f"{name} {value:.1f}" for name, value in scores.items())
+    console.print(f"{task.name}, {how}: {told} on {len(items)} test rows")
+    return {**scores, "num_test": len(items)}
+
+
+def _save(folder: Path, recipe: MtDnnRecipe, network: MtDnn, tasks: Sequence[str]) -> None:
+    document = {
+        "kind": KIND,
+        "tasks": {task: list(sibling_task(task).labels) for task in tasks},
+        "recipe": recipe.model_dump(mode="json"),
+        "encoder": network.encoder.config.model_dump(mode="json"),
+    }
+    save_model(folder, document, network.state_dict())
+
+
+def _draw_candidates(candidates: Sequence[Packed], most: int, generator: random.Random) -> list[Packed]:
+    """Return the right candidate and some of the others."""
+    right, *others = candidates
+    return [right, *generator.sample(others, min(most - 1, len(others)))]

@@ -1,0 +1,87 @@
+"""MT-DNN: a lexicon and transformer encoder that all tasks share, and an output layer for each (figure 1)."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from mqan_training.model.bert import Bert, BertConfig
+from mqan_training.mt_dnn.heads import ClassHead, SanHead, ScoreHead
+from mqan_training.mt_dnn.packing import Sequences
+from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.siblings.recipes import MtDnnRecipe
+from mqan_training.siblings.tasks import SiblingTask, sibling_task
+
+
+def encoder_folder(recipe: MtDnnRecipe) -> Path:
+    """Return the folder of the recipe's encoder.
+
+    Raises:
+        MissingVectorsError: the recipe names none, and the packaged one is not installed.
+    """
+    return Path(recipe.encoder) if recipe.encoder else packaged_encoder()
+
+
+class MtDnn(nn.Module):
+    """The encoder and the output layers.
+
+    Args:
+        recipe: names the tasks, and says what their output layers are.
+        encoder: the shared layers l1 and l2.
+        tasks: other tasks than the recipe's.
+    """
+
+    def __init__(self, recipe: MtDnnRecipe, encoder: Bert, tasks: tuple[str, ...] | None = None) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.dropout = nn.Dropout(recipe.dropout)
+        width = encoder.config.hidden_size
+        self.heads = nn.ModuleDict(
+            {name: _head(sibling_task(name), recipe, width) for name in (recipe.tasks if tasks is None else tasks)}
+        )
+        for name, parameter in self.heads.named_parameters():
+            if parameter.dim() > 1:
+                nn.init.normal_(parameter, std=0.02)  # as BERT's own
+            elif name.endswith(("bias_ih", "bias_hh")):
+                nn.init.zeros_(parameter)
+
+    def forward(self, task: str, sequences: Sequences) -> Tensor:
+        """Return what a task's output layer says of N sequences.
+
+        Logits [N, C] of classes (logarithms of probabilities from SAN), or scores [N] of a similarity or a ranking.
+        """
+        positions_S = torch.arange(sequences.pieces_NS.shape[1])
+        states_NSD = self.encoder(sequences.pieces_NS, positions_S, sequences.segments_NS, sequences.mask_NS)
+        output: Tensor = self.heads[task](self.dropout(states_NSD), sequences)
+        return output
+
+
+def pretrained_network(recipe: MtDnnRecipe, tasks: tuple[str, ...] | None = None) -> MtDnn:
+    """Return a network with a pretrained encoder and untrained output layers, drawn by the recipe's seed."""
+    torch.manual_seed(recipe.seed)
+    return MtDnn(recipe, Bert.from_folder(encoder_folder(recipe), recipe.dropout), tasks)
+
+
+def network_of(
+    recipe: MtDnnRecipe, config: Mapping[str, object], weights: Mapping[str, Tensor], tasks: tuple[str, ...]
+) -> MtDnn:
+    """Return a network with the weights of a trained one.
+
+    Args:
+        recipe: that it was trained by.
+        config: sizes of its encoder.
+        weights: by name.
+        tasks: that it has output layers for.
+    """
+    network = MtDnn(recipe, Bert(BertConfig.model_validate(config), recipe.dropout), tasks)
+    network.load_state_dict(dict(weights))
+    return network
+
+
+def _head(task: SiblingTask, recipe: MtDnnRecipe, width: int) -> nn.Module:
+    if task.form in ("similarity", "ranking"):
+        return ScoreHead(width)
+    if task.form == "pair" and recipe.pair_head == "san":
+        return SanHead(width, len(task.labels), recipe.san_steps, recipe.prediction_dropout)
+    return ClassHead(width, len(task.labels))
