@@ -192,7 +192,16 @@ def train(
         from mqan_cli.training_run import run_on_ray, run_recipe
         from mqan_training.config import load_config
         from mqan_training.distributed import is_first_process
+        from mqan_training.recipe import is_mixture, load_recipe
 
+        if is_mixture(recipe):
+            from mqan_training.mixture_run import train_mixture
+
+            mixture = load_recipe(recipe, _parse_overrides(overrides))
+            if start is not None or ray_workers is not None:
+                raise CommandError("a recipe of a pretrained reader takes neither --from nor --ray-workers")
+            print(train_mixture(mixture, data, output or Path("runs") / mixture.name, resume=resume))
+            return
         config = load_config(recipe, _parse_overrides(overrides))
         folder = output or Path("runs") / config.name
         if ray_workers is None:

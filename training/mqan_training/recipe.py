@@ -93,6 +93,15 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recip
     return parse_recipe(document, str(path))
 
 
+def is_mixture(path: Path) -> bool:
+    """Return whether a file holds a recipe of a pretrained reader, and not one of the paper's reader."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError:
+        return False
+    return isinstance(document, dict) and "sources" in document
+
+
 def parse_recipe(document: Any, where: str) -> Recipe:
     """Build a recipe from plain types.
 
