@@ -1,0 +1,263 @@
+"""All datasets as sources of questions, how often each is asked, and fixed questions to measure by."""
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+
+from mqan_core.example import Example
+from mqan_training.data.held_out import held_out_texts, texts_of_examples
+from mqan_training.data.metrics import UNANSWERABLE
+from mqan_training.data.questions.asked import Asked
+from mqan_training.data.questions.choices import ask_choices, canonical_choices
+from mqan_training.data.questions.fields import ask_fields, canonical_field
+from mqan_training.data.questions.labels import ask_labels, canonical_question
+from mqan_training.data.questions.plain import ask_plain, canonical_plain
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.shapes.dataset_file import (
+    ChoicesPart,
+    Dataset,
+    FieldsPart,
+    LabelsPart,
+    QuestionsPart,
+    dataset_names,
+    load_dataset,
+    readable,
+)
+from mqan_training.data.shapes.reading import read_rows
+from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, QuestionRow, Row
+from mqan_training.data.source import Source
+
+TRAIN = "train"
+_READER = "reader"  # the part that a task of readers/registry.py gives
+
+
+class DatasetSource:
+    """Questions about the rows of one dataset, all of its parts together; files are read at the first use.
+
+    Attributes:
+        dataset: what its file says.
+        split: which rows.
+    """
+
+    def __init__(self, data: Path, dataset: Dataset, split: str) -> None:
+        if dataset.held_back and split == TRAIN:
+            raise ValueError(f"{dataset.name} is held back: it is for measuring only and cannot be trained on.")
+        self._data = data
+        self.dataset = dataset
+        self.split = split
+
+    @property
+    def name(self) -> str:
+        """Name of the dataset."""
+        return self.dataset.name
+
+    @cached_property
+    def _read(self) -> tuple[dict[str, Sequence[Row] | Sequence[Example]], int]:
+        """The rows of each part that are there, and how many were removed because they are held out."""
+        held_out = held_out_texts(self._data) if self.split == TRAIN else None
+        rows: dict[str, Sequence[Row] | Sequence[Example]] = {}
+        num_read = 0
+        for part in self.dataset.parts:
+            read = list(read_rows(self._data, self.dataset, part, self.split))
+            num_read += len(read)
+            rows[part] = [row for row in read if held_out is None or not held_out.holds(row.texts())]
+        if self.dataset.reader:
+            pairs = texts_of_examples(_read_examples(self._data, self.dataset.reader, self.split))
+            kept = []
+            for example, texts in pairs:
+                num_read += 1
+                if held_out is None or not held_out.holds(texts):
+                    kept.append(example)
+            rows[_READER] = kept
+        rows = {part: of_part for part, of_part in rows.items() if of_part}
+        return rows, num_read - sum(map(len, rows.values()))
+
+    @property
+    def num_removed(self) -> int:
+        """How many rows of the files are left out because they are held out elsewhere."""
+        return self._read[1]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(map(len, self._read[0].values())))
+
+    def __len__(self) -> int:
+        """Return the number of rows of all parts."""
+        return self._ends[-1] if self._ends else 0
+
+    def place_of(self, index: int) -> tuple[str, int]:
+        """Return the part that a row is in, and its number there."""
+        part = bisect_right(self._ends, index)
+        before = self._ends[part - 1] if part else 0
+        return list(self._read[0])[part], index - before
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        """Return a question about a row; the same for the same row and state of ``rng``."""
+        name, number = self.place_of(index)
+        rows = self._read[0][name]
+        if name == _READER:
+            return cast(Example, rows[number])
+        return self._example(name, number, self._ask(name, cast(Row, rows[number]), rng))
+
+    def fixed(self, index: int, rng: np.random.Generator) -> Example:
+        """Return the question about a row by which it is measured: its first wording, with all choices."""
+        name, number = self.place_of(index)
+        row = self._read[0][name][number]
+        match row:
+            case Example():
+                return row
+            case LabelRow():
+                asked = canonical_question(row, cast(LabelsPart, self.dataset.parts[name]))
+            case FieldRow():
+                asked = canonical_field(row, rng)
+            case ChoiceRow():
+                asked = canonical_choices(row, cast(ChoicesPart, self.dataset.parts[name]))
+            case QuestionRow():
+                asked = canonical_plain(row)
+        return self._example(name, number, asked)
+
+    def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Asked:
+        part = self.dataset.parts[name]
+        match row:
+            case LabelRow():
+                labels = cast(LabelsPart, part)
+                return ask_labels(row, labels, rng, _label_names(labels.distractors))
+            case FieldRow():
+                return ask_fields(row, cast(FieldsPart, part), rng)
+            case ChoiceRow():
+                return ask_choices(row, cast(ChoicesPart, part), rng)
+            case QuestionRow():
+                rows = cast(Sequence[QuestionRow], self._read[0][name])
+                return ask_plain(row, cast(QuestionsPart, part), rng, rows)
+
+    def _example(self, part: str, number: int, asked: Asked) -> Example:
+        return Example(
+            self.name,
+            f"{self.split}/{part}/{number}",
+            asked.context,
+            asked.question,
+            asked.answers,
+            asked.answer_start,
+            choices=asked.choices,
+            multiple=asked.multiple,
+        )
+
+
+def _read_examples(data: Path, reader: str, split: str) -> list[Example]:
+    """Read a task of the registry; "unanswerable" becomes no answer, and what only scoring needs is left out."""
+    task = task_named(reader)
+    if split not in task.splits:
+        return []
+    examples = task.read(data / task.folder, split)
+    return [
+        replace(
+            example,
+            answers=() if example.answers[:1] == (UNANSWERABLE,) else example.answers,
+            reference=None if split == TRAIN else example.reference,
+        )
+        for example in examples
+    ]
+
+
+@cache
+def _label_names(parts: tuple[str, ...]) -> tuple[str, ...]:
+    names = []
+    for reference in parts:
+        dataset, _, part_name = reference.partition(".")
+        part = load_dataset(dataset).parts.get(part_name)
+        if not isinstance(part, LabelsPart):
+            raise ValueError(f"distractors: {reference!r} names no part with labels; write it as dataset.part.")
+        names += [readable(key, label.name) for key, label in part.labels.items()]
+    return tuple(dict.fromkeys(names))
+
+
+def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TRAIN) -> list[Source]:
+    """Return datasets as sources; nothing is read before a source is used.
+
+    Args:
+        data: folder of the datasets.
+        names: of the datasets; None for all that are not held back and have rows for the split.
+        split: train, validation or test.
+
+    Raises:
+        ValueError: there is no dataset of a name, its file is malformed, or it is held back and ``split`` is train.
+    """
+    datasets = [load_dataset(name) for name in (dataset_names() if names is None else names)]
+    if names is None:
+        datasets = [dataset for dataset in datasets if not dataset.held_back and has_split(dataset, split)]
+    return [DatasetSource(data, dataset, split) for dataset in datasets]
+
+
+def has_split(dataset: Dataset, split: str) -> bool:
+    """Return whether a dataset file names rows for a split."""
+    parts = dataset.parts.values()
+    held_out = split == "validation" and any(part.hold_out for part in parts)
+    of_reader = bool(dataset.reader) and split in task_named(dataset.reader).splits
+    return held_out or of_reader or any(part.files.get(split) for part in parts)
+
+
+def shares(sizes: Sequence[int], temperature: float) -> list[float]:
+    """Return how often each of several sources is asked: in proportion to its size to the power 1 / temperature.
+
+    Args:
+        sizes: number of rows of each.
+        temperature: 1 for the sizes themselves; the larger, the more even.
+
+    Returns:
+        Shares that sum to 1; 0 for an empty source.
+
+    Raises:
+        ValueError: the temperature is not above 0, or there are no rows at all.
+    """
+    if temperature <= 0:
+        raise ValueError(f"the temperature must be above 0, it is {temperature}")
+    weights = np.array(sizes, np.float64)
+    weights = np.where(weights > 0, np.maximum(weights, 1) ** (1 / temperature), 0)
+    if not weights.sum():
+        raise ValueError("none of the sources has a row")
+    return cast(list[float], (weights / weights.sum()).tolist())
+
+
+def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Example]:
+    """Return fixed questions about rows of the validation part, or of the test part where there is no other.
+
+    Args:
+        data: folder of the datasets.
+        name: of the dataset, or ``dataset.part`` for one of its parts.
+        limit: at most so many, drawn by the seed and in the order of the files.
+        seed: decides which rows, and which field of a row with several.
+
+    Returns:
+        The questions in their first wording, with all labels as choices.
+
+    Raises:
+        ValueError: there is no such dataset or part, or it has neither validation nor test rows.
+    """
+    dataset_name, _, part = name.partition(".")
+    dataset = load_dataset(dataset_name)
+    if part == _READER:
+        dataset = replace(dataset, parts={})
+    elif part:
+        if part not in dataset.parts:
+            raise ValueError(f"{dataset_name} has no part {part!r}; it has {', '.join(dataset.parts)}.")
+        dataset = replace(dataset, parts={part: dataset.parts[part]}, reader="")
+    elif dataset.reader:
+        dataset = replace(dataset, parts={})  # as it has always been measured
+    split = next((split for split in ("validation", "test") if has_split(dataset, split)), None)
+    if split is None:
+        raise ValueError(f"{name} has neither validation nor test rows.")
+    source = DatasetSource(data, dataset, split)
+    order = np.random.default_rng(seed).permutation(len(source))[:limit]
+    return [source.fixed(int(index), np.random.default_rng([seed, int(index)])) for index in sorted(order)]
+
+
+def rows_removed(data: Path, names: Sequence[str] | None = None) -> Mapping[str, tuple[int, int]]:
+    """Return, for each dataset that is trained on, how many rows it has and how many were removed as held out."""
+    sources = cast(list[DatasetSource], load_sources(data, names))
+    return {source.name: (len(source), source.num_removed) for source in sources}

@@ -1,0 +1,85 @@
+"""Questions with answers to choose from."""
+
+import numpy as np
+
+from mqan_core.example import Choice
+from mqan_training.data.questions import wordings
+from mqan_training.data.questions.asked import (
+    NONE_OF_THESE,
+    Asked,
+    ask_yes_no,
+    filled,
+    fitted,
+    one_of,
+    shuffled,
+    some_of,
+    with_options,
+)
+from mqan_training.data.shapes.dataset_file import ChoicesPart
+from mqan_training.data.shapes.rows import ChoiceRow
+
+_LONG = 80  # characters of an answer that is not named within a question
+
+
+def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> Asked:
+    """Draw a question: with the answers as choices or in its text, about one of them, or without any."""
+    form = one_of(rng, part.forms)
+    values = dict(row.values)
+    context, question = filled(form.text, values), fitted(one_of(rng, form.questions), values)
+    style = rng.random()
+    if part.quoted and style < 0.25:
+        return _quoted(row, context, question)
+    if style < 0.35:
+        return _about_one(row, context, question, rng)
+    options, answers = _drawn(row, part, rng)
+    if part.flags:
+        return Asked(context, question, answers, choices=_as_choices(options), multiple=True)
+    if style < 0.6 and max(map(len, options)) < _LONG:
+        return Asked(context, with_options(rng, question, options), answers)
+    return Asked(context, question, answers, choices=_as_choices(options))
+
+
+def canonical_choices(row: ChoiceRow, part: ChoicesPart) -> Asked:
+    """Return the first wording with all answers as choices."""
+    form, values = part.forms[0], dict(row.values)
+    answers = tuple(row.options[place] for place in row.right)
+    question = fitted(form.questions[0], values)
+    choices = _as_choices(row.options)
+    return Asked(filled(form.text, values), question, answers, choices=choices, multiple=bool(part.flags))
+
+
+def _as_choices(options: tuple[str, ...] | list[str]) -> tuple[Choice, ...]:
+    return tuple(Choice(option) for option in options)
+
+
+def _quoted(row: ChoiceRow, context: str, question: str) -> Asked:
+    if not row.right:
+        return Asked(context, question, ())
+    answer = row.options[row.right[0]]
+    start = context.find(answer)
+    return Asked(context, question, (answer,), start if start >= 0 and context.count(answer) == 1 else None)
+
+
+def _about_one(row: ChoiceRow, context: str, question: str, rng: np.random.Generator) -> Asked:
+    truth = bool(row.right) and rng.random() < 0.5
+    wrong = [place for place in range(len(row.options)) if place not in row.right]
+    place = one_of(rng, row.right) if truth or not wrong else one_of(rng, wrong)
+    template = one_of(rng, wordings.IS_ANSWER)
+    asked = template.format(question=question, answer=row.options[place].rstrip("."))
+    return ask_yes_no(rng, context, asked, place in row.right)
+
+
+def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple[list[str], tuple[str, ...]]:
+    """Draw the answers to offer, and which of them are right; now and then without the right one."""
+    right = [row.options[place] for place in row.right]
+    wrong = [option for place, option in enumerate(row.options) if place not in row.right]
+    if len(row.options) > 2 and rng.random() < 0.3:
+        wrong = some_of(rng, wrong, int(rng.integers(1, len(wrong) + 1)))
+    left_out = not right or (len(wrong) > 1 and rng.random() < 0.06)
+    offered = shuffled(rng, wrong if left_out and wrong else [*right, *wrong])
+    answers = () if left_out and wrong else tuple(option for option in offered if option in right)
+    if not answers and not part.flags and rng.random() < 0.5:
+        none = one_of(rng, NONE_OF_THESE)
+        if none not in offered:
+            return [*offered, none], (none,)
+    return offered, answers

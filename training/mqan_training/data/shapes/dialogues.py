@@ -1,0 +1,212 @@
+"""Dialogues to records: the text is what was said so far, the record what holds after it."""
+
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mqan_training.data.readers.files import read_json_lines, read_lines
+from mqan_training.data.shapes.dataset_file import Field, FieldsPart, Part
+from mqan_training.data.shapes.records import Format, Record, read_json_value
+from mqan_training.data.shapes.tokens import join_tokens
+
+_SPEAKERS = (  # the two parts of a conversation, by turns of the dialogues of a file
+    ("User", "System"),
+    ("Customer", "Agent"),
+    ("user", "assistant"),
+    ("Guest", "Assistant"),
+    ("Caller", "Operator"),
+    ("A", "B"),
+)
+_TURNS = 10  # of a dialogue that are shown, the last ones
+_ANY = frozenset({"dontcare", "dont care", "do n't care", "not mentioned", "none", ""})  # no value at all
+
+
+def said(turns: Sequence[tuple[str, str]]) -> str:
+    """Return the last turns of a conversation, one a line."""
+    return "\n".join(f"{speaker}: {text}" for speaker, text in turns[-_TURNS:])
+
+
+def is_cut(turns: Sequence[tuple[str, str]]) -> bool:
+    """Return whether ``said`` leaves turns out."""
+    return len(turns) > _TURNS
+
+
+def _sgd(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Schema-Guided Dialogue: ``dialogues.json|schema.json``; option ``view``: state, spans or requested."""
+    schemas = {service["service_name"]: service["slots"] for service in read_json_value(paths[1])}
+    schemes = {service: sgd_fields(slots) for service, slots in schemas.items()}
+    view = part.options["view"]
+    for number, dialogue in enumerate(read_json_value(paths[0])):
+        user, system = _SPEAKERS[number % len(_SPEAKERS)]
+        turns: list[tuple[str, str]] = []
+        told: set[str] = set()  # slots that have been spoken of
+        for turn in dialogue["turns"]:
+            turns.append((user if turn["speaker"] == "USER" else system, turn["utterance"].strip()))
+            frames = turn["frames"]
+            told.update(entry["slot"] for frame in frames for entry in (*frame["slots"], *frame["actions"]))
+            if view == "spans":
+                yield _sgd_spans(turn["utterance"], frames, schemes)
+            elif turn["speaker"] == "USER" and view == "requested":
+                yield from (_sgd_requested(said(turns), frame, schemas) for frame in frames)
+            elif turn["speaker"] == "USER":
+                yield from (_sgd_state(turns, frame, schemes, told) for frame in frames)
+
+
+def _sgd_spans(text: str, frames: Any, schemes: Mapping[str, Mapping[str, Field]]) -> Record:
+    scheme: Mapping[str, Field] = {}
+    mentions: list[tuple[str, int, int]] = []
+    for frame in frames:
+        scheme = {**scheme, **schemes[frame["service"]]} if scheme else schemes[frame["service"]]
+        mentions += [(slot["slot"], slot["start"], slot["exclusive_end"]) for slot in frame["slots"]]
+    return {"text": text, "mentions": sorted(set(mentions), key=lambda m: m[1]), "scheme": scheme}
+
+
+def _sgd_state(
+    turns: Sequence[tuple[str, str]], frame: Any, schemes: Mapping[str, Mapping[str, Field]], told: set[str]
+) -> Record:
+    state, text = frame["state"], said(turns)
+    folded = text.lower()
+    values = {}
+    for slot, written in state["slot_values"].items():
+        stands = [value for value in written if value.lower() in folded]
+        values[slot] = [(stands or written)[0]]
+    known = {slot: value for slot, value in values.items() if value[0].lower() not in _ANY}
+    unclear = (values.keys() | told) - known.keys()  # "dontcare" is no value, and what the system says is no state
+    scheme = schemes[frame["service"]]
+    if not unclear.isdisjoint(scheme):
+        scheme = {slot: field for slot, field in scheme.items() if slot not in unclear}
+    return {"text": text, "values": known, "scheme": scheme, "cut": is_cut(turns), "intent": state["active_intent"]}
+
+
+def _sgd_requested(text: str, frame: Any, schemas: Mapping[str, Any]) -> Record:
+    requested = set(frame["state"]["requested_slots"])
+    slots = schemas[frame["service"]]
+    return {
+        "text": text,
+        "options": [slot["description"][:1].lower() + slot["description"][1:] for slot in slots],
+        "flags": [slot["name"] in requested for slot in slots],
+        "asks": "yes" if requested else "no",
+    }
+
+
+def sgd_fields(slots: Sequence[Mapping[str, Any]]) -> Mapping[str, Field]:
+    """Return the slots of a service as fields."""
+    fields = {}
+    for slot in slots:
+        values = slot["possible_values"] if slot["is_categorical"] else ()
+        described = slot["description"].rstrip(".")
+        fields[slot["name"]] = Field(
+            name=slot["name"].replace("_", " "),
+            description=described[:1].lower() + described[1:],
+            type=_type_of(slot["name"]),
+            values=tuple(value for value in values if value.lower() not in _ANY),
+        )
+    return fields
+
+
+def _type_of(slot: str) -> str:
+    for word in ("city", "location", "address", "date", "time", "name", "number", "price", "fare"):
+        if word in slot:
+            return word
+    return "place" if slot.rsplit("_")[-1] in ("origin", "destination", "from", "to") else ""
+
+
+def _multiwoz(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """MultiWOZ as JSON lines of ``turns`` with ``system``, ``user`` and the cumulated ``state``."""
+    for number, dialogue in read_json_lines(paths[0]):
+        user, system = _SPEAKERS[number % len(_SPEAKERS)]
+        turns: list[tuple[str, str]] = []
+        for turn in dialogue["turns"]:
+            for speaker, text in ((system, turn["system"]), (user, turn["user"])):
+                if text:
+                    turns.append((speaker, join_tokens(text.split())[0]))
+            yield {"text": said(turns), "values": _known(turn["state"]), "cut": is_cut(turns)}
+
+
+def _known(state: Mapping[str, str]) -> dict[str, list[str]]:
+    return {slot: [value.split("|")[0]] for slot, value in state.items() if value.split("|")[0].lower() not in _ANY}
+
+
+def _m2m(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Simulated dialogues: ``turns`` with utterances and ``dialogue_state``."""
+    fields = part.fields if isinstance(part, FieldsPart) else {}
+    for number, dialogue in enumerate(read_json_value(paths[0])):
+        user, system = _SPEAKERS[number % len(_SPEAKERS)]
+        turns: list[tuple[str, str]] = []
+        told: set[str] = set()
+        for turn in dialogue["turns"]:
+            told.update(act["slot"] for act in turn.get("system_acts", ()) if "slot" in act)
+            for speaker, key in ((system, "system_utterance"), (user, "user_utterance")):
+                if key in turn:
+                    turns.append((speaker, turn[key]["text"]))
+            state = {entry["slot"]: entry["value"] for entry in turn["dialogue_state"]}
+            values = _known(state)
+            open_fields = {name: field for name, field in fields.items() if name in values or name not in told}
+            yield {"text": said(turns), "values": values, "scheme": open_fields, "cut": is_cut(turns)}
+
+
+def _kvret(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """In-car assistant: a record for each turn of the driver (option ``view``: state, or table for its facts)."""
+    for _, dialogue in read_json_lines(paths[0]):
+        if part.options["view"] == "table":
+            yield from _kvret_table(dialogue["items"] or [])
+            continue
+        turns: list[tuple[str, str]] = []
+        known: dict[str, list[str]] = {}
+        for turn, answer in zip(dialogue["dialogue"], [*dialogue["dialogue"][1:], {}], strict=True):
+            turns.append((turn["turn"].capitalize(), " ".join(turn["utterance"].split())))
+            if turn["turn"] == "driver":
+                known |= {slot: [value.strip()] for slot, value in (answer.get("slots") or {}).items()}
+                yield {"text": said(turns), "values": dict(known), "cut": is_cut(turns), "intent": dialogue["intent"]}
+
+
+def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
+    if not items:
+        return
+    columns = list(items[0])
+    text = "\n".join([" | ".join(columns), *(" | ".join(str(item[c]) for c in columns) for item in items)])
+    first = columns[0]
+    for item in items:
+        if [other[first] for other in items].count(item[first]) > 1:
+            continue
+        for column in columns[1:]:
+            value = str(item[column]).strip()
+            known = value and value != "-"
+            wordings = [
+                f"What is the {column} of {item[first]}?",
+                f"{column} of {item[first]}",
+                f"Look up the {column} for {item[first]}.",
+                f"Which {column} does the row {item[first]} have?",
+            ]
+            yield {"text": text, "question": wordings, "answers": [value] if known else []}
+
+
+def _conversation(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Lines of a conversation in a CSV file (options ``group``, ``speaker``, ``utterance``: names of columns)."""
+    lines = (line + "\n" for _, line in read_lines(paths[0]))
+    group, speaker, utterance = (part.options[name] for name in ("group", "speaker", "utterance"))
+    for _, rows in groupby(csv.DictReader(lines), lambda row: row[group]):
+        turns: list[tuple[str, str]] = []
+        for row in rows:
+            turns.append((row[speaker].strip("[]'\""), " ".join(row[utterance].split())))
+            yield {**row, "text": said(turns), "who": turns[-1][0], "line": turns[-1][1]}
+
+
+def _dream(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """DREAM: lists of the lines of a dialogue, its questions and its id."""
+    for lines, questions, _ in read_json_value(paths[0]):
+        for question in questions:
+            yield {"text": "\n".join(lines), **question}
+
+
+FORMATS: dict[str, Format] = {
+    "sgd": _sgd,
+    "multiwoz": _multiwoz,
+    "m2m": _m2m,
+    "kvret": _kvret,
+    "conversation": _conversation,
+    "dream": _dream,
+}
+"""Reader of each format."""

@@ -1,0 +1,98 @@
+"""The four shapes that rows of datasets have."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mqan_training.data.shapes.dataset_file import Field
+
+
+@dataclass(frozen=True, slots=True)
+class LabelRow:
+    """A text, or a text and something asked of it, with the labels that are right.
+
+    Attributes:
+        values: by column; what the templates of the part name.
+        right: keys of the labels that are right; empty where none of them is.
+    """
+
+    values: Mapping[str, str]
+    right: tuple[str, ...]
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that the row is made of."""
+        return tuple(self.values.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """What a field is filled with.
+
+    Attributes:
+        text: as it stands in the text of the row, where ``start`` says so.
+        start: code point where it begins; None where the text does not say it word for word.
+    """
+
+    text: str
+    start: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """A text with the fields that it fills.
+
+    Attributes:
+        text: what is asked about.
+        mentions: by key of the field, in the order of the text; fields that the text does not fill are absent.
+        scheme: the fields that can be asked for, by key.
+    """
+
+    text: str
+    mentions: Mapping[str, tuple[Mention, ...]]
+    scheme: Mapping[str, Field] = field(repr=False)
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that the row is made of."""
+        return (self.text,)
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRow:
+    """A question with answers to choose from.
+
+    Attributes:
+        values: by column; what the templates of the part name.
+        options: the answers to choose from.
+        right: places of the right ones in ``options``; empty where none of them is.
+    """
+
+    values: Mapping[str, str]
+    options: tuple[str, ...]
+    right: tuple[int, ...]
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that the row is made of."""
+        return tuple(self.values.values())
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """A question on a text.
+
+    Attributes:
+        text: what is asked about.
+        questions: wordings of one question.
+        answers: all of them right; none where the text does not say.
+        start: code point in ``text`` where the first answer stands; None where it does not, or nobody knows.
+    """
+
+    text: str
+    questions: tuple[str, ...]
+    answers: tuple[str, ...]
+    start: int | None = None
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that the row is made of."""
+        return (self.text, self.questions[0])
+
+
+Row = LabelRow | FieldRow | ChoiceRow | QuestionRow
