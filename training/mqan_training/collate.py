@@ -20,6 +20,7 @@ from mqan_training.model.pretrained import ReaderInputs
 from mqan_training.prepare import NO_SLOT, Prepared
 
 MOST_PIECES = 8  # of a word that the decoder reads as the previous one
+NUM_NULL = 2  # scores of [CLS]: no answer, no quotation
 _PAD = -1  # a slot that no target has
 
 
@@ -33,8 +34,8 @@ class TrainingBatch:
         context_slots, question_slots: -1 for padding, [B, C] and [B, Q].
         target_slots, target_ids: of each step, ``NO_SLOT`` and V for none, [B, A].
         is_step: bool, which steps there are, [B, A].
-        starts, ends: bool, the places of the answer's first and last word: the answer not being there, then the
-            question's words, then the context's, [B, 1 + Q + C].
+        starts, ends: bool, the places of the answer's first and last word: the answer not being there, its not being
+            one quotation, then the question's words, then the context's, [B, 2 + Q + C].
         right: which choices are right where several may be, 1, 0, or -1 elsewhere, [B, Q].
     """
 
@@ -120,7 +121,7 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
     slots, ids = np.full((rows, num_steps), NO_SLOT), np.full((rows, num_steps), num_generated)
     is_step = np.zeros((rows, num_steps), bool)
     answer_pieces = np.zeros((rows, num_steps, MOST_PIECES), np.int64)
-    starts, ends = np.zeros((2, rows, 1 + num_question + num_context), bool)
+    starts, ends = np.zeros((2, rows, NUM_NULL + num_question + num_context), bool)
     right = np.full((rows, num_question), -1)
     for row, example in enumerate(examples):
         request = example.request
@@ -133,8 +134,9 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
         of_question = len(request.slots.question)
         for target, places in ((starts, example.starts), (ends, example.ends)):
             for place in places:
-                target[row, 1 + (place if place < of_question else place - of_question + num_question)] = True
+                target[row, NUM_NULL + (place if place < of_question else place - of_question + num_question)] = True
         starts[row, 0] = example.is_refusal
+        starts[row, 1] = example.is_written
         if example.right:
             first = len(request.question_tokens)
             right[row, first : first + len(example.right)] = example.right

@@ -66,11 +66,13 @@ def span_losses(encoded: Encoded, batch: TrainingBatch) -> tuple[Tensor, Tensor]
     if span is None:
         raise ValueError("only a pretrained reader scores first and last words")
     c_mask_BC = encoded.c_mask_BC & (span.allowed_B3[:, :1] > 0)
-    null_B1 = span.null_B[:, None]
-    starts_BJ = torch.cat([null_B1, _kept(span.start_BQ, span.pointed_BQ), _kept(span.start_BC, c_mask_BC)], dim=1)
-    ends_BJ = torch.cat(
-        [null_B1 * 0 + _FAR, _kept(span.end_BQ, encoded.q_mask_BQ), _kept(span.end_BC, c_mask_BC)], dim=1
+    nulls_B2 = torch.stack([span.null_B, span.written_B], dim=1)
+    nulls_B2 = torch.where(
+        span.allowed_B3[:, 2:] > 0, nulls_B2, torch.stack([span.null_B, span.written_B * 0 + _FAR], 1)
     )
+    starts_BJ = torch.cat([nulls_B2, _kept(span.start_BQ, span.pointed_BQ), _kept(span.start_BC, c_mask_BC)], dim=1)
+    nowhere_B2 = torch.full_like(nulls_B2, _FAR)
+    ends_BJ = torch.cat([nowhere_B2, _kept(span.end_BQ, encoded.q_mask_BQ), _kept(span.end_BC, c_mask_BC)], dim=1)
     has_start_B, has_end_B = batch.starts.any(dim=1), batch.ends.any(dim=1)
     start_B = torch.where(has_start_B, _likelihood(starts_BJ, batch.starts), 0.0)
     end_B = torch.where(has_end_B, _likelihood(ends_BJ, batch.ends), 0.0)

@@ -35,6 +35,7 @@ class Prepared:
             where it stands nowhere.
         is_refusal: whether the answer is that there is none.
         right: with ``multiple``, which choices are right; empty otherwise.
+        num_generated: V.
     """
 
     task: str
@@ -47,6 +48,12 @@ class Prepared:
     ends: tuple[int, ...]
     is_refusal: bool
     right: tuple[bool, ...]
+    num_generated: int
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the answer is not one quotation and its first word can be generated."""
+        return len(self.slots) > 1 and not self.starts and int(self.ids[0]) < self.num_generated
 
     @property
     def cost(self) -> int:
@@ -112,7 +119,19 @@ def _chosen(example: Example, request: Request, window: Window, vocabulary: Voca
     is_right = [label in example.answers for label in labels]
     if example.multiple:
         nothing = np.zeros(0, np.int64)
-        return Prepared(example.task, request, window, nothing, nothing, (), (), (), False, tuple(is_right))
+        return Prepared(
+            example.task,
+            request,
+            window,
+            nothing,
+            nothing,
+            (),
+            (),
+            (),
+            False,
+            tuple(is_right),
+            vocabulary.num_generated,
+        )
     if not example.answers:
         return _refused(example, request, window, vocabulary)
     if example.answers[0] not in labels:
@@ -120,12 +139,12 @@ def _chosen(example: Example, request: Request, window: Window, vocabulary: Voca
     place = num_question + labels.index(example.answers[0])
     slot = np.array([request.slots.question[place]], np.int64)
     ids = np.array([vocabulary.num_generated], np.int64)
-    return Prepared(example.task, request, window, slot, ids, (), (place,), (), False, ())
+    return Prepared(example.task, request, window, slot, ids, (), (place,), (), False, (), vocabulary.num_generated)
 
 
 def _refused(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared:
     slots, ids = np.array([NO_SLOT], np.int64), np.array([REFUSAL_ID], np.int64)
-    return Prepared(example.task, request, window, slots, ids, (), (), (), True, ())
+    return Prepared(example.task, request, window, slots, ids, (), (), (), True, (), vocabulary.num_generated)
 
 
 def _spelled(
@@ -152,6 +171,7 @@ def _spelled(
         ends,
         False,
         (),
+        vocabulary.num_generated,
     )
 
 

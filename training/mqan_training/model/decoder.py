@@ -28,6 +28,8 @@ from mqan_training.model.layers import (
 )
 from mqan_training.model.tie import Copied, Span, Tie, copied_from, hazard
 
+_NEVER = 20.0  # is taken from the logit of what cannot be at a step
+
 
 class Recurrence(NamedTuple):
     """What a step of equations 7 to 9 leaves for the next.
@@ -212,7 +214,9 @@ class Decoder(nn.Module):
                 words_BC, words_BQ = is_word[0][:, t], is_word[1][:, t]
                 copied = copied_from(before.pointer_BC, before.question_pointer_BQ, words_BC, words_BQ)
             before, *read = self._recur(a_self_BAD[:, t], before, encoded, reads, copied, is_first_B)
-            steps.append((before.h_BD, before.c_tilde_BD, *read, *self._ties(encoded, copied, hazards, is_first_B)))
+            steps.append(
+                (before.h_BD, before.c_tilde_BD, *read, *self._ties(before.h_BD, encoded, copied, hazards, is_first_B))
+            )
         stacked = (torch.stack(x, dim=1) for x in zip(*steps, strict=True))
         return self._mix(a_self_BAD, encoded, *stacked)
 
@@ -263,7 +267,7 @@ class Decoder(nn.Module):
             copied = copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
         is_first_B = (position_B == 0).to(before.h_BD.dtype)
         after, *read = self._recur(a_self_BD, before, encoded, reads, copied, is_first_B)
-        ties = self._ties(encoded, copied, self._hazards(encoded), is_first_B)
+        ties = self._ties(after.h_BD, encoded, copied, self._hazards(encoded), is_first_B)
         mixture = self._mix(a_self_BD, encoded, *(after.h_BD, after.c_tilde_BD, *read, *ties))
         return mixture, DecoderState(*after, tuple(all_keys), tuple(all_values))
 
@@ -293,13 +297,21 @@ class Decoder(nn.Module):
         return hazard(encoded.span.end_BC, encoded.c_mask_BC), hazard(encoded.span.end_BQ, encoded.q_mask_BQ)
 
     def _ties(
-        self, encoded: Encoded, copied: Copied | None, hazards: tuple[Tensor, Tensor] | None, is_first_B: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return what the reader adds to the logits of refusal and of the end at a step, each [B]; 0 without a tie."""
+        self,
+        h_BD: Tensor,
+        encoded: Encoded,
+        copied: Copied | None,
+        hazards: tuple[Tensor, Tensor] | None,
+        is_first_B: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what the reader adds to the logits of refusal, end and gamma at a step, each [B]; 0 without a tie."""
         if self.tie is None or encoded.span is None or copied is None or hazards is None:
-            return torch.zeros_like(is_first_B), torch.zeros_like(is_first_B)
-        null_B = self.tie.null(encoded.span, encoded.c_mask_BC) * is_first_B - 20.0 * (1 - is_first_B)
-        return null_B, self.tie.end(copied, *hazards) - 20.0 * is_first_B
+            return (torch.zeros_like(is_first_B),) * 3
+        refusal_B, gamma_B = self.tie.switches(encoded.span, encoded.c_mask_BC)
+        end_B = self.tie.end(h_BD, copied, *hazards) * (1 - is_first_B)
+        # nobody refuses behind the first word, or ends before it
+        refusal_B = refusal_B * is_first_B - _NEVER * (1 - is_first_B)
+        return refusal_B, end_B - _NEVER * is_first_B, gamma_B * is_first_B + end_B
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """Return the encodings that the decoder attends to [B, J, D], and their mask [B, J]."""
@@ -372,8 +384,9 @@ class Decoder(nn.Module):
         alpha_c_BAC: Tensor,
         alpha_q_BAQ: Tensor,
         lambda_BA: Tensor,
-        null_BA: Tensor,
+        refusal_BA: Tensor,
         end_BA: Tensor,
+        tied_gamma_BA: Tensor,
     ) -> Mixture:
         """The generator and its switch (equations 11 and 12); the axis A may be missing."""
         logits_BAV = self.generator(self.dropout(c_tilde_BAD)).float()
@@ -382,10 +395,10 @@ class Decoder(nn.Module):
         span = encoded.span
         if span is None:
             return Mixture(torch.softmax(logits_BAV, dim=-1), alpha_c_BAC, alpha_q_BAQ, gamma_BA.sigmoid(), lambda_BA)
-        special_BA2 = logits_BAV[..., :NUM_SPECIAL] + torch.stack([end_BA, null_BA], dim=-1)
+        special_BA2 = logits_BAV[..., :NUM_SPECIAL] + torch.stack([end_BA, refusal_BA], dim=-1)
         logits_BAV = torch.cat([special_BA2, logits_BAV[..., NUM_SPECIAL:]], dim=-1)
         p_vocab_BAV = torch.softmax(logits_BAV, dim=-1)  # (11)
-        gamma_BA = torch.sigmoid(gamma_BA + torch.maximum(null_BA, end_BA))  # (12)
+        gamma_BA = torch.sigmoid(gamma_BA + tied_gamma_BA)  # (12)
         return self._allow(Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA), span.allowed_B3)
 
     @staticmethod

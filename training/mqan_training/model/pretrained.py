@@ -72,7 +72,7 @@ class PretrainedNetwork(nn.Module):
         self.project = nn.Linear(width, config.width)
         self.summary = nn.Linear(width, config.width)
         self.span = nn.Linear(width, 2)  # scores of the first and the last word
-        self.null = nn.Linear(width, 1)  # of [CLS]: the answer is not there
+        self.null = nn.Linear(width, 2)  # of [CLS]: the answer is not there, or is not one quotation
         self.decoder = Decoder(config, width, num_generated)
         for linear in (self.span, self.null):
             nn.init.normal_(linear.weight, std=0.02)
@@ -86,13 +86,14 @@ class PretrainedNetwork(nn.Module):
         c_states_BCM, q_states_BQM = flat_XM[inputs.c_places_BC], flat_XM[inputs.q_places_BQ]
         c_fin_BCD, q_fin_BQD = self.project(c_states_BCM), self.project(q_states_BQM)
         c_span_BC2, q_span_BQ2 = self.span(c_states_BCM).float(), self.span(q_states_BQM).float()
-        first_BD, null_B = self._over_windows(states_NSM[:, 0], inputs)
+        first_BD, null_B2 = self._over_windows(states_NSM[:, 0], inputs)
         span = Span(
             c_span_BC2[..., 0],
             q_span_BQ2[..., 0],
             c_span_BC2[..., 1],
             q_span_BQ2[..., 1],
-            null_B,
+            null_B2[:, 0],
+            null_B2[:, 1],
             inputs.pointed_BQ,
             inputs.allowed_B3,
             first_BD,
@@ -101,14 +102,15 @@ class PretrainedNetwork(nn.Module):
         return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span)
 
     def _over_windows(self, first_NM: Tensor, inputs: ReaderInputs) -> tuple[Tensor, Tensor]:
-        """Return the mean of the windows' summaries, [B, D], and the least of their scores of no answer, [B]."""
+        """Return the mean of the windows' summaries [B, D], and the least of their scores of no quotation [B, 2]."""
         num_rows = inputs.allowed_B3.shape[0]
-        summaries_ND = self.summary(first_NM).float()
-        null_N = self.null(first_NM).float()[:, 0]
+        summaries_ND, null_N2 = self.summary(first_NM).float(), self.null(first_NM).float()
         sums_BD = summaries_ND.new_zeros(num_rows, summaries_ND.shape[1]).index_add(0, inputs.rows_N, summaries_ND)
-        counts_B = null_N.new_zeros(num_rows).index_add(0, inputs.rows_N, torch.ones_like(null_N))
-        least_B = null_N.new_full((num_rows,), 1e9).scatter_reduce(0, inputs.rows_N, null_N, "amin")
-        return sums_BD / counts_B[:, None], least_B
+        ones_N = torch.ones_like(null_N2[:, 0])
+        counts_B = ones_N.new_zeros(num_rows).index_add(0, inputs.rows_N, ones_N)
+        rows_N2 = inputs.rows_N[:, None].expand(-1, 2)
+        least_B2 = null_N2.new_full((num_rows, 2), 1e9).scatter_reduce(0, rows_N2, null_N2, "amin")
+        return sums_BD / counts_B[:, None], least_B2
 
     def word_vectors(self, pieces_XP: Tensor) -> Tensor:
         """Return the mean of the vectors of words' pieces, [..., M]; piece 0 is padding."""

@@ -24,6 +24,7 @@ class Span(NamedTuple):
         start_BC, start_BQ: scores of words of context and question as the first of the answer.
         end_BC, end_BQ: scores as the last.
         null_B: score of the answer not being there.
+        written_B: score of the answer not being one quotation, so that its first word is the generator's.
         pointed_BQ: bool, the words of the question that may be pointed at: all, or the separators of choices.
         allowed_B3: 1 where context, question and vocabulary may be used, else 0; end and refusal may always be said.
         first_BD: the reader's summary, from which the LSTM starts.
@@ -34,6 +35,7 @@ class Span(NamedTuple):
     end_BC: Tensor
     end_BQ: Tensor
     null_B: Tensor
+    written_B: Tensor
     pointed_BQ: Tensor
     allowed_B3: Tensor
     first_BD: Tensor
@@ -79,8 +81,11 @@ class Tie(nn.Module):
         nn.init.constant_(self.follow.bias, 5.0)
         self.start_weight = nn.Parameter(torch.ones(()))
         self.side_weight = nn.Parameter(torch.ones(()))  # of context against question, in lambda
-        self.null_weight = nn.Parameter(torch.ones(()))
-        self.end_weight = nn.Parameter(torch.ones(()))
+        self.null_weight = nn.Parameter(torch.ones(()))  # of refusal against the generator's words
+        self.written_weight = nn.Parameter(torch.ones(()))  # of these two against the pointers, in gamma
+        self.stop = nn.Linear(width, 1)  # how much the end of a quotation is the end of the answer
+        nn.init.zeros_(self.stop.weight)
+        nn.init.ones_(self.stop.bias)
 
     def pointers(
         self, h_BD: Tensor, scores_BC: Tensor, scores_BQ: Tensor, span: Span, copied: Copied, is_first_B: Tensor
@@ -109,17 +114,26 @@ class Tie(nn.Module):
         question_B = log_sum_exp(span.start_BQ, span.pointed_BQ)
         return self.side_weight * is_first_B * (context_B - question_B).clamp(-20.0, 20.0)
 
-    def null(self, span: Span, c_mask_BC: Tensor) -> Tensor:
-        """Return what is added to the logits of refusal and of gamma at the first step, [B]."""
+    def switches(self, span: Span, c_mask_BC: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what is added at the first step to the logits of refusal and of gamma, each [B]."""
         context_B = log_sum_exp(span.start_BC, c_mask_BC) + torch.where(span.allowed_B3[:, 0] > 0, 0.0, _FAR)
         question_B = log_sum_exp(span.start_BQ, span.pointed_BQ)
-        anywhere_B = torch.logaddexp(context_B, question_B)
-        return self.null_weight * (span.null_B - anywhere_B).clamp(-20.0, 20.0)
+        words_B = span.written_B + torch.where(span.allowed_B3[:, 2] > 0, 0.0, _FAR)
+        copied_B, generated_B = _log_add(context_B, question_B), _log_add(span.null_B, words_B)
+        refusal_B = self.null_weight * (span.null_B - words_B).clamp(-20.0, 20.0)
+        return refusal_B, self.written_weight * (generated_B - copied_B).clamp(-20.0, 20.0)
 
-    def end(self, copied: Copied, hazard_BC: Tensor, hazard_BQ: Tensor) -> Tensor:
+    def end(self, h_BD: Tensor, copied: Copied, hazard_BC: Tensor, hazard_BQ: Tensor) -> Tensor:
         """Return what is added to the logits of the end and of gamma, [B]: whether the previous word is the last."""
         at_BC, at_BQ = copied.context_BC * hazard_BC, copied.question_BQ * hazard_BQ
-        return self.end_weight * (at_BC.sum(dim=1) + at_BQ.sum(dim=1))
+        return self.stop(h_BD).float()[:, 0] * (at_BC.sum(dim=1) + at_BQ.sum(dim=1))
+
+
+def _log_add(left_B: Tensor, right_B: Tensor) -> Tensor:
+    """Return log(exp(left) + exp(right)) by operators that every runtime has."""
+    most_B = torch.maximum(left_B, right_B)
+    total_B: Tensor = most_B + torch.log1p(torch.exp(-(left_B - right_B).abs()))
+    return total_B
 
 
 def hazard(end_BT: Tensor, mask_BT: Tensor) -> Tensor:
