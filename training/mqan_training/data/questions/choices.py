@@ -35,7 +35,8 @@ def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> 
     if part.flags:
         return Asked(context, question, answers, choices=_as_choices(options), multiple=True)
     if style < 0.6 and max(map(len, options)) < _LONG:
-        return Asked(context, with_options(rng, question, options), answers)
+        named, right = [option.rstrip(".") for option in options], tuple(answer.rstrip(".") for answer in answers)
+        return Asked(context, with_options(rng, question, named), right)
     return Asked(context, question, answers, choices=_as_choices(options))
 
 

@@ -243,5 +243,5 @@ def _style(rng: np.random.Generator) -> Callable[[str], str]:
     if style < 0.87:
         return str.title
     if style < 0.95:
-        return lambda name: name.replace(" ", "_").replace("-", "_") if len(name) < 40 else name
+        return lambda name: name.replace(" ", "_").replace("-", "_") if len(name) < 25 else name
     return str.upper

@@ -25,7 +25,7 @@ from mqan_training.errors import DatasetError
 FORMATS.update(dialogues.FORMATS)
 FORMATS.update(layouts.FORMATS)
 
-_GIVEN = frozenset({"label", "options", "answer"})  # names in templates that are filled in when a question is drawn
+_GIVEN = frozenset({"label", "options"})  # names in templates that are filled in when a question is drawn
 _SPACES = re.compile(r"[ \t\xa0]+")
 
 
