@@ -33,8 +33,8 @@ def write_sentences(folder: Path, rng: random.Random) -> None:
         (folder / "subj" / name).write_text("".join(f"{_sentence(rng, is_good)}\n" for _ in range(80)), "latin-1")
     (folder / "cola").mkdir()
     for name in ("in_domain_train.tsv", "in_domain_dev.tsv", "out_of_domain_dev.tsv"):
-        rows = [f"x01\t{i % 2}\t{'' if i % 2 else '*'}\t{_sentence(rng, i % 2 == 1)}\n" for i in range(24)]
-        (folder / "cola" / name).write_text("".join(rows))
+        lines = [f"x01\t{i % 2}\t{'' if i % 2 else '*'}\t{_sentence(rng, i % 2 == 1)}\n" for i in range(24)]
+        (folder / "cola" / name).write_text("".join(lines))
 
 
 def write_pairs(folder: Path, rng: random.Random) -> None:

@@ -1,6 +1,7 @@
 """LSTM, ME-LSTM, ARC-I and ARC-II against plain loops over the paper's equations."""
 
 import math
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +42,7 @@ def _sigmoid(x: Array) -> Array:
 
 
 def _softmax(x: Array) -> Array:
-    return np.exp(x - x.max()) / np.exp(x - x.max()).sum()
+    return np.asarray(np.exp(x - x.max()) / np.exp(x - x.max()).sum())
 
 
 def _array(tensor: torch.Tensor) -> Array:
@@ -216,13 +217,12 @@ def test_gradients_of_every_parameter_are_those_of_finite_differences(architectu
 
 def test_one_word_of_arc_ii_is_one_traced_graph_for_any_number_of_texts() -> None:
     network = _network("arc-ii")
-    lstm, memories = network.lstms["sst-2"], network.memories_of("sst-2")
-    assert isinstance(lstm, MemoryLstm)
+    lstm, memories = cast(MemoryLstm, network.lstms["sst-2"]), network.memories_of("sst-2")
 
     class Step(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.lstm, self.memories = lstm, nn.ModuleList(memories)
+            self.lstm, self.read = lstm, nn.ModuleList(memories)
 
         def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *flat: torch.Tensor) -> list[torch.Tensor]:
             pairs = [MemoryState(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
@@ -239,7 +239,7 @@ def test_one_word_of_arc_ii_is_one_traced_graph_for_any_number_of_texts() -> Non
     batch = torch.export.Dim("batch", min=1, max=64)
     given = arguments(3)
     shapes = ({0: batch}, {0: batch}, {0: batch}, tuple({0: batch} for _ in given[3:]))
-    traced = torch.export.export(Step(), given, dynamic_shapes=shapes).module()
+    traced: nn.Module = torch.export.export(Step(), given, dynamic_shapes=shapes).module()
     for num_texts in (2, 7):
         for ours, theirs in zip(Step()(*arguments(num_texts)), traced(*arguments(num_texts)), strict=True):
             torch.testing.assert_close(ours, theirs)

@@ -106,7 +106,8 @@ def train_tasks(
         loss = functional.cross_entropy(network(task, words_NT, lengths_N), classes_N)
         optimizer.zero_grad()
         loss.backward()
-        optimizer.step()
+        with torch.sparse.check_sparse_tensor_invariants(False):  # AdaGrad's own of word vectors; unsaid, torch warns
+            optimizer.step()
         losses[task] = loss.item()
         if step % recipe.tune_every == 0 or step == steps:
             mean = _tuning(network, of_task, step, folder)
