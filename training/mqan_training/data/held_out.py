@@ -109,7 +109,7 @@ def measured_texts(data: Path, dataset: Dataset) -> Iterator[tuple[str, ...]]:
         for part in dataset.parts:
             for row in read_rows(data, dataset, part, split):
                 yield row.texts()
-        if dataset.reader and split == "validation":
+        if dataset.reader and split != "test":  # test sets are kept apart
             task = task_named(dataset.reader)
             if split in task.splits:
                 for _, texts in texts_of_examples(task.read(data / task.folder, split)):

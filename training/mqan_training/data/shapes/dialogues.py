@@ -19,6 +19,10 @@ _SPEAKERS = (  # the two parts of a conversation, by turns of the dialogues of a
     ("Caller", "Operator"),
     ("A", "B"),
 )
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_COLUMN = {"poi_type": "kind of place", "traffic_info": "traffic", "party": "person to meet"} | {
+    day: f"weather on {day.capitalize()}" for day in _DAYS
+}
 _TURNS = 10  # of a dialogue that are shown, the last ones
 _ANY = frozenset({"dontcare", "dont care", "do n't care", "not mentioned", "none", ""})  # no value at all
 
@@ -167,18 +171,21 @@ def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
         return
     columns = list(items[0])
     text = "\n".join([" | ".join(columns), *(" | ".join(str(item[c]) for c in columns) for item in items)])
-    first = columns[0]
+    first = next((name for name in ("location", "poi", "event") if name in columns), columns[0])
     for item in items:
         if [other[first] for other in items].count(item[first]) > 1:
             continue
-        for column in columns[1:]:
+        for column in columns:
             value = str(item[column]).strip()
             known = value and value != "-"
+            if column == first:
+                continue
+            said_as = _COLUMN.get(column, column.replace("_", " "))
             wordings = [
-                f"What is the {column} of {item[first]}?",
-                f"{column} of {item[first]}",
-                f"Look up the {column} for {item[first]}.",
-                f"Which {column} does the row {item[first]} have?",
+                f"What is the {said_as} of {item[first]}?",
+                f"{said_as} of {item[first]}",
+                f"Look up the {said_as} for {item[first]}.",
+                f"Which {said_as} does the row {item[first]} have?",
             ]
             yield {"text": text, "question": wordings, "answers": [value] if known else []}
 

@@ -78,8 +78,9 @@ def _semeval_relations(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
     lines = [line for _, line in read_lines(paths[0])]
     marks = {"first": ("<e1>", "</e1>"), "second": ("<e2>", "</e2>")}
     for place, line in enumerate(lines):
-        if "<e1>" in line:
-            text = line.partition("\t")[2].strip().strip('"')
+        number, _, text = line.partition("\t")
+        if number.isdecimal():
+            text = text.strip().strip('"')
             yield {**without_marks(text, marks), "relation": lines[place + 1].strip()}
 
 
@@ -220,11 +221,13 @@ def _yes_no_abstracts(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
 
 
 def _bookings(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
-    """RESTAURANTS-8K: utterances with labelled spans; an absent start is 0."""
+    """RESTAURANTS-8K: utterances with labelled spans, an absent start is 0; before them what they were asked for."""
     for row in read_json_value(paths[0]):
-        text = row["userInput"]["text"]
+        asked = [slot.replace("_", " ") for slot in (row.get("context") or {}).get("requestedSlots", ())]
+        before = f"Agent: Please tell me the {' and the '.join(asked)}.\nGuest: " if asked else ""
+        text = before + row["userInput"]["text"]
         spans = [(label["slot"], label["valueSpan"]) for label in row.get("labels", ())]
-        mentions = [(slot, span.get("startIndex", 0), span["endIndex"]) for slot, span in spans]
+        mentions = [(s, len(before) + span.get("startIndex", 0), len(before) + span["endIndex"]) for s, span in spans]
         yield {"text": text, "mentions": sorted(mentions, key=lambda m: m[1])}
 
 
@@ -236,20 +239,30 @@ def _facts(paths: Sequence[Path], part: Part) -> Iterator[Record]:
 
 
 def _legal(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
-    """LegalBench: tasks with a prompt and a few rows; the instruction is the prompt before its first example."""
+    """LegalBench: tasks with a prompt and a few rows; see ``instruction_of`` for the question."""
     for _, task in read_json_lines(paths[0]):
         answers = list(dict.fromkeys(str(row["answer"]) for row in task["train"]))
-        instruction = re.split(r"\n\s*\n|\nQ:|\nA:", task["base_prompt"].strip())[0].strip()
+        asked = set(re.findall(r"\{\{(\w+)\}\}", task["base_prompt"]))
         for row in task["train"]:
-            fields = [f"{name}: {value}" for name, value in row.items() if name not in ("answer", "index", "text")]
-            text = "\n".join([str(row["text"])] * ("text" in row) + fields)
+            shown = {name: str(value) for name, value in row.items() if name in asked}
+            lines = [value if len(shown) == 1 else f"{name}: {value}" for name, value in shown.items()]
             yield {
-                "text": text,
-                "question": " ".join(instruction.split()),
+                "text": "\n".join(lines),
+                "question": instruction_of(task["base_prompt"]),
                 "candidates": answers,
                 "answer": str(row["answer"]),
                 "task": task["task"],
             }
+
+
+def instruction_of(prompt: str) -> str:
+    """Return what a prompt asks: its words before the first example, and those of its last question."""
+    blocks = [block.strip() for block in re.split(r"\n\s*\n", prompt.strip())]
+    first = re.split(r"\n?(?:Q|Question|Clause|Example \d+|Input|Fact|Text)\s*:", blocks[0])[0]
+    first, last = (re.sub(r"\{\{\w+\}\}", " ", text) for text in (first, blocks[-1]))
+    last = re.sub(r"(?m)^[A-Z][\w ]{0,30}:|\b(?:A|Answer|Label)\s*:\s*$", " ", last)
+    words = [" ".join(part.split()) for part in (first, last if len(blocks) > 1 else "")]
+    return " ".join(part for part in words if re.search(r"\w", part))
 
 
 FORMATS: dict[str, Format] = {

@@ -65,13 +65,19 @@ def as_text(value: Any) -> str:
 
 
 def _csv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
-    """Quoted text (options ``delimiter``, a comma by default; ``header: skip`` where ``columns`` rename its own)."""
+    """Quoted text with a delimiter.
+
+    Options: ``delimiter``, a comma by default; ``header: skip`` where ``columns`` rename those of the file;
+    ``extra: ignore`` where lines may have more cells.
+    """
     lines = (line + "\n" for _, line in read_lines(paths[0], part.options.get("encoding", "utf-8-sig")))
     csv.field_size_limit(2**24)
     rows = csv.reader(lines, delimiter=part.options.get("delimiter", ","))
     header = [] if part.columns and part.options.get("header") != "skip" else next(rows, [])
     columns = list(part.columns) or header
     for row in rows:
+        if part.options.get("extra") == "ignore":
+            row = row[: len(columns)]
         if row and len(row) != len(columns):
             raise malformed(paths[0], rows.line_num, f"expected {len(columns)} columns, found {len(row)}.")
         if row:
