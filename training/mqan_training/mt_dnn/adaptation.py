@@ -110,11 +110,14 @@ def draw_adaptation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: P
                     rows, accuracies, label=model, color=colour, marker=mark, linewidth=1.6, gid=f"curve-{task}-{model}"
                 )
             axes.set_xscale("log")
+            ticks = sorted({rows for points in of_model.values() for rows, _ in points})
+            axes.set_xticks(ticks, [f"{rows:,}" for rows in ticks])
+            axes.minorticks_off()
             axes.set_title(task, fontsize=10)
             axes.set_xlabel("training rows")
             axes.set_ylabel("accuracy (%)")
             axes.grid(alpha=0.25, linewidth=0.6)
-            axes.legend(frameon=False, loc="lower right")
+            axes.legend(frameon=False, loc="best")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Date": None})
 
