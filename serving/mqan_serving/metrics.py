@@ -2,11 +2,12 @@
 
 Labels come from closed sets: nothing that a caller sends becomes one. Replicas share files in the folder named by
 ``PROMETHEUS_MULTIPROC_DIR``, so that whichever of them is asked tells the sums of all; counts of replicas that have
-ended stay in the sums, their gauges do not.
+ended stay in the sums, their gauges do not. Where the folder fails, each tells its own, and no request fails.
 """
 
 import os
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from prometheus_client import (
@@ -15,13 +16,15 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     disable_created_metrics,
     generate_latest,
+    values,
 )
-from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 
 from mqan_core.answer import Answer, Source
 from mqan_serving.errors import ERRORS
+from mqan_serving.metrics_files import MetricsFiles, shared_values
 from mqan_serving.timeline import STAGES, Timeline
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # the library's; it must be set before the library is imported
@@ -42,9 +45,10 @@ class Metrics:
     """What one process counts."""
 
     def __init__(self) -> None:
-        self._folder = os.environ.get(FOLDER_VARIABLE)
-        if self._folder:
-            Path(self._folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = os.environ.get(FOLDER_VARIABLE)
+        self._files = MetricsFiles(Path(folder)) if folder else None
+        if self._files is not None:
+            values.ValueClass = shared_values(self._files)
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
@@ -114,6 +118,10 @@ class Metrics:
             multiprocess_mode="livemax",
             registry=registry,
         )
+        self._dropped = Counter(
+            "mqan_log_lines_dropped", "Lines of the log that could not be written in time.", registry=registry
+        )
+        self._num_dropped = 0
         # A rate is only seen of a series that was there before its first event.
         for transport in TRANSPORTS:
             for code in CODES:
@@ -142,6 +150,11 @@ class Metrics:
         """Tell how many questions wait."""
         self._queue.set(num_waiting)
 
+    def set_dropped_lines(self, num_lines: int) -> None:
+        """Tell how many lines of the log have been dropped so far."""
+        self._dropped.inc(num_lines - self._num_dropped)
+        self._num_dropped = num_lines
+
     def count_batch(self, num_requests: int, num_tokens: int) -> None:
         """Count a batch that was encoded."""
         self._batch_size.observe(num_requests)
@@ -162,20 +175,20 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return all metrics in Prometheus' text format; reads files where there are several processes."""
-        if not self._folder:
-            return generate_latest(self._registry)
-        _forget_ended_processes(Path(self._folder))
-        registry = CollectorRegistry()
-        MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
-        return generate_latest(registry)
+        if self._files is not None:
+            merged = self._files.merge()
+            if merged is not None:
+                return generate_latest(_Merged(merged))
+        return generate_latest(self._registry)
 
 
-def _forget_ended_processes(folder: Path) -> None:
-    for process in {int(path.stem.rpartition("_")[2]) for path in folder.glob("gauge_live*.db")}:
-        try:
-            os.kill(process, 0)
-        except ProcessLookupError:
-            with suppress(FileNotFoundError):  # another replica was faster
-                mark_process_dead(process, folder)  # type: ignore[no-untyped-call]
-        except PermissionError:
-            continue
+class _Merged(CollectorRegistry):
+    """The metrics of several processes."""
+
+    def __init__(self, metrics: list[Metric]) -> None:
+        super().__init__()
+        self._metrics = metrics
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield them."""
+        yield from self._metrics

@@ -15,6 +15,7 @@ from mqan_serving.health import Health
 from mqan_serving.metrics import Metrics
 from mqan_serving.reading import FairReader
 from mqan_serving.settings import Settings
+from mqan_serving.telemetry import num_dropped_lines
 from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Limits, Question, ReadRequest, Validator
 
@@ -195,6 +196,7 @@ class AnswerService(Generic[RequestT]):
     async def _observe(self) -> None:
         while True:
             self.metrics.set_queue_depth(self._batcher.num_waiting)
+            self.metrics.set_dropped_lines(num_dropped_lines())
             if not self._batcher.is_alive:
                 self.health.set_failed()
             await asyncio.sleep(_OBSERVE_PERIOD_S)

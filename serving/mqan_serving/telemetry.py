@@ -8,7 +8,6 @@ import hashlib
 import logging
 import re
 import secrets
-import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,17 +15,19 @@ import structlog
 
 from mqan_core.answer import Answer
 from mqan_serving.errors import describe
+from mqan_serving.log_writer import LogWriter
 from mqan_serving.metrics import CANCELLED, OK, Metrics
 from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Question
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _LATER_S = 0.002  # by then a response is on its way, also through the queues of Ray Serve
+_WRITER = LogWriter()
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def set_up_logs(level: str) -> None:
-    """Write log lines of at least ``level`` to standard error."""
+    """Write log lines of at least ``level`` to standard error, those of Python's own loggers, too."""
     logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # it warns of a caller's headers in the caller's words
     structlog.configure(
         processors=[
@@ -36,9 +37,42 @@ def set_up_logs(level: str) -> None:
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
-        logger_factory=lambda *_: structlog.WriteLogger(sys.stderr),  # whatever that is by then
+        logger_factory=lambda *_: _Lines(),
         cache_logger_on_first_use=False,
     )
+    root = logging.getLogger()
+    if not any(isinstance(handler, _Forward) for handler in root.handlers):
+        root.addHandler(_Forward())
+
+
+class _Lines:
+    """What structlog writes lines to."""
+
+    def msg(self, line: str) -> None:
+        _WRITER.write(line)
+
+    log = debug = info = warning = error = critical = msg
+
+
+class _Forward(logging.Handler):
+    """Makes lines of what libraries tell Python's loggers."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        try:
+            log(record.getMessage(), level=level, logger=record.name, exc_info=record.exc_info)
+        except Exception:  # whatever a library puts into a record
+            log("a log record cannot be read", level=level, logger=record.name)
+
+
+def flush_logs(timeout_s: float = 1.0) -> bool:
+    """Wait until all lines are written, at most so long; return whether they are."""
+    return _WRITER.flush(timeout_s)
+
+
+def num_dropped_lines() -> int:
+    """Return how many lines of this process nobody will see."""
+    return _WRITER.num_dropped
 
 
 def log(event: str, *, level: str = "info", **values: Any) -> None:

@@ -18,7 +18,7 @@ from mqan_serving.errors import ServingError, SettingsError
 from mqan_serving.keys import ApiKeys, add_key, read_keys
 from mqan_serving.main import serve_local, serve_ray
 from mqan_serving.settings import load_settings
-from mqan_serving.telemetry import set_up_logs
+from mqan_serving.telemetry import flush_logs, set_up_logs
 
 StartServer = Callable[..., Awaitable[Any]]
 
@@ -97,6 +97,7 @@ def test_a_damaged_or_missing_file_keeps_the_keys(file: Path, capsys: pytest.Cap
         assert keys.authenticate(f"Bearer {alice}") == "alice"
     file.unlink()
     assert keys.authenticate(f"Bearer {alice}") == "alice"
+    assert flush_logs()
     events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
     assert [event["event"] for event in events] == ["keys not reloaded"] * 2  # once a change, not once a request
     file.write_text(good)
@@ -147,6 +148,7 @@ async def test_rest_asks_for_a_key(start_server: StartServer, file: Path, capsys
     operation = (await callers.rest.get("/openapi.json")).json()["paths"]["/v1/answer"]["post"]
     assert operation["security"]
     await asyncio.sleep(0.1)  # logged a moment after the response
+    assert flush_logs()
     lines = capsys.readouterr().err
     assert key not in lines
     answered = [line for line in map(json.loads, lines.splitlines()) if line["event"] == "answered"]

@@ -14,7 +14,7 @@ from ray.serve._private.grpc_util import gRPCGenericServer
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.local import LocalServer
 from mqan_serving.rpc import add_question_answering
-from mqan_serving.telemetry import set_up_logs
+from mqan_serving.telemetry import flush_logs, set_up_logs
 from tests.processes import bytes_in_use
 
 StartServer = Callable[..., Awaitable[Any]]
@@ -114,6 +114,7 @@ async def test_log_tells_expired_from_cancelled(
     gone.cancel()
     await until(lambda: callers.service.num_requests == 0)
     await asyncio.sleep(0)
+    assert flush_logs()
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
     assert [(line["event"], line.get("code")) for line in lines if line.get("transport")] == [
         *[("refused", "deadline_exceeded")] * 5,
@@ -135,6 +136,7 @@ async def test_faults_of_ours_are_logged_and_not_told(
     assert raised.value.code() is grpc.StatusCode.INTERNAL
     assert dict(raised.value.trailing_metadata())["grpc-retry-pushback-ms"] == "-1"  # do not ask again
     assert "secret" not in str(raised.value)
+    assert flush_logs()
     lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
     failed = [line for line in lines if line["event"] == "failed"]
     assert [line["transport"] for line in failed] == ["rest", "grpc"]
