@@ -1,0 +1,84 @@
+"""Every dataset of the table, read from its own files."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqan_core.example import Example
+from mqan_training.data.mixture import DatasetSource, has_split, rows_removed, validation_examples
+from mqan_training.data.shapes.dataset_file import dataset_names, load_dataset
+from mqan_training.data.shapes.reading import read_rows
+from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow
+
+pytestmark = [pytest.mark.data, pytest.mark.slow]
+
+_DRAWN = 400
+
+
+def _drawn(data: Path, name: str) -> Iterator[Example]:
+    source = DatasetSource(data, load_dataset(name), "validation")
+    if not len(source):
+        return
+    for seed in range(_DRAWN):
+        index = int(np.random.default_rng(seed).integers(len(source)))
+        example, again = (source.draw(index, np.random.default_rng([seed, 1])) for _ in range(2))
+        assert example == again
+        yield example
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_each_dataset_is_read_and_asked(data_folder: Path, name: str) -> None:
+    dataset = load_dataset(name)
+    for part_name, part in dataset.parts.items():
+        for split in ("train", "validation"):
+            rows = read_rows(data_folder, dataset, part_name, split)
+            num_rows = 0
+            for row in rows:
+                num_rows += 1
+                assert all(isinstance(text, str) for text in row.texts())
+                if isinstance(row, LabelRow):
+                    assert set(row.right) <= set(part.labels)  # type: ignore[union-attr]
+                if isinstance(row, FieldRow):
+                    assert set(row.mentions) <= set(row.scheme)
+                    found = [m for mentions in row.mentions.values() for m in mentions if m.start is not None]
+                    assert all(row.text.startswith(mention.text, mention.start or 0) for mention in found)
+                if isinstance(row, ChoiceRow):
+                    assert len(set(row.options)) == len(row.options) > 1
+                    assert all(place < len(row.options) for place in row.right)
+            promised = part.files.get(split) or (split == "validation" and part.hold_out)
+            assert bool(num_rows) == bool(promised), (part_name, split)
+    for example in _drawn(data_folder, name):
+        assert example.context.strip(), example
+        assert example.question.strip(), example
+        labels = [choice.label for choice in example.choices]
+        assert len(set(labels)) == len(labels), example
+        if labels:
+            assert len(labels) > 1, example
+            assert set(example.answers) <= set(labels), example
+        if example.answer_start is not None:
+            assert example.context.startswith(example.answers[0], example.answer_start), example
+
+
+@pytest.mark.parametrize("name", [name for name in dataset_names() if load_dataset(name).held_back])
+def test_held_back_datasets_can_only_be_measured(data_folder: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="held back"):
+        DatasetSource(data_folder, load_dataset(name), "train")
+    examples = validation_examples(data_folder, name, 50, 0)
+    assert len(examples) == 50
+    assert examples == validation_examples(data_folder, name, 50, 0)
+
+
+def test_training_rows_do_not_repeat_what_is_measured(data_folder: Path) -> None:
+    removed = rows_removed(data_folder, ["snli", "qnli", "absa"])
+    assert all(num_removed > 0 and num_rows > 1000 for num_rows, num_removed in removed.values())
+
+
+def test_every_dataset_that_is_trained_on_can_be_validated_or_says_why() -> None:
+    without = {
+        name
+        for name in dataset_names()
+        if not any(has_split(load_dataset(name), split) for split in ("validation", "test"))
+    }
+    assert without == {"wikisql_shuffled"}
