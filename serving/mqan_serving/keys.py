@@ -9,7 +9,11 @@ import hmac
 import os
 import re
 import secrets
+import stat
+import threading
+import weakref
 from pathlib import Path
+from time import monotonic
 
 from mqan_serving.errors import ServingError, SettingsError
 from mqan_serving.telemetry import log
@@ -17,6 +21,9 @@ from mqan_serving.telemetry import log
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _KEY_BYTES = 32
+_MAX_FILE_BYTES = 1024 * 1024  # some 10,000 keys
+_LOOK_PERIOD_S = 0.25
+_SETTLED_S = 1.0  # for which a file stays as it is that is not being written
 
 _State = tuple[int, int, int, int]
 
@@ -24,8 +31,10 @@ _State = tuple[int, int, int, int]
 class ApiKeys:
     """Knows the callers of a server by their keys.
 
-    A file that cannot be read any more, or not understood, is logged, and the keys read before stay valid: a slip of an
-    editor shall not lock all callers out.
+    A thread looks at the file, so that no request waits for a disk. New keys are valid once it has seen them. A key is
+    revoked, or the file said to be damaged, only when the file has not changed for a second: one that is rewritten in
+    place is empty, then incomplete, and shall lock nobody out meanwhile. A file that cannot be read any more, is empty
+    or is not understood, is logged, and the keys read before stay valid.
 
     Args:
         file: the keys; None lets everybody in.
@@ -38,9 +47,14 @@ class ApiKeys:
         self._file = file
         self._hashes: dict[str, bytes] = {}
         self._state: _State | None = None
-        if file is not None:
-            self._state = _state_of(file)
-            self._hashes = read_keys(file)
+        if file is None:
+            return
+        self._state = _state_of(file)
+        self._hashes = read_keys(file)
+        self._seen, self._seen_at = self._state, monotonic()
+        ended = threading.Event()
+        weakref.finalize(self, ended.set)
+        threading.Thread(target=_watch, args=(weakref.ref(self), ended), name="mqan-keys", daemon=True).start()
 
     def authenticate(self, authorization: str | None) -> str | None:
         """Return the name of the caller's key, or None where no keys are asked for.
@@ -53,7 +67,6 @@ class ApiKeys:
         """
         if self._file is None:
             return None
-        self._reload(self._file)
         scheme, _, key = (authorization or "").partition(" ")
         given = hashlib.sha256(key.strip().encode("utf-8", "surrogatepass")).digest()
         name = None
@@ -66,30 +79,54 @@ class ApiKeys:
             raise ServingError("unauthenticated", "The API key is not one of this server's.")
         return name
 
-    def _reload(self, file: Path) -> None:
-        state = _state_of(file)
+    def look(self) -> None:
+        """Read the file if it has changed, and take what it says once that is certain."""
+        assert self._file is not None  # noqa: S101  else nobody looks
+        state = _state_of(self._file)
         if state == self._state:
+            self._seen = state
             return
-        self._state = state
+        if state != self._seen:
+            self._seen, self._seen_at = state, monotonic()
+        is_settled = monotonic() - self._seen_at >= _SETTLED_S
         try:
-            self._hashes = read_keys(file)
+            hashes = read_keys(self._file, may_be_empty=False)
         except SettingsError as error:
-            log("keys not reloaded", level="error", reason=str(error))
-        else:
-            log("keys reloaded", keys=len(self._hashes))
+            if is_settled:
+                self._state = state
+                log("keys not reloaded", level="error", reason=str(error))
+            return
+        revokes = not self._hashes.items() <= hashes.items()
+        if _state_of(self._file) == state and (is_settled or not revokes):
+            self._state, self._hashes = state, hashes
+            log("keys reloaded", keys=len(hashes))
 
 
-def read_keys(file: Path) -> dict[str, bytes]:
+def _watch(keys: "weakref.ref[ApiKeys]", ended: threading.Event) -> None:
+    while not ended.wait(_LOOK_PERIOD_S):
+        looking = keys()
+        if looking is None:
+            return
+        try:
+            looking.look()
+        except Exception as error:  # whatever it is, the keys that are known go on
+            log("keys not reloaded", level="error", exc_info=error)
+        del looking
+
+
+def read_keys(file: Path, *, may_be_empty: bool = True) -> dict[str, bytes]:
     """Return the hash of each key by its name.
+
+    Args:
+        file: the keys.
+        may_be_empty: whether a file without a line, not even a comment, is one.
 
     Raises:
         SettingsError: the file cannot be read, or a line of it is not a name and a hash.
     """
-    try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not UTF-8"
-        raise SettingsError(f"setting api_key_file (MQAN_API_KEY_FILE): cannot read {file}: {reason}") from None
+    lines = _read(file).splitlines()
+    if not (lines or may_be_empty):
+        raise SettingsError(f"{_OF_SETTING}: {file} is empty; to let nobody in, leave a comment in it")
     hashes: dict[str, bytes] = {}
     for number, line in enumerate(lines, 1):
         words = line.split()
@@ -97,11 +134,31 @@ def read_keys(file: Path) -> dict[str, bytes]:
             continue
         if len(words) != 2 or not _NAME.fullmatch(words[0]) or not _HASH.fullmatch(words[1]) or words[0] in hashes:
             raise SettingsError(
-                f"setting api_key_file (MQAN_API_KEY_FILE): {file}, line {number}: expected a name that is not used "
+                f"{_OF_SETTING}: {file}, line {number}: expected a name that is not used "
                 "twice and the SHA-256 of its key; `mqan key NAME` writes such a line"
             )
         hashes[words[0]] = bytes.fromhex(words[1])
     return hashes
+
+
+_OF_SETTING = "setting api_key_file (MQAN_API_KEY_FILE)"
+
+
+def _read(file: Path) -> str:
+    try:
+        # Not blocking, so that a pipe in its place is refused and not waited for. A link is followed: a mounted secret.
+        with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as opened:
+            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
+                raise SettingsError(f"{_OF_SETTING}: cannot read {file}: not a file; put the keys into one")
+            content = opened.read(_MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise SettingsError(f"{_OF_SETTING}: cannot read {file}: {error.strerror}") from None
+    if len(content) > _MAX_FILE_BYTES:
+        raise SettingsError(f"{_OF_SETTING}: {file} has more than {_MAX_FILE_BYTES} bytes; remove keys from it")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SettingsError(f"{_OF_SETTING}: cannot read {file}: not UTF-8") from None
 
 
 def add_key(file: Path, name: str) -> str:

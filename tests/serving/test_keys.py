@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import threading
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from mqan.v1 import answer_pb2
 from mqan_client import AsyncClient, UnauthenticatedError
+from mqan_serving import keys as keys_module
 from mqan_serving.errors import ServingError, SettingsError
 from mqan_serving.keys import ApiKeys, add_key, read_keys
 from mqan_serving.main import serve_local, serve_ray
@@ -72,50 +75,162 @@ def test_an_empty_file_lets_nobody_in(file: Path) -> None:
         ApiKeys(file).authenticate("Bearer ")
 
 
-def test_a_change_holds_from_the_next_request(file: Path) -> None:
+def is_let_in(keys: ApiKeys, key: str) -> bool:
+    try:
+        keys.authenticate(f"Bearer {key}")
+    except ServingError:
+        return False
+    return True
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def replace(file: Path, content: str) -> None:
+    other = file.with_name("next")
+    other.write_text(content)
+    os.replace(other, file)
+
+
+def test_a_change_is_seen_without_a_request(file: Path) -> None:
     alice = add_key(file, "alice")
     keys = ApiKeys(file)
     bob = add_key(file, "bob")
-    assert keys.authenticate(f"Bearer {bob}") == "bob"
-    other = file.with_name("next")
-    other.write_text("\n".join(line for line in file.read_text().splitlines() if not line.startswith("alice")))
-    os.replace(other, file)
-    with pytest.raises(ServingError):
-        keys.authenticate(f"Bearer {alice}")
-    assert keys.authenticate(f"Bearer {bob}") == "bob"
+    until(lambda: is_let_in(keys, bob))
+    replace(file, "\n".join(line for line in file.read_text().splitlines() if not line.startswith("alice")))
+    until(lambda: not is_let_in(keys, alice))
+    assert is_let_in(keys, bob)
     carol = add_key(file, "carol")  # after a last line that did not end
-    assert keys.authenticate(f"Bearer {carol}") == "carol"
+    until(lambda: is_let_in(keys, carol))
 
 
-def test_a_damaged_or_missing_file_keeps_the_keys(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    set_up_logs("info")
-    alice = add_key(file, "alice")
+@pytest.fixture
+def watched(file: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Two keys and their file, at which nobody looks but the test, by a clock of the test's."""
+    monkeypatch.setattr(keys_module, "_LOOK_PERIOD_S", 1000)
+    now = [0.0]
+    monkeypatch.setattr(keys_module, "monotonic", lambda: now[0])
+    names = {name: add_key(file, name) for name in ("alice", "bob")}
     keys = ApiKeys(file)
+
+    def look_after(seconds: float) -> set[str]:
+        """Look at the file, and return whose keys are valid."""
+        now[0] += seconds
+        keys.look()
+        return {name for name, key in names.items() if is_let_in(keys, key)}
+
+    return look_after
+
+
+def test_no_way_of_writing_the_file_locks_anybody_out(file: Path, watched: Callable[[float], set[str]]) -> None:
+    """Cut off anywhere, as a file that is being rewritten in place is: both keys stay valid all the while."""
+    content = file.read_text()
+    for end in range(len(content)):
+        file.write_text(content[:end])
+        assert watched(0.1) == {"alice", "bob"}, end
+    file.write_text(content)
+    assert watched(0.1) == {"alice", "bob"}
+
+
+def test_a_key_is_revoked_once_the_file_stays(file: Path, watched: Callable[[float], set[str]]) -> None:
+    first, _ = file.read_text().splitlines(keepends=True)
+    file.write_text(first)
+    assert [watched(seconds) for seconds in (0.1, 0.8, 0.2)] == [{"alice", "bob"}, {"alice", "bob"}, {"alice"}]
+    file.write_text("# nobody\n")
+    watched(0.1)
+    assert watched(1) == set()
+
+
+def test_an_emptied_file_revokes_nothing(
+    file: Path, watched: Callable[[float], set[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up_logs("info")
+    file.write_text("")
+    assert [watched(seconds) for seconds in (0.1, 5, 500)] == [{"alice", "bob"}] * 3
+    assert flush_logs()
+    (event,) = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert event["event"] == "keys not reloaded"
+    assert "leave a comment" in event["reason"]
+
+
+def test_a_damaged_or_missing_file_keeps_the_keys(
+    file: Path, watched: Callable[[float], set[str]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up_logs("info")
     good = file.read_text()
-    file.write_text("no line of keys\n")
-    for _ in range(3):
-        assert keys.authenticate(f"Bearer {alice}") == "alice"
-    file.unlink()
-    assert keys.authenticate(f"Bearer {alice}") == "alice"
+    spoilt: list[Callable[[], object]] = [
+        lambda: file.write_text("no line of keys\n"),
+        lambda: file.write_bytes(b"\xff"),
+        lambda: file.write_bytes(b"#" * 2**20 + b"\n"),
+        file.unlink,
+        lambda: os.mkfifo(file),
+        lambda: (file.unlink(), file.mkdir()),  # type: ignore[func-returns-value]
+        lambda: (file.rmdir(), file.symlink_to("nowhere")),  # type: ignore[func-returns-value]
+    ]
+    for spoil in spoilt:
+        spoil()
+        assert [watched(1) for _ in range(3)] == [{"alice", "bob"}] * 3
     assert flush_logs()
     events = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [event["event"] for event in events] == ["keys not reloaded"] * 2  # once a change, not once a request
-    file.write_text(good)
-    assert keys.authenticate(f"Bearer {alice}") == "alice"
+    # Once a change, not once a look; that the file is gone is the same as a link to nowhere.
+    assert [event["event"] for event in events] == ["keys not reloaded"] * len(spoilt)
+    file.unlink()
+    file.write_text(good.splitlines(keepends=True)[1])
+    assert [watched(1) for _ in range(2)][-1] == {"bob"}
 
 
 def test_a_file_that_could_not_be_read_is_read_once_its_rights_are_mended(
-    file: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, watched: Callable[[float], set[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    alice = add_key(file, "alice")
-    keys = ApiKeys(file)
     file.write_text("# nobody any more\n")
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "read_text", Mock(side_effect=PermissionError(13, "Permission denied")))  # root reads all
-        assert keys.authenticate(f"Bearer {alice}") == "alice"
+        refusal = PermissionError(13, "Permission denied")  # root reads all
+        patched.setattr(os, "open", Mock(side_effect=refusal))
+        assert [watched(1) for _ in range(2)] == [{"alice", "bob"}] * 2
     file.chmod(0o640)
-    with pytest.raises(ServingError):
-        keys.authenticate(f"Bearer {alice}")
+    assert [watched(1) for _ in range(2)][-1] == set()
+
+
+def test_rewriting_in_place_refuses_nobody_that_asks_meanwhile(file: Path) -> None:
+    """Sixty times, as an editor does it, beside callers who never stop."""
+    alice, bob = add_key(file, "alice"), add_key(file, "bob")
+    content = file.read_text()
+    keys = ApiKeys(file)
+    refused: list[str] = []
+    ended = threading.Event()
+
+    def ask(key: str) -> None:
+        while not ended.is_set():
+            if not is_let_in(keys, key):
+                refused.append(key)
+
+    callers = [threading.Thread(target=ask, args=(key,)) for key in (alice, bob)]
+    for caller in callers:
+        caller.start()
+    for _ in range(60):
+        with file.open("w") as opened:
+            for half in (content[:40], content[40:]):
+                opened.write(half)
+                opened.flush()
+                keys.look()
+    ended.set()
+    for caller in callers:
+        caller.join()
+    assert refused == []
+
+
+def test_nobody_looks_when_the_keys_are_gone(file: Path) -> None:
+    add_key(file, "alice")
+    before = set(threading.enumerate())
+    keys = ApiKeys(file)
+    (watcher,) = set(threading.enumerate()) - before
+    del keys
+    watcher.join(10)
+    assert not watcher.is_alive()
 
 
 @pytest.mark.parametrize(

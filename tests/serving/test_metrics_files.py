@@ -177,6 +177,11 @@ def make_pipe(path: Path) -> None:
     os.mkfifo(path)
 
 
+def make_huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 2**40)
+
+
 _LEFTOVERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "empty": ("counter_999999.db", lambda path: path.write_bytes(b"")),
     "cut off": ("counter_999999.db", lambda path: path.write_bytes(b"\x20\0\0\0")),
@@ -192,7 +197,7 @@ _LEFTOVERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "a folder": ("counter_77.db", lambda path: path.mkdir()),
     "a pipe": ("counter_77.db", make_pipe),
     "a link to nowhere": ("histogram_77.db", lambda path: path.symlink_to("nowhere")),
-    "huge": ("counter_78.db", lambda path: (path.touch(), os.truncate(path, 2**40))),
+    "huge": ("counter_78.db", make_huge),
 }
 
 
