@@ -195,12 +195,19 @@ def train(
         from mqan_training.recipe import is_mixture, load_recipe
 
         if is_mixture(recipe):
+            from mqan_training.data.mixture import load_sources, validation_examples
             from mqan_training.mixture_run import train_mixture
 
             mixture = load_recipe(recipe, _parse_overrides(overrides))
             if start is not None or ray_workers is not None:
                 raise CommandError("a recipe of a pretrained reader takes neither --from nor --ray-workers")
-            print(train_mixture(mixture, data, output or Path("runs") / mixture.name, resume=resume))
+            sources = load_sources(data, list(mixture.sources))
+            validation = {
+                name: validation_examples(data, name, mixture.validate_examples, mixture.seed)
+                for name in mixture.validate_sources
+            }
+            folder = output or Path("runs") / mixture.name
+            print(train_mixture(mixture, sources, validation, folder, resume=resume))
             return
         config = load_config(recipe, _parse_overrides(overrides))
         folder = output or Path("runs") / config.name

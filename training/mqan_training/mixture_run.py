@@ -19,7 +19,6 @@ from mqan_core.word_pieces import WordPieces
 from mqan_training.checkpoint import latest_checkpoint, load_checkpoint, prune_checkpoints, restore_run, save_checkpoint
 from mqan_training.collate import TrainingBatch
 from mqan_training.cpu import has_bfloat16, tune_process
-from mqan_training.data.mixture import load_sources, validation_examples
 from mqan_training.data.source import Source
 from mqan_training.losses import network_losses
 from mqan_training.model.bert import Bert
@@ -57,24 +56,32 @@ class MixtureRun:
     seconds: float = 0.0
 
 
-def train_mixture(recipe: Recipe, data: Path, folder: Path, *, resume: bool = False) -> Path:
+def train_mixture(
+    recipe: Recipe,
+    sources: Sequence[Source],
+    validation: Mapping[str, Sequence[Example]],
+    folder: Path,
+    *,
+    resume: bool = False,
+) -> Path:
     """Run a recipe to its last step; return the last checkpoint.
 
     Args:
         recipe: the run.
-        data: folder of the datasets.
+        sources: of its examples, by the names of the recipe.
+        validation: examples to score the run on, by name of their source.
         folder: where checkpoints and logs go.
         resume: go on from the newest checkpoint there.
 
     Raises:
-        ValueError: the folder holds a run and ``resume`` was not asked for, or the recipe does not fit the data.
+        ValueError: the folder holds a run and ``resume`` was not asked for, or a source has no weight.
         CheckpointError: the checkpoint to resume from is damaged.
     """
     tune_process()
     newest = latest_checkpoint(folder)
     if newest is not None and not resume:
         raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
-    run = prepare_run(recipe, data, folder, newest)
+    run = prepare_run(recipe, sources, validation, folder, newest)
     folder.mkdir(parents=True, exist_ok=True)
     log = RunLog(folder, run.step)
     batches = run.stream.batches(run.pool, run.index)
@@ -98,11 +105,18 @@ def train_mixture(recipe: Recipe, data: Path, folder: Path, *, resume: bool = Fa
     return checkpoint_folder(run)
 
 
-def prepare_run(recipe: Recipe, data: Path, folder: Path, newest: Path | None) -> MixtureRun:
-    """Read the sources, choose the generator's pieces, build the network, and put back a checkpoint's state."""
+def prepare_run(
+    recipe: Recipe,
+    sources: Sequence[Source],
+    validation: Mapping[str, Sequence[Example]],
+    folder: Path,
+    newest: Path | None,
+) -> MixtureRun:
+    """Choose the generator's pieces, build the network, and put back a checkpoint's state."""
+    if missing := [source.name for source in sources if source.name not in recipe.sources]:
+        raise ValueError(f"recipe {recipe.name}: no weight for the sources {', '.join(missing)}")
     torch.manual_seed(recipe.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    sources: list[Source] = load_sources(data, list(recipe.sources))
     encoder = Path(recipe.encoder) if recipe.encoder else packaged_encoder()
     word_pieces = WordPieces((encoder / WORD_PIECES).read_text(encoding="utf-8").split("\n")[:-1])
     layout = Layout(word_pieces)
@@ -113,9 +127,6 @@ def prepare_run(recipe: Recipe, data: Path, folder: Path, newest: Path | None) -
     network = PretrainedNetwork(recipe.decoder.model_config_of(), bert, vocabulary.num_generated).to(device)
     optimizer = make_optimizer(network, recipe)
     average = WeightAverage(network, recipe.average_decay)
-    validation = {
-        name: validation_examples(data, name, recipe.validate_examples, recipe.seed) for name in recipe.validate_sources
-    }
     stream = MixtureStream(sources, recipe, vocabulary, layout)
     run = MixtureRun(
         recipe, folder, encoder, network, vocabulary, layout, stream, optimizer, average, validation, device

@@ -1,0 +1,227 @@
+"""A run on a mixture: the same batches from the same seed, and a run that was cut goes on as if it had not been."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from mqan_core.example import Choice, Example
+from mqan_core.layout import Layout
+from mqan_core.vocab import Vocabulary
+from mqan_core.word_pieces import WordPieces
+from mqan_training.checkpoint import load_checkpoint
+from mqan_training.errors import MissingEncoderError
+from mqan_training.mixture_run import prepare_run, rate_at, take_step, train_mixture
+from mqan_training.model.bert import Bert
+from mqan_training.recipe import Recipe, is_mixture, load_recipe
+from mqan_training.stream import MixtureStream, generator_pieces, shares_of
+
+NAMES = "ann bob carl dora emil".split()  # noqa: SIM905
+PIECES = [
+    "[PAD]",
+    "[UNK]",
+    "[CLS]",
+    "[SEP]",
+    *NAMES,
+    *["met", "in", "who", "?", ".", "a", "the", "one", "two", "three"],
+]
+SIZES = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "vocab_size": len(PIECES),
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+}
+
+
+class Meetings:
+    """Who met whom, as quotations, as choices and as refusals."""
+
+    name = "meetings"
+
+    def __len__(self) -> int:
+        return 40
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        one, two = rng.choice(NAMES, 2, replace=False).tolist()
+        context = f"{one} met {two}" + " in the one" * (index % 5) + "."
+        if rng.random() < 0.3:
+            return Example(self.name, str(index), context, "who ?", (), None)
+        labels = tuple(Choice(name) for name in rng.permutation(NAMES).tolist()) if rng.random() < 0.4 else ()
+        return Example(self.name, str(index), context, "who met?", (one,), 0, choices=labels)
+
+
+class Counts(Meetings):
+    name = "counts"
+
+    def __len__(self) -> int:
+        return 10
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of our own, in the files of a pretrained one."""
+    folder = tmp_path_factory.mktemp("encoder")
+    (folder / "config.json").write_text(json.dumps(SIZES))
+    (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    torch.manual_seed(3)
+    width, inner = 16, 24
+    shapes = {
+        "embeddings.word_embeddings.weight": (len(PIECES), width),
+        "embeddings.position_embeddings.weight": (512, width),
+        "embeddings.token_type_embeddings.weight": (2, width),
+    }
+    layer = "encoder.layer.0"
+    for part in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+        shapes |= {f"{layer}.{part}.weight": (width, width), f"{layer}.{part}.bias": (width,)}
+    shapes |= {f"{layer}.intermediate.dense.weight": (inner, width), f"{layer}.intermediate.dense.bias": (inner,)}
+    shapes |= {f"{layer}.output.dense.weight": (width, inner), f"{layer}.output.dense.bias": (width,)}
+    for norm in ("embeddings.LayerNorm", f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"):
+        shapes |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
+    save_file({name: torch.randn(shape) * 0.1 for name, shape in shapes.items()}, folder / "model.safetensors")
+    return folder
+
+
+def recipe_of(encoder: Path, **changes: object) -> Recipe:
+    values = {
+        "name": "tiny",
+        "sources": {"meetings": 1, "counts": 2},
+        "steps": 12,
+        "warmup_steps": 3,
+        "reader_rate": 1e-3,
+        "decoder_rate": 3e-3,
+        "batch_pieces": 200,
+        "num_generated": 20,
+        "checkpoint_every": 4,
+        "validate_every": 6,
+        "log_every": 1,
+        "encoder": str(encoder),
+        "decoder": {"width": 8, "num_heads": 2, "head_width": 4, "ffn_width": 8},
+    }
+    return Recipe.model_validate(values | changes)
+
+
+SOURCES = (Meetings(), Counts())
+
+
+def run(recipe: Recipe, folder: Path, *, resume: bool = False) -> Path:
+    examples = [Meetings().draw(i, np.random.default_rng(i)) for i in range(6)]
+    return train_mixture(recipe, SOURCES, {"meetings": examples}, folder, resume=resume)
+
+
+def losses_of(folder: Path) -> list[float]:
+    lines = (folder / "log.jsonl").read_text().splitlines()
+    return [json.loads(line)["answer"] for line in lines]
+
+
+def test_a_cut_run_goes_on_as_if_it_had_not_been(encoder: Path, tmp_path: Path) -> None:
+    whole = run(recipe_of(encoder), tmp_path / "whole")
+    run(recipe_of(encoder, steps=8), tmp_path / "cut")
+    resumed = run(recipe_of(encoder), tmp_path / "cut", resume=True)
+    assert losses_of(tmp_path / "cut") == losses_of(tmp_path / "whole")
+    one, other = (load_file(folder / "model.safetensors") for folder in (whole, resumed))
+    assert one.keys() == other.keys()
+    for name, tensor in one.items():
+        torch.testing.assert_close(other[name], tensor, rtol=0, atol=0, msg=name)
+    scores = [json.loads(line) for line in (tmp_path / "cut" / "validation.jsonl").read_text().splitlines()]
+    assert {(s["step"], s["task"]) for s in scores} == {(6, "meetings"), (8, "meetings"), (12, "meetings")}
+
+
+def test_a_killed_run_leaves_whole_checkpoints(encoder: Path, tmp_path: Path) -> None:
+    """Killed at any moment, also while it writes: what is there can be gone on from."""
+    script = (
+        "import sys; from pathlib import Path; from tests.training.test_mixture_run import recipe_of, run;"
+        "run(recipe_of(Path(sys.argv[1]), steps=100000, checkpoint_every=2), Path(sys.argv[2]))"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, str(encoder), str(tmp_path / "run")], cwd=Path(__file__).parents[2]
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while len(list((tmp_path / "run").glob("step-*"))) < 2:
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    newest = max(p for p in (tmp_path / "run").glob("step-*") if not p.name.endswith(".tmp"))
+    step = load_checkpoint(newest).step
+    resumed = run(recipe_of(encoder, steps=step + 2), tmp_path / "run", resume=True)
+    assert load_checkpoint(resumed).step == step + 2
+
+
+def test_batches_come_from_seed_and_place_alone(encoder: Path) -> None:
+    recipe = recipe_of(encoder)
+    layout = Layout(WordPieces(PIECES))
+    vocabulary = Vocabulary(generator_pieces(SOURCES, recipe), refuses=True)
+    streams = [MixtureStream(SOURCES, recipe, vocabulary, layout) for _ in range(2)]
+    first = [[e.request.context for e in batch] for batch in streams[0].pool(1)]
+    assert first == [[e.request.context for e in batch] for batch in streams[1].pool(1)]
+    assert first != [[e.request.context for e in batch] for batch in streams[0].pool(2)]
+    assert max(sum(e.cost for e in batch) for batch in streams[0].pool(1)) <= recipe.batch_pieces
+    batches = streams[0].batches(1, 2)
+    number, index, examples, batch = next(batches)
+    batches.close()
+    assert (number, index) == (1, 3)
+    assert [e.request.context for e in examples] == first[2]
+    assert batch.inputs.rows_N.tolist() == list(range(len(examples)))
+
+
+def test_shares_are_weights_times_roots_of_sizes(encoder: Path) -> None:
+    recipe = recipe_of(encoder, temperature=2)
+    expected = np.array([40**0.5, 2 * 10**0.5])
+    np.testing.assert_allclose(shares_of(SOURCES, recipe), expected / expected.sum())
+
+
+def test_the_rate_rises_stays_and_falls(encoder: Path) -> None:
+    recipe = recipe_of(encoder, steps=12, warmup_steps=4, cooldown_steps=4)
+    assert [rate_at(recipe, step) for step in range(1, 13)] == [0.25, 0.5, 0.75, *[1] * 6, 0.75, 0.5, 0.25]
+
+
+def test_a_step_changes_the_reader_and_the_decoder(encoder: Path, tmp_path: Path) -> None:
+    prepared = prepare_run(recipe_of(encoder), SOURCES, {}, tmp_path, None)
+    before = {name: p.detach().clone() for name, p in prepared.network.named_parameters()}
+    *_, batch = next(prepared.stream.batches(0, 0))
+    take_step(prepared, batch)
+    changed = {name for name, p in prepared.network.named_parameters() if not torch.equal(p, before[name])}
+    assert {"bert.layers.0.query.weight", "decoder.generator.weight", "span.weight", "null.weight"} <= changed
+
+
+def test_a_run_is_not_written_over(encoder: Path, tmp_path: Path) -> None:
+    run(recipe_of(encoder, steps=1), tmp_path)
+    with pytest.raises(ValueError, match="already holds a run"):
+        run(recipe_of(encoder), tmp_path)
+
+
+def test_a_source_without_a_weight_is_refused(encoder: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no weight for the sources counts"):
+        run(recipe_of(encoder, sources={"meetings": 1}), tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"hidden_act": "relu"}, {"num_hidden_layers": 2}, {"hidden_size": 8}])
+def test_a_folder_that_holds_no_such_bert_is_refused(encoder: Path, tmp_path: Path, change: dict[str, object]) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(SIZES | change))
+    (tmp_path / "model.safetensors").write_bytes((encoder / "model.safetensors").read_bytes())
+    with pytest.raises(MissingEncoderError, match=str(tmp_path)):
+        Bert.from_folder(tmp_path)
+
+
+def test_recipes_say_what_is_wrong(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text("name: x\nsteps: 0\nsources: {sst: 1}\ncolour: red\n")
+    assert is_mixture(path)
+    with pytest.raises(ValueError, match=r"r\.yaml: steps: .*; colour: Extra inputs"):
+        load_recipe(path)
+    assert load_recipe(Path("training/recipes/pretrained.yaml"), {"decoder.width": "64"}).decoder.width == 64
+    assert not is_mixture(Path("training/recipes/debug.yaml"))

@@ -1,0 +1,242 @@
+"""MQAN's decoder over a pretrained reader: forward and step are one function, labels have no order."""
+
+import itertools
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from mqan_core.example import Choice, Example
+from mqan_core.layout import Layout
+from mqan_core.request import Request, read_request
+from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
+from mqan_core.word_pieces import WordPieces
+from mqan_training.collate import allowed_sources, collate, reader_inputs
+from mqan_training.config import ModelConfig
+from mqan_training.losses import network_losses
+from mqan_training.model.bert import Bert, BertConfig
+from mqan_training.model.greedy import GreedyStep
+from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
+from mqan_training.model.tie import copied_from, hazard
+from mqan_training.prepare import NO_SLOT, Prepared, prepare
+from mqan_training.torch_answers import decide, slot_batch
+
+WORDS = "ann bob met red green blue until the a who what is it ? , . yes no one two ; : area south".split()  # noqa: SIM905
+LAYOUT = Layout(WordPieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "##s"]))
+VOCABULARY = Vocabulary([" yes ", " no ", " area ", ": ", "; "], refuses=True)
+CONFIG = ModelConfig(
+    reader="pretrained",
+    width=12,
+    num_heads=2,
+    head_width=6,
+    num_layers=1,
+    ffn_width=16,
+    dropout=0.0,
+    attention_dropout=0,
+)
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def network() -> PretrainedNetwork:
+    torch.manual_seed(0)
+    sizes = BertConfig(
+        vocab_size=len(LAYOUT.word_pieces.pieces),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=24,
+    )
+    built = PretrainedNetwork(CONFIG, Bert(sizes, 0.0), VOCABULARY.num_generated)
+    for parameter in built.parameters():  # far from how it begins, so that every term counts
+        torch.nn.init.normal_(parameter, std=0.3) if parameter.dim() > 1 else None
+    return built.eval()
+
+
+def ask(context: str, question: str, *labels: str) -> Request:
+    return read_request(VOCABULARY, context, question, [Choice(label) for label in labels])
+
+
+def example(context: str, answers: Sequence[str], *labels: str, start: int | None = None) -> Example:
+    return Example("t", "1", context, "Who is it?", tuple(answers), start, choices=tuple(map(Choice, labels)))
+
+
+def prepared(given: Example) -> Prepared:
+    found = prepare(given, VOCABULARY, LAYOUT, 10, RNG)
+    assert found is not None
+    return found
+
+
+@torch.no_grad()
+def test_steps_compute_what_teacher_forcing_does(network: PretrainedNetwork) -> None:
+    examples = [
+        prepared(example("Ann met Bob until Ann met the blue one.", ["met the blue"])),
+        prepared(example("south, red", ["area: south"])),
+    ]
+    batch = collate(examples, LAYOUT, VOCABULARY.num_generated)
+    previous = torch.nn.functional.pad(batch.target_slots[:, :-1], (1, 0), value=-3)
+    is_word = (
+        previous[:, :, None] == batch.context_slots[:, None],
+        previous[:, :, None] == batch.question_slots[:, None],
+    )
+    encoded, expected = network(batch.inputs, batch.answer_pieces, is_word)
+    state = network.decoder.initial_state(encoded, batch.target_slots.shape[1])
+    projected = network.decoder.project(network.word_vectors(batch.answer_pieces))
+    projected[:, 0] = network.decoder.start
+    for t in range(batch.target_slots.shape[1]):
+        words = is_word[0][:, t], is_word[1][:, t]
+        position = torch.full((len(examples),), t)
+        mixture, state = network.decoder.step(projected[:, t], position, state, encoded, words)
+        for name, found, wanted in zip(mixture._fields, mixture, expected, strict=True):
+            torch.testing.assert_close(found, wanted[:, t], msg=f"{name} at step {t}")
+    totals = expected.gamma_BA * expected.p_vocab_BAV.sum(-1) + (1 - expected.gamma_BA) * (
+        expected.lambda_BA * expected.p_context_BAC.sum(-1) + (1 - expected.lambda_BA) * expected.p_question_BAQ.sum(-1)
+    )
+    torch.testing.assert_close(totals, torch.ones_like(totals))  # (13) is a distribution
+
+
+def test_labels_have_no_order(network: PretrainedNetwork) -> None:
+    labels = ["red", "green blue", "ann met bob", "two"]
+    orders = list(itertools.permutations(labels))
+    found = decide(network, VOCABULARY, LAYOUT, [ask("Ann met Bob.", "What is it?", *o) for o in orders], 10)
+    expected = dict(zip(orders[0], found[0].choices, strict=True))
+    for order, decided in zip(orders, found, strict=True):
+        assert sum(decided.choices) + decided.refusal == pytest.approx(1, abs=1e-5)
+        assert dict(zip(order, decided.choices, strict=True)) == pytest.approx(expected, abs=1e-5)
+        assert decided.refusal == pytest.approx(found[0].refusal, abs=1e-5)
+
+
+def test_labels_do_not_see_each_other() -> None:
+    groups = torch.tensor([[1, 1, 2, 2, 3, 1, 0]])
+    expected = [
+        [1, 1, 1, 1, 1, 1, 0],
+        [1, 1, 1, 1, 1, 1, 0],
+        [1, 1, 1, 1, 0, 1, 0],
+        [1, 1, 1, 1, 0, 1, 0],
+        [1, 1, 0, 0, 1, 1, 0],
+        [1, 1, 1, 1, 1, 1, 0],
+    ]
+    assert attention_mask(groups)[0, :-1].int().tolist() == expected
+
+
+def test_an_answer_is_the_same_alone_and_in_a_batch(network: PretrainedNetwork) -> None:
+    rng = random.Random(1)
+    requests = [ask(" ".join(rng.choices(WORDS, k=rng.choice([3, 30, 700]))), "Who is it?") for _ in range(6)]
+    requests += [ask("Ann met Bob", "Who is it?", "red", "green"), ask("red", "Who?", "one", "two", "a blue one")]
+    together = decide(network, VOCABULARY, LAYOUT, requests, 6)
+    for request, found in zip(requests, together, strict=True):
+        [alone] = decide(network, VOCABULARY, LAYOUT, [request], 6)
+        assert found.refusal == pytest.approx(alone.refusal, abs=1e-5)
+        assert found.choices == pytest.approx(alone.choices, abs=1e-5)
+        assert (found.answer and found.answer.text) == (alone.answer and alone.answer.text)
+
+
+@torch.no_grad()
+def test_only_allowed_sources_are_used(network: PretrainedNetwork) -> None:
+    requests = [ask("Ann met Bob until two.", "Who is it?")] * 3
+    windows = [LAYOUT.windows(r.question_tokens, r.choice_tokens, r.context_tokens) for r in requests]
+    allowed = np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1]], np.float32)
+    assert allowed_sources(requests).tolist() == [[1, 1, 1]] * 3
+    inputs = reader_inputs(requests, windows, allowed)
+    encoded = network.encode(inputs)
+    slots = slot_batch(network, VOCABULARY, LAYOUT, requests, inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1])
+    step = GreedyStep(network.decoder, END_ID)
+    state = step.start(encoded, 4)
+    words = torch.zeros_like(inputs.c_mask_BC), torch.zeros_like(inputs.q_mask_BQ)
+    mixture, _ = network.decoder.step(state.input_BD, state.position_B, state.decoder, encoded, words)
+    context = (1 - mixture.gamma_BA) * mixture.lambda_BA
+    question = (1 - mixture.gamma_BA) * (1 - mixture.lambda_BA)
+    written = mixture.gamma_BA * mixture.p_vocab_BAV[:, REFUSAL_ID + 1 :].sum(-1)
+    for row, kept in enumerate((context, question, written)):
+        for masses in (context, question, written):
+            assert (float(masses[row]) > 1e-6) == (masses is kept)
+    assert slots.c_slots_BC.shape == inputs.c_mask_BC.shape
+
+
+def test_a_choice_is_one_step_at_its_separator() -> None:
+    found = prepared(example("Ann met Bob.", ["green blue"], "red", "green blue"))
+    num_question = len(found.request.question_tokens)
+    assert found.slots.tolist() == [found.request.slots.question[num_question + 1]]
+    assert found.starts == (num_question + 1,)
+    refused = prepared(example("Ann met Bob.", [], "red", "green blue"))
+    assert refused.is_refusal
+    assert refused.ids.tolist() == [REFUSAL_ID]
+
+
+def test_an_answer_is_learnt_at_the_place_that_the_dataset_says() -> None:
+    found = prepared(example("Ann met Ann", ["Ann"], start=8))
+    assert found.starts == (len(found.request.slots.question) + 2,)
+    anywhere = prepared(example("Ann met Ann", ["Ann"]))
+    assert len(anywhere.starts) == 1 + (anywhere.slots[0] == anywhere.request.slots.context[0])
+    assert not anywhere.is_written
+
+
+def test_what_is_no_quotation_is_written_and_what_is_out_of_reach_is_left_out() -> None:
+    found = prepared(example("south, red", ["area: south"]))
+    assert found.is_written
+    assert (found.slots[0], found.slots[-1], found.ids[-1]) == (NO_SLOT, NO_SLOT, END_ID)
+    assert prepare(example("red", ["unheard of"]), VOCABULARY, LAYOUT, 10, RNG) is None
+    assert prepare(example("red", ["red " * 11]), VOCABULARY, LAYOUT, 10, RNG) is None
+
+
+def test_of_a_long_text_the_window_with_the_answer_is_kept() -> None:
+    context = "blue " * 600 + "Ann" + " red" * 600
+    found = prepared(example(context, ["Ann"], start=3000))
+    assert len(found.window.pieces) <= 384
+    [place] = found.starts
+    assert found.request.context_tokens[place - len(found.request.slots.question)].start == 3000
+
+
+def test_where_a_word_was_copied_from_sums_to_one() -> None:
+    masses = torch.tensor([[0.2, 0.1, 0.3], [0.2, 0.1, 0.3]]), torch.tensor([[0.4, 0.0], [0.4, 0.0]])
+    is_word = torch.tensor([[True, False, True], [False] * 3]), torch.tensor([[True, False], [False, False]])
+    copied = copied_from(*masses, *is_word)
+    torch.testing.assert_close(copied.context_BC, torch.tensor([[2 / 9, 0, 3 / 9], [0.0, 0, 0]]))
+    torch.testing.assert_close(copied.question_BQ, torch.tensor([[4 / 9, 0.0], [0, 0]]))
+
+
+def test_a_word_is_compared_with_the_words_behind_it() -> None:
+    scores, mask = torch.tensor([[1.0, 4.0, 2.0, 9.0]]), torch.tensor([[True, True, True, False]])
+    assert hazard(scores, mask).tolist() == [[-3.0, 2.0, 10.0, 0.0]]
+
+
+def test_it_learns_to_quote_to_choose_and_to_refuse() -> None:
+    """A few steps on four examples: every kind of answer comes out as trained, through greedy decoding."""
+    torch.manual_seed(1)
+    sizes = BertConfig(
+        vocab_size=len(LAYOUT.word_pieces.pieces),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=48,
+    )
+    learner = PretrainedNetwork(replace(CONFIG, width=24, head_width=12), Bert(sizes, 0.0), VOCABULARY.num_generated)
+    given = [
+        example("Ann met the blue one until two.", ["the blue one"], start=8),
+        example("south, red.", ["area: south"]),
+        example("Bob met Ann.", ["green blue"], "red", "green blue"),
+        replace(example("yes, one.", []), question="What is it?"),
+        replace(example("Bob, Ann", ["ann", "two"], "ann", "red", "two"), multiple=True),
+    ]
+    batch = collate([prepared(e) for e in given], LAYOUT, VOCABULARY.num_generated)
+    optimizer = torch.optim.Adam(learner.parameters(), 3e-3)
+    for _ in range(150):
+        losses = network_losses(learner, batch)
+        (losses.answer + losses.span).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    assert losses.answer.item() < 0.1
+    requests = [read_request(VOCABULARY, e.context, e.question, e.choices) for e in given]
+    quoted, written, chosen, refused, several = decide(learner.eval(), VOCABULARY, LAYOUT, requests, 8)
+    assert quoted.answer is not None
+    assert quoted.answer.text == "the blue one"
+    assert [(s.start, s.end) for s in quoted.answer.spans] == [(8, 20)]
+    assert written.answer is not None
+    assert written.answer.text == "area: south"
+    assert chosen.choices[1] > 0.8
+    assert refused.is_refusal
+    assert refused.refusal > 0.8
+    assert [mass > several.refusal for mass in several.choices] == [True, False, True]
