@@ -25,7 +25,7 @@ from mqan_training.recipe import Recipe, is_mixture, load_recipe
 from mqan_training.stream import MixtureStream, generator_pieces, shares_of
 
 NAMES = "ann bob carl dora emil".split()  # noqa: SIM905
-PIECES = [
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *NAMES, *"met in who ? . a the one two three".split()]  # noqa: SIM905
     "[PAD]",
     "[UNK]",
     "[CLS]",
@@ -76,7 +76,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")
     torch.manual_seed(3)
     width, inner = 16, 24
-    shapes = {
+    shapes: dict[str, tuple[int, ...]] = {
         "embeddings.word_embeddings.weight": (len(PIECES), width),
         "embeddings.position_embeddings.weight": (512, width),
         "embeddings.token_type_embeddings.weight": (2, width),
