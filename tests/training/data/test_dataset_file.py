@@ -1,10 +1,11 @@
 """Dataset files: what is refused, and how the message names it."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from mqan_training.data.shapes.dataset_file import LabelsPart, dataset_names, load_dataset
+from mqan_training.data.shapes.dataset_file import TASKS, LabelsPart, dataset_names, load_dataset
 
 _HEAD = "folder: x\nlicence: MIT\ncommercial: true\n"
 _PART = """parts:
@@ -74,3 +75,10 @@ def test_the_sets_to_measure_by_are_held_back() -> None:
         *("restaurant8k", "e2e_nlg", "pubmedqa", "legalbench", "squad2_dev"),
     }
     assert held_back <= {name for name in dataset_names() if load_dataset(name).held_back}
+
+
+@pytest.mark.parametrize("name", [name for name in dataset_names() if not load_dataset(name).held_back])
+def test_names_of_classes_that_are_kept_for_measuring_are_in_no_wording(name: str) -> None:
+    kept = {"angry", "happy", "unsupportive", "supportive", "furious", "thrilled"}  # see mqan_evaluation.zero_shot
+    text = (TASKS / f"{name}.yaml").read_text(encoding="utf-8").lower()
+    assert not kept & set(re.findall(r"\w+", text))

@@ -8,11 +8,11 @@ import pytest
 
 from mqan_training.config import parse
 from mqan_training.data.questions.asked import Asked, number_of_choices, with_options
-from mqan_training.data.questions.choices import ask_choices, canonical_choices
+from mqan_training.data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
 from mqan_training.data.questions.fields import ask_fields, canonical_field, plural
-from mqan_training.data.questions.labels import ask_labels, canonical_question
-from mqan_training.data.questions.plain import ask_plain
-from mqan_training.data.shapes.dataset_file import ChoicesPart, Field, FieldsPart, LabelsPart, QuestionsPart
+from mqan_training.data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
+from mqan_training.data.questions.plain import ask_plain, ask_plain_of_another
+from mqan_training.data.shapes.dataset_file import ChoicesPart, Field, FieldsPart, LabelsPart
 from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, Mention, QuestionRow
 
 _COLOURS = ["red", "green", "blue", "yellow", "black", "white", "brown", "pink"]
@@ -224,13 +224,32 @@ def test_choices_are_offered_named_and_doubted() -> None:
 
 
 def test_a_question_of_another_text_is_refused() -> None:
-    body = {"shape": "questions", **_BASE, "text": "{t}", "question": "{q}", "answers": "a", "refusals": 0.5}
-    part = parse(QuestionsPart, body, "test")
-    rows = [QuestionRow("Ann slept.", ("Who slept?",), ("Ann",), 0), QuestionRow("Bob ran.", ("Who ran?",), ("Bob",))]
-    drawn = {
-        (a.context, a.answers) for a in (ask_plain(rows[0], part, np.random.default_rng(s), rows) for s in range(80))
-    }
-    assert drawn == {("Ann slept.", ("Ann",)), ("Bob ran.", ())}
+    rng = np.random.default_rng(1)
+    ann, bob = QuestionRow("Ann slept.", ("Who slept?",), ("Ann",), 0), QuestionRow("Bob ran.", ("Who ran?",), ("Bob",))
+    assert ask_plain(ann, rng) == Asked("Ann slept.", "Who slept?", ("Ann",), 0)
+    assert ask_plain_of_another(ann, bob, rng) == Asked("Bob ran.", "Who slept?", ())
+    assert ask_plain_of_another(ann, QuestionRow("Ann ran.", ("Who ran?",), ("Ann",)), rng) is None
+
+
+def test_choices_and_labels_of_another_text_are_refused() -> None:
+    form = {"text": "{text}", "questions": ["{question}?"]}
+    body = {"shape": "choices", **_BASE, "choices": ["list"], "right": "{a}", "forms": [form]}
+    choices, labels = parse(ChoicesPart, body, "test"), _labels_part(forms=[form], closed=True)
+    values, other = {"text": "Ann slept.", "question": "who slept"}, {"text": "Bob ran.", "question": "who ran"}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        asked = [
+            ask_choices_of_another(
+                ChoiceRow(values, ("Ann", "Bob"), (0,)), ChoiceRow(other, ("x", "y"), (0,)), choices, rng
+            ),
+            ask_labels_of_another(LabelRow(values, ("red",)), LabelRow(other, ("blue",)), labels, rng),
+        ]
+        for each in asked:
+            assert each is not None
+            assert (each.context, each.answers) == ("Bob ran.", ())
+            assert "who slept" in each.question
+    same = LabelRow({**other, "text": "Ann slept."}, ("blue",))
+    assert ask_labels_of_another(LabelRow(values, ("red",)), same, labels, np.random.default_rng(0)) is None
 
 
 def test_the_same_seed_asks_the_same() -> None:

@@ -14,6 +14,7 @@ from mqan_training.data.readers.files import read_json_lines
 from mqan_training.data.readers.registry import task_named
 from mqan_training.data.shapes.dataset_file import Dataset, dataset_names, load_dataset
 from mqan_training.data.shapes.reading import read_rows
+from mqan_training.data.shapes.records import read_json_value
 
 _WORD = re.compile(r"\w+")
 _NLI_FRAME = re.compile(r"^(?:Premise|Hypothesis): | -- entailment, neutral, or contradiction\?$")
@@ -96,6 +97,7 @@ def held_out_texts(data: Path) -> HeldOut:
             continue
         for texts in measured_texts(data, dataset):
             held_out.add(texts, shortest=_LONG_IF_HELD_BACK if dataset.held_back else _LONG)
+        read_json_value.cache_clear()
     cases = data.parent / "cases" / "questions.jsonl"
     if cases.is_file():
         for _, row in read_json_lines(cases):

@@ -14,22 +14,22 @@ from mqan_core.example import Example
 from mqan_training.data.held_out import held_out_texts, texts_of_examples
 from mqan_training.data.metrics import UNANSWERABLE
 from mqan_training.data.questions.asked import Asked
-from mqan_training.data.questions.choices import ask_choices, canonical_choices
+from mqan_training.data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
 from mqan_training.data.questions.fields import ask_fields, canonical_field
-from mqan_training.data.questions.labels import ask_labels, canonical_question
-from mqan_training.data.questions.plain import ask_plain, canonical_plain
+from mqan_training.data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
+from mqan_training.data.questions.plain import ask_plain, ask_plain_of_another, canonical_plain
 from mqan_training.data.readers.registry import task_named
 from mqan_training.data.shapes.dataset_file import (
     ChoicesPart,
     Dataset,
     FieldsPart,
     LabelsPart,
-    QuestionsPart,
     dataset_names,
     load_dataset,
     readable,
 )
 from mqan_training.data.shapes.reading import read_rows
+from mqan_training.data.shapes.records import read_json_value
 from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_training.data.source import Source
 
@@ -75,6 +75,7 @@ class DatasetSource:
                 if held_out is None or not held_out.holds(texts):
                     kept.append(example)
             rows[_READER] = kept
+        read_json_value.cache_clear()
         rows = {part: of_part for part, of_part in rows.items() if of_part}
         return rows, num_read - sum(map(len, rows.values()))
 
@@ -123,18 +124,27 @@ class DatasetSource:
         return self._example(name, number, asked)
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Asked:
-        part = self.dataset.parts[name]
+        part, rows = self.dataset.parts[name], self._read[0][name]
+        of_another = not isinstance(part, FieldsPart) and part.refusals > 0 and rng.random() < part.refusals
+        other = rows[int(rng.integers(len(rows)))] if of_another else None
+        asked: Asked | None = None
         match row:
             case LabelRow():
                 labels = cast(LabelsPart, part)
-                return ask_labels(row, labels, rng, _label_names(labels.distractors))
+                if isinstance(other, LabelRow):
+                    asked = ask_labels_of_another(row, other, labels, rng)
+                return asked or ask_labels(row, labels, rng, _label_names(labels.distractors))
             case FieldRow():
                 return ask_fields(row, cast(FieldsPart, part), rng)
             case ChoiceRow():
-                return ask_choices(row, cast(ChoicesPart, part), rng)
+                choices = cast(ChoicesPart, part)
+                if isinstance(other, ChoiceRow):
+                    asked = ask_choices_of_another(row, other, choices, rng)
+                return asked or ask_choices(row, choices, rng)
             case QuestionRow():
-                rows = cast(Sequence[QuestionRow], self._read[0][name])
-                return ask_plain(row, cast(QuestionsPart, part), rng, rows)
+                if isinstance(other, QuestionRow):
+                    asked = ask_plain_of_another(row, other, rng)
+                return asked or ask_plain(row, rng)
 
     def _example(self, part: str, number: int, asked: Asked) -> Example:
         return Example(

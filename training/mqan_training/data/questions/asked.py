@@ -125,6 +125,12 @@ def filled(template: str, values: Mapping[str, str]) -> str:
     return _NAME.sub(lambda match: values[match[1]], template)
 
 
+def with_text_of(template: str, values: Mapping[str, str], other: Mapping[str, str]) -> str | None:
+    """Return the text of another row; None where the two have the same text."""
+    text = filled(template, other)
+    return None if text == filled(template, values) else text
+
+
 def fitted(template: str, values: Mapping[str, str]) -> str:
     """Return the question that a template makes; a question mark is never doubled."""
     return filled(template, values).replace("??", "?").strip()

@@ -10,14 +10,17 @@ from mqan_training.data.questions.asked import (
     ask_yes_no,
     filled,
     fitted,
+    number_of_choices,
     one_of,
     shuffled,
     some_of,
     with_options,
+    with_text_of,
 )
 from mqan_training.data.shapes.dataset_file import ChoicesPart
 from mqan_training.data.shapes.rows import ChoiceRow
 
+_FEW = 8  # answers that are mostly all offered
 _LONG = 80  # characters of an answer that is not named within a question
 
 
@@ -38,6 +41,24 @@ def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> 
         named, right = [option.rstrip(".") for option in options], tuple(answer.rstrip(".") for answer in answers)
         return Asked(context, with_options(rng, question, named), right)
     return Asked(context, question, answers, choices=_as_choices(options))
+
+
+def ask_choices_of_another(
+    row: ChoiceRow, other: ChoiceRow, part: ChoicesPart, rng: np.random.Generator
+) -> Asked | None:
+    """Ask a question of the text of another row, which does not say; None where that cannot be done."""
+    form = one_of(rng, part.forms)
+    template = one_of(rng, form.questions)
+    text = with_text_of(form.text, row.values, other.values) if "{" in template else None
+    if text is None:
+        return None
+    question, options = fitted(template, row.values), shuffled(rng, row.options)
+    style = rng.random()
+    if style < 0.3:
+        return Asked(text, question, ())
+    if style < 0.5 and max(map(len, options)) < _LONG:
+        return Asked(text, with_options(rng, question, [option.rstrip(".") for option in options]), ())
+    return Asked(text, question, (), choices=_as_choices(options), multiple=bool(part.flags))
 
 
 def canonical_choices(row: ChoiceRow, part: ChoicesPart) -> Asked:
@@ -74,7 +95,9 @@ def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple
     """Draw the answers to offer, and which of them are right; now and then without the right one."""
     right = [row.options[place] for place in row.right]
     wrong = [option for place, option in enumerate(row.options) if place not in row.right]
-    if len(row.options) > 2 and rng.random() < 0.3:
+    if len(row.options) > _FEW:
+        wrong = some_of(rng, wrong, number_of_choices(rng, len(wrong) + 1) - 1)
+    elif len(row.options) > 2 and rng.random() < 0.3:
         wrong = some_of(rng, wrong, int(rng.integers(1, len(wrong) + 1)))
     left_out = not right or (len(wrong) > 1 and rng.random() < 0.06)
     offered = shuffled(rng, wrong if left_out and wrong else [*right, *wrong])

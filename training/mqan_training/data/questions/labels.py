@@ -20,6 +20,7 @@ from mqan_training.data.questions.asked import (
     shuffled,
     some_of,
     with_options,
+    with_text_of,
 )
 from mqan_training.data.shapes.dataset_file import Form, LabelsPart, readable
 from mqan_training.data.shapes.rows import LabelRow
@@ -68,6 +69,18 @@ def ask_labels(row: LabelRow, part: LabelsPart, rng: np.random.Generator, others
     if style < (0.75 if part.multiple else 0.3) and not part.closed and not part.ordered:
         return _several(row, part, form, rng, others)
     return _one(row, part, form, rng, others)
+
+
+def ask_labels_of_another(row: LabelRow, other: LabelRow, part: LabelsPart, rng: np.random.Generator) -> Asked | None:
+    """Ask what a row is about of the text of another one, which does not say; None where that cannot be done."""
+    form = one_of(rng, part.forms)
+    text = None if _is_plain(form) else with_text_of(form.text, row.values, other.values)
+    if text is None:
+        return None
+    question = fitted(one_of(rng, form.questions), row.values)
+    names = [readable(key, label.name) for key, label in part.labels.items()]
+    choices = tuple(Choice(name) for name in shuffled(rng, names)) if rng.random() < 0.5 else ()
+    return Asked(text, question, (), choices=choices)
 
 
 def canonical_question(row: LabelRow, part: LabelsPart) -> Asked:

@@ -123,6 +123,7 @@ class LabelsPart(Part):
         drop: keys whose rows are left out.
         distractors: parts of other datasets whose labels can never be right here, as ``dataset.part``.
         round: whether the label is a number that is rounded to a whole one.
+        refusals: share of the questions that are asked of another row's text instead, which does not answer them.
     """
 
     kind: str
@@ -140,6 +141,7 @@ class LabelsPart(Part):
     drop: tuple[str, ...] = ()
     distractors: tuple[str, ...] = ()
     round: bool = False
+    refusals: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,6 +172,7 @@ class ChoicesPart(Part):
         forms: ways of laying out a row; ``questions`` are asked as they are and with the choices behind them.
         quoted: whether the answers stand in the text, so that the question makes sense without choices.
         flags: dotted path to a list with a true or false for each answer, where several can be right.
+        refusals: share of the questions that are asked of another row's text instead, which does not answer them.
     """
 
     choices: tuple[str, ...]
@@ -178,6 +181,7 @@ class ChoicesPart(Part):
     forms: tuple[Form, ...]
     quoted: bool = False
     flags: str = ""
+    refusals: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

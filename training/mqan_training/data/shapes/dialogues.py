@@ -81,7 +81,14 @@ def _sgd_state(
     scheme = schemes[frame["service"]]
     if not unclear.isdisjoint(scheme):
         scheme = {slot: field for slot, field in scheme.items() if slot not in unclear}
-    return {"text": text, "values": known, "scheme": scheme, "cut": is_cut(turns), "intent": state["active_intent"]}
+    return {
+        "text": text,
+        "values": known,
+        "scheme": scheme,
+        "cut": is_cut(turns),
+        "intent": state["active_intent"],
+        "domain": frame["service"].split("_")[0],
+    }
 
 
 def _sgd_requested(text: str, frame: Any, schemas: Mapping[str, Any]) -> Record:
@@ -151,6 +158,24 @@ def _m2m(paths: Sequence[Path], part: Part) -> Iterator[Record]:
             yield {"text": said(turns), "values": values, "scheme": open_fields, "cut": is_cut(turns)}
 
 
+def _woz(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """WOZ 2.0: turns with what was said, and the state as ``values`` and ``requests``."""
+    for number, dialogue in enumerate(read_json_value(paths[0])):
+        user, system = _SPEAKERS[number % len(_SPEAKERS)]
+        turns: list[tuple[str, str]] = []
+        for turn in dialogue["dialogue"]:
+            for speaker, text in ((system, turn["system_transcript"]), (user, turn["transcript"])):
+                if text.strip():
+                    turns.append((speaker, " ".join(text.split())))
+            pairs = [(act["act"], *slot) for act in turn["belief_state"] for slot in act.get("slots", ())]
+            yield {
+                "text": said(turns),
+                "cut": is_cut(turns),
+                "values": _known({slot: value for act, slot, value in pairs if act == "inform"}),
+                "requests": [value for act, _, value in pairs if act == "request"],
+            }
+
+
 def _kvret(paths: Sequence[Path], part: Part) -> Iterator[Record]:
     """In-car assistant: a record for each turn of the driver (option ``view``: state, or table for its facts)."""
     for _, dialogue in read_json_lines(paths[0]):
@@ -212,6 +237,7 @@ FORMATS: dict[str, Format] = {
     "sgd": _sgd,
     "multiwoz": _multiwoz,
     "m2m": _m2m,
+    "woz": _woz,
     "kvret": _kvret,
     "conversation": _conversation,
     "dream": _dream,

@@ -1,5 +1,6 @@
 """Layouts of files that only one publisher uses, to records."""
 
+import random
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -145,6 +146,17 @@ def _squad(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
                 }
 
 
+def _titles(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """SQuAD: paragraphs with the title of their article and those of 29 others to choose from."""
+    articles = read_json_value(paths[0])["data"]
+    titles = [article["title"].replace("_", " ") for article in articles]
+    for number, article in enumerate(articles):
+        for place, paragraph in enumerate(article["paragraphs"]):
+            others = random.Random(f"{number}/{place}").sample(titles, min(30, len(titles)))  # noqa: S311
+            options = [titles[number], *(title for title in others if title != titles[number])][:30]
+            yield {"text": paragraph["context"], "titles": options, "title": titles[number]}
+
+
 def _babi(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
     """bAbI: numbered lines; those with tabs are questions on what was said since line 1."""
     story: list[str] = []
@@ -275,6 +287,7 @@ FORMATS: dict[str, Format] = {
     "gap": _gap,
     "mctest": _mctest,
     "squad": _squad,
+    "titles": _titles,
     "babi": _babi,
     "nlu_sentences": _nlu_sentences,
     "nlupp": _nlupp,

@@ -4,6 +4,7 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -105,8 +106,12 @@ def _jsonl(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
         yield row
 
 
+@lru_cache(maxsize=2)  # parts of a dataset often read the same files
 def read_json_value(path: Path) -> Any:
-    """Return the value of a JSON file, packed or not; behind ``#`` in its name that of a key."""
+    """Return the value of a JSON file, packed or not; behind ``#`` in its name that of a key.
+
+    It is kept until ``read_json_value.cache_clear()``, and must not be changed.
+    """
     name, _, key = str(path).partition("#")
     text = "\n".join(line for _, line in read_lines(Path(name)))
     try:
