@@ -26,13 +26,6 @@ from mqan_training.stream import MixtureStream, generator_pieces, shares_of
 
 NAMES = "ann bob carl dora emil".split()  # noqa: SIM905
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *NAMES, *"met in who ? . a the one two three".split()]  # noqa: SIM905
-    "[PAD]",
-    "[UNK]",
-    "[CLS]",
-    "[SEP]",
-    *NAMES,
-    *["met", "in", "who", "?", ".", "a", "the", "one", "two", "three"],
-]
 SIZES = {
     "model_type": "bert",
     "hidden_act": "gelu",
