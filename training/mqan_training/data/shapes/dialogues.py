@@ -87,7 +87,7 @@ def _sgd_state(
         "scheme": scheme,
         "cut": is_cut(turns),
         "intent": state["active_intent"],
-        "domain": frame["service"].split("_")[0],
+        "domain": "NONE" if state["active_intent"] == "NONE" else frame["service"].split("_")[0],
     }
 
 
