@@ -20,8 +20,10 @@ _SERVICE_FIELDS: dict[str, type] = {
 }  # fmt: skip
 _CLUSTER_FIELDS: dict[str, type] = {
     "rayVersion": str, "enableInTreeAutoscaling": bool, "autoscalerOptions": dict, "gcsFaultToleranceOptions": dict,
-    "headServiceAnnotations": dict, "headGroupSpec": dict, "workerGroupSpecs": list, "suspend": bool,
+    "authOptions": dict, "headServiceAnnotations": dict, "headGroupSpec": dict, "workerGroupSpecs": list,
+    "suspend": bool,
 }  # fmt: skip
+_AUTOSCALER_FIELDS: dict[str, type] = {"resources": dict, "securityContext": dict, "env": list, "volumeMounts": list}
 _HEAD_FIELDS: dict[str, type] = {"template": dict, "rayStartParams": dict, "headService": dict, "serviceType": str}
 _WORKER_FIELDS: dict[str, type] = {
     "groupName": str, "replicas": int, "minReplicas": int, "maxReplicas": int, "numOfHosts": int,
@@ -62,6 +64,7 @@ def test_fields_are_those_that_kuberay_has(documents: list[dict[str, Any]]) -> N
     parts: list[tuple[dict[str, Any], dict[str, type]]] = [
         (service, _SERVICE_FIELDS),
         (cluster, _CLUSTER_FIELDS),
+        (cluster["autoscalerOptions"], _AUTOSCALER_FIELDS),
         (groups[0], _HEAD_FIELDS),
         *((workers, _WORKER_FIELDS) for workers in groups[1:]),
     ]
@@ -71,7 +74,13 @@ def test_fields_are_those_that_kuberay_has(documents: list[dict[str, Any]]) -> N
 
 
 def test_kubernetes_own_schemas_hold(documents: list[dict[str, Any]], templates: list[dict[str, Any]]) -> None:
-    """Of the pods, the service and the policy; no field is unknown."""
+    """Of the pods, with the autoscaler in the head's, the service and the policies; no field is unknown."""
+    autoscaler = {
+        "name": "autoscaler",
+        "image": "image",
+        **documents[0]["spec"]["rayClusterConfig"]["autoscalerOptions"],
+    }
+    head = {**templates[0], "spec": {**templates[0]["spec"], "containers": [autoscaler]}}
     pods = [
         {
             "apiVersion": "v1",
@@ -79,9 +88,9 @@ def test_kubernetes_own_schemas_hold(documents: list[dict[str, Any]], templates:
             "metadata": {"name": "pod", **template["metadata"]},
             "spec": template["spec"],
         }
-        for template in templates
+        for template in (*templates, head)
     ]
-    assert [document["kind"] for document in documents[1:]] == ["Service", "NetworkPolicy"]
+    assert [document["kind"] for document in documents[1:]] == ["Service", "NetworkPolicy", "NetworkPolicy"]
     for resource in (*pods, *documents[1:]):
         kubernetes_validate.validate(resource, "1.34", strict=True)
 
@@ -103,7 +112,7 @@ def test_only_the_public_ports_are_open_to_others(
     assert own == {"podSelector": policy["podSelector"]}
     assert operator["podSelector"]["matchLabels"] == {"app.kubernetes.io/component": "kuberay-operator"}
     assert operator["namespaceSelector"]["matchLabels"].keys() == {"kubernetes.io/metadata.name"}
-    assert policy["policyTypes"] == ["Ingress"]
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
 
 
 def test_the_application_is_the_one_of_serve_yaml(config: ServeDeploySchema, repository: Path) -> None:
@@ -195,3 +204,77 @@ def test_a_node_that_goes_finishes_its_questions(
     assert Settings().request_timeout_s < pause_s < template["spec"]["terminationGracePeriodSeconds"]
     selector = documents[1]["spec"]["selector"]
     assert selector.items() - template["metadata"]["labels"].items() == {("ray.io/serve", "true")}, "the operator's own"
+
+
+def test_ray_asks_for_a_token(documents: list[dict[str, Any]]) -> None:
+    """Without it, whoever reaches the job API runs what they like."""
+    cluster = documents[0]["spec"]["rayClusterConfig"]
+    assert cluster["authOptions"] == {"mode": "token"}
+    assert tuple(map(int, cluster["rayVersion"].split("."))) >= (2, 52, 0), "the first that knows tokens"
+
+
+def test_only_the_autoscaler_has_a_key_to_kubernetes(
+    documents: list[dict[str, Any]], templates: list[dict[str, Any]]
+) -> None:
+    place = "/var/run/secrets/kubernetes.io/serviceaccount"  # where clients of Kubernetes look
+    for template in templates:
+        assert template["spec"]["automountServiceAccountToken"] is False
+        for container in template["spec"]["containers"]:
+            assert [mount["mountPath"] for mount in container["volumeMounts"]] == ["/tmp"]
+    (mounted,) = [
+        mount
+        for mount in documents[0]["spec"]["rayClusterConfig"]["autoscalerOptions"]["volumeMounts"]
+        if mount["mountPath"] == place
+    ]
+    assert mounted["readOnly"]
+    (volume,) = [volume for volume in templates[0]["spec"]["volumes"] if volume["name"] == mounted["name"]]
+    sources = {name: source for part in volume["projected"]["sources"] for name, source in part.items()}
+    assert sources["serviceAccountToken"]["path"] == "token"
+    assert [item["path"] for item in sources["configMap"]["items"]] == ["ca.crt"]
+    assert [item["path"] for item in sources["downwardAPI"]["items"]] == ["namespace"]
+    assert {volume["name"] for volume in templates[1]["spec"]["volumes"]} == {"tmp"}, "workers have none"
+
+
+def test_containers_are_confined(
+    documents: list[dict[str, Any]], templates: list[dict[str, Any]], containers: dict[str, dict[str, Any]]
+) -> None:
+    autoscaler = documents[0]["spec"]["rayClusterConfig"]["autoscalerOptions"]
+    for container in (*containers.values(), autoscaler):
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+        assert container["resources"]["limits"].keys() == {"cpu", "memory"}
+        assert {"name": "tmp", "mountPath": "/tmp"} in container["volumeMounts"], "else nothing can be written"
+    for template in templates:
+        (tmp,) = [volume for volume in template["spec"]["volumes"] if volume["name"] == "tmp"]
+        assert tmp["emptyDir"]["sizeLimit"]
+        assert template["spec"]["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    for container in containers.values():
+        assert {"name": "HOME", "value": "/tmp"} in container["env"]
+
+
+def test_pods_reach_each_other_and_names_and_only_the_head_kubernetes(
+    documents: list[dict[str, Any]], templates: list[dict[str, Any]]
+) -> None:
+    _, _, policy, of_head = (document.get("spec", {}) for document in documents)
+    own, names = policy["egress"]
+    assert own == {"to": [{"podSelector": policy["podSelector"]}]}
+    assert {port["port"] for port in names["ports"]} == {53}
+    assert all("namespaceSelector" in peer for peer in names["to"])
+    assert of_head["policyTypes"] == ["Egress"]
+    labels = dict(of_head["podSelector"]["matchLabels"])
+    assert labels.pop("ray.io/node-type") == "head", "the operator's own label"
+    assert labels == policy["podSelector"]["matchLabels"]
+    (kubernetes,) = of_head["egress"]
+    assert {port["port"] for port in kubernetes["ports"]} == {443, 6443}
+
+
+def test_what_a_lost_head_costs_is_told(repository: Path) -> None:
+    """The control store's Redis is the operator's to bring: the manifest says how, in what would be its own fields."""
+    text = (repository / "deploy" / "kuberay.yaml").read_text()
+    lines = text[text.index("#   gcsFaultToleranceOptions:") :].split("\n#\n")[0].splitlines()
+    options = yaml.safe_load("\n".join(line.removeprefix("#") for line in lines))["gcsFaultToleranceOptions"]
+    assert options.keys() == {"redisAddress", "redisPassword"}
+    assert options["redisPassword"]["valueFrom"]["secretKeyRef"].keys() == {"name", "key"}
