@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -60,9 +61,13 @@ def test_counts_are_exact_and_keys_are_asked_for(
     with ThreadPoolExecutor(4) as pool:
         seen = sum(pool.map(lambda i: ask(server, key, i, 20), range(4)), Seen())
     assert seen.keys() == {(code, "Answer", way) for code in ("ok", "empty_context") for way in ("rest", "grpc")}
-    # Each replica knows a key as soon as it is in the file.
     seen += ask(server, "mqan_unknown", 5, 4 * replicas)
-    seen += ask(server, add_key(file, "second"), 6, 4 * replicas)
+    second = add_key(file, "second")
+    deadline = time.monotonic() + 30
+    while server.log.read_text().count('"keys reloaded"') < replicas:  # each sees by itself that the file has changed
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    seen += ask(server, second, 6, 4 * replicas)
     assert seen["unauthenticated", "Answer", "rest"] == seen["unauthenticated", "Answer", "grpc"] == 4 * replicas
     own_port = f"http://127.0.0.1:{port}"
     for place in (server.rest, own_port) * 3 * replicas:  # whichever replica is asked
