@@ -18,6 +18,7 @@ from mqan_core.layout import Layout
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
 from mqan_training.checkpoint import load_checkpoint
+from mqan_training.data.shapes.dataset_file import load_dataset
 from mqan_training.errors import MissingEncoderError
 from mqan_training.mixture_run import prepare_run, rate_at, take_step, train_mixture
 from mqan_training.model.bert import Bert
@@ -218,3 +219,9 @@ def test_recipes_say_what_is_wrong(tmp_path: Path) -> None:
         load_recipe(path)
     assert load_recipe(Path("training/recipes/pretrained.yaml"), {"decoder.width": "64"}).decoder.width == 64
     assert not is_mixture(Path("training/recipes/debug.yaml"))
+
+
+def test_the_permissive_recipe_has_no_dataset_that_forbids_commercial_use() -> None:
+    default, permissive = (load_recipe(Path(f"training/recipes/{name}.yaml")) for name in ("pretrained", "permissive"))
+    allowed = {name for name in default.sources if load_dataset(name).commercial}
+    assert set(permissive.sources) == allowed < set(default.sources)
