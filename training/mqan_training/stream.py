@@ -14,6 +14,7 @@ from mqan_core.vocab import NUM_SPECIAL, Vocabulary
 from mqan_training.batching import common_size
 from mqan_training.collate import TrainingBatch, collate
 from mqan_training.data.dataset import spell_answer
+from mqan_training.data.noise import add_noise
 from mqan_training.data.source import Source
 from mqan_training.prepare import Prepared, prepare
 from mqan_training.recipe import Recipe
@@ -52,13 +53,7 @@ class MixtureStream:
         """Draw one example."""
         source = self._sources[int(rng.choice(len(self._sources), p=self._shares))]
         example = source.draw(int(rng.integers(len(source))), rng)
-        return self._noisy(example, rng) if rng.random() < self._recipe.noise_rate else example
-
-    @staticmethod
-    def _noisy(example: Example, rng: np.random.Generator) -> Example:
-        from mqan_training.data.noise import add_noise
-
-        return add_noise(example, rng)
+        return add_noise(example, rng) if rng.random() < self._recipe.noise_rate else example
 
     def pool(self, number: int) -> list[list[Prepared]]:
         """Return the batches of a pool, which the seed and its number alone decide."""

@@ -1,0 +1,131 @@
+"""Noise changes how an example is written, not what is right."""
+
+import re
+import time
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mqan_core.example import Choice, Example
+from mqan_core.text import read_tokens
+from mqan_training.data.noise import add_noise
+
+_TEXT = (
+    "Dear Ms Okonkwo, thanks for your letter of 3 May 2024; the shipment didn't arrive.\n\n"
+    "Please call Grzegorz Brzeczyszczykiewicz on +48 601 234 567 before Friday, or write to "
+    "claims@harbour-freight.example. The claim number is HF-20931, the amount 1,249.50 EUR & the deadline "
+    "31 May 2024. Regards, Theodora Papadopoulos"
+)
+_ANSWERS = ("Grzegorz Brzeczyszczykiewicz", "+48 601 234 567", "HF-20931", "31 May 2024", "Theodora Papadopoulos")
+
+
+def _example(answer: str) -> Example:
+    question = "Which of the values in this letter is asked for?"
+    return Example("mails", "1", _TEXT, question, (answer,), answer_start=_TEXT.index(answer))
+
+
+def _draws(example: Example, number: int = 400) -> list[Example]:
+    return [add_noise(example, np.random.default_rng(seed)) for seed in range(number)]
+
+
+def _letters(text: str) -> str:
+    return re.sub(r"[\W_]+", "", re.sub(r"&\w+;|<[^>]*>", "", text)).lower()
+
+
+@pytest.mark.parametrize("answer", _ANSWERS)
+def test_a_quotation_is_what_stands_at_its_place(answer: str) -> None:
+    changed = 0
+    for noisy in _draws(_example(answer)):
+        start = noisy.answer_start
+        assert start is not None
+        assert noisy.context.startswith(noisy.answers[0], start)
+        assert noisy.answers[0].strip() == noisy.answers[0] != ""
+        assert sum(map(str.isdigit, noisy.answers[0])) == sum(map(str.isdigit, answer))
+        assert abs(len(_letters(noisy.answers[0])) - len(_letters(answer))) <= 3
+        assert "<" not in noisy.answers[0]
+        assert "-\n" not in noisy.answers[0]
+        changed += noisy.answers[0] != answer
+    assert changed > (60 if answer.replace(" ", "").isalpha() else 5)  # digits are never mistyped
+
+
+def test_every_kind_of_noise_is_drawn_in_the_text_and_in_the_question() -> None:
+    kinds: Counter[str] = Counter()
+    for noisy in _draws(_example("HF-20931"), 1500):
+        text, question = noisy.context, noisy.question
+        kinds["capitals"] += text.isupper()
+        kinds["no capitals"] += text.islower()
+        kinds["typos"] += sorted(_letters(text)) != sorted(_letters(_TEXT)) and not text.isupper()
+        kinds["line breaks"] += text.count("\n") > 2 and "<" not in text
+        kinds["hyphens"] += bool(re.search(r"[a-z]-\n[a-z]", text))
+        kinds["html"] += "</" in text
+        kinds["entities"] += "&nbsp;" in text or "&amp;" in text
+        kinds["markdown"] += "**" in text or text.startswith(("> ", "# ", "- "))
+        kinds["invisible"] += bool(re.search("[\u200b\u00ad\u200d\u2060\ufeff]", text))
+        kinds["punctuation"] += text.count(",") < _TEXT.count(",")
+        kinds["typos in question"] += sorted(_letters(question)) != sorted(_letters(_example("HF-20931").question))
+        kinds["capitals in question"] += question.isupper()
+        kinds["question without mark"] += not question.rstrip().endswith("?")
+    assert len(+kinds) == 13
+    assert min(kinds.values()) >= 10
+
+
+def test_the_same_seed_gives_the_same_noise() -> None:
+    assert _draws(_example("HF-20931")) == _draws(_example("HF-20931"))
+
+
+def test_labels_and_choices_stay() -> None:
+    choices = (Choice("letter", "Please call before Friday"), Choice("Theodora Papadopoulos"))
+    example = Example("kinds", "1", _TEXT, "What is it?", ("letter",), choices=choices)
+    for noisy in _draws(example):
+        assert (noisy.answers, noisy.choices) == (("letter",), choices)
+
+
+def test_a_refusal_stays_one() -> None:
+    assert all(noisy.answers == () for noisy in _draws(Example("mails", "1", _TEXT, "Who is the buyer?", ())))
+
+
+@pytest.mark.parametrize("answer", ["yes", "no"])
+def test_yes_and_no_are_no_quotations(answer: str) -> None:
+    text = "There is no doubt, yes: another piano player can now announce it."
+    assert {noisy.answers for noisy in _draws(Example("a", "1", text, "Is that sure?", (answer,)))} == {(answer,)}
+
+
+def test_a_choice_in_the_question_can_still_be_copied_from_it() -> None:
+    example = Example("a", "1", _TEXT, "Is the tone of this positive, negative or neutral?", ("negative",))
+    for noisy in _draws(example):
+        assert noisy.answers == ("negative",)
+        assert "negative" in noisy.question.lower()
+
+
+def test_words_of_a_written_answer_can_still_be_copied() -> None:
+    answer = "Grzegorz Brzeczyszczykiewicz, Theodora Papadopoulos"
+    example = Example("a", "1", _TEXT, "Which people are named?", (answer,))
+    for noisy in _draws(example):
+        assert noisy.answers == (answer,)
+        keys = {token.key.strip() for token in read_tokens(noisy.context)}
+        assert {token.key.strip() for token in read_tokens(answer)} - {","} <= keys
+
+
+def test_other_right_answers_follow_where_they_stand() -> None:
+    start = _TEXT.index("31 May 2024")
+    example = Example("a", "1", _TEXT, "Until when?", ("31 May 2024", "May 2024", "the end of May"), start)
+    for noisy in _draws(example):
+        assert noisy.answers[1] in noisy.answers[0]
+        assert noisy.answers[2] == "the end of May"
+
+
+def test_where_spelling_is_asked_about_letters_stay() -> None:
+    example = Example("cola", "1", _TEXT, "Is it well formed?", ("yes",), choices=(Choice("yes"), Choice("no")))
+    hidden = re.compile("[\u200b\u00ad\u200d\u2060\ufeff]")
+    for noisy in _draws(example):
+        assert _letters(hidden.sub("", noisy.context)) == _letters(_TEXT)
+
+
+def test_a_long_text_takes_little_time() -> None:
+    text = " ".join([_TEXT] * 20)
+    example = replace(_example("HF-20931"), context=text)
+    began = time.perf_counter()
+    _draws(example, 50)
+    assert (time.perf_counter() - began) / 50 < 0.1
