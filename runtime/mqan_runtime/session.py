@@ -85,7 +85,7 @@ def open_session(
     Raises:
         BundleError: the graph is malformed, refers to data outside itself, holds operators of another domain,
             functions or sub-graphs, or has other inputs or outputs than expected.
-        RuntimeError: ``cuda`` was asked for and does not run here.
+        RuntimeError: ``cuda`` was asked for and does not run here, or the GPU fails where a CPU runs the graph.
     """
     model = check_graph(content, name)
     if rewrite is not None:
@@ -109,7 +109,9 @@ def open_session(
             options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     try:
         session = onnxruntime.InferenceSession(content, options, providers=wanted, disabled_optimizers=_SLOWER)
-    except Exception as error:  # onnxruntime raises many types, all meaning that the graph cannot be run
+    except Exception as error:  # onnxruntime raises many types
+        if len(wanted) > 1 or is_captured:
+            raise _blame(content, options, name, error) from error
         raise BundleError(f"{name}: onnxruntime cannot run this graph: {error}") from error
     running = session.get_providers()[0]
     if provider == "cuda" and running != CUDA:
@@ -125,6 +127,18 @@ def open_session(
         if sorted(found) != sorted(expected):
             raise BundleError(f"{name}: has the {kind} {found}, expected {list(expected)}")
     return session
+
+
+def _blame(content: bytes, options: onnxruntime.SessionOptions, name: str, error: Exception) -> Exception:
+    """Say whose fault it is that a GPU does not run a graph: the graph's if a CPU does not run it either."""
+    try:
+        onnxruntime.InferenceSession(content, options, providers=[CPU], disabled_optimizers=_SLOWER)
+    except Exception:
+        return BundleError(f"{name}: onnxruntime cannot run this graph: {error}")
+    return RuntimeError(
+        f"{name}: runs on the CPU, but not on the GPU: {error}. Check the driver, CUDA 13, cuDNN 9 and the free memory "
+        "of the GPU (nvidia-smi), or set provider to cpu"
+    )
 
 
 def check_graph(content: bytes, name: str) -> onnx.ModelProto:

@@ -9,7 +9,7 @@ import pytest
 
 from mqan_core.errors import BundleError, InputError
 from mqan_runtime.engine import Engine
-from mqan_runtime.session import CPU, check_graph, open_session
+from mqan_runtime.session import CPU, _blame, check_graph, open_session, session_options
 from tests.processes import held_by
 
 
@@ -108,6 +108,16 @@ def test_garbage_and_other_graphs_are_refused() -> None:
         check_graph(b"\xff\xfe garbage", "m.onnx")
     with pytest.raises(BundleError, match="has the inputs"):
         open_session(make_graph().SerializeToString(), "m.onnx", ["a"], [], provider="cpu", num_threads=1)
+
+
+def test_a_gpu_that_fails_is_not_the_fault_of_the_bundle() -> None:
+    good = make_graph().SerializeToString()
+    error = _blame(good, session_options(1), "encoder.onnx", RuntimeError("CUDA failure 700"))
+    assert isinstance(error, RuntimeError)
+    assert str(error).startswith(
+        "encoder.onnx: runs on the CPU, but not on the GPU: CUDA failure 700. Check the driver"
+    )
+    assert isinstance(_blame(good[:-20], session_options(1), "encoder.onnx", RuntimeError("no graph")), BundleError)
 
 
 def test_the_memory_of_long_requests_is_given_back(engine: Engine) -> None:
