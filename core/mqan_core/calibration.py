@@ -12,7 +12,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field
 
-from mqan_core.answer import Answer
+from mqan_core.answer import Answer, Source
 
 _LEAST = 1e-6  # probabilities are held this far from 0 and 1
 
@@ -42,7 +42,7 @@ def logit(probability: float) -> float:
     return math.log(held / (1 - held))
 
 
-def calibrate(answer: Answer, calibration: Mapping[str, Calibration]) -> Answer:
+def calibrate(answer: Answer, calibration: Mapping[Source, Calibration]) -> Answer:
     """Return the answer with its probability mapped; as it is where there is no map for it."""
     apply = calibration.get(answer.tokens[0].source) if answer.tokens else None
     return answer if apply is None else replace(answer, probability=apply(answer.probability))
