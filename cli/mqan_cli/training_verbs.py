@@ -259,7 +259,7 @@ def export(
         loaded = load_checkpoint(checkpoint)
         name = name or loaded.config.name
         card = default_card(name, version) if model_card is None else model_card.read_text(encoding="utf-8")
-        examples = _validation_examples([task.name for task in loaded.config.tasks], data, num_examples)
+        examples = _validation_examples([task.name for task in loaded.train_config.tasks], data, num_examples)
         report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
     print(
         f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "

@@ -263,7 +263,7 @@ def test_the_encoder_learns_alone_first(
     assert not torch.equal(early["contextual.positions"], begun["positions"])
     assert not early["contextual.output.weight"].any()
     assert late["contextual.output.weight"].any()
-    config = load_checkpoint(runs[0] / "step-0000003").config
+    config = load_checkpoint(runs[0] / "step-0000003").train_config
     fresh = prepare(config, tiny_recipe[1], tmp_path, Processes(0, 1, torch.device("cpu"))).network.state_dict()
     for name, tensor in fresh.items():
         if name.startswith("mqan."):
