@@ -230,7 +230,7 @@ def _checkpoint(folder: Path) -> _Model:
         f"{loaded.config.name}, step {loaded.step:,}",
         lambda requests: network.greedy_answers(requests, _TORCH_ANSWER_TOKENS),
         network.vocabulary,
-        [task.name for task in loaded.config.tasks],
+        [task.name for task in loaded.train_config.tasks],
         1,
         lambda: network,
         "in torch",

@@ -96,7 +96,7 @@ def test_a_request_reads_all_but_white_space() -> None:
 def test_blank_texts_are_refused(field: str, blank: str) -> None:
     texts = {"context": CONTEXT, "question": QUESTION, field: blank}
     with pytest.raises(InputError) as caught:
-        read_request(VOCABULARY, **texts)
+        read_request(VOCABULARY, texts["context"], texts["question"])
     assert (caught.value.code, caught.value.field) == (f"empty_{field}", field)
 
 

@@ -31,7 +31,7 @@ def test_order_stays() -> None:
 
 
 def test_the_first_word_says_which_map_holds() -> None:
-    maps = {"question": Calibration(2, 0)}
+    maps = {Source.QUESTION: Calibration(2, 0)}
     assert calibrate(make_answer(0.8, Source.QUESTION, Source.CONTEXT), maps).probability == pytest.approx(16 / 17)
     assert calibrate(make_answer(0.8, Source.CONTEXT, Source.QUESTION), maps).probability == 0.8
     assert calibrate(make_answer(0.8), maps).probability == 0.8

@@ -126,7 +126,8 @@ class Tie(nn.Module):
     def end(self, h_BD: Tensor, copied: Copied, hazard_BC: Tensor, hazard_BQ: Tensor) -> Tensor:
         """Return what is added to the logits of the end and of gamma, [B]: whether the previous word is the last."""
         at_BC, at_BQ = copied.context_BC * hazard_BC, copied.question_BQ * hazard_BQ
-        return self.stop(h_BD).float()[:, 0] * (at_BC.sum(dim=1) + at_BQ.sum(dim=1))
+        stop_B: Tensor = self.stop(h_BD).float()[:, 0]
+        return stop_B * (at_BC.sum(dim=1) + at_BQ.sum(dim=1))
 
 
 def _log_add(left_B: Tensor, right_B: Tensor) -> Tensor:
