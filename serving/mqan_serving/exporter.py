@@ -24,7 +24,7 @@ class MetricsExporter:
 
     def __init__(self, settings: Settings, keys: ApiKeys, metrics: Metrics) -> None:
         self._settings = settings
-        self._server = HttpServer(create_metrics_app(settings, keys, metrics), _GRACE_S)
+        self._server = HttpServer(create_metrics_app(settings, keys, metrics), settings, metrics, _GRACE_S)
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:

@@ -1,5 +1,9 @@
-"""What every HTTP request passes first: an id, the API key, refusals that need no body, the last resort for faults."""
+"""What every HTTP request passes first: an id, the host it names, the API key, refusals that need no body, bounds on
+how a body comes, the last resort for faults.
+"""
 
+import asyncio
+import ipaddress
 from collections.abc import Mapping
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -7,7 +11,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqan_core.errors import InputError
-from mqan_serving.errors import ERRORS, Failure, describe
+from mqan_serving.errors import ERRORS, Failure, ServingError, describe
 from mqan_serving.keys import ApiKeys
 from mqan_serving.metrics import CANCELLED, OK, Metrics
 from mqan_serving.settings import Settings
@@ -20,6 +24,8 @@ _OPEN_PATHS = frozenset({"/health/live", "/health/ready", "/", "/docs", "/openap
 METRICS_PATH = "/metrics"
 # The same names as in gRPC.
 _METHODS = {"/v1/answer": "Answer", "/v1/model": "GetModel", "/health/live": "Check", "/health/ready": "Check"}
+FAULT = "fault"  # in the state of a request: what is wrong with the rest of its body
+_HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
 
 
 def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[str, str] | None = None) -> JSONResponse:
@@ -30,10 +36,18 @@ def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[s
         all_headers["retry-after"] = str(failure.retry_after_s)
     if failure.code == "unauthenticated":
         all_headers["www-authenticate"] = "Bearer"
-    if failure.code == "unavailable":
-        all_headers["connection"] = "close"  # the next attempt shall find another server
+    if failure.code in ("unavailable", "request_too_slow"):
+        all_headers["connection"] = "close"  # the next attempt shall find another server, and the rest is not awaited
     body = {"code": failure.code, "message": failure.message, "hint": failure.hint, "request_id": record.request_id}
     return JSONResponse(body, failure.kind.http, all_headers)
+
+
+def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
+    """Count and log a refusal of what is no request yet, and return the response."""
+    record = RequestRecord("rest", "other", choose_request_id(None), metrics, {})
+    record.log_failure(error)
+    record.count()
+    return failure_response(describe(error), record, {_REQUEST_ID: record.request_id})
 
 
 class Gateway:
@@ -56,6 +70,7 @@ class Gateway:
         self._metrics = metrics
         self._open_paths = _OPEN_PATHS if settings.metrics_need_key else _OPEN_PATHS | {METRICS_PATH}
         self._echoes_request_id = echoes_request_id
+        self._num_held_bytes = 0  # of incomplete bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -79,22 +94,26 @@ class Gateway:
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 
+        body = _Body(self, receive, scope)
         try:
-            self._check(headers)
+            self._check(scope, headers)
             if scope["path"] not in self._open_paths:
                 record.note_key(self._keys.authenticate(headers.get("authorization")))
-            await self._app(scope, receive, send_with_id)
+            await self._app(scope, body.receive, send_with_id)
         except Exception as error:
             record.log_failure(error)
             if not started:
                 await failure_response(describe(error), record)(scope, receive, send_with_id)
         finally:
+            body.forget()
             if not started and record.code == OK:
                 record.code = CANCELLED
             record.count()
 
-    def _check(self, headers: Headers) -> None:
-        check_metadata(headers.raw, self._settings.max_metadata_bytes)
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        target = scope.get("raw_path") or scope["path"].encode()
+        check_metadata([(target, scope["query_string"]), *headers.raw], self._settings.max_metadata_bytes)
+        self._check_host(headers.getlist("host"))
         encoding = headers.get("content-encoding", "identity").strip().lower()
         if encoding not in ("", "identity"):
             message = "The body is compressed, which this server does not accept."
@@ -104,3 +123,75 @@ class Gateway:
         if length.isdecimal() and int(length[:20]) > limit:
             message = f"The request is larger than the {limit} bytes that are accepted."
             raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)
+
+    def _check_host(self, given: list[str]) -> None:
+        """Refuse names that are not the server's: a page whose name was made to mean this address asks by its own."""
+        allowed = self._settings.allowed_hosts
+        if allowed and not (len(given) == 1 and is_allowed_host(given[0], allowed)):
+            hint = ERRORS["unknown_host"].hint
+            raise InputError("unknown_host", "host", "The request names a host that is not this server.", hint)
+
+
+def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
+    """Return whether a ``Host`` header is of these names, or an address: no other page can have that for a name.
+
+    Args:
+        given: the header, with or without a port.
+        allowed: names in lower case.
+    """
+    name, colon, port = given.rpartition(":")
+    if not colon or not port.isdecimal():
+        name = given
+    name = name.lower().removesuffix(".")
+    if name in allowed or name == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name[1:-1] if name.startswith("[") and name.endswith("]") else name)
+    except ValueError:
+        return False
+    return True
+
+
+class _Body:
+    """How the body of one request comes: whole within the time of a request, and not beside too many others."""
+
+    def __init__(self, gateway: Gateway, receive: Receive, scope: Scope) -> None:
+        self._gateway = gateway
+        self._receive = receive
+        self._state = scope["state"]
+        self._deadline = asyncio.get_running_loop().time() + gateway._settings.request_timeout_s
+        self._num_bytes = 0
+        self._is_whole = False
+
+    async def receive(self) -> Message:
+        """Return the next message.
+
+        Raises:
+            ServingError: it does not come in time, or there is no room for it.
+            InputError: the server has found a fault in it.
+        """
+        if self._is_whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise ServingError("request_too_slow", "The body of the request did not come in time.") from None
+        if FAULT in self._state:
+            raise self._state[FAULT]
+        self._hold(len(message.get("body", b"")))
+        if not message.get("more_body", False):
+            self._is_whole = True
+            self.forget()
+        return message
+
+    def forget(self) -> None:
+        """Take it as read, or given up."""
+        self._gateway._num_held_bytes -= self._num_bytes
+        self._num_bytes = 0
+
+    def _hold(self, num_bytes: int) -> None:
+        self._num_bytes += num_bytes
+        self._gateway._num_held_bytes += num_bytes
+        if self._gateway._num_held_bytes > _HELD_BODIES * self._gateway._settings.max_request_bytes:
+            raise ServingError("overloaded", "The server is reading too many requests.", retry_after_s=1)

@@ -2,13 +2,22 @@
 
 import asyncio
 import socket
+import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from mqan_serving.gateway import refuse_unread
+from mqan_serving.http_protocol import BoundedProtocol, Bounds
+from mqan_serving.metrics import Metrics
+from mqan_serving.settings import Settings
+
 _LAST_REQUESTS_S = 0.1  # for what is being sent on connections that were opened before new ones are refused
+_LOOK_PERIOD_S = 0.25
 
 
 class HttpServer(uvicorn.Server):
@@ -16,17 +25,27 @@ class HttpServer(uvicorn.Server):
 
     Args:
         app: what it serves.
+        settings: bounds on connections.
+        metrics: where requests are counted that the application never sees.
         grace_s: how long requests in progress may take at its end.
     """
 
-    def __init__(self, app: ASGIApp, grace_s: float) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, grace_s: float) -> None:
+        bounds = Bounds(
+            max_connections=settings.max_connections,
+            max_head_bytes=2 * settings.max_metadata_bytes,  # enough above the limit to explain it to the caller
+            max_unread_bytes=max(settings.max_request_bytes, 256 * 1024),
+            request_timeout_s=settings.request_timeout_s,
+        )
+        protocol: Any = partial(BoundedProtocol, bounds, partial(refuse_unread, metrics=metrics))
         config = uvicorn.Config(
             app,
             loop="none",  # the one that runs
-            http="httptools",
+            http=protocol,
             ws="none",
             lifespan="off",
             access_log=False,
+            log_config=None,  # as all others, see telemetry
             log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=int(grace_s) + 1,
@@ -38,14 +57,44 @@ class HttpServer(uvicorn.Server):
         """Capture none."""
         yield
 
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Serve on listening sockets until ``should_exit`` is set, and close the connections that are late."""
+        looking = asyncio.create_task(self._close_late_ones(), name="mqan-connections")
+        try:
+            await super().serve(sockets)
+        finally:
+            looking.cancel()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new connections, answer what comes on those that are open, then close them."""
+        for listener in sockets or []:
+            await self._take_waiting(listener)
         for server in self.servers:
             server.close()
         for listener in sockets or []:
             listener.close()
         await asyncio.sleep(_LAST_REQUESTS_S)
         await super().shutdown(sockets)
+
+    async def _close_late_ones(self) -> None:
+        while True:
+            await asyncio.sleep(_LOOK_PERIOD_S)
+            now = time.monotonic()
+            for connection in list(self.server_state.connections):
+                if isinstance(connection, BoundedProtocol):
+                    connection.close_if_late(now)
+
+    async def _take_waiting(self, listener: socket.socket) -> None:
+        """Take the connections that wait for it: the kernel resets those that nobody took."""
+        loop = asyncio.get_running_loop()
+        protocol: Any = self.config.http_protocol_class
+        create = partial(protocol, config=self.config, server_state=self.server_state, app_state={})
+        listener.setblocking(False)
+        with suppress(OSError):  # no more of them
+            while True:
+                taken, _ = listener.accept()
+                taken.setblocking(False)
+                await loop.connect_accepted_socket(create, taken)
 
 
 def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:

@@ -59,7 +59,7 @@ class LocalServer:
         self._settings = settings
         keys = ApiKeys(settings.api_key_file)
         app = create_rest_app(lambda: service, settings, keys, service.metrics)
-        self._http = HttpServer(app, settings.drain_timeout_s)
+        self._http = HttpServer(app, settings, service.metrics, settings.drain_timeout_s)
         self._http_task: asyncio.Task[None] | None = None
         self._exporter = MetricsExporter(settings, keys, service.metrics)
         self._grpc = grpc.aio.server(

@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import resource
 import secrets
 import signal
 import socket
@@ -23,6 +24,7 @@ from mqan_serving.telemetry import log, set_up_logs
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
 _LOG_FILE_BYTES = 64 * 1024 * 1024
+_OTHER_FILES = 100  # than connections
 _ANY = "0.0.0.0"  # noqa: S104  only asks whether ports are free
 
 
@@ -37,6 +39,7 @@ def serve_local(settings: Settings) -> None:
     set_up_logs(settings.log_level)
     _check_ports(settings)
     _check_keys(settings)
+    _make_room_for_files(settings)
     folder = find_bundle(settings)
     import uvloop  # after the checks: a wrong setting is reported at once
 
@@ -211,6 +214,22 @@ def _check_ports(settings: Settings) -> None:
                 f"setting {name} (MQAN_{name.upper()}): cannot listen on {settings.host}:{port}: "
                 f"{os.strerror(error.errno) if error.errno else error}; stop what uses the port or choose another"
             ) from None
+
+
+def _make_room_for_files(settings: Settings) -> None:
+    """Let this process have a file for every connection that it may have, as far as the system lets it."""
+    wanted = len(settings.ports) * settings.max_connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    if soft != unlimited and soft < wanted:
+        found = wanted if hard == unlimited else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (found, hard))
+        if found < wanted:
+            log(
+                f"max_connections (MQAN_MAX_CONNECTIONS) needs {wanted} files and the system allows {found}: lower it, "
+                "or raise the limit (ulimit -Hn)",
+                level="warning",
+            )
 
 
 def _check_keys(settings: Settings) -> None:

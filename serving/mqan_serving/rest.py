@@ -90,7 +90,15 @@ def _create_app(
     settings: Settings, keys: ApiKeys, metrics: Metrics, *, echoes_request_id: bool = True, **given: Any
 ) -> FastAPI:
     version = mqan_core.__version__
-    app = FastAPI(title="mqan", version=version, description=_DESCRIPTION, docs_url=None, redoc_url=None, **given)
+    app = FastAPI(
+        title="mqan",
+        version=version,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        **given,
+    )
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
     app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
     app.add_exception_handler(MqanError, _on_error)
@@ -111,7 +119,7 @@ def _show(page: Page) -> HTMLResponse:
 def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
     codes_of_answer = [
         *(code for code, kind in ERRORS.items() if kind.grpc == "INVALID_ARGUMENT"),
-        *("unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
+        *("request_too_slow", "unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
     ]
 
     @app.post(

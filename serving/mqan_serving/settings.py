@@ -5,17 +5,19 @@ Each is an environment variable with the prefix ``MQAN_`` (``MQAN_HTTP_PORT=8080
 """
 
 import os
+import re
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from mqan_core.bundle import MANIFEST
 from mqan_serving.errors import SettingsError
 
 _PREFIX = "MQAN_"
+_HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
 _DEFAULT_BUNDLE = Path(__file__).resolve().parent.parent / "bundles" / "default"
 _MAX_BATCH_SIZE_ON_CPU = 4  # measured: 104 answers a second and 285 MB, against 68 and 640 MB with 32
@@ -53,6 +55,15 @@ class Settings(BaseSettings):
     # Who may ask.
     api_key_file: Path | None = Field(
         None, description="File of API keys, made by `mqan key`. Unset: everybody who reaches the server may ask."
+    )
+
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Names, by commas, that HTTP requests may have in Host; addresses and localhost always may. Unset: "
+        "all names. Keeps web pages from asking by a name of theirs that they make mean this server (DNS rebinding).",
+    )
+    max_connections: int = Field(
+        1000, ge=8, le=100_000, description="Connections of each port at once; beyond them the idlest makes room."
     )
 
     # What a request may be. More is refused, never cut.
@@ -131,6 +142,15 @@ class Settings(BaseSettings):
         False, description="Whether /metrics asks for an API key too; it tells how much is asked, never what."
     )
     reflection: bool = Field(True, description="Whether gRPC tools may list the services; the contract is public.")
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _read_hosts(cls, given: Any) -> Any:
+        hosts = [host.strip().lower() for host in given.split(",")] if isinstance(given, str) else given
+        for host in hosts if isinstance(hosts, list | tuple) else ():
+            if not isinstance(host, str) or not _HOST.fullmatch(host):
+                raise ValueError(f"{host!r} is no name of a host; give names such as answers.example, without ports")
+        return hosts
 
     @model_validator(mode="after")
     def _check_together(self) -> "Settings":

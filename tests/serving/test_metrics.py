@@ -139,7 +139,7 @@ async def test_nothing_callers_send_becomes_a_label(start_server: StartServer) -
         await callers.rest.request(f"METHOD{i}", "/v1/answer")
     after = await scrape(callers)
     new = [labels for name, labels in after.keys() - before.keys() if name == "mqan_requests_total"]
-    assert sorted(new) == [("not_found", "other", "rest"), ("ok", "other", "rest")]
+    assert sorted(new) == [(code, "other", "rest") for code in ("malformed_request", "not_found", "ok")]
     for name, labels in after:
         if name == "mqan_requests_total":
             code, method, transport = labels

@@ -2,6 +2,8 @@
 
 import re
 import socket
+import subprocess
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -174,3 +176,30 @@ def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch, tmp_pa
     environment = ray_environment(load_settings(), tmp_path, ExitStack())
     assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == environment["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"
     assert environment["RAY_AUTH_MODE"] == "token"
+
+
+def test_hosts_are_names_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MQAN_ALLOWED_HOSTS", "Answers.example, other.example")
+    settings = load_settings()
+    assert settings.allowed_hosts == ("answers.example", "other.example")
+    assert load_settings(**settings.model_dump(mode="json")).allowed_hosts == settings.allowed_hosts
+    for wrong in ("answers.example:80", "http://answers.example", "*.example", "a b", "a,,b"):
+        with pytest.raises(SettingsError, match="MQAN_ALLOWED_HOSTS.*is no name of a host"):
+            load_settings(allowed_hosts=wrong)
+
+
+def test_a_process_gets_a_file_for_every_connection() -> None:
+    code = (
+        "import resource; from mqan_serving.main import _make_room_for_files; "
+        "from mqan_serving.settings import load_settings; "
+        "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; "
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)); "
+        "_make_room_for_files(load_settings(max_connections=500)); "
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE) == (1100, hard), flush=True); "
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 600)); "
+        "_make_room_for_files(load_settings(max_connections=500)); "
+        "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert [line for line in done.stdout.splitlines() if line in ("True", "False", "600")] == ["True", "600"]
+    assert "needs 1100 files and the system allows 600" in done.stdout + done.stderr
