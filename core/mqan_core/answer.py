@@ -71,16 +71,39 @@ class AnswerSpan:
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceProbability:
+    """How likely the model holds one of the labels that it was to choose from.
+
+    Attributes:
+        label: as the caller gave it.
+        probability: its share of all choices and the refusal, which sum to 1.
+        among_choices: its share of the choices alone, which sum to 1.
+        against_refusal: its share of itself and the refusal: over one half where it holds, when several can.
+    """
+
+    label: str
+    probability: float
+    among_choices: float
+    against_refusal: float
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer with its sources.
 
     Attributes:
-        text: the answer; quotations keep the caller's casing and spacing, generated words are lower case.
-        probability: product of the probabilities of the tokens and, unless ``truncated``, of the end; mapped by the
-            bundle's calibration where it has one.
-        tokens: the tokens, in order.
+        text: the answer; quotations keep the caller's casing and spacing, generated words are lower case. Empty for a
+            refusal.
+        probability: product of the probabilities of the tokens and, unless ``truncated``, of the end; of a chosen label
+            or a refusal its own; mapped by the bundle's calibration where it has one.
+        tokens: the tokens, in order. Those of a chosen label have the question as source, and spans into the label.
         spans: the quotations, in order.
-        truncated: whether the answer stopped at the limit of tokens before the model ended it.
+        truncated: whether the answer stopped before the model ended it: at the limit of tokens, or where it would have
+            said the same again and again.
+        answered: whether there is an answer: not where the model says that the text has none, or that no choice is
+            right.
+        refusal: probability of there being none; 0 of a model that cannot refuse.
+        choices: the labels to choose from, in the caller's order; empty for a free answer.
     """
 
     text: str
@@ -88,6 +111,9 @@ class Answer:
     tokens: tuple[AnswerToken, ...]
     spans: tuple[AnswerSpan, ...]
     truncated: bool
+    answered: bool = True
+    refusal: float = 0.0
+    choices: tuple[ChoiceProbability, ...] = ()
 
 
 def compose(tokens: Sequence[AnswerToken], probability: float, truncated: bool, context: str, question: str) -> Answer:

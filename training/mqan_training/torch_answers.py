@@ -8,6 +8,7 @@ import torch
 
 from mqan_core.answer import Answer
 from mqan_core.attribution import TraceField, attribute
+from mqan_core.decision import decide as decide_answer
 from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.request import Request, read_request
@@ -38,7 +39,6 @@ class Decided:
     choices: tuple[float, ...]
 
 
-@torch.no_grad()
 def decide(
     network: PretrainedNetwork,
     vocabulary: Vocabulary,
@@ -46,7 +46,38 @@ def decide(
     requests: Sequence[Request],
     max_answer_tokens: int,
 ) -> list[Decided]:
-    """Answer a batch of requests greedily; the network must be in evaluation mode."""
+    """Decide on a batch of requests greedily; the network must be in evaluation mode."""
+    decoded = _decode(network, vocabulary, layout, requests, max_answer_tokens)
+    return [
+        _decided(request, trace, masses, vocabulary, max_answer_tokens)
+        for request, (trace, masses) in zip(requests, decoded, strict=True)
+    ]
+
+
+def answer_batch(
+    network: PretrainedNetwork,
+    vocabulary: Vocabulary,
+    layout: Layout,
+    requests: Sequence[Request],
+    max_answer_tokens: int,
+) -> list[Answer]:
+    """Answer a batch of requests as a bundle of the network does; the network must be in evaluation mode."""
+    decoded = _decode(network, vocabulary, layout, requests, max_answer_tokens)
+    return [
+        decide_answer(trace, masses, request, vocabulary, max_answer_tokens)
+        for request, (trace, masses) in zip(requests, decoded, strict=True)
+    ]
+
+
+@torch.no_grad()
+def _decode(
+    network: PretrainedNetwork,
+    vocabulary: Vocabulary,
+    layout: Layout,
+    requests: Sequence[Request],
+    max_answer_tokens: int,
+) -> list[tuple[np.ndarray, tuple[float, ...]]]:
+    """Return the trace of each request, [steps, F], and the masses of its choices at the first step."""
     device = network.decoder.start.device
     windows = [layout.windows(r.question_tokens, r.choice_tokens, r.context_tokens) for r in requests]
     inputs = reader_inputs(requests, windows, allowed_sources(requests))
@@ -65,20 +96,19 @@ def decide(
 
     trace = greedy_trace(take, encoded, slots, state, most + 1)
     pointed_BQ = first[0].decoder.question_pointer_BQ.float().cpu().numpy()
-    return [
-        _decided(request, row, pointed_BQ[i], vocabulary, max_answer_tokens)
-        for i, (request, row) in enumerate(zip(requests, trace, strict=True))
-    ]
+    decoded = []
+    for i, request in enumerate(requests):
+        copied, behind = 1 - float(trace[i, 0, TraceField.GAMMA]), len(request.question_tokens)
+        masses = tuple(float(mass) * copied for mass in pointed_BQ[i, behind : behind + len(request.choices)])
+        decoded.append((trace[i], masses))
+    return decoded
 
 
 def _decided(
-    request: Request, trace: np.ndarray, pointed_Q: np.ndarray, vocabulary: Vocabulary, max_answer_tokens: int
+    request: Request, trace: np.ndarray, masses: tuple[float, ...], vocabulary: Vocabulary, max_answer_tokens: int
 ) -> Decided:
     refusal = float(trace[0, TraceField.REFUSAL])
     if request.choices:
-        first = len(request.question_tokens)
-        copied = 1 - float(trace[0, TraceField.GAMMA])
-        masses = tuple(float(m) * copied for m in pointed_Q[first : first + len(request.choices)])
         return Decided(None, refusal > max(masses), refusal, masses)
     is_refusal = trace[0, TraceField.SLOT] < 0 and int(trace[0, TraceField.PIECE]) == REFUSAL_ID
     answer = None if is_refusal else attribute(trace, request, vocabulary, max_answer_tokens)
