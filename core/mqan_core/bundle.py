@@ -109,17 +109,17 @@ def open_bundle(folder: Path) -> Bundle:
         BundleError: a file is missing, is a link, has another size or hash than the manifest says, or is malformed;
             or the bundle's format version is unknown.
     """
-    manifest_bytes = _read_file(folder, MANIFEST, MAX_MANIFEST_BYTES)
+    manifest_bytes = read_file(folder, MANIFEST, MAX_MANIFEST_BYTES)
     manifest = parse_manifest(manifest_bytes)
-    contents = {name: _read_verified(folder, name, entry) for name, entry in manifest.files.items()}
+    contents = {name: read_verified(folder, name, entry) for name, entry in manifest.files.items()}
     try:
         lists = from_json(contents[VOCABULARY])  # refuses lone surrogates, which no response could hold
-        vocabulary = Vocabulary(_strings(lists["pieces"]), _strings(lists["words"]))
+        vocabulary = Vocabulary(strings(lists["pieces"]), strings(lists["words"]))
         tensors = load_safetensors(contents.pop(VECTORS))
         vectors = WordVectors(vocabulary, tensors["rows"], _floats(tensors, "scales"), _floats(tensors, "ngrams"))
         contextual = None
         if CONTEXTUAL in contents:
-            word_pieces = WordPieces(_strings(lists["word_pieces"]))
+            word_pieces = WordPieces(strings(lists["word_pieces"]))
             pieces = PieceVectors(word_pieces, tensors["piece_rows"], _floats(tensors, "piece_scales"))
             contextual = Contextual(contents[CONTEXTUAL], pieces)
     except (*_MALFORMED, SafetensorError) as error:
@@ -165,15 +165,22 @@ def _parse_ranges(content: bytes) -> dict[str, dict[str, FloatArray]]:
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:
     """Hash the files of a bundle that is being written."""
-    entries = {}
     names = (*FILES, CONTEXTUAL) if (folder / CONTEXTUAL).exists() else FILES
-    for name in names:
-        content = _read_file(folder, name, MAX_FILE_BYTES)
-        entries[name] = FileEntry(len(content), hashlib.sha256(content).hexdigest())
-    return entries
+    return {name: hash_file(folder, name) for name in names}
 
 
-def _strings(values: object) -> list[str]:
+def hash_file(folder: Path, name: str) -> FileEntry:
+    """Return the size and hash of a file of a bundle."""
+    content = read_file(folder, name, MAX_FILE_BYTES)
+    return FileEntry(len(content), hashlib.sha256(content).hexdigest())
+
+
+def strings(values: object) -> list[str]:
+    """Return what a document holds as a list of words.
+
+    Raises:
+        TypeError, ValueError: it is no list of strings, or a word is too long.
+    """
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError("expected a list of strings")
     if any(len(value) > _MAX_WORD for value in values):
@@ -188,8 +195,13 @@ def _floats(tensors: Mapping[str, npt.NDArray[Any]], name: str) -> FloatArray:
     return values.astype(np.float32, copy=False)
 
 
-def _read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
-    content = _read_file(folder, name, MAX_FILE_BYTES)
+def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
+    """Read a file of a bundle once, and check its size and hash.
+
+    Raises:
+        BundleError: it cannot be read, is a link, or is not what the entry says.
+    """
+    content = read_file(folder, name, MAX_FILE_BYTES)
     if len(content) != entry.num_bytes:
         raise BundleError(f"bundle {folder}: {name} has {len(content)} bytes, the manifest says {entry.num_bytes}")
     if hashlib.sha256(content).hexdigest() != entry.sha256:
@@ -197,7 +209,12 @@ def _read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
     return content
 
 
-def _read_file(folder: Path, name: str, max_bytes: int) -> bytes:
+def read_file(folder: Path, name: str, max_bytes: int) -> bytes:
+    """Read a plain file of a bundle.
+
+    Raises:
+        BundleError: it is missing, is a link, or has more bytes.
+    """
     try:
         # Not blocking, so that a pipe in place of a file is refused below and not waited for.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

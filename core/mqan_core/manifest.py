@@ -7,10 +7,10 @@ add its files to ``_FILES_OF_VERSION`` and its sizes to :class:`Dimensions`, wit
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -19,6 +19,7 @@ from mqan_core.calibration import Calibration
 from mqan_core.errors import BundleError
 
 FORMAT_VERSION: Final = 5
+ANSWERING_FORMAT: Final = 6  # of a model with a pretrained reader; see ``answering.py``
 MANIFEST: Final = "manifest.json"
 ENCODER: Final = "encoder.onnx"
 DECODER_STEP: Final = "decoder_step.onnx"
@@ -35,12 +36,12 @@ _FILES_OF_VERSION: Final[Mapping[int, frozenset[str]]] = {4: frozenset(FILES), 5
 MAX_FILE_BYTES: Final = 512 * 1024 * 1024
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
 _MAX_NAME, _MAX_LABEL, _MAX_TEXT = 100, 200, 1000  # characters of a name, of a task's, of a text
-_MAX_ENTRIES = 10_000  # of a mapping or list
+MAX_ENTRIES = 10_000  # of a mapping or list
 _MAX_DEPTH = 8  # of what is free-form
 _MAX_NUMBER = 1e15  # of what is free-form
 _MAX_SHOWN = 200  # characters of what is wrong
 
-_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 def _printable(text: str) -> str:
@@ -49,7 +50,12 @@ def _printable(text: str) -> str:
     return text
 
 
-def _free_form(value: Any, depth: int = 0) -> Any:
+def free_form(value: Any, depth: int = 0) -> Any:
+    """Return a value of plain types if it is printable, bounded and not nested deeply.
+
+    Raises:
+        ValueError: it is not.
+    """
     match value:
         case None | bool():
             pass
@@ -57,15 +63,15 @@ def _free_form(value: Any, depth: int = 0) -> Any:
             raise ValueError(f"numbers must be finite, and at most {_MAX_NUMBER:g}")
         case str() if len(value) > _MAX_TEXT or not value.isprintable():
             raise ValueError(f"texts must be printable, with at most {_MAX_TEXT} characters")
-        case dict() | list() if depth == _MAX_DEPTH or len(value) > _MAX_ENTRIES:
-            raise ValueError(f"nested deeper than {_MAX_DEPTH} levels, or more than {_MAX_ENTRIES} entries")
+        case dict() | list() if depth == _MAX_DEPTH or len(value) > MAX_ENTRIES:
+            raise ValueError(f"nested deeper than {_MAX_DEPTH} levels, or more than {MAX_ENTRIES} entries")
         case dict():
             for name, inner in value.items():
-                _free_form(name)
-                _free_form(inner, depth + 1)
+                free_form(name)
+                free_form(inner, depth + 1)
         case list():
             for inner in value:
-                _free_form(inner, depth + 1)
+                free_form(inner, depth + 1)
     return value
 
 
@@ -79,7 +85,7 @@ Score = Annotated[float, Field(ge=-1e6, le=1e6)]
 class FileEntry:
     """Size and hash of one file of a bundle."""
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     num_bytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)]
     sha256: Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
@@ -89,7 +95,7 @@ class FileEntry:
 class Dimensions:
     """Sizes that the decoding loop needs to allocate its buffers; the letters are those of the model's code."""
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     width: Width  # D
     num_layers: Annotated[int, Field(ge=0, le=64)]  # L
@@ -119,17 +125,17 @@ class Manifest:
         format_version: which files there are, and what is in them.
     """
 
-    __pydantic_config__ = _STRICT
+    __pydantic_config__ = STRICT
 
     name: Name
     version: Name
     dimensions: Dimensions
     max_positions: Annotated[int, Field(ge=1, le=2**14)]
     files: Annotated[Mapping[str, FileEntry], Field(max_length=32)]
-    scores: Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=_MAX_ENTRIES)] = field(
+    scores: Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=MAX_ENTRIES)] = field(
         default_factory=dict
     )
-    training: Annotated[Mapping[str, Any], AfterValidator(_free_form)] = field(default_factory=dict)
+    training: Annotated[Mapping[str, Any], AfterValidator(free_form)] = field(default_factory=dict)
     calibration: Mapping[Source, Calibration] = field(default_factory=dict)
     format_version: int = FORMAT_VERSION
 
@@ -142,25 +148,50 @@ class _Header(BaseModel):
     format_version: Any
 
 
-_CHECK = TypeAdapter(Manifest)
+T = TypeVar("T")
+
+
+def read_format(content: bytes) -> int:
+    """Return the format version of a manifest.
+
+    Raises:
+        BundleError: it is malformed, or of a version that this release does not read.
+    """
+    try:
+        version = _Header.model_validate_json(content).format_version
+    except ValidationError as error:
+        raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
+    known = [*sorted(_FILES_OF_VERSION), ANSWERING_FORMAT]
+    if type(version) is not int or version not in known:
+        raise BundleError(
+            f"{MANIFEST}: format version {_shown(version)} is unknown to this release, which reads "
+            f"{known}; export the checkpoint again"
+        )
+    return version
+
+
+def check_document(kind: type[T], content: bytes) -> T:
+    """Read and check a manifest of one kind.
+
+    Raises:
+        BundleError: anything in it is not as it must be; the message is one line.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(content)
+    except ValidationError as error:
+        raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
 
 
 def parse_manifest(content: bytes) -> Manifest:
     """Read and check a manifest.
 
     Raises:
-        BundleError: it is of an unknown version, or anything in it is not as it must be; the message is one line.
+        BundleError: it is of another version, or anything in it is not as it must be; the message is one line.
     """
-    try:
-        version = _Header.model_validate_json(content).format_version
-        if type(version) is not int or version not in _FILES_OF_VERSION:
-            raise BundleError(
-                f"{MANIFEST}: format version {_shown(version)} is unknown to this release, which reads "
-                f"{sorted(_FILES_OF_VERSION)}; export the checkpoint again"
-            )
-        manifest = _CHECK.validate_json(content)
-    except ValidationError as error:
-        raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
+    version = read_format(content)
+    if version not in _FILES_OF_VERSION:
+        raise BundleError(f"{MANIFEST}: format version {version} is that of a model with a pretrained reader")
+    manifest = check_document(Manifest, content)
     expected = _FILES_OF_VERSION[version] | ({CONTEXTUAL} if manifest.dimensions.contextual_width else set())
     if set(manifest.files) != expected:
         raise BundleError(f"{MANIFEST}: lists the files {_shown(sorted(manifest.files))}, expected {sorted(expected)}")
@@ -173,8 +204,13 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
     Raises:
         BundleError: it would be refused when the bundle is opened.
     """
+    write_document(folder, manifest, parse_manifest)
+
+
+def write_document(folder: Path, manifest: Any, parse: Callable[[bytes], object]) -> None:
+    """Write a manifest of some kind, atomically, once it has been read back by ``parse``."""
     content = (json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n").encode()
-    parse_manifest(content)
+    parse(content)
     temporary = folder / (MANIFEST + ".tmp")
     with temporary.open("wb") as file:
         file.write(content)

@@ -143,7 +143,7 @@ def test_files_beyond_the_limit_are_refused(folder: Path, monkeypatch: pytest.Mo
         open_bundle(folder)
 
 
-@pytest.mark.parametrize("version", [0, 3, 6, "5", None])
+@pytest.mark.parametrize("version", [0, 3, 7, "5", None])
 def test_an_unknown_version_is_refused(folder: Path, version: object) -> None:
     edit_manifest(folder, lambda document: document.update(format_version=version))
     with pytest.raises(BundleError, match="unknown to this release"):

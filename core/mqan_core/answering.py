@@ -1,0 +1,214 @@
+"""The bundle of a model that answers questions with a pretrained reader: format 6, of the kind ``question-answering``.
+
+    manifest.json              what is here, with sizes and SHA-256; which graph is for what; limits; scores
+    embeddings.onnx            ids of word pieces -> their vectors, 8-bit; for every device
+    reader-*.onnx              windows of word pieces -> all that the decoder reads of their words (weights inside)
+    decoder_step-*.onnx        one step of greedy decoding (weights inside)
+    vocab.json                 pieces of the generator, and word pieces of the reader
+    README.md                  model card
+
+The graphs run as they are hashed. A set of them for CPUs has 8-bit products, one for GPUs is float32 or float16; the
+manifest says which is which. As with every bundle, a file that is used is read once, and what was hashed is what is
+used.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, Field
+from pydantic_core import from_json
+
+from mqan_core.bundle import hash_file, read_file, read_verified, strings
+from mqan_core.calibration import Calibration
+from mqan_core.errors import BundleError
+from mqan_core.manifest import (
+    ANSWERING_FORMAT,
+    MANIFEST,
+    MAX_ENTRIES,
+    MAX_MANIFEST_BYTES,
+    MODEL_CARD,
+    STRICT,
+    VOCABULARY,
+    FileEntry,
+    Label,
+    Name,
+    Score,
+    Width,
+    check_document,
+    free_form,
+    read_format,
+    write_document,
+)
+from mqan_core.vocab import Vocabulary
+from mqan_core.word_pieces import WordPieces
+
+EMBEDDINGS: Final = "embeddings.onnx"
+MOST_BYTES: Final = 60 * 10**6  # of all files of a bundle that is exported
+_MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
+
+Device = Literal["cpu", "cuda"]
+Precision = Literal["int8", "float16", "float32"]
+GraphName = Annotated[str, Field(pattern=r"\A(reader|decoder_step)-[a-z0-9]{1,20}\.onnx\z")]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Sizes of the graphs; the letters are those of the model's code."""
+
+    __pydantic_config__ = STRICT
+
+    width: Width  # D, of the decoder
+    reader_width: Width  # M
+    num_layers: Annotated[int, Field(ge=0, le=64)]  # L, of the decoder
+    num_heads: Annotated[int, Field(ge=1, le=256)]  # H, of the decoder
+    head_width: Width  # W
+    num_generated: Annotated[int, Field(ge=2, le=2**20)]  # V
+    num_word_pieces: Annotated[int, Field(ge=3, le=2**20)]
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """The graphs for a kind of device.
+
+    Attributes:
+        precision: of their products.
+        reader, decoder_step: names of their files.
+    """
+
+    __pydantic_config__ = STRICT
+
+    precision: Precision
+    reader: GraphName
+    decoder_step: GraphName
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringManifest:
+    """What a bundle of format 6 says about itself.
+
+    Attributes:
+        name: name of the model.
+        version: version of the model.
+        sizes: of the graphs.
+        max_positions: most answer tokens the decoder has positions for.
+        graphs: device -> the graphs that run there.
+        files: name -> size and hash.
+        scores: task -> {metric: value}, as measured on the bundle.
+        training: provenance, free-form (recipe, steps, data).
+        calibration: kind of answer -> map of its probability: for answers in free text the source of their first word.
+        kind: what such a model does.
+        format_version: which files there are, and what is in them.
+    """
+
+    __pydantic_config__ = STRICT
+
+    name: Name
+    version: Name
+    sizes: Sizes
+    max_positions: Annotated[int, Field(ge=2, le=2**14)]
+    graphs: Annotated[Mapping[Device, Graphs], Field(min_length=1)]
+    files: Annotated[Mapping[str, FileEntry], Field(max_length=32)]
+    scores: Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=MAX_ENTRIES)] = field(
+        default_factory=dict
+    )
+    training: Annotated[Mapping[str, Any], AfterValidator(free_form)] = field(default_factory=dict)
+    calibration: Annotated[Mapping[Label, Calibration], Field(max_length=MAX_ENTRIES)] = field(default_factory=dict)
+    kind: Literal["question-answering"] = "question-answering"
+    format_version: Literal[6] = ANSWERING_FORMAT
+
+
+@dataclass(frozen=True, slots=True)
+class AnsweringBundle:
+    """An opened and verified bundle of format 6.
+
+    Attributes:
+        folder: where it lies.
+        manifest: its manifest.
+        sha256: hash of the manifest, which covers every other file: the identity of the model.
+        vocabulary: pieces of the generator; it has no words with vectors.
+        word_pieces: what the reader reads.
+    """
+
+    folder: Path
+    manifest: AnsweringManifest
+    sha256: str
+    vocabulary: Vocabulary
+    word_pieces: WordPieces
+
+    def read_graph(self, name: str) -> bytes:
+        """Return the bytes of a graph, checked against its hash.
+
+        Raises:
+            BundleError: it is missing, is a link, or is not what the manifest says.
+        """
+        return read_verified(self.folder, name, self.manifest.files[name])
+
+
+def parse_answering_manifest(content: bytes) -> AnsweringManifest:
+    """Read and check a manifest of format 6.
+
+    Raises:
+        BundleError: it is of another version, or anything in it is not as it must be; the message is one line.
+    """
+    version = read_format(content)
+    if version != ANSWERING_FORMAT:
+        raise BundleError(f"{MANIFEST}: format version {version} is not that of a model with a pretrained reader")
+    manifest = check_document(AnsweringManifest, content)
+    expected = files_of(manifest.graphs)
+    if set(manifest.files) != expected:
+        raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(expected)}")
+    return manifest
+
+
+def files_of(graphs: Mapping[Device, Graphs]) -> set[str]:
+    """Return the names of all files of a bundle with such graphs, but for the manifest."""
+    named = {name for some in graphs.values() for name in (some.reader, some.decoder_step)}
+    return {EMBEDDINGS, VOCABULARY, MODEL_CARD, *named}
+
+
+def open_answering_bundle(folder: Path) -> AnsweringBundle:
+    """Open a bundle of format 6; its graphs are read, and checked, when they are asked for.
+
+    Raises:
+        BundleError: the manifest or the vocabulary is missing, is a link, is malformed, or is not what it must be.
+    """
+    content = read_file(folder, MANIFEST, MAX_MANIFEST_BYTES)
+    manifest = parse_answering_manifest(content)
+    lists = read_verified(folder, VOCABULARY, manifest.files[VOCABULARY])
+    try:
+        named = from_json(lists)  # refuses lone surrogates, which no response could hold
+        vocabulary = Vocabulary(strings(named["pieces"]), refuses=True)
+        word_pieces = WordPieces(strings(named["word_pieces"]))
+    except _MALFORMED as error:
+        raise BundleError(f"bundle {folder}: {VOCABULARY} is malformed: {error}") from error
+    sizes = manifest.sizes
+    if (vocabulary.num_generated, len(word_pieces.pieces)) != (sizes.num_generated, sizes.num_word_pieces):
+        raise BundleError(f"bundle {folder}: {VOCABULARY} does not have the sizes that {MANIFEST} states")
+    return AnsweringBundle(folder, manifest, hashlib.sha256(content).hexdigest(), vocabulary, word_pieces)
+
+
+def verify_files(bundle: AnsweringBundle) -> None:
+    """Check every file of a bundle against its hash, also those that no graph of this machine needs.
+
+    Raises:
+        BundleError: a file is missing, is a link, or is not what the manifest says.
+    """
+    for name, entry in bundle.manifest.files.items():
+        read_verified(bundle.folder, name, entry)
+
+
+def write_answering_manifest(folder: Path, manifest: AnsweringManifest) -> None:
+    """Write the manifest, atomically and last: the bundle is whole from here on.
+
+    Raises:
+        BundleError: it would be refused when the bundle is opened.
+    """
+    write_document(folder, manifest, parse_answering_manifest)
+
+
+def describe_answering_files(folder: Path, graphs: Mapping[Device, Graphs]) -> dict[str, FileEntry]:
+    """Hash the files of a bundle that is being written."""
+    return {name: hash_file(folder, name) for name in sorted(files_of(graphs))}
