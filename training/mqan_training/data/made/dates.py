@@ -1,0 +1,96 @@
+"""Notations of days, times of day and timestamps."""
+
+from collections.abc import Callable
+from datetime import datetime
+
+Notation = Callable[[datetime], str]
+
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def _ordinal(day: int) -> str:
+    ending = "th" if 10 < day < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
+    return f"{day}{ending}"
+
+
+def _month(day: datetime) -> str:
+    return MONTHS[day.month - 1]
+
+
+def _weekday(day: datetime) -> str:
+    return DAYS[day.weekday()]
+
+
+def _half_day(time: datetime) -> str:
+    return "am" if time.hour < 12 else "pm"
+
+
+WITH_YEAR: tuple[Notation, ...] = (
+    lambda d: f"{d:%Y-%m-%d}",
+    lambda d: f"{d:%Y-%m-%d}",
+    lambda d: f"{d:%d.%m.%Y}",
+    lambda d: f"{d:%d/%m/%Y}",
+    lambda d: f"{d:%m/%d/%Y}",
+    lambda d: f"{d.month}/{d.day}/{d:%y}",
+    lambda d: f"{d.day}.{d.month}.{d.year}",
+    lambda d: f"{d:%Y/%m/%d}",
+    lambda d: f"{d:%d}-{_month(d)[:3]}-{d.year}",
+    lambda d: f"{d.day} {_month(d)} {d.year}",
+    lambda d: f"{d.day} {_month(d)} {d.year}",
+    lambda d: f"{_month(d)} {d.day}, {d.year}",
+    lambda d: f"{_month(d)} {d.day}, {d.year}",
+    lambda d: f"{_month(d)[:3]} {d.day}, {d.year}",
+    lambda d: f"{d.day} {_month(d)[:3]} {d.year}",
+    lambda d: f"{_ordinal(d.day)} {_month(d)} {d.year}",
+    lambda d: f"{_ordinal(d.day)} of {_month(d)} {d.year}",
+    lambda d: f"{_weekday(d)}, {d.day} {_month(d)} {d.year}",
+)
+"""Days with their year."""
+
+DATES: tuple[Notation, ...] = (
+    *WITH_YEAR,
+    lambda d: f"{_weekday(d)}, {_month(d)} {d.day}",
+    lambda d: f"{_weekday(d)} {d.day} {_month(d)}",
+    lambda d: f"{_month(d)} {_ordinal(d.day)}",
+    lambda d: f"{d.day} {_month(d)}",
+    lambda d: f"{_weekday(d)[:3]} {d.day} {_month(d)[:3]}",
+)
+"""Days."""
+
+TIMES: tuple[Notation, ...] = (
+    lambda d: f"{d:%H:%M}",
+    lambda d: f"{d:%H:%M}",
+    lambda d: f"{d.hour % 12 or 12}:{d:%M} {_half_day(d)}",
+    lambda d: f"{d.hour % 12 or 12}:{d:%M} {_half_day(d).upper()}",
+    lambda d: f"{d.hour % 12 or 12}.{d:%M}{_half_day(d)}",
+    lambda d: f"{d:%H.%M}",
+    lambda d: f"{d.hour % 12 or 12}:{d:%M} {'a.m' if d.hour < 12 else 'p.m'}.",
+    lambda d: f"{d:%H:%M} h",
+)
+"""Times of day."""
+
+STAMPS: tuple[Notation, ...] = (
+    lambda d: f"{d:%Y-%m-%d %H:%M:%S}",
+    lambda d: f"{d:%Y-%m-%dT%H:%M:%SZ}",
+    lambda d: f"{d:%Y-%m-%d %H:%M:%S},{d.microsecond // 1000:03}",
+    lambda d: f"{d:%Y-%m-%dT%H:%M:%S}.{d.microsecond // 1000:03}+00:00",
+    lambda d: f"{_month(d)[:3]} {d.day:2} {d:%H:%M:%S}",
+    lambda d: f"{d:%d}/{_month(d)[:3]}/{d:%Y:%H:%M:%S} +0000",
+    lambda d: f"{d:%Y/%m/%d %H:%M:%S}",
+    lambda d: f"{d:%d.%m.%Y %H:%M:%S}",
+)
+"""Timestamps of logs."""
