@@ -15,16 +15,16 @@ from mqan_training.data.adversarial import (
 )
 
 _TEXTS = (
-    "In 1611 Johannes Kepler lost his post in Prague. Kepler moved to Linz in 1612, where he taught mathematics. He "
+    "In 1611 Johannes Kepler lost his post in Prague. Kepler moved to Graz in 1612, where he taught mathematics. He "
     "stayed there for 14 years.",
-    "The river Aare rises in the Bernese Alps. Its first large lake is Lake Brienz, which is 260 metres deep. It meets "
-    "the river Rhine near Koblenz.",
+    "The river Rhone rises in the Swiss Alps. Its first large lake is Lake Geneva, which is 310 metres deep. It meets "
+    "the sea near Arles.",
     "Ada Lovelace met Charles Babbage in 1833. Later Lovelace wrote notes on his Analytical Engine.",
     "Trams have run in Gothenburg since 1879. They were drawn by horses until the city of Gothenburg bought the lines.",
 )
 _ASKED = (
-    (0, "When did Kepler move to Linz?", "1612"),
-    (1, "What is the first large lake of the Aare?", "Lake Brienz"),
+    (0, "When did Kepler move to Graz?", "1612"),
+    (1, "What is the first large lake of the Rhone?", "Lake Geneva"),
     (2, "Who did Lovelace meet in 1833?", "Charles Babbage"),
     (3, "In what city have Trams run since 1879?", "Gothenburg"),
 )
@@ -87,8 +87,8 @@ def test_the_same_seed_gives_the_same_text_and_the_source_keeps_its_length() -> 
 @pytest.mark.parametrize(
     ("question", "said"),
     [
-        ("When did Kepler move to Linz?", "Kepler did move to Linz in X."),
-        ("When was the bridge over the Aare built?", "The bridge over the Aare was built in X."),
+        ("When did Kepler move to Graz?", "Kepler did move to Graz in X."),
+        ("When was the bridge over the Rhone built?", "The bridge over the Rhone was built in X."),
         ("Who was the mayor of Turin?", "X was the mayor of Turin."),
         ("In which city did Ada Lovelace live?", "Ada Lovelace did live in X."),
         ("How many trams did Gothenburg buy in 1900?", "Gothenburg did buy X trams in 1900."),
@@ -96,7 +96,7 @@ def test_the_same_seed_gives_the_same_text_and_the_source_keeps_its_length() -> 
         ("What did Tesla invent in 1890?", "Tesla did invent X in 1890."),
         ("Who invented the engine?", "X invented the engine."),
         ("After the war, who was the mayor of Turin?", "After the war, X was the mayor of Turin."),
-        ("The river Aare meets the Rhine near what town?", "The river Aare meets the Rhine near X."),
+        ("The river Rhone meets the sea near what town?", "The river Rhone meets the Rhine near X."),
     ],
 )
 def test_questions_become_statements(question: str, said: str) -> None:
@@ -111,10 +111,10 @@ def test_questions_that_no_rule_fits_become_none(question: str) -> None:
 def test_a_changed_question_asks_something_else() -> None:
     for seed in range(50):
         changed = changed_question(
-            "When did Kepler first visit Linz after 1612?", _TEXTS[1:], np.random.default_rng(seed)
+            "When did Kepler first visit Graz after 1612?", _TEXTS[1:], np.random.default_rng(seed)
         )
         assert changed is not None
-        assert not {"Kepler", "Linz", "1612", "first"} & set(changed.rstrip("?").split())
+        assert not {"Kepler", "Graz", "1612", "first"} & set(changed.rstrip("?").split())
         assert changed.startswith("When did ")
     assert changed_question("what is it?", _TEXTS, np.random.default_rng(0)) is None
 
@@ -122,14 +122,14 @@ def test_a_changed_question_asks_something_else() -> None:
 def test_a_false_answer_is_of_the_type_and_not_right() -> None:
     rng = np.random.default_rng(0)
     year = Example("a", "1", _TEXTS[0], "When?", ("1612",), 60)
-    name = replace(year, answers=("Lake Brienz",))
+    name = replace(year, answers=("Lake Geneva",))
     for _ in range(50):
         number = false_answer(year, ["Prague"], rng)
         assert number is not None
         assert number.isdigit()
         assert number != "1612"
-        assert false_answer(name, ["1612", "brienz", "Lake Brienz", "Prague"], rng) == "Prague"
-    assert false_answer(name, ["1612", "the lake", "Lake Brienz in Bern"], rng) is None
+        assert false_answer(name, ["1612", "geneva", "Lake Geneva", "Prague"], rng) == "Prague"
+    assert false_answer(name, ["1612", "the lake", "Lake Geneva in Bern"], rng) is None
 
 
 def test_questions_without_a_quotation_stay() -> None:

@@ -166,8 +166,8 @@ def false_answer(example: Example, answers: Sequence[str], rng: np.random.Genera
 def statement(question: str, answer: str) -> str | None:
     """Return a question and its answer as one sentence; None where no rule fits.
 
-    >>> statement("When did Kepler move to Linz?", "1620")
-    'Kepler did move to Linz in 1620.'
+    >>> statement("When did Kepler move to Graz?", "1620")
+    'Kepler did move to Graz in 1620.'
     >>> statement("Who was the mayor of Turin?", "Anna Bell")
     'Anna Bell was the mayor of Turin.'
     """
