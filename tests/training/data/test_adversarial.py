@@ -96,7 +96,7 @@ def test_the_same_seed_gives_the_same_text_and_the_source_keeps_its_length() -> 
         ("What did Tesla invent in 1890?", "Tesla did invent X in 1890."),
         ("Who invented the engine?", "X invented the engine."),
         ("After the war, who was the mayor of Turin?", "After the war, X was the mayor of Turin."),
-        ("The river Rhone meets the sea near what town?", "The river Rhone meets the Rhine near X."),
+        ("The river Rhone meets the sea near what town?", "The river Rhone meets the sea near X."),
     ],
 )
 def test_questions_become_statements(question: str, said: str) -> None:
