@@ -86,3 +86,14 @@ def test_shares_become_more_even_with_the_temperature() -> None:
         shares([1], 0)
     with pytest.raises(ValueError, match="none of the sources has a row"):
         shares([0], 1)
+
+
+def test_texts_made_by_program_and_misleading_sentences_are_sources_by_name() -> None:
+    [made] = load_sources(Path("no data"), ["made_invoices"])
+    example = made.draw(3, np.random.default_rng(1))
+    assert example == made.draw(3, np.random.default_rng(1))
+    assert example.task == made.name == "made_invoices"
+    held_back = validation_examples(Path("no data"), "made_invoices", 5, 1)
+    assert len({e.context for e in held_back}) == 5
+    [adversarial] = load_sources(Path("no data"), ["squad_adversarial"])
+    assert adversarial.name == "squad_adversarial"

@@ -6,12 +6,14 @@ from dataclasses import replace
 from functools import cache, cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 
 from mqan_core.example import Example
+from mqan_training.data.adversarial import AdversarialSource
 from mqan_training.data.held_out import held_out_texts, texts_of_examples
+from mqan_training.data.made.source import MadeSource
 from mqan_training.data.metrics import UNANSWERABLE
 from mqan_training.data.questions.asked import Asked
 from mqan_training.data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
@@ -33,7 +35,8 @@ from mqan_training.data.shapes.records import read_json_value
 from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_training.data.source import Source
 
-TRAIN = "train"
+TRAIN: Final = "train"
+_MADE, _ADVERSARIAL = "made_", "_adversarial"  # parts of names of sources
 _READER = "reader"  # the part that a task of readers/registry.py gives
 
 
@@ -192,16 +195,25 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
 
     Args:
         data: folder of the datasets.
-        names: of the datasets; None for all that are not held back and have rows for the split.
+        names: of the datasets; None for all that are not held back and have rows for the split. ``made_NAME`` is a kind
+            of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead.
         split: train, validation or test.
 
     Raises:
         ValueError: there is no dataset of a name, its file is malformed, or it is held back and ``split`` is train.
     """
-    datasets = [load_dataset(name) for name in (dataset_names() if names is None else names)]
     if names is None:
-        datasets = [dataset for dataset in datasets if not dataset.held_back and has_split(dataset, split)]
-    return [DatasetSource(data, dataset, split) for dataset in datasets]
+        datasets = map(load_dataset, dataset_names())
+        names = [dataset.name for dataset in datasets if not dataset.held_back and has_split(dataset, split)]
+    return [_source_named(name, data, split) for name in names]
+
+
+def _source_named(name: str, data: Path, split: str) -> Source:
+    if name.startswith(_MADE):
+        return MadeSource(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
+    if name.endswith(_ADVERSARIAL):
+        return AdversarialSource(_source_named(name.removesuffix(_ADVERSARIAL), data, split))
+    return DatasetSource(data, load_dataset(name), split)
 
 
 def has_split(dataset: Dataset, split: str) -> bool:
@@ -249,6 +261,9 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
     Raises:
         ValueError: there is no such dataset or part, or it has neither validation nor test rows.
     """
+    if name.startswith(_MADE) or name.endswith(_ADVERSARIAL):
+        made = _source_named(name, data, "validation")
+        return [made.draw(i % len(made), np.random.default_rng([seed, i])) for i in range(limit)]
     dataset_name, _, part = name.partition(".")
     dataset = load_dataset(dataset_name)
     if part == _READER:
