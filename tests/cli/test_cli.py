@@ -382,7 +382,7 @@ def test_an_exported_card_has_places_for_what_is_measured(tmp_path: Path, monkey
         return types.SimpleNamespace(num_examples=0, **differences)
 
     config = types.SimpleNamespace(name="tiny", tasks=[])
-    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: types.SimpleNamespace(config=config))
+    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: types.SimpleNamespace(config=config, train_config=config))
     monkeypatch.setattr(export, "export_bundle", write_card)
     result = runner.invoke(app, ["export", str(tmp_path), str(tmp_path)])
     assert result.exit_code == 0, result.output
