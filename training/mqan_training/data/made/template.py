@@ -156,7 +156,10 @@ class _Compiler:
             if mark == "||" and not ends:
                 nodes.append(mark)
             else:
-                nodes.append(self._node(mark, starts_line))
+                node = self._node(mark, starts_line)
+                if isinstance(node, Either) and node.parts[0][-1:] == ("\n",):
+                    node = _indented(node, nodes)
+                nodes.append(node)
         if ends:
             raise ValueError(f"{ends[-1]} is missing in the template {self._text[:60]!r}")
         nodes.append(self._text[self._place :])
@@ -192,7 +195,7 @@ class _Compiler:
         raise ValueError(f"{mark.strip()} closes nothing in the template {self._text[:60]!r}")
 
     def _starts_line(self, place: int) -> bool:
-        return place == 0 or self._text[place - 1] == "\n"
+        return not self._text[self._text.rfind("\n", 0, place) + 1 : place].strip(" ")
 
     def _line_break(self, starts_line: bool) -> Nodes:
         """Take the line break behind a part that fills lines of its own."""
@@ -200,6 +203,17 @@ class _Compiler:
             self._place += 1
             return ("\n",)
         return ()
+
+
+def _indented(node: Either, before: list[str | Slot | Phrase | Either | Rows]) -> Either:
+    """Take the spaces in front of a part that fills lines of its own into it."""
+    last = before[-1] if before else ""
+    if not isinstance(last, str) or not last.endswith(" "):
+        return node
+    text = last.rstrip(" ")
+    before[-1] = text
+    indent = last[len(text) :]
+    return Either(tuple((indent, *part) if part else part for part in node.parts))
 
 
 def slots_of(nodes: Nodes, phrases: Mapping[str, Sequence[Nodes]]) -> set[str]:
