@@ -248,3 +248,9 @@ def test_logical_forms_are_compared_not_texts() -> None:
     assert score("lfem", predictions, golds) == {"lfem": 50.0, "em": 50.0}
     with pytest.raises(ValueError, match="toy 0 has no reference"):
         score("lfem", ["x"], examples("x"))
+
+
+def test_characters_that_show_nothing_count_for_nothing() -> None:
+    example = Example("t", "1", "c", "q", ("In\u00adgrid\u200b Solberg",))
+    assert score("em", ["ingrid solberg"], [example])["em"] == 100
+    assert score("nf1", ["In\u00adgrid"], [example])["nf1"] == pytest.approx(200 / 3)

@@ -1,23 +1,27 @@
 """The numbers by which answers are judged, all from 0 to 100 (McCann et al. 2018, section 2.1 and table 1).
 
 Every task names one of ``METRICS``; its scorer returns that number first, and related ones after it. All comparisons
-ignore case and runs of white space, because the model answers in lower case and restores case only where it quotes.
+ignore case and runs of white space, because the model answers in lower case and restores case only where it quotes,
+and characters that show nothing (soft hyphens, zero-width spaces), which it does not read.
 """
 
 import re
 import string
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
 from mqan_core.example import Example
+from mqan_core.text import INVISIBLE
 from mqan_training.data.sql import fold, gold_query, read_query
 from mqan_training.data.sql_execution import Table, execute
 
 UNANSWERABLE = "unanswerable"
 """The answer to a question that the context does not answer."""
 
+_SHOWN = dict.fromkeys(map(ord, INVISIBLE))
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
@@ -46,7 +50,13 @@ def score(metric: str, predictions: Sequence[str], examples: Sequence[Example]) 
         raise ValueError(f"There are {len(predictions)} predictions for {len(examples)} examples.")
     if not examples:
         raise ValueError("There is nothing to score.")
-    return METRICS[metric](predictions, examples)
+    shown = [_without_invisible(e) for e in examples]
+    return METRICS[metric]([prediction.translate(_SHOWN) for prediction in predictions], shown)
+
+
+def _without_invisible(example: Example) -> Example:
+    answers = tuple(answer.translate(_SHOWN) for answer in example.answers)
+    return example if answers == example.answers else replace(example, answers=answers)
 
 
 def normalize(text: str) -> str:

@@ -17,7 +17,7 @@ from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.data.dataset import spell_answer
-from mqan_training.data.metrics import exact_match, normalize, score
+from mqan_training.data.metrics import normalize, score
 from mqan_training.data.readers.task import Task
 
 WAYS = ("copied", "generated")
@@ -184,5 +184,5 @@ def _losses(
 
 def _is_perfect(metric: str, text: str, example: Example) -> bool:
     if metric in _OF_A_WHOLE_SET:
-        return bool(exact_match(text, example.answers[0]))
+        return score("em", [text], [example])["em"] >= _PERFECT
     return score(metric, [text], [example])[metric] >= _PERFECT
