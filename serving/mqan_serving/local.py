@@ -6,6 +6,7 @@ For laptops, tests and machines with little memory, and the floor that Ray Serve
 import asyncio
 import signal
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,12 +14,14 @@ import grpc
 from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
 from grpc_reflection.v1alpha import reflection
 
+from mqan_serving import rpc_bounds
 from mqan_serving.exporter import MetricsExporter
 from mqan_serving.health import Health
 from mqan_serving.http_server import HttpServer, listen
 from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
+from mqan_serving.rpc_bounds import MessageDeadline, message_has_come
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings, address
 from mqan_serving.telemetry import log
@@ -34,13 +37,29 @@ class _Servicer:
         self._methods = methods
 
     async def Answer(self, message: bytes, context: Context) -> Any:  # the contract's spelling
+        message_has_come()
         return await self._methods.answer(message, context)
 
     async def GetModel(self, message: bytes, context: Context) -> Any:
+        message_has_come()
         return await self._methods.get_model(message, context)
 
     async def Check(self, message: bytes, context: Context) -> Any:
+        message_has_come()
         return await self._methods.check(message, context)
+
+
+class _Handlers:
+    """Takes the handlers that are registered."""
+
+    def __init__(self) -> None:
+        self.found: list[Any] = []
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
+        self.found += handlers
+
+    def add_registered_method_handlers(self, *_: Any) -> None:
+        """Leave them out: those are found on no task."""
 
 
 class LocalServer:
@@ -63,18 +82,13 @@ class LocalServer:
         self._http_task: asyncio.Task[None] | None = None
         self._exporter = MetricsExporter(settings, keys, service.metrics)
         self._grpc = grpc.aio.server(
-            options=(
-                ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a lottery
-                ("grpc.max_receive_message_length", settings.max_message_bytes),
-                ("grpc.max_send_message_length", -1),
-                # Enough above the limit to explain it to the caller.
-                ("grpc.max_metadata_size", 2 * settings.max_metadata_bytes),
-                ("grpc.absolute_max_metadata_size", 4 * settings.max_metadata_bytes),
-            )
+            options=rpc_bounds.server_options(settings), maximum_concurrent_rpcs=rpc_bounds.max_calls(settings)
         )
         servicer = _Servicer(RpcMethods(lambda: service, settings, keys, service.metrics))
-        add_question_answering(servicer, self._grpc)
-        add_health(servicer, self._grpc)
+        handlers = _Handlers()
+        add_question_answering(servicer, handlers)
+        add_health(servicer, handlers)
+        self._grpc.add_generic_rpc_handlers([MessageDeadline(handlers.found, settings, service.metrics)])
         if settings.reflection:
             names = (SERVICE_NAME, HEALTH_SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._grpc)

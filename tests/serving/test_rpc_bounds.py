@@ -1,0 +1,145 @@
+"""What peers of the gRPC port may take: others' calls are answered or refused in the API's words, never dropped."""
+
+import asyncio
+import threading
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import grpc
+import pytest
+
+from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_serving import rpc_bounds
+from mqan_serving.rpc import SERVICE_NAME
+from tests import http2
+
+StartServer = Callable[..., Awaitable[Any]]
+_ANSWER = f"/{SERVICE_NAME}/Answer".encode()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.005)
+
+
+def port_of(callers: Any) -> int:
+    return int(callers.server._settings.grpc_port)
+
+
+def channel_to(port: int, number: int = 0) -> grpc.aio.Channel:
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.enable_retries", 0), ("grpc.primary_user_agent", number)]
+    return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)
+
+
+async def outcome(stub: Any, request: answer_pb2.AnswerRequest) -> str:
+    """Ask, and return how it ended: the status, and the code of the API."""
+    try:
+        await stub.Answer(request, timeout=30)
+    except grpc.aio.AioRpcError as error:
+        trailing = dict(error.trailing_metadata() or ())
+        return f"{error.code().name} {trailing.get('mqan-code')}"
+    return "OK"
+
+
+@pytest.mark.parametrize("num_connections", [1, 4, 40])
+async def test_ten_times_the_places_are_answered_or_told(
+    start_server: StartServer, engine: Any, num_connections: int
+) -> None:
+    callers = await start_server()
+    engine.may_answer.clear()
+    places = callers.service.limits.max_concurrent_requests
+    number = 10 * places
+    channels = [channel_to(port_of(callers), number) for number in range(num_connections)]
+    stubs = [answer_pb2_grpc.QuestionAnsweringStub(channel) for channel in channels]
+    tasks = [asyncio.create_task(outcome(stubs[i % num_connections], callers.request())) for i in range(number)]
+    await until(lambda: sum(task.done() for task in tasks) >= number - places)
+    engine.may_answer.set()
+    seen = Counter(await asyncio.gather(*tasks))
+    for channel in channels:
+        await channel.close()
+    assert seen == {"OK": places, "RESOURCE_EXHAUSTED overloaded": number - places}
+
+
+@pytest.mark.parametrize("kind", ["asked", "begun"])
+async def test_resets_cost_others_no_calls(start_server: StartServer, kind: str) -> None:
+    callers = await start_server()
+    content = callers.request().SerializeToString() if kind == "asked" else None
+    over, sent = threading.Event(), 0
+
+    def attack() -> None:
+        nonlocal sent
+        while not over.is_set():
+            with http2.connect(port_of(callers)) as peer:
+                for pieces in http2.resets(_ANSWER, content, 2000):
+                    peer.sendall(pieces)
+                    http2.drain(peer)
+                    sent += 50
+                    if over.wait(0.01):
+                        break
+
+    attacks = [asyncio.create_task(asyncio.to_thread(attack)) for _ in range(2)]
+    seen: Counter[str] = Counter()
+    while sent < 15_000:
+        channel = channel_to(port_of(callers), sent)
+        seen[await outcome(answer_pb2_grpc.QuestionAnsweringStub(channel), callers.request())] += 1
+        seen[await outcome(callers.rpc, callers.request())] += 1
+        await channel.close()
+    over.set()
+    await asyncio.gather(*attacks)
+    assert set(seen) <= {"OK", "RESOURCE_EXHAUSTED overloaded"}, seen
+    assert seen["OK"]
+    await until(lambda: callers.service.num_requests == 0)
+
+
+async def test_calls_whose_message_does_not_come_are_ended(start_server: StartServer) -> None:
+    callers = await start_server(request_timeout_s=0.3)
+    peer = await asyncio.to_thread(http2.connect, port_of(callers))
+    for stream in range(1, 41, 2):
+        peer.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.call_headers(_ANSWER)))
+    assert await outcome(callers.rpc, callers.request()) == "OK"
+    await until(
+        lambda: b'code="request_too_slow",method="other",transport="grpc"} 20.0' in callers.service.metrics.render()
+    )
+    peer.close()
+
+
+async def test_a_long_answer_is_not_ended_with_its_message(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(request_timeout_s=0.5)
+    engine.may_answer.clear()
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await callers.call()
+    assert dict(raised.value.trailing_metadata())["mqan-code"] == "deadline_exceeded"
+
+
+async def test_connections_have_a_number(start_server: StartServer) -> None:
+    callers = await start_server(max_connections=8)
+    peers = [await asyncio.to_thread(http2.connect, port_of(callers)) for _ in range(8)]
+    assert all([await asyncio.to_thread(peer.recv, 9) for peer in peers])
+    assert await outcome(callers.rpc, callers.request()) == "UNAVAILABLE None"
+    for peer in peers:
+        peer.close()
+
+    async def is_answered() -> bool:
+        async with channel_to(port_of(callers)) as channel:  # one that was refused waits before it tries again
+            return await outcome(answer_pb2_grpc.QuestionAnsweringStub(channel), callers.request()) == "OK"
+
+    async with asyncio.timeout(20):
+        while not await is_answered():
+            await asyncio.sleep(0.05)
+
+
+async def test_silent_connections_are_closed(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rpc_bounds, "_HANDSHAKE_S", 1)
+    monkeypatch.setattr(rpc_bounds, "_IDLE_S", 1)
+    callers = await start_server()
+    silent_reader, silent = await asyncio.open_connection("127.0.0.1", port_of(callers))
+    idle_reader, idle = await asyncio.open_connection("127.0.0.1", port_of(callers))
+    idle.write(http2.PREFACE + http2.frame(http2.SETTINGS, 0, 0))
+    async with asyncio.timeout(10):
+        await silent_reader.read()
+        received = await idle_reader.read()
+    assert b"connection idle" in received
+    for writer in (silent, idle):
+        writer.close()
