@@ -142,8 +142,8 @@ class Values:
         return str(_FAKERS.of("en_US", self.random).job()).split(",")[0]
 
     def make_company(self) -> str:
-        """Firm; without commas, which separate the values of a list."""
-        return str(self._anywhere.company()).replace(",", "")
+        """Firm; without commas, which separate the values of a list, and without a full stop at its end."""
+        return str(self._anywhere.company()).replace(",", "").rstrip(".")
 
     def make_street(self) -> str:
         """Street and number."""
