@@ -3,6 +3,7 @@
 import asyncio
 import math
 import socket
+import struct
 import threading
 import time
 from collections.abc import Callable
@@ -82,6 +83,7 @@ def test_describes_the_model(server: Any, transport: str, call: Ask) -> None:
     assert (model.name, model.version, model.sha256) == ("tiny", "1", "ab" * 32)
     assert model.limits == Limits(1000, 100, 10, 5, 50, 2000, 3000, 8, 6)
     assert model.scores == (Score("sst", "em", 80.5),)
+    assert model.server_version == "0.16.0"
 
 
 def test_a_later_server_may_tell_more_limits(server: Any, call: Ask) -> None:
@@ -200,10 +202,41 @@ def test_a_proxy_whose_server_has_gone_is_asked_again(server: Any, call: Ask, st
     assert len(server.script.requests) == 2
 
 
-def test_rays_proxy_whose_replica_has_gone_is_asked_again(server: Any, call: Ask) -> None:
-    server.script.failures = [(500, "no json")]
+@pytest.mark.parametrize("status", [499, 500])
+def test_a_call_that_ends_without_a_word_is_made_again(server: Any, call: Ask, status: int) -> None:
+    """CANCELLED by a server that ends or drops calls, INTERNAL by Ray's proxy, whose replica has gone."""
+    server.script.failures = [(status, "no json")]
     assert call(server.urls["grpc"], "answer", "a", "b").text == "Paris yes"
     assert len(server.script.requests) == 2
+
+
+@pytest.mark.parametrize("how", ["closed", "reset"])
+def test_a_connection_that_breaks_off_is_made_anew(server: Any, call: Ask, how: str) -> None:
+    """As at the end of a server."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as threads:
+
+        def forward() -> None:
+            broken, _ = listener.accept()
+            broken.recv(65536)
+            if how == "reset":
+                broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            broken.close()
+            taken, _ = listener.accept()
+            with taken, socket.create_connection(("127.0.0.1", int(server.urls["rest"].rpartition(":")[2]))) as onward:
+                back = threads.submit(_pump, onward, taken)
+                _pump(taken, onward)
+                back.result()
+
+        forwarding = threads.submit(forward)
+        assert call(f"http://127.0.0.1:{listener.getsockname()[1]}", "answer", "a", "b").text == "Paris yes"
+        forwarding.result()
+
+
+def test_slow_requests_are_told_in_time(server: Any, call: Ask) -> None:
+    server.script.failures = [(408, "request_too_slow")]
+    with pytest.raises(DeadlineExceededError) as raised:
+        call(server.urls["rest"], "answer", "a", "b")
+    assert raised.value.code == "request_too_slow"
 
 
 def test_a_connection_that_nobody_speaks_on_is_made_anew(server: Any, call: Ask) -> None:

@@ -37,6 +37,7 @@ from mqan_client.transport import TOO_LATE, Attempts, Question, Retries
 _OF_PROXIES = frozenset({500, 502, 504})
 _ERRORS: dict[int, tuple[type[ClientError], str]] = {
     401: (UnauthenticatedError, "unauthenticated"),
+    408: (DeadlineExceededError, "request_too_slow"),
     429: (OverloadedError, "overloaded"),
     503: (UnavailableError, "unavailable"),
     504: (DeadlineExceededError, "deadline_exceeded"),

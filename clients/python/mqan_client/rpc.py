@@ -163,7 +163,8 @@ def _explain(
     """Return what a status means, and how many seconds to wait as the server asks."""
     kind, code = _ERRORS.get(status, (ServerError, status.name.lower()))
     trailing = {key: value for key, value in metadata or () if isinstance(value, str)}
-    if status is grpc.StatusCode.INTERNAL and _CODE_KEY not in trailing:  # of Ray's own proxy, whose replica has gone
+    # INTERNAL is of Ray's own proxy, whose replica has gone; CANCELLED of a server that has ended or that drops calls.
+    if status in (grpc.StatusCode.INTERNAL, grpc.StatusCode.CANCELLED) and _CODE_KEY not in trailing:
         kind, code = UnavailableError, "unavailable"
     if (
         status is grpc.StatusCode.RESOURCE_EXHAUSTED
@@ -208,4 +209,5 @@ def _read_model(response: answer_pb2.GetModelResponse) -> Model:
         response.num_generated,
         response.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in response.scores),
+        response.server_version,
     )
