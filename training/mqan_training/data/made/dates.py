@@ -23,8 +23,8 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sun
 
 
 def _ordinal(day: int) -> str:
-    ending = "th" if 10 < day < 14 else {1: "st", 2: "nd", 3: "rd"}.get(day % 10, "th")
-    return f"{day}{ending}"
+    last = {1: "1st", 2: "2nd", 3: "3rd"}.get(day % 10)
+    return f"{day}th" if last is None or 10 < day < 14 else f"{day // 10 or ''}{last}"
 
 
 def _month(day: datetime) -> str:

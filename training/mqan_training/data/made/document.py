@@ -13,7 +13,8 @@ from mqan_training.data.shapes.rows import FieldRow, Mention
 
 _MOST_LISTED = 7  # values of an answer that is a list
 _TRIES = 40
-_ABSENT_ROWS = 2
+_ABSENT_ROWS = 2  # that can be asked for in vain
+_TYPE_ABSENT = 0.15  # share of the types without a value that can be asked for in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,8 +219,12 @@ def _add_types(
         listed = Field(spec.name, spec.plural, spec.synonyms, "", name, spec.questions)
         some = sorted(types.get(name, ()), key=lambda mention: mention.start or 0)
         one_each = [next(group) for _, group in groupby(some, key=lambda mention: mention.text)]
-        if some and len({mention.text for mention in one_each}) <= _MOST_LISTED and not present & set(spec.within):
+        if present & set(spec.within):
+            continue
+        if some and len({mention.text for mention in one_each}) <= _MOST_LISTED:
             mentions[f"any {name}"] = one_each
             scheme[f"any {name}"] = listed
-        elif not some and not present & {*spec.within, *spec.hinted_by} and facts.values.random.random() < 0.15:
+        elif some or spec.only_filled or present & set(spec.hinted_by):
+            continue
+        elif facts.random.random() < _TYPE_ABSENT:
             scheme[f"any {name}"] = listed

@@ -123,6 +123,7 @@ class TypeSpec:
         name, plural, synonyms, questions: as in ``Field``.
         within: types whose values hold one of this type, so that it is not asked for where they stand.
         hinted_by: types whose values hint at one of this type, so that it is not asked for in vain where they stand.
+        only_filled: never asked for in vain, because words of templates and phrases may say such a thing.
     """
 
     name: str
@@ -131,6 +132,7 @@ class TypeSpec:
     questions: tuple[str, ...] = ()
     within: tuple[str, ...] = ()
     hinted_by: tuple[str, ...] = ()
+    only_filled: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,7 +100,7 @@ class Values:
             of: value that it belongs to: the person whose address a mail address is.
         """
         made: str = getattr(self, f"make_{kind}")(*([of] if of else []))
-        return made
+        return made.strip()
 
     def pattern(self, pattern: str) -> str:
         """Return a code: # is a digit, % not 0, ? a capital, ~ a small letter, @ a hexadecimal digit, {y} the year."""
