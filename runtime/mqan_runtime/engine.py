@@ -14,7 +14,8 @@ from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
 from mqan_core.bundle import CONTEXTUAL, DECODER_STEP, ENCODER, Bundle, open_bundle
 from mqan_core.calibration import calibrate
-from mqan_core.errors import BundleError, MqanError
+from mqan_core.errors import BundleError, InputError, MqanError
+from mqan_core.example import Choice
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
 from mqan_runtime.decoding import Batch, Decoding, GreedyLoop, Trace
@@ -182,12 +183,20 @@ class Engine:
         """Most tokens that an answer can have: the decoder's positions less one for the end."""
         return self.bundle.manifest.max_positions - 1
 
-    def read(self, context: str, question: str) -> Request:
+    def read(self, context: str, question: str, choices: Sequence[Choice] = ()) -> Request:
         """Tokenise a context and a question.
 
         Raises:
-            InputError: the context or the question holds nothing but white space.
+            InputError: the context or the question holds nothing but white space, or there are choices, which such a
+                model does not read apart.
         """
+        if choices:
+            raise InputError(
+                "choices_not_supported",
+                "choices",
+                "This model does not choose from a list of labels.",
+                "Name the labels in the question, or serve a model of bundle format 6.",
+            )
         return read_request(self.bundle.vocabulary, context, question)
 
     def answer(self, requests: Sequence[Request], max_answer_tokens: Sequence[int]) -> list[Answer]:

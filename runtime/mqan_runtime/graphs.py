@@ -83,22 +83,23 @@ def encoder_inputs(dimensions: Dimensions) -> Tensors:
 
 def encoder_outputs(num_layers: int) -> Tensors:
     """Return the outputs of ``encoder.onnx``."""
-    return _by_layer(_ENCODER_OUTPUTS, num_layers)
+    return by_layer(_ENCODER_OUTPUTS, num_layers)
 
 
 def step_constants(num_layers: int) -> Tensors:
     """Return the inputs of ``decoder_step.onnx`` that stay the same during an answer."""
-    return _by_layer(_STEP_CONSTANTS, num_layers)
+    return by_layer(_STEP_CONSTANTS, num_layers)
 
 
 def step_state(dimensions: Dimensions) -> Tensors:
     """Return the inputs of ``decoder_step.onnx`` that change; each has an output ``next_...``."""
     is_kept = {"pointer": dimensions.moves_pointer, "coverage": dimensions.keeps_coverage}
     tensors = {name: axes for name, axes in _STEP_STATE.items() if is_kept.get(name, True)}
-    return _by_layer(tensors, dimensions.num_layers)
+    return by_layer(tensors, dimensions.num_layers)
 
 
-def _by_layer(tensors: Mapping[str, tuple[str, ...]], num_layers: int) -> Tensors:
+def by_layer(tensors: Mapping[str, tuple[str, ...]], num_layers: int) -> Tensors:
+    """Return tensors with one for each layer in the place of those that have the axis LAYER."""
     named: Tensors = {}
     for name, axes in tensors.items():
         if axes[0] == "LAYER":
@@ -121,6 +122,7 @@ TYPES: Final[dict[str, str]] = {
     "slot_ids": "int64",
     "position": "int64",
     "finished": "bool",
+    "pointed": "bool",
     "context_mask": "bool",
     "question_mask": "bool",
 }

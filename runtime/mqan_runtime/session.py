@@ -2,10 +2,11 @@
 
 import ctypes
 import platform
-from collections.abc import Callable, Sequence
-from typing import Literal
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 import onnxruntime
 from google.protobuf.message import DecodeError, EncodeError
@@ -20,6 +21,8 @@ Precision = Literal["auto", "float32", "int8"]
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 _SLOWER = ["SkipLayerNormFusion"]  # its operator takes several times as long as the two that it replaces on a CPU
+# what onnxruntime's own tools put into 8-bit graphs
+_ALLOWED: Final = frozenset({("com.microsoft", "MatMulIntegerToFloat"), ("com.microsoft", "BiasGelu")})
 _LARGEST_WEIGHT = 1e10  # a mask has 1e9; products of larger ones could overflow
 # what rewriting a graph of the wrong form raises
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
@@ -33,7 +36,7 @@ def is_int8(provider: Provider, precision: Precision) -> bool:
     Raises:
         ValueError: int8 was asked for on a GPU.
     """
-    on_cpu = provider == "cpu" or (provider == "auto" and not _has_cuda())
+    on_cpu = provider == "cpu" or (provider == "auto" and not has_cuda())
     if precision == "int8" and not on_cpu:
         raise ValueError("precision int8 is for the CPU: set provider to cpu, or precision to auto")
     return on_cpu and precision != "float32"
@@ -97,9 +100,55 @@ def open_session(
             raise BundleError(f"{name}: cannot be rewritten to 8-bit products: {error}") from error
     del model  # before the session makes its own copy of the weights
     give_back_memory()
+    return _open(content, name, inputs, outputs, provider, session_options(num_threads), is_captured=is_captured)
+
+
+def open_hashed(
+    content: bytes,
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    *,
+    provider: Provider,
+    num_threads: int,
+) -> onnxruntime.InferenceSession:
+    """Open a session over a graph that runs as it is hashed, 8-bit or not; it may hold some of onnxruntime's operators.
+
+    Its 8-bit weights have 7 bits, so that sums of products do not overflow on an x86 CPU without VNNI either.
+
+    Args:
+        content: the graph, as hashed.
+        name: name of the file, for messages.
+        inputs: names of the inputs it must have.
+        outputs: names of the outputs it must have.
+        provider: where to run; ``auto`` takes a GPU when there is one.
+        num_threads: threads within an operator.
+
+    Raises:
+        BundleError: the graph is malformed, refers to data outside itself, holds operators that are not allowed,
+            functions or sub-graphs, or has other inputs or outputs than expected.
+        RuntimeError: ``cuda`` was asked for and does not run here, or the GPU fails where a CPU runs the graph.
+    """
+    check_hashed_graph(content, name)
     options = session_options(num_threads)
+    options.add_session_config_entry("session.x64quantprecision", "0")
+    session = _open(content, name, inputs, outputs, provider, options)
+    give_back_memory()
+    return session
+
+
+def _open(
+    content: bytes,
+    name: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    provider: Provider,
+    options: onnxruntime.SessionOptions,
+    *,
+    is_captured: bool = False,
+) -> onnxruntime.InferenceSession:
     wanted: list[str | tuple[str, dict[str, str]]] = [CPU]
-    if provider != "cpu" and (provider == "cuda" or _has_cuda()):
+    if provider != "cpu" and (provider == "cuda" or has_cuda()):
         if CUDA in onnxruntime.get_available_providers():
             onnxruntime.preload_dlls()  # those that pip has installed, which the system's loader does not find
         own = {"enable_cuda_graph": "1"} if is_captured else {"enable_cuda_graph": "0", **_FRUGAL}
@@ -147,6 +196,33 @@ def check_graph(content: bytes, name: str) -> onnx.ModelProto:
     Raises:
         BundleError: what it holds that is not allowed.
     """
+    model = _check_structure(content, name, frozenset())
+    try:
+        restore_float32(model)
+        arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.FLOAT}
+    except _MALFORMED as error:
+        raise BundleError(f"{name}: its weights are malformed: {error}") from error
+    _refuse_large(arrays, name)
+    return model
+
+
+def check_hashed_graph(content: bytes, name: str) -> None:
+    """Refuse a graph that could reach outside itself, or whose weights are none.
+
+    Raises:
+        BundleError: what it holds that is not allowed.
+    """
+    model = _check_structure(content, name, _ALLOWED)
+    kinds = (TensorProto.FLOAT, TensorProto.FLOAT16)
+    try:
+        arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type in kinds}
+    except _MALFORMED as error:
+        raise BundleError(f"{name}: its weights are malformed: {error}") from error
+    _refuse_large(arrays, name)
+
+
+def _check_structure(content: bytes, name: str, allowed: Collection[tuple[str, str]]) -> onnx.ModelProto:
+    """Read a graph without data outside itself, functions, sub-graphs, and operators that are not allowed."""
     try:
         model = onnx.load_model_from_string(content)
     except DecodeError as error:
@@ -154,7 +230,7 @@ def check_graph(content: bytes, name: str) -> onnx.ModelProto:
     if model.functions:
         raise BundleError(f"{name}: holds functions, which are not allowed")
     for node in model.graph.node:
-        if node.domain not in ("", "ai.onnx"):
+        if node.domain not in ("", "ai.onnx") and (node.domain, node.op_type) not in allowed:
             raise BundleError(
                 f"{name}: holds the operator {node.domain}.{node.op_type}; only standard ones are allowed"
             )
@@ -168,15 +244,13 @@ def check_graph(content: bytes, name: str) -> onnx.ModelProto:
         _refuse_external(tensor, name)
     if model.graph.sparse_initializer:
         raise BundleError(f"{name}: holds sparse weights, which are not allowed")
-    try:
-        restore_float32(model)
-        arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.FLOAT}
-    except _MALFORMED as error:
-        raise BundleError(f"{name}: its weights are malformed: {error}") from error
+    return model
+
+
+def _refuse_large(arrays: Mapping[str, npt.NDArray[np.floating[Any]]], name: str) -> None:
     for weights, array in arrays.items():
         if not (np.abs(array) <= _LARGEST_WEIGHT).all():
             raise BundleError(f"{name}: {weights!r} holds numbers that are no weights, beyond {_LARGEST_WEIGHT:g}")
-    return model
 
 
 def _refuse_external(tensor: onnx.TensorProto, name: str) -> None:
@@ -184,7 +258,7 @@ def _refuse_external(tensor: onnx.TensorProto, name: str) -> None:
         raise BundleError(f"{name}: the tensor {tensor.name!r} lies outside the file, which is not allowed")
 
 
-def _has_cuda() -> bool:
+def has_cuda() -> bool:
     """Whether there is a GPU to see; the list of providers alone says only how onnxruntime was built."""
     if CUDA not in onnxruntime.get_available_providers():
         return False

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from mqan_core.answer import Answer
 from mqan_core.attribution import TraceField, attribute
@@ -60,9 +61,13 @@ def answer_batch(
     layout: Layout,
     requests: Sequence[Request],
     max_answer_tokens: int,
+    generator_inputs: Tensor | None = None,
 ) -> list[Answer]:
-    """Answer a batch of requests as a bundle of the network does; the network must be in evaluation mode."""
-    decoded = _decode(network, vocabulary, layout, requests, max_answer_tokens)
+    """Answer a batch of requests as a bundle of the network does; the network must be in evaluation mode.
+
+    ``generator_inputs`` are the decoder's inputs for the generator's words, [V, D]; by default they are computed.
+    """
+    decoded = _decode(network, vocabulary, layout, requests, max_answer_tokens, generator_inputs)
     return [
         decide_answer(trace, masses, request, vocabulary, max_answer_tokens)
         for request, (trace, masses) in zip(requests, decoded, strict=True)
@@ -76,6 +81,7 @@ def _decode(
     layout: Layout,
     requests: Sequence[Request],
     max_answer_tokens: int,
+    generator_inputs: Tensor | None = None,
 ) -> list[tuple[np.ndarray, tuple[float, ...]]]:
     """Return the trace of each request, [steps, F], and the masses of its choices at the first step."""
     device = network.decoder.start.device
@@ -84,6 +90,8 @@ def _decode(
     inputs = type(inputs)(*(tensor.to(device) for tensor in inputs))
     encoded = network.encode(inputs)
     slots = slot_batch(network, vocabulary, layout, requests, inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1])
+    if generator_inputs is not None:
+        slots = slots._replace(generator_inputs_VD=generator_inputs)
     step = GreedyStep(network.decoder, END_ID)
     most = 0 if all(request.choices for request in requests) else max_answer_tokens
     state = step.start(encoded, most + 1)

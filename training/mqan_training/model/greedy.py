@@ -113,12 +113,16 @@ class GreedyStep(nn.Module):
 
         width = state.input_BD.shape[1]
         slot_input_B1D = request.slot_inputs_BUD.gather(1, slot_B1[:, :, None].expand(-1, -1, width))
-        piece_input_BD = request.generator_inputs_VD.index_select(0, piece_B1.squeeze(1))
+        piece_input_BD = self.piece_inputs(request, piece_B1.squeeze(1))
         input_BD = torch.where(is_slot_B1, slot_input_B1D.squeeze(1), piece_input_BD)
         ended_B = (~is_slot_B1 & (piece_B1 == self.end_id)).squeeze(1)
         if self.refuses:
             ended_B = ended_B | (~is_slot_B1 & (piece_B1 == REFUSAL_ID)).squeeze(1)
         return LoopState(input_BD, state.position_B + 1, state.finished_B | ended_B, decoder_state, trace_BKF)
+
+    def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:
+        """Return the decoder inputs of generator pieces, [B, D]."""
+        return request.generator_inputs_VD.index_select(0, piece_B)
 
     @staticmethod
     def _previous(request: SlotBatch, state: LoopState) -> tuple[Tensor, Tensor]:

@@ -141,5 +141,6 @@ def hazard(end_BT: Tensor, mask_BT: Tensor) -> Tensor:
     """Return by how much each word is a better last word than the best of those behind it, [B, T], within 10."""
     scores_BT = torch.where(mask_BT, end_BT, _FAR)
     behind_BT = functional.pad(scores_BT[:, 1:], (0, _LOOK_AHEAD), value=_FAR)
-    best_BT = functional.max_pool1d(behind_BT[:, None], _LOOK_AHEAD, stride=1)[:, 0]
+    # the pooling of two axes, of which exporting keeps the length open
+    best_BT = functional.max_pool2d(behind_BT[:, None, None], (1, _LOOK_AHEAD), stride=1)[:, 0, 0]
     return (scores_BT - best_BT).clamp(-10.0, 10.0) * mask_BT

@@ -1,0 +1,132 @@
+"""Trace one step of greedy decoding over a pretrained reader, with the choice of the word and its attribution inside."""
+
+import copy
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from mqan_core.attribution import TraceField
+from mqan_core.vectors import quantize_rows
+from mqan_core.vocab import END_ID
+from mqan_runtime.answering_graphs import NUM_FIELDS, NUM_NULL, NUM_SOURCES, step_constants, step_state
+from mqan_training.model.decoder import Decoder, DecoderState, Encoded
+from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
+from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.model.tie import Span
+
+
+class _TableStep(GreedyStep):
+    """A step that looks the generator's words up in an 8-bit table with one scale a row."""
+
+    rows: Tensor
+    scales: Tensor
+
+    def __init__(self, decoder: Decoder, generator_inputs_VD: Tensor) -> None:
+        super().__init__(decoder, END_ID)
+        rows, scales = quantize_rows(generator_inputs_VD.detach().numpy().astype(np.float32))
+        self.register_buffer("rows", torch.from_numpy(rows))
+        self.register_buffer("scales", torch.from_numpy(scales))
+
+    def table(self) -> Tensor:
+        """Return the inputs for all words, [V, D]."""
+        return self.rows.float() * self.scales[:, None]
+
+    def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:
+        return self.rows.index_select(0, piece_B).float() * self.scales.index_select(0, piece_B)[:, None]
+
+
+class AnsweringStepGraph(nn.Module):
+    """The graph ``decoder_step-*.onnx``: ``step_constants`` and ``step_state`` in, the next state out.
+
+    At a row's first step, what stands in its state for the previous word and for the LSTM is not used.
+
+    Args:
+        network: whose decoder it is.
+        generator_inputs_VD: the decoder's inputs for the generator's words; they are stored in 8 bits.
+    """
+
+    def __init__(self, network: PretrainedNetwork, generator_inputs_VD: Tensor) -> None:
+        super().__init__()
+        decoder = copy.deepcopy(network.decoder).eval()
+        self.step = _TableStep(decoder, generator_inputs_VD)
+        self.names = [*step_constants(decoder.config.num_layers), *step_state(decoder.config.num_layers)]
+
+    def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        """Take one step; tensors in the order of ``answering_graphs``."""
+        given = dict(zip(self.names, tensors, strict=True))
+        decoder = self.step.decoder
+        layers = range(decoder.config.num_layers)
+
+        def by_layer(name: str) -> tuple[Tensor, ...]:
+            return tuple(given[f"{name}_{i}"] for i in layers)
+
+        encoded = self._encoded(given, by_layer("context_keys"), by_layer("context_values"))
+        slots = SlotBatch(
+            given["context_slots"],
+            given["question_slots"],
+            given["slot_ids"],
+            given["slot_inputs"],
+            self.step.rows,  # not used: the step looks words up itself
+        )
+        is_first_B1 = (given["position"] == 0)[:, None]
+        first = decoder.first_recurrence(encoded)
+        state = DecoderState(
+            torch.where(is_first_B1, first.h_BD, given["hidden"]),
+            torch.where(is_first_B1, first.cell_BD, given["cell"]),
+            given["context_state"],
+            given["context_pointer"],
+            torch.zeros_like(given["context_pointer"]),  # coverage, which such a decoder does not read
+            given["question_pointer"],
+            by_layer("answer_keys"),
+            by_layer("answer_values"),
+        )
+        word_BD = torch.where(is_first_B1, decoder.start.expand_as(given["input"]), given["input"])
+        before = LoopState(word_BD, given["position"], given["finished"], state, given["trace"])
+        after = self.step(encoded, slots, before)
+        copied_B1 = 1 - after.trace_BKF[:, 0, TraceField.GAMMA, None]  # at the first step
+        masses_BQ = torch.where(is_first_B1, after.decoder.question_pointer_BQ * copied_B1, given["masses"])
+        return (
+            after.input_BD,
+            after.position_B,
+            after.finished_B,
+            after.decoder.h_BD,
+            after.decoder.cell_BD,
+            after.decoder.c_tilde_BD,
+            after.decoder.pointer_BC,
+            after.decoder.question_pointer_BQ,
+            masses_BQ,
+            *after.decoder.keys_BHKW,
+            *after.decoder.values_BHKW,
+            after.trace_BKF,
+        )
+
+    def _encoded(self, given: dict[str, Tensor], keys: tuple[Tensor, ...], values: tuple[Tensor, ...]) -> Encoded:
+        null_B2 = given["null"]
+        span = Span(
+            given["context_start"],
+            given["question_start"],
+            given["context_end"],
+            given["question_end"],
+            null_B2[:, 0],
+            null_B2[:, 1],
+            given["pointed"],
+            given["allowed"],
+            given["summary"],
+        )
+        masks = given["context_mask"], given["question_mask"]
+        return Encoded(given["context"], given["question"], keys, values, *masks, span)
+
+    def example_inputs(self) -> tuple[Tensor, ...]:
+        """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
+        config = self.step.decoder.config
+        sizes = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5, "D": config.width, "H": config.num_heads}
+        sizes |= {"W": config.head_width, "F": NUM_FIELDS, "NULL": NUM_NULL, "SOURCE": NUM_SOURCES}
+        axes = {**step_constants(config.num_layers), **step_state(config.num_layers)}
+        tensors = {name: torch.rand([sizes[axis] for axis in axes[name]]) for name in self.names}
+        for name in ("context_mask", "question_mask", "pointed"):
+            tensors[name] = torch.ones_like(tensors[name], dtype=torch.bool)
+        for name in ("context_slots", "question_slots", "slot_ids", "position"):
+            tensors[name] = torch.ones_like(tensors[name], dtype=torch.int64)
+        tensors["finished"] = torch.zeros(sizes["B"], dtype=torch.bool)
+        return tuple(tensors[name] for name in self.names)

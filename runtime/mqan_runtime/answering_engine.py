@@ -1,0 +1,233 @@
+"""Answers questions with a bundle that has a pretrained reader: text in, attributed answers out. Needs no torch."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.answer import Answer, Source
+from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, open_answering_bundle
+from mqan_core.calibration import calibrate
+from mqan_core.decision import REPEATS, decide, find_repeats
+from mqan_core.errors import BundleError
+from mqan_core.example import Choice
+from mqan_core.layout import Layout
+from mqan_core.request import read_request
+from mqan_runtime.answering_graphs import (
+    EMBEDDINGS_INPUTS,
+    EMBEDDINGS_OUTPUTS,
+    NUM_FIELDS,
+    READER_INPUTS,
+    reader_outputs,
+    step_constants,
+    step_state,
+)
+from mqan_runtime.graphs import NEXT
+from mqan_runtime.session import CUDA, Precision, Provider, has_cuda, is_int8, open_hashed
+from mqan_runtime.step_loop import Array, Decoding, StepLoop
+from mqan_runtime.window_texts import TextReader, WindowedRequest
+
+_WINDOWS_TOGETHER: Final = 32  # on a GPU
+
+Trace = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Row:
+    """What a row of a decoding answers."""
+
+    key: Any
+    windowed: WindowedRequest
+    max_answer_tokens: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """What has been decoded of a request, to be written as an answer."""
+
+    row: _Row
+    trace: Trace
+    masses: npt.NDArray[np.float32]
+
+
+class AnsweringLoop(StepLoop):
+    """Takes the steps of answers; one that says the same for ever is ended."""
+
+    def ended(self, state: Mapping[str, Array], max_tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        ended = super().ended(state, max_tokens)
+        position: npt.NDArray[np.int64] = state["position"]  # type: ignore[assignment]
+        for row in np.flatnonzero((position > 0) & (position % REPEATS == 0) & ~ended):
+            ended[row] = find_repeats(state["trace"][row, : position[row]]) is not None  # type: ignore[arg-type]
+        return ended
+
+    def hand_out(self, state: Mapping[str, Array], row: int) -> tuple[Trace, npt.NDArray[np.float32]]:
+        trace: Trace = super().hand_out(state, row)
+        return trace, state["masses"][row].astype(np.float32)
+
+
+class AnsweringEngine:
+    """A bundle with a pretrained reader, ready to answer.
+
+    It may be called from any thread, for one decoding from one at a time.
+
+    Args:
+        bundle: what to run.
+        provider, num_threads, precision: as of ``open``.
+        num_together: most windows that are read together, padded; by default 1 on a CPU.
+
+    Attributes:
+        bundle: what is run.
+        provider: execution provider that really runs it.
+        precision: of the reader's products.
+        layout: lays texts out for the reader.
+        reader: reads them.
+        loop: the loop over token ids below the text.
+    """
+
+    def __init__(
+        self,
+        bundle: AnsweringBundle,
+        *,
+        provider: Provider = "auto",
+        num_threads: int = 1,
+        precision: Precision = "auto",
+        num_together: int | None = None,
+    ) -> None:
+        graphs = _choose(bundle, provider, precision)
+        sizes = bundle.manifest.sizes
+        constants, state = step_constants(sizes.num_layers), step_state(sizes.num_layers)
+        named = {
+            graphs.reader: (READER_INPUTS, reader_outputs(sizes.num_layers)),
+            EMBEDDINGS: (EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS),
+            graphs.decoder_step: ({**constants, **state}, {NEXT + name: axes for name, axes in state.items()}),
+        }
+        sessions = {
+            name: open_hashed(
+                bundle.read_graph(name), name, list(inputs), list(outputs), provider=provider, num_threads=num_threads
+            )
+            for name, (inputs, outputs) in named.items()
+        }
+        self.bundle = bundle
+        self.precision: str = graphs.precision
+        self.provider: str = sessions[graphs.reader].get_providers()[0]
+        maps = bundle.manifest.calibration
+        self._calibration = {source: maps[source.value] for source in Source if source.value in maps}
+        self.layout = Layout(bundle.word_pieces)
+        lengths = {"D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width, "V": sizes.num_generated}
+        if num_together is None:
+            num_together = _WINDOWS_TOGETHER if self.provider == CUDA else 1
+        reads = (sessions[EMBEDDINGS], sessions[graphs.reader])
+        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS}, sizes.num_layers, num_together)
+        self.loop = AnsweringLoop(sessions[graphs.decoder_step], constants, state)
+
+    @classmethod
+    def open(
+        cls, folder: Path, *, provider: Provider = "auto", num_threads: int = 1, precision: Precision = "auto"
+    ) -> "AnsweringEngine":
+        """Open and verify a bundle and make it ready; arguments and errors are those of ``open_engine``."""
+        bundle = open_answering_bundle(folder)
+        return cls(bundle, provider=provider, num_threads=num_threads, precision=precision)
+
+    @property
+    def max_answer_tokens(self) -> int:
+        """Most tokens that an answer can have: the decoder's positions less one for the end."""
+        return self.bundle.manifest.max_positions - 1
+
+    def read(self, context: str, question: str, choices: Sequence[Choice] = ()) -> WindowedRequest:
+        """Tokenise a context, a question and the labels to choose from.
+
+        Raises:
+            InputError: one of them holds nothing but white space, or the question is too long for a window.
+        """
+        request = read_request(self.bundle.vocabulary, context, question, choices)
+        windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+        return WindowedRequest(request, tuple(windows))
+
+    def answer(self, requests: Sequence[WindowedRequest], max_answer_tokens: Sequence[int]) -> list[Answer]:
+        """Answer a batch; each answer is what its request would get alone.
+
+        Args:
+            requests: at least one.
+            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
+
+        Raises:
+            ValueError: there are no requests, or a limit is out of range.
+        """
+        decoding = self.start(requests, max_answer_tokens, range(len(requests)))
+        answers: dict[int, Answer] = {}
+        while decoding.num_live:
+            answers.update((place, self.write(ended)) for place, ended in self.step(decoding))
+        return [answers[place] for place in range(len(requests))]
+
+    def start(
+        self, requests: Sequence[WindowedRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]
+    ) -> Decoding:
+        """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
+
+        Args:
+            requests: at least one.
+            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
+            keys: what the caller knows each request by.
+
+        Raises:
+            ValueError: there are no requests, or a limit is out of range.
+        """
+        if not requests or not len(requests) == len(max_answer_tokens) == len(keys):
+            raise ValueError(
+                f"{len(requests)} requests with {len(max_answer_tokens)} limits and {len(keys)} keys; "
+                "expected one or more each"
+            )
+        if not all(1 <= limit <= self.max_answer_tokens for limit in max_answer_tokens):
+            raise ValueError(
+                f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
+            )
+        rows = [_Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)]
+        constants, sizes = self.reader.read(requests)
+        # a choice is made in one step: no word of it follows
+        most = [0 if row.windowed.request.choices else row.max_answer_tokens for row in rows]
+        return self.loop.begin(constants, rows, np.array(most, np.int64), sizes)
+
+    def step(self, decoding: Decoding) -> list[tuple[Any, Ended]]:
+        """Take one step, of at least one row; return the keys of those that it ended, and what to ``write``."""
+        return [(row.key, Ended(row, *decoded)) for row, decoded in self.loop.step(decoding)]
+
+    def write(self, ended: Ended) -> Answer:
+        """Turn what was decoded into text, with the sources of its words."""
+        row, request = ended.row, ended.row.windowed.request
+        behind = len(request.question_tokens)
+        masses = ended.masses[behind : behind + len(request.choices)].tolist()
+        answer = decide(ended.trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
+        if answer.choices or not answer.answered or answer.truncated:
+            return answer
+        return calibrate(answer, self._calibration)
+
+    def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
+        """Let rows leave whose answers nobody waits for."""
+        for row in decoding.live_keys:
+            if any(row.key is key for key in keys):
+                decoding.drop(row)
+
+    def merge(self, decodings: Sequence[Decoding]) -> Decoding:
+        """Return decodings, of which at least one row has not left, as one; they are not to be used again."""
+        return self.loop.merge(decodings)
+
+
+def _choose(bundle: AnsweringBundle, provider: Provider, precision: Precision) -> Graphs:
+    """Return the graphs to run: those for the device, or of the precision that was asked for.
+
+    Raises:
+        BundleError: the bundle has none.
+        ValueError: int8 was asked for on a GPU.
+    """
+    int8 = is_int8(provider, precision)
+    device: Device = "cuda" if provider == "cuda" or (provider == "auto" and has_cuda()) else "cpu"
+    graphs = bundle.manifest.graphs
+    if precision == "auto" and device in graphs:
+        return graphs[device]
+    found = next((some for some in graphs.values() if (some.precision == "int8") == int8), None)
+    if found is None:
+        raise BundleError(f"bundle {bundle.folder}: has no graphs for {device} with precision {precision}")
+    return found

@@ -1,0 +1,128 @@
+"""What whoever asks an engine knows of it: the one interface that every kind of bundle is run behind."""
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from mqan_core.answer import Answer
+from mqan_core.example import Choice
+from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
+from mqan_core.vocab import Vocabulary
+
+
+class ServedManifest(Protocol):
+    """What a bundle says of itself, whatever its kind."""
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+
+    @property
+    def version(self) -> str:
+        """Version of the model."""
+
+    @property
+    def scores(self) -> Mapping[str, Mapping[str, float]]:
+        """Task -> {metric: value}."""
+
+    @property
+    def training(self) -> Mapping[str, Any]:
+        """Provenance."""
+
+    @property
+    def files(self) -> Mapping[str, Any]:
+        """Name -> size and hash."""
+
+
+class ServedBundle(Protocol):
+    """An opened bundle, whatever its kind."""
+
+    @property
+    def manifest(self) -> ServedManifest:
+        """What it says of itself."""
+
+    @property
+    def sha256(self) -> str:
+        """The identity of the model."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words that it generates."""
+
+
+class AnswerEngine(Protocol):
+    """A bundle, ready to answer. Requests are what ``read`` returns, decodings what ``start`` returns."""
+
+    @property
+    def bundle(self) -> ServedBundle:
+        """What is run."""
+
+    @property
+    def provider(self) -> str:
+        """The execution provider that really runs it."""
+
+    @property
+    def precision(self) -> str:
+        """Of the products that dominate."""
+
+    @property
+    def max_answer_tokens(self) -> int:
+        """Most tokens that an answer can have."""
+
+    def read(self, context: str, question: str, choices: Sequence[Choice] = ()) -> Any:
+        """Tokenise a request.
+
+        Raises:
+            InputError: it cannot be answered.
+        """
+
+    def answer(self, requests: Sequence[Any], max_answer_tokens: Sequence[int]) -> list[Answer]:
+        """Answer a batch; each answer is what its request would get alone."""
+
+    def start(self, requests: Sequence[Any], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
+        """Read a batch; return its decoding."""
+
+    def step(self, decoding: Any) -> Sequence[tuple[Any, Any]]:
+        """Take a step; return the keys of those that it ended, and what to write."""
+
+    def write(self, ended: Any) -> Answer:
+        """Turn what was decoded into an answer."""
+
+    def drop(self, decoding: Any, keys: Collection[Any]) -> None:
+        """Let requests leave without an answer."""
+
+    def merge(self, decodings: Sequence[Any]) -> Any:
+        """Make one decoding of several."""
+
+
+def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, precision: Any = "auto") -> AnswerEngine:
+    """Open and verify a bundle of any kind and make it ready.
+
+    Args:
+        folder: the bundle.
+        provider: ``cpu``, ``cuda``, or ``auto`` for a GPU when there is one.
+        num_threads: threads within an operator.
+        precision: ``float32`` computes what the checkpoint does to 1e-4; ``int8`` (a CPU's ``auto``) is faster.
+
+    Raises:
+        BundleError: the bundle is damaged, incomplete, of an unknown version, or not allowed.
+        RuntimeError: ``cuda`` was asked for and does not run here.
+        ValueError: ``int8`` was asked for on a GPU.
+    """
+    # onnxruntime is loaded here, and not by who only names the interface
+    from mqan_runtime.answering_engine import AnsweringEngine
+    from mqan_runtime.engine import Engine
+
+    kind = AnsweringEngine if format_of(folder) == ANSWERING_FORMAT else Engine
+    return kind.open(folder, provider=provider, num_threads=num_threads, precision=precision)
+
+
+def format_of(folder: Path) -> int:
+    """Return the format version of a bundle.
+
+    Raises:
+        BundleError: the manifest is missing, malformed, or of an unknown version.
+    """
+    from mqan_core.bundle import read_file
+
+    return read_format(read_file(folder, MANIFEST, MAX_MANIFEST_BYTES))

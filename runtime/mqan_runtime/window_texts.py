@@ -1,0 +1,156 @@
+"""Reads requests with a pretrained reader, window by window, and gathers what the decoder reads of their words.
+
+On a CPU each window is read alone: nothing is padded, so that a request gets the numbers that it gets alone. A word
+counts in the window in which it has the most text around it. Shape letters as in ``answering_graphs.py``.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from mqan_core.layout import Window
+from mqan_core.request import Request
+from mqan_runtime.answering_graphs import NUM_NULL, NUM_SOURCES, READER_INPUTS, reader_outputs, step_constants
+from mqan_runtime.denormals import denormals_as_zero
+from mqan_runtime.session import CPU
+from mqan_runtime.step_loop import Array, Buffers, allocate
+
+_LARGE: Final = 1024  # pieces read at once, whose memory onnxruntime shall not keep for ever
+_OF_WINDOW = ("null", "summary")  # the reader's outputs that are not of words
+
+
+@dataclass(frozen=True, slots=True)
+class WindowedRequest:
+    """A request as the engine reads it.
+
+    Attributes:
+        request: its words.
+        windows: its pieces.
+    """
+
+    request: Request
+    windows: tuple[Window, ...]
+
+    @property
+    def num_context_tokens(self) -> int:
+        """Tokens of the context."""
+        return self.request.num_context_tokens
+
+    @property
+    def num_question_tokens(self) -> int:
+        """Tokens of the question."""
+        return self.request.num_question_tokens
+
+
+class TextReader:
+    """Reads requests.
+
+    Args:
+        embeddings: session of ``embeddings.onnx``.
+        reader: session of ``reader-*.onnx``.
+        sizes: of D, H, W and V.
+        num_layers: of the decoder.
+        num_together: most windows that are read together, padded; 1 on a CPU.
+    """
+
+    def __init__(
+        self,
+        embeddings: onnxruntime.InferenceSession,
+        reader: onnxruntime.InferenceSession,
+        sizes: Mapping[str, int],
+        num_layers: int,
+        num_together: int = 1,
+    ) -> None:
+        self._embeddings = embeddings
+        self._reader = reader
+        self._sizes = {**sizes, "NULL": NUM_NULL, "SOURCE": NUM_SOURCES}
+        self._outputs = reader_outputs(num_layers)
+        self._constants = step_constants(num_layers)
+        self._num_layers = num_layers
+        self._num_together = num_together
+        self._shrinking = onnxruntime.RunOptions()
+        if reader.get_providers() == [CPU]:
+            self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+
+    def read(self, requests: Sequence[WindowedRequest]) -> tuple[Buffers, dict[str, int]]:
+        """Return what stays the same while requests are answered, padded, and the sizes of its axes."""
+        sizes = {
+            **self._sizes,
+            "B": len(requests),
+            "C": max(r.request.num_context_tokens for r in requests),
+            "Q": max(len(r.request.slots.question) for r in requests),
+            "U": max(len(r.request.slots.pieces) for r in requests),
+        }
+        constants = allocate(self._constants, sizes)
+        for name, array in constants.items():
+            array.fill(sizes["V"] if name == "slot_ids" else 0)
+        constants["null"].fill(np.inf)
+        for row, windowed in enumerate(requests):
+            _describe(windowed.request, row, constants)
+        flat = ((row, windowed, window) for row, windowed in enumerate(requests) for window in windowed.windows)
+        while some := list(islice(flat, self._num_together)):
+            outputs = self._run([window for _, _, window in some])
+            for n, (row, windowed, window) in enumerate(some):
+                self._place({name: array[n] for name, array in outputs.items()}, windowed, window, row, constants)
+        return constants, sizes
+
+    def _run(self, windows: Sequence[Window]) -> Buffers:
+        inputs = _padded(windows)
+        pieces = inputs.pop("pieces")
+        options = self._shrinking if pieces.size > _LARGE else None
+        with denormals_as_zero():
+            [inputs["vectors"]] = self._embeddings.run(None, {"pieces": pieces})
+            return dict(zip(self._outputs, self._reader.run(list(self._outputs), inputs, options), strict=True))
+
+    def _place(self, read: Buffers, windowed: WindowedRequest, window: Window, row: int, constants: Buffers) -> None:
+        """Put what was read of a window into its request's row."""
+        request, counted = windowed.request, window.counted
+        num_question = len(request.slots.question)
+        behind = num_question - window.words.start
+        context = slice(counted.start + behind, counted.stop + behind)
+        constants["context"][row, counted] = read["words"][context]
+        for name in ("start", "end"):
+            constants[f"context_{name}"][row, counted] = read[name][context]
+        for i in range(self._num_layers):
+            for name in ("keys", "values"):
+                constants[f"context_{name}_{i}"][row, :, counted] = read[f"{name}_{i}"][:, context]
+        constants["slot_inputs"][row, request.slots.context[counted]] = read["inputs"][context]
+        summary: npt.NDArray[np.float32] = read["summary"]  # type: ignore[assignment]
+        constants["summary"][row] += summary / len(windowed.windows)
+        np.minimum(constants["null"][row], read["null"], out=constants["null"][row])
+        if window.words.start == 0:
+            constants["question"][row, :num_question] = read["words"][:num_question]
+            for name in ("start", "end"):
+                constants[f"question_{name}"][row, :num_question] = read[name][:num_question]
+            constants["slot_inputs"][row, request.slots.question] = read["inputs"][:num_question]
+
+
+def _describe(request: Request, row: int, constants: Buffers) -> None:
+    """Put what is known of a request without reading it into its row."""
+    slots = request.slots
+    num_context, num_question = len(slots.context), len(slots.question)
+    constants["context_mask"][row, :num_context] = True
+    constants["question_mask"][row, :num_question] = True
+    constants["pointed"][row, len(request.question_tokens) if request.choices else 0 : num_question] = True
+    constants["allowed"][row] = (0, 1, 0) if request.choices else (1, 1, 1)
+    constants["context_slots"][row, :num_context] = slots.context
+    constants["question_slots"][row, :num_question] = slots.question
+    constants["slot_ids"][row, : len(slots.pieces)] = slots.generator_ids
+
+
+def _padded(windows: Sequence[Window]) -> dict[str, Array]:
+    """Return the inputs of windows, with zeros behind those that are shorter than the longest."""
+    fields: Iterator[str] = (name for name in ("pieces", *READER_INPUTS) if name != "vectors")
+    padded: dict[str, Array] = {}
+    for name in fields:
+        rows: list[npt.NDArray[np.int64]] = [getattr(window, name) for window in windows]
+        array = np.zeros((len(rows), max(map(len, rows))), np.int64)
+        for target, given in zip(array, rows, strict=True):
+            target[: len(given)] = given
+        padded[name] = array
+    return padded
