@@ -70,7 +70,10 @@ def write_report(path: Path, title: str, results: Sequence[Result], network: Net
         network: the model in torch, for the heat maps.
     """
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("mqan_evaluation"), autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+        loader=jinja2.PackageLoader("mqan_evaluation"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
     )
     rows = [_row(result, difference) for result, difference in zip(results, differences(results), strict=True)]
     deca = [row for row in rows if row.task in PAPER and not row.variant]
