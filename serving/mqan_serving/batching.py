@@ -63,7 +63,7 @@ class Stepper(Protocol[RequestT_contra]):
 
 
 class Admission:
-    """Bounds how many requests are inside the server at once.
+    """Bounds how many requests are inside the server at once, and knows the oldest.
 
     Args:
         max_requests: most of them.
@@ -71,7 +71,17 @@ class Admission:
 
     def __init__(self, max_requests: int) -> None:
         self.max_requests = max_requests
-        self.num_requests = 0
+        self._begun: dict[object, float] = {}  # in order
+
+    @property
+    def num_requests(self) -> int:
+        """Requests inside."""
+        return len(self._begun)
+
+    @property
+    def oldest_s(self) -> float:
+        """Seconds since the oldest request came in; 0 where there is none."""
+        return time.monotonic() - next(iter(self._begun.values())) if self._begun else 0.0
 
     @contextmanager
     def admit(self) -> Iterator[None]:
@@ -82,11 +92,12 @@ class Admission:
         """
         if self.num_requests >= self.max_requests:
             raise ServingError("overloaded", "The server is full.", retry_after_s=_RETRY_AFTER_S)
-        self.num_requests += 1
+        request = object()
+        self._begun[request] = time.monotonic()
         try:
             yield
         finally:
-            self.num_requests -= 1
+            del self._begun[request]
 
 
 @dataclass(slots=True, eq=False)

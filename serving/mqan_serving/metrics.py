@@ -82,6 +82,12 @@ class Metrics:
             multiprocess_mode="livesum",
             registry=registry,
         )
+        self._oldest = Gauge(
+            "mqan_oldest_question_seconds",
+            "Seconds since the oldest question inside the server came; 0 where there is none.",
+            multiprocess_mode="livemax",
+            registry=registry,
+        )
         self._stages = Histogram(
             "mqan_stage_duration_seconds",
             "Seconds of an answered question in each stage; those of a batch share its encoding and steps.",
@@ -146,9 +152,10 @@ class Metrics:
         """Count a question as inside the server until it leaves."""
         return self._in_flight.track_inprogress()
 
-    def set_queue_depth(self, num_waiting: int) -> None:
-        """Tell how many questions wait."""
+    def set_queue(self, num_waiting: int, oldest_s: float) -> None:
+        """Tell how many questions wait, and for how long the oldest has been inside."""
         self._queue.set(num_waiting)
+        self._oldest.set(oldest_s)
 
     def set_dropped_lines(self, num_lines: int) -> None:
         """Tell how many lines of the log have been dropped so far."""

@@ -188,9 +188,9 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         tags=["health"],
     )
     async def is_ready() -> HealthDocument:
-        health = get_service().health
-        if not health.is_ready:
-            raise ServingError("unavailable", f"The server is {health.state}.", retry_after_s=1)
+        reason = get_service().why_not_ready
+        if reason is not None:
+            raise ServingError("unavailable", reason, retry_after_s=1)
         return HealthDocument(status="ready")
 
 

@@ -115,7 +115,7 @@ class RpcMethods:
             if name not in ("", SERVICE_NAME):
                 raise ServingError("not_found", "There is no service of this name.")
             statuses = health_pb2.HealthCheckResponse
-            ready = self._get_service().health.is_ready
+            ready = self._get_service().why_not_ready is None
             return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
 
         return await self._guard("Check", run, health_pb2.HealthCheckResponse, context, is_open=True)

@@ -116,6 +116,7 @@ class AnswerService(Generic[RequestT]):
         self._observer: asyncio.Task[None] | None = None
         self._engine = engine
         self._timeout_s = settings.request_timeout_s
+        self._unready_after_s = settings.unready_after_s
         self._admission = Admission(self.limits.max_concurrent_requests)
         num_threads = settings.threads_on(engine.provider)
         self._executor = executor or _engine_threads(num_threads)
@@ -134,6 +135,16 @@ class AnswerService(Generic[RequestT]):
     def num_requests(self) -> int:
         """Requests inside the service."""
         return self._admission.num_requests
+
+    @property
+    def why_not_ready(self) -> str | None:
+        """Why requests should not be sent here, in a sentence; None where they should."""
+        if not self.health.is_ready:
+            return f"The server is {self.health.state}."
+        oldest_s = self._admission.oldest_s
+        if oldest_s > self._unready_after_s:
+            return f"The server is too slow: a question has waited {oldest_s:.0f} s for its answer."
+        return None
 
     async def warm_up(self) -> None:
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
@@ -195,7 +206,7 @@ class AnswerService(Generic[RequestT]):
 
     async def _observe(self) -> None:
         while True:
-            self.metrics.set_queue_depth(self._batcher.num_waiting)
+            self.metrics.set_queue(self._batcher.num_waiting, self._admission.oldest_s)
             self.metrics.set_dropped_lines(num_dropped_lines())
             if not self._batcher.is_alive:
                 self.health.set_failed()

@@ -113,6 +113,15 @@ class Settings(BaseSettings):
     )
 
     # How a server stops.
+    unready_after_s: float = Field(
+        20.0,
+        gt=0,
+        le=3600,
+        description="Seconds that the oldest question may have been inside before health says 'not ready': far beyond "
+        "a full queue of short texts, so that the machine has too little time for the server. From request_timeout_s "
+        "on: never.",
+    )
+
     drain_delay_s: float = Field(
         1.0, ge=0, le=600, description="Seconds of saying 'not ready' before stopping: a load balancer's probe period."
     )

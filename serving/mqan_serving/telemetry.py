@@ -3,7 +3,6 @@
 A request is logged by its id, its lengths and a hash that lets two lines be compared.
 """
 
-import asyncio
 import hashlib
 import logging
 import re
@@ -21,7 +20,6 @@ from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Question
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-_LATER_S = 0.002  # by then a response is on its way, also through the queues of Ray Serve
 _WRITER = LogWriter()
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -147,10 +145,7 @@ class RequestRecord:
         log("cancelled", ms=self._elapsed_ms(), **self._values)
 
     def count(self) -> None:
-        """Count the request, once, before its response leaves: whoever has the response finds it counted.
-
-        What nobody waits for comes a moment later: where the words of its answer came from, and its log line.
-        """
+        """Count the request, once, and log an answer, before the response leaves: whoever has it finds both."""
         if not self._is_counted:
             self._is_counted = True
             self._metrics.count_request(self._transport, self._method, self.code, self.timeline.elapsed_s)
@@ -159,13 +154,9 @@ class RequestRecord:
                 is_fault = self.code == "internal"
                 self.timeline.trace("mqan.Answer", self._headers, values, is_fault=is_fault)
             if self._answer is not None and self.code == OK:
-                asyncio.get_running_loop().call_later(_LATER_S, self._tell_of_answer, self._elapsed_ms())
-
-    def _tell_of_answer(self, elapsed_ms: float) -> None:  # asyncio would log arguments if it failed: no text in them
-        answer = self._answer
-        if answer is not None:
-            self._metrics.count_answer(answer, self.timeline)
-            log("answered", answer_tokens=len(answer.tokens), ms=elapsed_ms, **self._values)
+                self._metrics.count_answer(self._answer, self.timeline)
+                num_tokens = len(self._answer.tokens)
+                log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
 
     def _elapsed_ms(self) -> float:
         return round(self.timeline.elapsed_s * 1000, 2)

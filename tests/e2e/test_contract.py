@@ -239,7 +239,7 @@ def test_log_holds_no_word_of_the_callers(rest: httpx2.Client, server: Any) -> N
     lines = server.log.read_text()
     deadline = time.monotonic() + 10
     while server.kind == "local" and '"answered"' not in lines and time.monotonic() < deadline:
-        time.sleep(0.05)  # an answer is logged a moment after the response
+        time.sleep(0.05)  # a thread writes the lines
         lines = server.log.read_text()
     assert not re.search("xylophone|marimba|glockenspiel", lines, re.IGNORECASE)
     if server.kind == "local":

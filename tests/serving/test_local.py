@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from ray.serve._private.grpc_util import gRPCGenericServer
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
@@ -289,6 +290,42 @@ async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, 
     rest_answer, rpc_answer = await asyncio.gather(*in_progress)
     assert rest_answer.json()["answer"] == rpc_answer.answer == "The kettle is"
     await stopping
+
+
+async def test_a_server_that_does_not_get_on_is_not_ready(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(unready_after_s=0.3)
+    await callers.service.warm_up()
+    channel = grpc.aio.insecure_channel(f"127.0.0.1:{callers.server._settings.grpc_port}")
+    check = health_pb2_grpc.HealthStub(channel).Check
+
+    async def is_ready() -> bool:
+        response = await callers.rest.get("/health/ready")
+        status = (await check(health_pb2.HealthCheckRequest(), timeout=10)).status
+        assert response.status_code in (200, 503)
+        if response.status_code == 503:
+            assert "a question has waited" in response.json()["message"]
+        if (status == health_pb2.HealthCheckResponse.SERVING) != (response.status_code == 200):
+            return (await callers.rest.get("/health/ready")).status_code != 503  # it has changed in between
+        return response.status_code == 200
+
+    def oldest_s() -> float:
+        lines = callers.service.metrics.render().decode().splitlines()
+        return float(next(line for line in lines if line.startswith("mqan_oldest_question_seconds")).split()[1])
+
+    assert await is_ready()
+    assert oldest_s() == 0
+    engine.may_answer.clear()
+    slow = asyncio.ensure_future(callers.post())
+    await until(lambda: oldest_s() > 0.3)
+    assert not await is_ready()
+    assert (await callers.rest.get("/health/live")).status_code == 200
+    also = asyncio.ensure_future(callers.post())  # whoever comes nevertheless is served
+    await until(lambda: callers.service.num_requests == 2)
+    engine.may_answer.set()
+    assert [response.status_code for response in await asyncio.gather(slow, also)] == [200, 200]
+    assert await is_ready()
+    await until(lambda: oldest_s() == 0)
+    await channel.close()
 
 
 async def test_second_server_on_a_port_is_an_error(

@@ -107,7 +107,6 @@ async def test_answers_are_counted_by_source(start_server: StartServer) -> None:
     callers = await start_server(max_answer_tokens=2)
     for _ in range(4):
         await callers.post()
-    await asyncio.sleep(0.1)  # counted a moment after the response
     samples = await scrape(callers)
     sources = ("context", "question", "vocabulary")
     assert [samples["mqan_answer_words_total", (source,)] for source in sources] == [8, 0, 0]
@@ -166,7 +165,7 @@ from mqan_serving.metrics import Metrics
 metrics = Metrics()
 metrics.describe_server(name="n", version="v", sha256="s", provider="p", max_requests=8)
 with metrics.track_request():
-    metrics.set_queue_depth(2)
+    metrics.set_queue(2, 1.5)
     for _ in range(int(sys.argv[1])):
         metrics.count_request("rest", "Answer", "ok", 0.02)
     print("done", flush=True)

@@ -86,7 +86,7 @@ async def test_draining_finishes_what_is_in_progress(make_service: Any, engine: 
     task = asyncio.create_task(service.answer(QUESTION))
     await until(lambda: service.num_requests == 1)
     drain = asyncio.create_task(service.drain(5))
-    await asyncio.sleep(0.05)
+    await until(lambda: not service.health.is_ready)
     with pytest.raises(ServingError) as raised:
         await service.answer(QUESTION)
     assert raised.value.code == "unavailable"

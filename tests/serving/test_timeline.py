@@ -63,7 +63,6 @@ async def test_every_stage_of_an_answer_is_measured(start_server: StartServer, e
     await asyncio.gather(*waiting)
     await callers.call(question="what ? step step")
     await callers.post(context="explode")
-    await asyncio.sleep(0.1)  # counted a moment after the response
     text = (await callers.rest.get("/metrics")).text
     values = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
     for stage in STAGES:
@@ -84,7 +83,9 @@ async def test_questions_that_go_together_are_counted_so(start_server: StartServ
     async with asyncio.timeout(5):
         while callers.service.num_requests < 4:
             await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    async with asyncio.timeout(5):
+        while callers.service._batcher.num_waiting < 3:
+            await asyncio.sleep(0.001)
     engine.may_answer.set()
     await asyncio.gather(first, *others)
     text = (await callers.rest.get("/metrics")).text
