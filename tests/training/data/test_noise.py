@@ -100,12 +100,27 @@ def test_a_choice_in_the_question_can_still_be_copied_from_it() -> None:
 
 
 def test_words_of_a_written_answer_can_still_be_copied() -> None:
-    answer = "Grzegorz Brzeczyszczykiewicz, Theodora Papadopoulos"
-    example = Example("a", "1", _TEXT, "Which people are named?", (answer,))
+    answer = "Theodora Papadopoulos wrote to Grzegorz Brzeczyszczykiewicz"
+    example = Example("a", "1", _TEXT, "What happened?", (answer,))
+    words = {token.key.strip() for token in read_tokens(answer)} & {t.key.strip() for t in read_tokens(_TEXT)}
+    assert len(words) > 3
     for noisy in _draws(example):
         assert noisy.answers == (answer,)
-        keys = {token.key.strip() for token in read_tokens(noisy.context)}
-        assert {token.key.strip() for token in read_tokens(answer)} - {","} <= keys
+        assert words <= {token.key.strip() for token in read_tokens(noisy.context)}
+
+
+def test_the_values_of_a_list_are_what_stands_at_their_places() -> None:
+    names = ("Grzegorz Brzeczyszczykiewicz", "Theodora Papadopoulos")
+    example = Example("a", "1", _TEXT, "Which people are named?", (", ".join(names),))
+    seen = set()
+    for noisy in _draws(example):
+        values = noisy.answers[0].split(", ")
+        seen.add(noisy.answers[0])
+        assert len(values) == len(names)
+        for value, name in zip(values, names, strict=True):
+            assert value in noisy.context
+            assert [token.word.lower() for token in read_tokens(value)] == name.lower().split()
+    assert len(seen) > 3
 
 
 def test_other_right_answers_follow_where_they_stand() -> None:

@@ -1,8 +1,8 @@
 """Noise as texts of daily life have it; what an example says stays right.
 
 Every kind of noise is a list of edits of a text. Where the answer is a quotation, its place moves with the edits and
-the answer becomes what then stands there. Labels, choices and answers that are no quotation stay as they are, and so
-do their words, wherever they stand.
+the answer becomes what then stands there; so does each value of an answer that is a list. Labels, choices and answers
+that are no quotation stay as they are, and so do their words, wherever they stand.
 """
 
 import re
@@ -26,6 +26,7 @@ _FUNCTION_WORD = re.compile(
 _NEIGHBOURS = str.maketrans("abcdefghijklmnopqrstuvwxyz", "svxfrdhgoklknmpowtayibecux")  # on the keyboard
 _WORDS = frozenset((*YES_NO, *TRUE_FALSE))
 _INVISIBLE = ("\u200b", "\u00ad", "\u200d", "\u2060", "\ufeff")
+_LIST_COMMA = ", "  # between the values of an answer that is a list
 _SPELLING_MATTERS = frozenset({"cola"})  # whether a sentence is well formed is what is asked there
 
 
@@ -97,15 +98,18 @@ def add_noise(example: Example, rng: np.random.Generator) -> Example:
     question = _noisy_question(example, rng) if where > 0.5 else example.question
     if where > 0.75:
         return replace(example, question=question)
-    text = _Text(example.context, _quotations(example), _kept_words(example))
+    quoted, listed = _quotations(example), _listed(example)
+    text = _Text(example.context, [*quoted, *listed], _kept_words(example))
     kinds = list(_KINDS if example.task not in _SPELLING_MATTERS else _HARMLESS)
     for place in rng.permutation(len(kinds))[: int(rng.choice((1, 1, 2, 3)))]:
         kinds[place](text, rng)
     answers = list(example.answers)
     start = example.answer_start
-    for number, (first, last) in zip(_quoted(example), text.spans, strict=True):
+    for number, (first, last) in zip(_quoted(example), text.spans[: len(quoted)], strict=True):
         answers[number] = text.value[first:last]
         start = first if number == 0 and start is not None else start
+    if listed:
+        answers[0] = _LIST_COMMA.join(text.value[first:last] for first, last in text.spans[len(quoted) :])
     return replace(example, context=text.value, question=question, answers=tuple(answers), answer_start=start)
 
 
@@ -123,6 +127,18 @@ def _quoted(example: Example) -> list[int]:
         for number, answer in enumerate(example.answers)
         if answer in words and re.search(words[answer], example.context)
     ]
+
+
+def _listed(example: Example) -> list[tuple[int, int]]:
+    """Return where each value of an answer that is a list stands; nothing for any other answer."""
+    if example.choices or 0 in _quoted(example) or not example.answers:
+        return []
+    answer = example.answers[0]
+    values = answer.split(_LIST_COMMA)
+    if len(values) < 2 or answer.lower() in example.question.lower():
+        return []
+    starts = [_first(value, example.context) for value in values]
+    return [] if -1 in starts else [(s, s + len(value)) for s, value in zip(starts, values, strict=True)]
 
 
 def _quotations(example: Example) -> list[tuple[int, int]]:
