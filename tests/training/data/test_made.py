@@ -15,6 +15,7 @@ from mqan_training.data.made.kind import Kind, Layout, kind_names, load_kind, sh
 from mqan_training.data.made.source import MadeSource, made_sources
 from mqan_training.data.made.template import Written, compile_template
 from mqan_training.data.made.values import Values
+from mqan_training.data.noise import add_noise
 
 KINDS = kind_names()
 _BLANK = {"", "-", "---", "n/a", "none", "none known", "null", "null,", '""', "________", "illegible"}
@@ -112,6 +113,19 @@ def test_answers_are_right_by_construction(name: str) -> None:
                 assert all(part in example.context for part in re.split(", ", answer)), example
     assert {"refused", "choices", "quoted", "yes or no", "in the question"} <= set(kinds)
     assert kinds["refused"] < 0.5 * sum(kinds.values())
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_noise_leaves_answers_where_they_can_be_found(name: str) -> None:
+    changed = 0
+    for index, example in enumerate(_examples(MadeSource(name, "train"), 150)):
+        noisy = add_noise(example, np.random.default_rng(index))
+        assert (noisy.choices, len(noisy.answers)) == (example.choices, len(example.answers))
+        changed += noisy.context != example.context or noisy.question != example.question
+        if example.answer_start is not None:
+            assert noisy.answer_start is not None
+            assert noisy.context.startswith(noisy.answers[0], noisy.answer_start)
+    assert changed > 100
 
 
 def _follows(name: str, text: str) -> list[str]:
