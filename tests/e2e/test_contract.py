@@ -203,7 +203,8 @@ def test_request_id_is_taken_over_once(rest: httpx2.Client, channel: grpc.Channe
 def test_documentation_names_every_status(rest: httpx2.Client) -> None:
     document = rest.get("/openapi.json").json()
     operation = document["paths"]["/v1/answer"]["post"]
-    assert set(operation["responses"]) == {"200", "400", "401", "413", "415", "422", "429", "431", "500", "503", "504"}
+    expected = {"200", "400", "401", "408", "413", "415", "421", "422", "429", "431", "500", "503", "504"}
+    assert set(operation["responses"]) == expected
     schema = operation["requestBody"]["content"]["application/json"]["schema"]
     assert schema["additionalProperties"] is False
     assert set(schema["required"]) == {"context", "question"}

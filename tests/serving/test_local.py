@@ -305,8 +305,8 @@ async def test_a_server_that_does_not_get_on_is_not_ready(start_server: StartSer
         if response.status_code == 503:
             assert "a question has waited" in response.json()["message"]
         if (status == health_pb2.HealthCheckResponse.SERVING) != (response.status_code == 200):
-            return (await callers.rest.get("/health/ready")).status_code != 503  # it has changed in between
-        return response.status_code == 200
+            return bool((await callers.rest.get("/health/ready")).status_code != 503)  # it has changed in between
+        return bool(response.status_code == 200)
 
     def oldest_s() -> float:
         lines = callers.service.metrics.render().decode().splitlines()
