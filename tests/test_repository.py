@@ -1,8 +1,10 @@
 """What the repository says about itself holds."""
 
+import json
 import re
 import subprocess
 import tomllib
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +61,23 @@ def test_every_package_is_shipped(repository: Path, project: Any) -> None:
     )
 
 
-def test_the_change_log_knows_the_version(repository: Path) -> None:
-    text = (repository / "CHANGELOG.md").read_text()
-    assert "## [Unreleased]" in text or f"## [{mqan_core.__version__}]" in text
+def test_the_change_log_begins_with_this_version(repository: Path) -> None:
+    headings = re.findall(r"^## (.*)$", (repository / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    sections = [re.fullmatch(r"\[(\d+)\.(\d+)\.(\d+)\] - (\d{4}-\d\d-\d\d)", heading) for heading in headings[1:]]
+    assert None not in sections, "every released section has a version and a date"
+    versions = [tuple(int(number) for number in section.groups()[:3]) for section in sections if section]
+    dates = [date.fromisoformat(section[4]) for section in sections if section]
+    assert versions == sorted(set(versions), reverse=True)
+    assert dates == sorted(dates, reverse=True)
+    assert ".".join(str(number) for number in versions[0]) == mqan_core.__version__
+
+
+def test_there_is_one_version(repository: Path) -> None:
+    openapi = json.loads((repository / "protos" / "openapi.json").read_text())
+    assert openapi["info"]["version"] == mqan_core.__version__
+    images = re.findall(r"mqan:(\d[\w.]*)", (repository / "deploy" / "kuberay.yaml").read_text())
+    assert set(images) == {mqan_core.__version__}
 
 
 def test_make_lists_its_verbs(repository: Path) -> None:

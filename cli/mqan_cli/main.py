@@ -37,14 +37,18 @@ app.command()(training_verbs.calibrate)
 
 def _show_version(wanted: bool) -> None:
     if wanted:
+        from mqan_serving.default_bundle import default_model
+
         print(f"mqan {__version__}")
+        if (model := default_model()) is not None:
+            print(f"default model {model}")
         raise typer.Exit
 
 
 @app.callback()
 def _main(
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
     ] = False,
 ) -> None:
     pass

@@ -5,6 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerToken, Source
 from mqan_serving.service import Model
 
@@ -125,6 +126,7 @@ class ModelDocument(_Document):
     num_generated: int = Field(description="Pieces that the model can generate.")
     num_words: int = Field(description="Words that have a pretrained vector; others are read by their characters.")
     scores: list[ScoreDocument]
+    server_version: str = Field(description="Version of the server's software; the model's own is in `model`.")
 
     @classmethod
     def of(cls, model: Model) -> "ModelDocument":
@@ -137,6 +139,7 @@ class ModelDocument(_Document):
             num_generated=model.num_generated,
             num_words=model.num_words,
             scores=[ScoreDocument(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
+            server_version=__version__,
         )
 
 

@@ -19,6 +19,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 from grpc_health.v1 import health_pb2
 
 from mqan.v1 import answer_pb2
+from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
 from mqan_core.errors import InputError
 from mqan_serving.errors import ServingError, describe
@@ -298,4 +299,5 @@ def _model_response(model: Model) -> answer_pb2.GetModelResponse:
         num_generated=model.num_generated,
         num_words=model.num_words,
         scores=[answer_pb2.Score(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
+        server_version=__version__,
     )

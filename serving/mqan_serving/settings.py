@@ -14,12 +14,13 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from mqan_core.bundle import MANIFEST
+from mqan_serving.default_bundle import default_bundle
 from mqan_serving.errors import SettingsError
 
 _PREFIX = "MQAN_"
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
-_DEFAULT_BUNDLE = Path(__file__).resolve().parent.parent / "bundles" / "default"
+_DEFAULT_BUNDLE = default_bundle()
 _MAX_BATCH_SIZE_ON_CPU = 4  # measured: 104 answers a second and 285 MB, against 68 and 640 MB with 32
 _MAX_BATCH_SIZE_ON_GPU = 32
 
@@ -112,7 +113,6 @@ class Settings(BaseSettings):
         30.0, gt=0, le=3600, description="Seconds until a request is given up: far beyond a full queue of short texts."
     )
 
-    # How a server stops.
     unready_after_s: float = Field(
         20.0,
         gt=0,
@@ -122,6 +122,7 @@ class Settings(BaseSettings):
         "on: never.",
     )
 
+    # How a server stops.
     drain_delay_s: float = Field(
         1.0, ge=0, le=600, description="Seconds of saying 'not ready' before stopping: a load balancer's probe period."
     )

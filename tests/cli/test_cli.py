@@ -16,6 +16,7 @@ import mqan_core
 from mqan_cli import ask as ask_verb
 from mqan_cli.main import app
 from mqan_client import Answer, AnswerSpan, AnswerToken, Masses, ModelVersion, Source, Span, UnavailableError
+from mqan_serving.default_bundle import default_bundle
 from mqan_training.data.readers.task import Task
 
 MASSES = Masses(0.5, 0.25, 0.25)
@@ -95,6 +96,22 @@ def test_help(verb: str) -> None:
 
 
 def test_version() -> None:
+    result = runner.invoke(app, ["--version"])
+    manifest = json.loads((default_bundle() / "manifest.json").read_text())
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"mqan {mqan_core.__version__}",
+        f"default model {manifest['name']} {manifest['version']}",
+    ]
+
+
+@pytest.mark.parametrize("content", [None, "{", "[]", "{}"])
+def test_version_of_a_checkout_without_a_model(
+    content: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if content is not None:
+        (tmp_path / "manifest.json").write_text(content)
+    monkeypatch.setattr("mqan_serving.default_bundle._PLACES", (tmp_path,))
     result = runner.invoke(app, ["--version"])
     assert (result.exit_code, result.stdout) == (0, f"mqan {mqan_core.__version__}\n")
 
@@ -382,7 +399,8 @@ def test_an_exported_card_has_places_for_what_is_measured(tmp_path: Path, monkey
         return types.SimpleNamespace(num_examples=0, **differences)
 
     config = types.SimpleNamespace(name="tiny", tasks=[])
-    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: types.SimpleNamespace(config=config, train_config=config))
+    loaded = types.SimpleNamespace(config=config, train_config=config)
+    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: loaded)
     monkeypatch.setattr(export, "export_bundle", write_card)
     result = runner.invoke(app, ["export", str(tmp_path), str(tmp_path)])
     assert result.exit_code == 0, result.output

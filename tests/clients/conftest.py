@@ -59,6 +59,7 @@ MODEL = {
     "num_generated": 3,
     "num_words": 7,
     "scores": [{"task": "sst", "metric": "em", "value": 80.5}],
+    "server_version": "0.16.0",
 }
 _SOURCES = {"context": answer_pb2.SOURCE_CONTEXT, "vocabulary": answer_pb2.SOURCE_VOCABULARY}
 _GRPC = {
@@ -66,8 +67,8 @@ _GRPC = {
     401: grpc.StatusCode.UNAUTHENTICATED,
     422: grpc.StatusCode.INVALID_ARGUMENT,
     429: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    500: grpc.StatusCode.INTERNAL,
     499: grpc.StatusCode.CANCELLED,
+    500: grpc.StatusCode.INTERNAL,
     503: grpc.StatusCode.UNAVAILABLE,
     504: grpc.StatusCode.DEADLINE_EXCEEDED,
 }

@@ -213,6 +213,7 @@ def _read_model(document: Any) -> Model:
             document["num_generated"],
             document["num_words"],
             tuple(Score(**score) for score in document["scores"]),
+            str(document.get("server_version", "")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _unknown(error) from None

@@ -137,6 +137,7 @@ class Model:
         num_generated: pieces that it can generate.
         num_words: words that have a pretrained vector.
         scores: validation scores as measured.
+        server_version: version of the server's software; empty where it does not say, as before 0.16.
     """
 
     name: str
@@ -147,3 +148,4 @@ class Model:
     num_generated: int
     num_words: int
     scores: tuple[Score, ...]
+    server_version: str
