@@ -2,7 +2,7 @@
 
 - Weights are rounded to what float16 holds, the vectors of pieces and the generator's words to 8 bits with one scale a
   row, before anything is compared: so the float32 graphs compute what torch does, in half the space.
-- The reader for CPUs has 8-bit products (``eight_bit.py``); the decoder's step, a twentieth of the time, has not.
+- All graphs are float32.
 """
 
 import json
@@ -31,7 +31,6 @@ from mqan_core.manifest import MANIFEST, MODEL_CARD, VOCABULARY
 from mqan_core.vocab import NUM_SPECIAL
 from mqan_export.answering_parity import AnsweringParity, check_answering_parity
 from mqan_export.answering_step_graph import AnsweringStepGraph
-from mqan_export.eight_bit import quantise_reader
 from mqan_export.embeddings_graph import EmbeddingsGraph
 from mqan_export.export import round_weights
 from mqan_export.reader_graph import ReaderGraph
@@ -53,10 +52,10 @@ from mqan_training.collate import word_ids
 from mqan_training.trained import Trained, load_trained
 
 OPSET: Final = 23  # the first with attention as an operator
-READER_FLOAT32, READER_INT8 = "reader-float32.onnx", "reader-int8.onnx"
+READER_FLOAT32 = "reader-float32.onnx"
 STEP_FLOAT32 = "decoder_step-float32.onnx"
 GRAPHS: Final[Mapping[Device, Graphs]] = {
-    "cpu": Graphs("int8", READER_INT8, STEP_FLOAT32),
+    "cpu": Graphs("float32", READER_FLOAT32, STEP_FLOAT32),
     "cuda": Graphs("float32", READER_FLOAT32, STEP_FLOAT32),
 }
 
@@ -75,7 +74,7 @@ def export_answering_bundle(
     Args:
         checkpoint: what to export.
         folder: where the bundle goes; what is there of an earlier bundle is replaced.
-        examples: real examples, of which 8-bit products take their scales, and for the parity check.
+        examples: real examples for the parity check.
         name: name of the model.
         version: version of the model.
         model_card: text of the bundle's README.
@@ -87,7 +86,7 @@ def export_answering_bundle(
     trained = load_trained(checkpoint)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
-    generator_inputs = write_answering_files(trained, folder, examples, model_card)
+    generator_inputs = write_answering_files(trained, folder, model_card)
     manifest = AnsweringManifest(
         name=name,
         version=version,
@@ -112,15 +111,15 @@ def export_answering_bundle(
     try:
         write_answering_manifest(aside, manifest)
         bundle = open_answering_bundle(aside)
-        engines = (AnsweringEngine(bundle, provider="cpu", precision=precision) for precision in ("float32", "int8"))
-        report = check_answering_parity(trained, generator_inputs, *engines, examples)
+        engine = AnsweringEngine(bundle, provider="cpu", precision="float32")
+        report = check_answering_parity(trained, generator_inputs, engine, engine, examples)
     finally:
         shutil.rmtree(aside)
     write_answering_manifest(folder, manifest)
     return report
 
 
-def write_answering_files(trained: Trained, folder: Path, examples: Sequence[Example], model_card: str) -> Tensor:
+def write_answering_files(trained: Trained, folder: Path, model_card: str) -> Tensor:
     """Write every file of a bundle but the manifest; the network's weights are rounded in place.
 
     Returns:
@@ -137,7 +136,6 @@ def write_answering_files(trained: Trained, folder: Path, examples: Sequence[Exa
         generator_inputs = network.decoder.project(network.word_vectors(pieces))
     reader = trace_reader(ReaderGraph(network), network.config.num_layers)
     save_graph(folder / READER_FLOAT32, reader)
-    save_graph(folder / READER_INT8, quantise_reader(trained, examples))
     step = AnsweringStepGraph(network, generator_inputs)
     state = step_state(network.config.num_layers)
     axes = {**step_constants(network.config.num_layers), **state}

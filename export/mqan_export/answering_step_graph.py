@@ -1,4 +1,4 @@
-"""Trace one step of greedy decoding over a pretrained reader, with the choice of the word and its attribution inside."""
+"""Trace one step of greedy decoding over a pretrained reader: the choice of the word and its attribution inside."""
 
 import copy
 
