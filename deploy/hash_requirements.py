@@ -22,7 +22,8 @@ BUILD = ("editables", "hatchling")  # what installs the project itself, which ha
 def resolve(extra: str) -> list[dict[str, Any]]:
     """Return what pip would install for a server with an extra."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    wanted = [*project["dependencies"], *project["optional-dependencies"][extra], *BUILD]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["serve"], *extras[extra], *BUILD]
     constraints = ["constraints.txt", "constraints-gpu.txt"] if extra == "gpu" else ["constraints.txt"]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"

@@ -6,6 +6,7 @@
 import asyncio
 import logging
 import math
+import os
 import secrets
 import tempfile
 from collections.abc import Callable
@@ -19,12 +20,15 @@ from ray.serve.schema import LoggingConfig
 
 from mqan_serving.errors import ServingError, SettingsError, StartError
 from mqan_serving.exporter import MetricsExporter
+from mqan_serving.haproxy import stop_listening
 from mqan_serving.health import State
 from mqan_serving.keys import ApiKeys
 from mqan_serving.loopback import restrict_replica
 from mqan_serving.metrics import FOLDER_VARIABLE, Metrics
+from mqan_serving.ray_version import check_ray
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import Context, RpcMethods
+from mqan_serving.rpc_bounds import bound_servers_of_ray, max_calls
 from mqan_serving.service import Service, open_service
 from mqan_serving.settings import Settings, find_bundle, load_settings
 from mqan_serving.telemetry import set_up_logs
@@ -35,6 +39,7 @@ GRPC_SERVICERS = ["mqan_serving.rpc.add_question_answering", "mqan_serving.rpc.a
 _QUIET = LoggingConfig(log_level="WARNING", enable_access_log=False)  # the service writes its own log lines
 _RESERVE_S = 5.0  # between the limits of the service and the coarser ones of Ray, so that the service's come first
 _START_ATTEMPTS = 2
+_PROXY_END_S = 1.5  # sooner than Ray misses it
 _SEND_S = 0.2  # for the last responses to leave
 
 
@@ -48,6 +53,7 @@ class Ingress:
     def __init__(self, settings: dict[str, Any]) -> None:
         restrict_replica()
         self._settings = load_settings(**settings)
+        bound_servers_of_ray(max_calls(self._settings))
         set_up_logs(self._settings.log_level)
         self._service: Service | None = None
         self._keys = ApiKeys(self._settings.api_key_file)
@@ -103,8 +109,9 @@ def build_app(args: dict[str, Any]) -> serve.Application:
     """Build the application from settings, for ``serve run`` and the Serve config file.
 
     Raises:
-        SettingsError: a setting is wrong; the message names it.
+        SettingsError: a setting is wrong, or Ray another version; the message names it.
     """
+    check_ray()
     return _bind(load_settings(**args), Path(tempfile.gettempdir()) / f"mqan-metrics-{secrets.token_hex(8)}")
 
 
@@ -187,12 +194,16 @@ def _run_app(settings: Settings, metrics_folder: Path) -> None:
 
 def drain_ray(settings: Settings) -> None:
     """Say 'not ready', let requests in progress finish, and stop Ray Serve, which drops what is in flight then."""
-    asyncio.run(_drain_and_stop_serve(settings.drain_delay_s + settings.drain_timeout_s + _RESERVE_S))
+    asyncio.run(_drain_and_stop_serve(settings))
 
 
-async def _drain_and_stop_serve(timeout_s: float) -> None:
+async def _drain_and_stop_serve(settings: Settings) -> None:
+    timeout_s = settings.drain_delay_s + settings.drain_timeout_s + _RESERVE_S
     everywhere = serve.get_app_handle(APP_NAME).broadcast("drain")
     await everywhere.results_async(timeout_s=timeout_s, return_exceptions=True)
+    configuration = os.environ.get("RAY_SERVE_HAPROXY_CONFIG_FILE_LOC")
+    if configuration is not None:  # Ray would kill it, with whatever it has at that moment
+        stop_listening(Path(configuration).parent, settings.http_port, _PROXY_END_S)
     await serve.shutdown_async()  # type: ignore[no-untyped-call]
 
 

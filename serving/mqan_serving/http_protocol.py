@@ -22,6 +22,7 @@ from mqan_serving.gateway import FAULT
 _HEAD_S = 10.0
 _IDLE_S = 5.0  # between two requests
 _LINGER_S = 1.0  # for a peer to read why its connection ends
+_LAST_REQUEST_S = 0.2  # for what was sent before its sender knew that the server ends
 _SLACK_S = 15.0  # beyond what the application itself allows
 
 
@@ -152,13 +153,12 @@ class BoundedProtocol(HttpToolsProtocol):
         self._enter(Stage.IDLE if self._stage is Stage.RESPONSE else Stage.BODY, _IDLE_S)
 
     def shutdown(self) -> None:
-        """End after the response in progress; a request that has not come yet, or not whole, gets a moment."""
-        if self._stage in (Stage.HEAD, Stage.BODY):
-            self._deadline = min(self._deadline, time.monotonic() + _LINGER_S)
-        elif self._stage is Stage.RESPONSE:
+        """End after the response in progress; a request that is on its way, in whole or in part, gets a moment."""
+        if self._stage is Stage.RESPONSE:
             self.cycle.keep_alive = False
-        else:
-            self.end()
+        elif self._stage is not Stage.END:
+            longest_s = _LAST_REQUEST_S if self._stage is Stage.IDLE else _LINGER_S
+            self._deadline = min(self._deadline, time.monotonic() + longest_s)
 
     def end(self) -> None:
         """Close the connection, but let the peer read the last response even if it is still sending."""

@@ -4,13 +4,14 @@ import asyncio
 import socket
 import time
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import uvicorn
 from starlette.types import ASGIApp
 
+from mqan_serving.acceptor import Acceptor
 from mqan_serving.gateway import refuse_unread
 from mqan_serving.http_protocol import BoundedProtocol, Bounds
 from mqan_serving.metrics import Metrics
@@ -65,16 +66,20 @@ class HttpServer(uvicorn.Server):
         finally:
             looking.cancel()
 
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take connections of the listening sockets."""
+        protocol: Any = self.config.http_protocol_class
+        create = partial(protocol, config=self.config, server_state=self.server_state, app_state={})
+        self.servers = []
+        self._acceptors = [Acceptor(listener, create) for listener in sockets or []]
+        self.started = True
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Refuse new connections, answer what comes on those that are open, then close them."""
-        for listener in sockets or []:
-            await self._take_waiting(listener)
-        for server in self.servers:
-            server.close()
-        for listener in sockets or []:
-            listener.close()
+        for acceptor in self._acceptors:
+            await acceptor.close()
         await asyncio.sleep(_LAST_REQUESTS_S)
-        await super().shutdown(sockets)
+        await super().shutdown()
 
     async def _close_late_ones(self) -> None:
         while True:
@@ -83,18 +88,6 @@ class HttpServer(uvicorn.Server):
             for connection in list(self.server_state.connections):
                 if isinstance(connection, BoundedProtocol):
                     connection.close_if_late(now)
-
-    async def _take_waiting(self, listener: socket.socket) -> None:
-        """Take the connections that wait for it: the kernel resets those that nobody took."""
-        loop = asyncio.get_running_loop()
-        protocol: Any = self.config.http_protocol_class
-        create = partial(protocol, config=self.config, server_state=self.server_state, app_state={})
-        listener.setblocking(False)
-        with suppress(OSError):  # no more of them
-            while True:
-                taken, _ = listener.accept()
-                taken.setblocking(False)
-                await loop.connect_accepted_socket(create, taken)
 
 
 def listen(host: str, port: int, *, shared: bool = False) -> socket.socket:

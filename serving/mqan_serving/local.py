@@ -6,7 +6,6 @@ For laptops, tests and machines with little memory, and the floor that Ray Serve
 import asyncio
 import signal
 import socket
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,45 +20,34 @@ from mqan_serving.http_server import HttpServer, listen
 from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
-from mqan_serving.rpc_bounds import MessageDeadline, message_has_come
+from mqan_serving.rpc_bounds import MessageDeadline
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings, address
+from mqan_serving.sockets import end_connections, refuse_connections
 from mqan_serving.telemetry import log
 
-_GRPC_GRACE_S = 2.0
+_LAST_CALLS_S = 0.1  # for what is being sent on connections that were opened before new ones are refused
 _HEALTH_PERIOD_S = 0.5
 
 
 class _Servicer:
     """The names that gRPC registers methods by."""
 
-    def __init__(self, methods: RpcMethods) -> None:
+    def __init__(self, methods: RpcMethods, deadline: MessageDeadline) -> None:
         self._methods = methods
+        self._deadline = deadline
 
     async def Answer(self, message: bytes, context: Context) -> Any:  # the contract's spelling
-        message_has_come()
+        self._deadline.message_has_come()
         return await self._methods.answer(message, context)
 
     async def GetModel(self, message: bytes, context: Context) -> Any:
-        message_has_come()
+        self._deadline.message_has_come()
         return await self._methods.get_model(message, context)
 
     async def Check(self, message: bytes, context: Context) -> Any:
-        message_has_come()
+        self._deadline.message_has_come()
         return await self._methods.check(message, context)
-
-
-class _Handlers:
-    """Takes the handlers that are registered."""
-
-    def __init__(self) -> None:
-        self.found: list[Any] = []
-
-    def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
-        self.found += handlers
-
-    def add_registered_method_handlers(self, *_: Any) -> None:
-        """Leave them out: those are found on no task."""
 
 
 class LocalServer:
@@ -84,11 +72,11 @@ class LocalServer:
         self._grpc = grpc.aio.server(
             options=rpc_bounds.server_options(settings), maximum_concurrent_rpcs=rpc_bounds.max_calls(settings)
         )
-        servicer = _Servicer(RpcMethods(lambda: service, settings, keys, service.metrics))
-        handlers = _Handlers()
-        add_question_answering(servicer, handlers)
-        add_health(servicer, handlers)
-        self._grpc.add_generic_rpc_handlers([MessageDeadline(handlers.found, settings, service.metrics)])
+        deadline = MessageDeadline(settings, service.metrics)
+        servicer = _Servicer(RpcMethods(lambda: service, settings, keys, service.metrics), deadline)
+        add_question_answering(servicer, deadline)
+        add_health(servicer, deadline)
+        self._grpc.add_generic_rpc_handlers([deadline])
         if settings.reflection:
             names = (SERVICE_NAME, HEALTH_SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._grpc)
@@ -125,7 +113,10 @@ class LocalServer:
         await asyncio.sleep(settings.drain_delay_s)
         await self._service.drain(settings.drain_timeout_s)
         self._http.should_exit = True
-        await self._grpc.stop(_GRPC_GRACE_S)
+        refuse_connections(settings.grpc_port)
+        await asyncio.sleep(_LAST_CALLS_S)
+        end_connections(settings.grpc_port)
+        await self._grpc.stop(0)
         if self._http_task is not None:
             await self._http_task
         await self._exporter.stop()

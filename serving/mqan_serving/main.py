@@ -2,6 +2,7 @@
 
 import gc
 import importlib.util
+import math
 import os
 import resource
 import secrets
@@ -16,14 +17,19 @@ from pathlib import Path
 
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import EngineFailedError
+from mqan_serving.announcement import announce
 from mqan_serving.errors import SettingsError
 from mqan_serving.keys import read_keys
 from mqan_serving.loopback import loopback_environment
-from mqan_serving.settings import Settings, address, find_bundle
+from mqan_serving.ray_output import hide_chatter
+from mqan_serving.ray_version import check_ray
+from mqan_serving.settings import Settings, find_bundle
 from mqan_serving.telemetry import log, set_up_logs
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
 _LOG_FILE_BYTES = 64 * 1024 * 1024
+_PATIENCE_S = 30  # of HAProxy with a caller who neither sends nor reads, beyond the longest wait for an answer
+_QUIET_CORE = "NONE"  # lines of gRPC's core are no JSON; what fails is told by the calls that fail
 _OTHER_FILES = 100  # than connections
 _ANY = "0.0.0.0"  # noqa: S104  only asks whether ports are free
 
@@ -41,6 +47,7 @@ def serve_local(settings: Settings) -> None:
     _check_keys(settings)
     _make_room_for_files(settings)
     folder = find_bundle(settings)
+    os.environ.setdefault("GRPC_VERBOSITY", _QUIET_CORE)
     import uvloop  # after the checks: a wrong setting is reported at once
 
     uvloop.run(_run_local(folder, settings))
@@ -65,8 +72,12 @@ async def _run_local(folder: Path, settings: Settings) -> None:
         raise EngineFailedError("the engine has failed; start the server again")
 
 
-def serve_ray(settings: Settings) -> None:
+def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
     """Serve with Ray Serve on this machine until SIGTERM or SIGINT; a second one does not wait for what is in progress.
+
+    Args:
+        settings: the settings.
+        verbose: whether to print also what Ray's own processes say while all is well.
 
     Raises:
         SettingsError: a setting cannot be met.
@@ -74,6 +85,7 @@ def serve_ray(settings: Settings) -> None:
         KeyboardInterrupt: it was asked a second time.
     """
     set_up_logs(settings.log_level)
+    check_ray()
     _check_ports(settings)
     _check_keys(settings)
     folder = find_bundle(settings)
@@ -98,7 +110,7 @@ def serve_ray(settings: Settings) -> None:
                 given,
                 metrics_folder,
                 object_store_bytes=_OBJECT_STORE_BYTES,
-                once_connected=_interrupt_on_signals,
+                once_connected=_interrupt_on_signals if verbose else _interrupt_quietly,
             )
             is_serving = True
             announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
@@ -147,12 +159,15 @@ def ray_environment(settings: Settings, run_folder: Path, claims: ExitStack) -> 
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": secrets.token_hex(32),
         "RAY_worker_niceness": "0",
+        "GRPC_VERBOSITY": _QUIET_CORE,
         **loopback_environment(settings.host, has_haproxy=has_proxy),
     }
     if has_proxy:
         environment |= {
             "RAY_SERVE_HAPROXY_CONFIG_FILE_LOC": str(run_folder / "haproxy.cfg"),
             "RAY_SERVE_HAPROXY_SOCKET_PATH": str(run_folder / "admin.sock"),
+            "RAY_SERVE_HAPROXY_MAXCONN": str(2 * settings.max_connections),  # of two ports
+            "RAY_SERVE_HAPROXY_TIMEOUT_CLIENT_S": str(math.ceil(settings.request_timeout_s) + _PATIENCE_S),
             "RAY_SERVE_HAPROXY_SERVER_STATE_BASE": str(run_folder),
             "RAY_SERVE_HAPROXY_SERVER_STATE_FILE": str(run_folder / "server-state"),
             "RAY_SERVE_HAPROXY_METRICS_SOCKET_PATH": str(run_folder / "metrics.sock"),
@@ -192,6 +207,11 @@ def _interrupt_on_signals() -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, interrupt)
+
+
+def _interrupt_quietly() -> None:
+    _interrupt_on_signals()
+    hide_chatter()
 
 
 def _stop_ray() -> None:
@@ -275,19 +295,3 @@ def _claim_range(first: int, width: int, settings: Settings, claims: ExitStack) 
         f"found no {width} free ports in a row for the replicas between {first} and {first + 5_000}; "
         "stop what uses them, or ask for fewer replicas (MQAN_NUM_REPLICAS)"
     )
-
-
-def announce(settings: Settings, what: str) -> None:
-    """Print that a server is ready, and lines to ask it with."""
-    host = "127.0.0.1" if settings.host in ("0.0.0.0", "::") else settings.host  # noqa: S104
-    rest, rpc = address(host, settings.http_port), address(host, settings.grpc_port)
-    context, question = "The tower is 330 m tall.", "How tall is the tower?"
-    body = f'{{"context": "{context}", "question": "{question}"}}'
-    lines = [
-        f"mqan is ready: {what}",
-        f"  page   http://{rest}/   docs http://{rest}/docs",
-        f"  REST   curl http://{rest}/v1/answer -H 'content-type: application/json' -d '{body}'",
-        f"  gRPC   grpcurl -plaintext -d '{body}' {rpc} mqan.v1.QuestionAnswering/Answer",
-        f"  CLI    echo '{context}' | mqan ask --context - --server grpc://{rpc} '{question}'",
-    ]
-    print("\n".join(lines), file=sys.stderr, flush=True)

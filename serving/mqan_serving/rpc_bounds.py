@@ -1,7 +1,7 @@
 """What the peers of a gRPC server may take: the options of its core, and an end to calls whose message never comes."""
 
 import asyncio
-import contextvars
+from collections.abc import Sequence
 from typing import Any
 
 import grpc
@@ -30,16 +30,22 @@ def max_calls(settings: Settings) -> int:
     return max(_LEAST_CALLS, _CALLS_A_PLACE * settings.max_admitted_requests)
 
 
-def waiting_options(settings: Settings) -> Options:
+def waiting_options(number: int) -> Options:
     """Return options for any server: how many calls wait in its core before it resets some at random, and all."""
-    number = max_calls(settings)
     return [("grpc.server.max_pending_requests", number), ("grpc.server.max_pending_requests_hard_limit", number)]
+
+
+def bound_servers_of_ray(number: int = _LEAST_CALLS) -> None:
+    """Let so many calls wait in the gRPC servers that Ray Serve is going to make in this process."""
+    from ray.serve._private.constants import DEFAULT_GRPC_SERVER_OPTIONS
+
+    DEFAULT_GRPC_SERVER_OPTIONS[:] = [*DEFAULT_GRPC_SERVER_OPTIONS, *waiting_options(number)]
 
 
 def server_options(settings: Settings) -> Options:
     """Return options for a server whose peers are callers."""
     return [
-        *waiting_options(settings),
+        *waiting_options(max_calls(settings)),
         ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a lottery
         ("grpc.max_receive_message_length", settings.max_message_bytes),
         ("grpc.max_send_message_length", -1),
@@ -54,42 +60,63 @@ def server_options(settings: Settings) -> Options:
     ]
 
 
-_timer: contextvars.ContextVar[asyncio.TimerHandle | None] = contextvars.ContextVar("mqan-message", default=None)
-
-
 class MessageDeadline(grpc.GenericRpcHandler):
-    """Ends calls whose message does not come; ``message_has_come`` tells that it has.
+    """Ends calls whose message does not come in time.
 
     Args:
-        handlers: the handlers of a server, which looks each call up on the task that is to answer it.
         settings: how long a message may take.
         metrics: where calls are counted that end so.
+
+    Attributes:
+        handlers: the handlers of a server, which looks each call up on the task that is to answer it.
     """
 
-    def __init__(self, handlers: list[grpc.GenericRpcHandler], settings: Settings, metrics: Metrics) -> None:
-        self._handlers = handlers
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self.handlers: list[grpc.GenericRpcHandler] = []
         self._longest_s = settings.request_timeout_s
         self._metrics = metrics
+        self._waiting: dict[asyncio.Task[Any], float] = {}  # until when, in this order
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
+        """Take handlers, as a server does."""
+        self.handlers += handlers
+
+    def add_registered_method_handlers(self, *_: Any) -> None:
+        """Leave them out: a server finds those before it has a task for the call."""
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[Any, Any] | None":
         """Find the handler of a call, and let its time begin."""
-        found = next(filter(None, (handlers.service(handler_call_details) for handlers in self._handlers)), None)
+        found = next(filter(None, (handlers.service(handler_call_details) for handlers in self.handlers)), None)
         task = asyncio.current_task()
         if found is not None and task is not None:
-            timer = asyncio.get_running_loop().call_later(self._longest_s, self._end, task)
-            _timer.set(timer)
-            task.add_done_callback(lambda _: timer.cancel())
+            self._waiting[task] = asyncio.get_running_loop().time() + self._longest_s
+            task.add_done_callback(self._forget)
+            self._watch()
         return found
 
-    def _end(self, task: "asyncio.Task[Any]") -> None:
-        record = RequestRecord("grpc", "other", choose_request_id(None), self._metrics, {})
-        record.log_failure(ServingError("request_too_slow", "The message of the call did not come in time."))
-        record.count()
-        task.cancel()
+    def message_has_come(self) -> None:
+        """End the wait for the message of the call that is being answered."""
+        task = asyncio.current_task()
+        if task is not None:
+            self._forget(task)
 
+    def _forget(self, task: "asyncio.Task[Any]") -> None:
+        self._waiting.pop(task, None)
 
-def message_has_come() -> None:
-    """End the wait for the message of the call that is being answered."""
-    timer = _timer.get()
-    if timer is not None:
-        timer.cancel()
+    def _watch(self) -> None:
+        if self._timer is None and self._waiting:
+            self._timer = asyncio.get_running_loop().call_at(next(iter(self._waiting.values())), self._end_late_ones)
+
+    def _end_late_ones(self) -> None:
+        self._timer = None
+        now = asyncio.get_running_loop().time()
+        for task, deadline in list(self._waiting.items()):
+            if deadline > now:
+                break
+            self._forget(task)
+            record = RequestRecord("grpc", "other", choose_request_id(None), self._metrics, {})
+            record.log_failure(ServingError("request_too_slow", "The message of the call did not come in time."))
+            record.count()
+            task.cancel()
+        self._watch()

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
-from mqan_core.bundle import Bundle
-from mqan_serving.batching import Admission, Batcher, Stepper
+from mqan_runtime.interface import AnswerEngine, ServedBundle, open_engine
+from mqan_serving.admission import Admission
+from mqan_serving.batching import Batcher, Stepper
 from mqan_serving.errors import ServingError
 from mqan_serving.health import Health
 from mqan_serving.metrics import Metrics
@@ -28,10 +29,15 @@ _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
 class Engine(Stepper[RequestT], Protocol[RequestT]):
-    """What the service needs of ``mqan_runtime.engine.Engine``."""
+    """What the service needs of ``mqan_runtime.interface.AnswerEngine``."""
 
-    bundle: Bundle
-    provider: str
+    @property
+    def bundle(self) -> ServedBundle:
+        """What is served."""
+
+    @property
+    def provider(self) -> str:
+        """Where it runs."""
 
     @property
     def max_answer_tokens(self) -> int:
@@ -234,19 +240,17 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
     Raises:
         BundleError: the bundle is damaged or incomplete.
     """
-    from mqan_runtime.engine import Engine as BundleEngine  # loads onnxruntime
-
     opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 
-    def open_engine() -> BundleEngine:
-        return BundleEngine.open(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
+    def open_here() -> AnswerEngine:
+        return open_engine(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
-    engine = await asyncio.get_running_loop().run_in_executor(opener, open_engine)
+    engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)
     if settings.threads_on(engine.provider) == 1:
-        service = AnswerService(engine, settings, opener, metrics)
+        service = Service(engine, settings, opener, metrics)
     else:
         opener.shutdown()
-        service = AnswerService(engine, settings, metrics=metrics)
+        service = Service(engine, settings, metrics=metrics)
     await service.warm_up()
     return service
 

@@ -234,6 +234,28 @@ def test_pages_need_nothing_from_elsewhere(rest: httpx2.Client, path: str) -> No
     assert "innerHTML" not in response.text
 
 
+def test_nothing_redirects_and_nothing_is_there_that_is_not_ours(
+    rest: httpx2.Client, channel: grpc.Channel, server: Any
+) -> None:
+    for path in ("/v1/answer/", "/health/live/", "/docs/", "//evil.example/"):
+        response = rest.post(path, json={}, headers={"host": "evil.example"})
+        assert response.status_code in (404, 405)
+        assert "evil.example" not in response.text + str(response.headers)
+    if server.kind == "ray-proxy":
+        return  # Ray's own proxy has pages of its own
+    for path in ("/-/routes", "/-/healthz", "/v1/nothing", "/health/ready"):
+        response = rest.get(path)
+        assert response.status_code == (200 if path == "/health/ready" else 404)
+        assert "server" not in response.headers
+        assert response.json()
+    for method in ("Healthz", "ListApplications"):
+        call: Any = channel.unary_unary(f"/ray.serve.RayServeAPIService/{method}")
+        with pytest.raises(grpc.RpcError) as raised:
+            call(b"", timeout=10)
+        error: Any = raised.value
+        assert error.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
 def test_log_holds_no_word_of_the_callers(rest: httpx2.Client, server: Any) -> None:
     ask(rest, "Xylophones are confidential.", "What about marimbas?", 2)
     check_refusal(rest.post("/v1/answer", json={"context": "glockenspiel"}), 422, "missing_field")

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from mqan_serving import http_protocol
 from mqan_serving.telemetry import flush_logs, set_up_logs
+from tests.peer import Peer
 
 StartServer = Callable[..., Awaitable[Any]]
 
@@ -30,42 +31,6 @@ _ENDLESS = {
     "size": (_CHUNKED, b"0" * 65536),
     "blank lines": (b"", b"\r\n" * 32768),
 }
-
-
-class Peer:
-    """One connection."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.reader, self.writer = reader, writer
-
-    @classmethod
-    async def connect(cls, port: int) -> "Peer":
-        return cls(*await asyncio.open_connection("127.0.0.1", port))
-
-    async def send(self, pieces: Iterator[bytes] | list[bytes]) -> int:
-        """Send until all is sent or nobody takes it; return the bytes."""
-        number = 0
-        try:
-            for piece in pieces:
-                self.writer.write(piece)
-                await self.writer.drain()
-                number += len(piece)
-                if self.reader.at_eof():
-                    break
-                await asyncio.sleep(0)
-        except ConnectionError:
-            pass
-        return number
-
-    async def rest(self) -> bytes:
-        """Return what comes until the connection ends."""
-        async with asyncio.timeout(10):
-            try:
-                return await self.reader.read()
-            except ConnectionError:
-                return b"reset"
-            finally:
-                self.writer.close()
 
 
 def port_of(callers: Any) -> int:

@@ -1,6 +1,7 @@
 """A wrong setting stops the server before it starts, and the message names the setting."""
 
 import re
+import shlex
 import socket
 import subprocess
 import sys
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from mqan_client import Client
+from mqan_serving.announcement import announce
 from mqan_serving.errors import SettingsError
-from mqan_serving.main import announce, ray_environment, serve_local, serve_ray
+from mqan_serving.main import ray_environment, serve_local, serve_ray
 from mqan_serving.settings import Settings, find_bundle, load_settings
 
 
@@ -93,10 +95,39 @@ def test_an_empty_host_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_lines_of_a_ready_server_have_addresses_that_can_be_called(capsys: pytest.CaptureFixture[str]) -> None:
     announce(load_settings(host="::1", http_port=8001, grpc_port=9001), "tiny 1")
     lines = capsys.readouterr().err
-    assert "curl http://[::1]:8001/v1/answer" in lines
-    (server,) = re.findall(r"--server (\S+)", lines)
+    assert "curl 'http://[::1]:8001/v1/answer'" in lines  # else a shell takes the brackets for a pattern
+    (server,) = re.findall(r"--server '(\S+)'", lines)
     assert server == "grpc://[::1]:9001"
     Client(server).close()
+
+
+def test_the_lines_of_a_ready_server_have_a_key_where_one_is_asked_for(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for settings in (load_settings(), load_settings(api_key_file=tmp_path / "keys")):
+        announce(settings, "tiny 1")
+        has_key = '-H "authorization: Bearer $MQAN_API_KEY"' in capsys.readouterr().err
+        assert has_key == (settings.api_key_file is not None)
+
+
+@pytest.mark.parametrize("place", ["on the path", "below this folder", "elsewhere"])
+def test_the_lines_of_a_ready_server_name_a_command_that_is_there(
+    place: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = tmp_path / "an environment" / "bin"
+    other = tmp_path / "other"
+    for made in (folder, other):
+        made.mkdir(parents=True)
+    (folder / "mqan").write_text("#!/bin/sh\n")
+    (folder / "mqan").chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    monkeypatch.setenv("PATH", str(folder if place == "on the path" else tmp_path))
+    monkeypatch.chdir(tmp_path if place == "below this folder" else other)
+    announce(load_settings(), "tiny 1")
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "--server" in line]
+    subprocess.run(line, shell=True, check=True)
+    named = {"on the path": "mqan", "below this folder": "an environment/bin/mqan", "elsewhere": str(folder / "mqan")}
+    assert shlex.split(line)[0] == named[place]
 
 
 def test_every_setting_says_why() -> None:

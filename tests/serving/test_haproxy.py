@@ -1,0 +1,204 @@
+"""HAProxy with the configuration that Ray Serve writes, and with what ours puts into it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx2
+import pytest
+from ray.serve._private.common import RequestProtocol
+from ray.serve._private.haproxy import BackendConfig, HAProxyApi, HAProxyConfig, ServerConfig
+from ray.serve.config import HTTPOptions, gRPCOptions
+
+from mqan_serving import haproxy
+from mqan_serving.haproxy import rewrite, stop_listening
+from tests.peer import Peer
+
+_RUN = "from mqan_serving.loopback import run_haproxy; run_haproxy()"
+_TOLD = {"503 retry-after", "refused"}
+
+
+@pytest.fixture
+def write_configuration(tmp_path: Path, free_ports: Callable[[int], list[int]]) -> Callable[..., tuple[Path, int, int]]:
+    """Writes a configuration as Ray does; returns it, and the ports of REST and gRPC."""
+
+    def write(*, backend_port: int | None = None) -> tuple[Path, int, int]:
+        http_port, grpc_port, stats_port, metrics_port, nobody = free_ports(5)
+        file = tmp_path / "haproxy.cfg"
+        configuration = HAProxyConfig(
+            socket_path=str(tmp_path / "admin.sock"),
+            server_state_base=str(tmp_path),
+            server_state_file=str(tmp_path / "server-state"),
+            stats_port=stats_port,
+            metrics_port=metrics_port,
+            maxconn=200,
+            nbthread=1,
+            metrics_enabled=False,
+            http_health_check_path="/health/live",
+            http_options=HTTPOptions(host="127.0.0.1", port=http_port),
+            grpc_options=gRPCOptions(port=grpc_port, grpc_servicer_functions=["mqan_serving.rpc.add_health"]),
+        )
+        backends = {}
+        for protocol in (RequestProtocol.HTTP, RequestProtocol.GRPC):
+            name = f"{protocol.value}-mqan"
+            servers = [ServerConfig(name="one", host="127.0.0.1", port=backend_port or nobody)]
+            backends[name] = BackendConfig(name, "/", servers=servers, app_name="mqan", protocol=protocol)
+        api = HAProxyApi(configuration, backends if backend_port is not None else {}, str(file))
+        api._generate_config_file_internal()
+        return file, http_port, grpc_port
+
+    return write
+
+
+@pytest.fixture
+def start_haproxy() -> Iterator[Callable[[Path, int], "subprocess.Popen[bytes]"]]:
+    """Starts HAProxy as Ray does; all are ended."""
+    started: list[subprocess.Popen[bytes]] = []
+
+    def start(file: Path, port: int) -> "subprocess.Popen[bytes]":
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_SERVE_HAPROXY")}
+        process = subprocess.Popen([sys.executable, "-c", _RUN, "-db", "-f", str(file), "-dR"], env=environment)
+        started.append(process)
+        until = time.monotonic() + 20
+        while time.monotonic() < until:
+            assert process.poll() is None
+            with suppress(httpx2.TransportError):
+                httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False, verify=False)
+                return process
+            time.sleep(0.02)
+        raise TimeoutError
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+async def call(channel: grpc.aio.Channel, method: str, metadata: Any = ()) -> bytes:
+    caller: Any = channel.unary_unary(method)
+    response: bytes = await caller(b"", timeout=10, metadata=metadata)
+    return response
+
+
+async def test_its_errors_are_those_of_the_api(write_configuration: Any, start_haproxy: Any, monkeypatch: Any) -> None:
+    file, http_port, grpc_port = write_configuration(backend_port=1)
+    text = rewrite(file.read_text(), file.parent)
+    assert "127.0.0.1:514" not in text
+    assert not [line for line in text.splitlines() if line.strip().startswith("bind") and "127.0.0.1:" not in line]
+    await asyncio.to_thread(start_haproxy, file, http_port)
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, verify=False) as client:
+        for path, status, code in (("/v1/answer", 503, "unavailable"), ("/-/routes", 404, "not_found")):
+            for _ in range(2):
+                response = await client.post(path, json={})
+                assert (response.status_code, response.json()["code"]) == (status, code)
+                assert set(response.json()) == {"code", "message", "hint", "request_id"}
+                assert ("retry-after" in response.headers) == (status == 503)
+                assert "server" not in response.headers
+        assert (await client.get("/-/healthz")).status_code == 404
+    for sent in (
+        b"GET / HTTP/1.1\r\nx: " + b"a" * 40_000,
+        b"GET /" + b"a" * 40_000,
+        b"GET / HTTP/1.1\r\n" + b"x: a\r\n" * 999,
+    ):
+        peer = await Peer.connect(http_port)
+        await peer.send([sent])
+        received = await peer.rest()
+        assert received == b"reset" or received.startswith(b"HTTP/1.1 400 ")
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
+        for method, expected in (
+            ("/ray.serve.RayServeAPIService/ListApplications", grpc.StatusCode.UNIMPLEMENTED),
+            ("/ray.serve.RayServeAPIService/Healthz", grpc.StatusCode.UNIMPLEMENTED),
+            ("/mqan.v1.QuestionAnswering/Answer", grpc.StatusCode.UNAVAILABLE),
+        ):
+            with pytest.raises(grpc.aio.AioRpcError) as raised:
+                await call(channel, method)
+            assert raised.value.code() is expected
+
+
+async def test_without_an_application_callers_are_told_to_ask_another(
+    write_configuration: Any, start_haproxy: Any
+) -> None:
+    file, http_port, grpc_port = write_configuration()
+    await asyncio.to_thread(start_haproxy, file, http_port)
+    async with httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, verify=False) as client:
+        response = await client.get("/v1/evil-path")
+    assert (response.status_code, response.json()["code"]) == (503, "unavailable")
+    assert response.headers["retry-after"] == "1"
+    assert "evil-path" not in response.text
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:
+        for metadata in ((), (("application", "x"),)):
+            with pytest.raises(grpc.aio.AioRpcError) as raised:
+                await call(channel, "/mqan.v1.QuestionAnswering/Answer", metadata)
+            assert raised.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
+async def test_slow_heads_end(write_configuration: Any, start_haproxy: Any) -> None:
+    file, http_port, _ = write_configuration()
+    await asyncio.to_thread(start_haproxy, file, http_port)
+    assert f"timeout http-request {haproxy._HEAD_S}s" in file.read_text()
+    peer = await Peer.connect(http_port)
+    await peer.send([b"GET / HTTP/1.1\r\nx: a"])
+    async with asyncio.timeout(haproxy._HEAD_S + 5):
+        assert (await peer.reader.read()).startswith(b"HTTP/1.1 408 ")
+    peer.writer.close()
+
+
+def test_a_configuration_of_another_ray_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="has no section 'defaults'"):
+        rewrite("global\n", tmp_path)
+
+
+@pytest.mark.parametrize("run", range(20))
+def test_its_end_cuts_nobody_off(write_configuration: Any, start_haproxy: Any, run: int, tmp_path: Path) -> None:
+    file, port, _ = write_configuration()
+    process = start_haproxy(file, port)
+    over, seen = threading.Event(), Counter[str]()
+
+    def ask(*, anew: bool) -> None:
+        while not over.is_set():
+            with httpx2.Client(trust_env=False, verify=False, timeout=10) as client:
+                while not over.is_set():
+                    try:
+                        response = client.get(f"http://127.0.0.1:{port}/v1/model")
+                        again = " retry-after" if "retry-after" in response.headers else ""
+                        seen[f"{response.status_code}{again}"] += 1
+                    except httpx2.ConnectError:
+                        seen["refused"] += 1
+                    except httpx2.TransportError as error:
+                        seen[repr(error)] += 1
+                    if anew:
+                        break
+
+    threads = [threading.Thread(target=ask, kwargs={"anew": number % 2 == 0}) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    try:
+        while seen["503 retry-after"] < 20:
+            time.sleep(0.002)
+        stop_listening(tmp_path, port, 5.0)
+        assert process.wait(5) == 0
+        while seen["refused"] < 10:
+            time.sleep(0.002)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    assert set(seen) == _TOLD, seen
+
+
+def test_processes_of_others_are_left_alone(tmp_path: Path) -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        (tmp_path / f"{other.pid}.pid").touch()
+        stop_listening(tmp_path, 1, 0.1)
+        assert other.poll() is None
+        other.send_signal(signal.SIGTERM)
