@@ -44,9 +44,9 @@ def main() -> int:
     scores: dict[str, list[float]] = {}
     answers: dict[str, list[str]] = {}
     for name, engine in engines.items():
-        answer, vocabulary = answer_with_engine(engine), engine.bundle.vocabulary
+        answer = answer_with_engine(engine)
         results = [
-            evaluate_task(answer, vocabulary, task, given.data, limit=given.limit, threads=2)
+            evaluate_task(answer, engine.read, task, given.data, limit=given.limit, threads=2)
             for task in tasks_named(names)
         ]
         scores[name] = [result.own_score for result in results]

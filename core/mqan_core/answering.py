@@ -190,7 +190,7 @@ def open_answering_bundle(folder: Path) -> AnsweringBundle:
     return AnsweringBundle(folder, manifest, hashlib.sha256(content).hexdigest(), vocabulary, word_pieces)
 
 
-def verify_files(bundle: AnsweringBundle) -> None:
+def verify_answering_files(bundle: AnsweringBundle) -> None:
     """Check every file of a bundle against its hash, also those that no graph of this machine needs.
 
     Raises:

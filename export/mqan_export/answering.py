@@ -1,13 +1,15 @@
 """Checkpoint with a pretrained reader to bundle: ``mqan export CHECKPOINT BUNDLE``, format 6.
 
-- Weights are rounded to what float16 holds, the vectors of pieces and the generator's words to 8 bits with one scale a
-  row, before anything is compared: so the float32 graphs compute what torch does, in half the space.
-- All graphs are float32.
+- Before anything is compared, weights are rounded to what float16 holds; the vectors of pieces, and the generator's
+  weights and inputs, to 8 bits with one scale a row. So the float32 graphs compute what torch does, in half the space
+  or a quarter.
+- The graphs for CPUs have 8-bit products (``eight_bit.py``).
 """
 
 import json
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -29,34 +31,27 @@ from mqan_core.answering import (
 from mqan_core.example import Example
 from mqan_core.manifest import MANIFEST, MODEL_CARD, VOCABULARY
 from mqan_core.vocab import NUM_SPECIAL
-from mqan_export.answering_parity import AnsweringParity, check_answering_parity
-from mqan_export.answering_step_graph import AnsweringStepGraph
+from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity
+from mqan_export.answering_step_graph import AnsweringStepGraph, round_generator, trace_step
+from mqan_export.eight_bit import quantise_reader, quantise_step
 from mqan_export.embeddings_graph import EmbeddingsGraph
 from mqan_export.export import round_weights
-from mqan_export.reader_graph import ReaderGraph
+from mqan_export.reader_graph import OPSET, ReaderGraph, trace_reader
 from mqan_export.trace import traced
 from mqan_runtime.answering_engine import AnsweringEngine
-from mqan_runtime.answering_graphs import (
-    DYNAMIC,
-    EMBEDDINGS_INPUTS,
-    EMBEDDINGS_OUTPUTS,
-    READER_INPUTS,
-    reader_outputs,
-    step_constants,
-    step_state,
-)
-from mqan_runtime.graphs import NEXT
+from mqan_runtime.answering_graphs import DYNAMIC, EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS
 from mqan_runtime.half import store_half
+from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.collate import word_ids
+from mqan_training.data.mixture import validation_examples
+from mqan_training.recipe import Recipe
 from mqan_training.trained import Trained, load_trained
 
-OPSET: Final = 23  # the first with attention as an operator
-READER_FLOAT32 = "reader-float32.onnx"
-STEP_FLOAT32 = "decoder_step-float32.onnx"
+_GPU: Final[Mapping[Device, Graphs]] = {"cuda": Graphs("float32", "reader-float32.onnx", "decoder_step-float32.onnx")}
 GRAPHS: Final[Mapping[Device, Graphs]] = {
-    "cpu": Graphs("float32", READER_FLOAT32, STEP_FLOAT32),
-    "cuda": Graphs("float32", READER_FLOAT32, STEP_FLOAT32),
+    "cpu": Graphs("int8", "reader-int8.onnx", "decoder_step-int8.onnx"),
+    **_GPU,
 }
 
 
@@ -74,7 +69,7 @@ def export_answering_bundle(
     Args:
         checkpoint: what to export.
         folder: where the bundle goes; what is there of an earlier bundle is replaced.
-        examples: real examples for the parity check.
+        examples: real examples, of which 8-bit products take their scales, and for the parity check.
         name: name of the model.
         version: version of the model.
         model_card: text of the bundle's README.
@@ -83,50 +78,72 @@ def export_answering_bundle(
         ParityError: the graphs and torch disagree; the bundle is left without a manifest.
         ValueError: the bundle is larger than one may be, or no example can be read.
     """
-    trained = load_trained(checkpoint)
+    training = {
+        "recipe": checkpoint.recipe.name,
+        "tasks": list(checkpoint.recipe.sources),
+        "steps": checkpoint.step,
+        "model": checkpoint.recipe.decoder.model_dump(),
+        **checkpoint.training,
+    }
+    return write_bundle(
+        load_trained(checkpoint), folder, examples, name=name, version=version, model_card=model_card, training=training
+    )
+
+
+def write_bundle(
+    trained: Trained,
+    folder: Path,
+    examples: Sequence[Example],
+    *,
+    name: str,
+    version: str,
+    model_card: str,
+    training: Mapping[str, object],
+) -> AnsweringParity:
+    """Write the bundle of a network, whose weights are rounded in place; the rest is that of the function above."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
-    generator_inputs = write_answering_files(trained, folder, model_card)
+    (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
+    generator_inputs = write_float32(trained, folder)
     manifest = AnsweringManifest(
         name=name,
         version=version,
         sizes=sizes_of(trained),
         max_positions=trained.network.config.max_positions,
-        graphs=GRAPHS,
-        files=describe_answering_files(folder, GRAPHS),
-        training={
-            "recipe": checkpoint.recipe.name,
-            "tasks": list(checkpoint.recipe.sources),
-            "steps": checkpoint.step,
-            "model": checkpoint.recipe.decoder.model_dump(),
-            **checkpoint.training,
-        },
+        graphs=_GPU,
+        files=describe_answering_files(folder, _GPU),
+        training=training,
     )
-    num_bytes = sum(entry.num_bytes for entry in manifest.files.values())
-    if num_bytes > MOST_BYTES:
-        raise ValueError(f"{folder}: the bundle has {num_bytes:,} bytes, at most {MOST_BYTES:,} are allowed")
-    aside = folder / ".unchecked"
+    aside = folder.with_name(folder.name + ".unchecked")
     shutil.rmtree(aside, ignore_errors=True)
     shutil.copytree(folder, aside)
     try:
-        write_answering_manifest(aside, manifest)
-        bundle = open_answering_bundle(aside)
-        engine = AnsweringEngine(bundle, provider="cpu", precision="float32")
-        report = check_answering_parity(trained, generator_inputs, engine, engine, examples)
+        exact = _open(aside, manifest)
+        report, answers = check_answering_parity(trained, generator_inputs, exact, examples)
+        int8 = GRAPHS["cpu"]
+        save_graph(folder / int8.reader, quantise_reader(trained, examples))
+        save_graph(folder / int8.decoder_step, quantise_step(trained.network, generator_inputs, exact, examples))
+        manifest = replace(manifest, graphs=GRAPHS, files=describe_answering_files(folder, GRAPHS))
+        num_bytes = sum(entry.num_bytes for entry in manifest.files.values())
+        if num_bytes > MOST_BYTES:
+            raise ValueError(f"{folder}: the bundle has {num_bytes:,} bytes, at most {MOST_BYTES:,} are allowed")
+        shutil.copytree(folder, aside, dirs_exist_ok=True)
+        report = agreement(report, answers, _open(aside, manifest, "int8"), examples)
     finally:
         shutil.rmtree(aside)
     write_answering_manifest(folder, manifest)
     return report
 
 
-def write_answering_files(trained: Trained, folder: Path, model_card: str) -> Tensor:
-    """Write every file of a bundle but the manifest; the network's weights are rounded in place.
+def write_float32(trained: Trained, folder: Path) -> Tensor:
+    """Write the float32 graphs and the vocabulary; the network's weights are rounded in place.
 
     Returns:
         The decoder's inputs for the generator's words as the graphs hold them, [V, D].
     """
-    network = trained.network
+    network, graphs = trained.network, _GPU["cuda"]
     round_weights(network)
+    round_generator(network.decoder)
     embeddings = EmbeddingsGraph(network.bert.pieces.weight)
     inputs, outputs = EMBEDDINGS_INPUTS, list(EMBEDDINGS_OUTPUTS)
     save_graph(folder / EMBEDDINGS, traced(embeddings, embeddings.example_inputs(), inputs, outputs, DYNAMIC, OPSET))
@@ -134,25 +151,15 @@ def write_answering_files(trained: Trained, folder: Path, model_card: str) -> Te
         network.bert.pieces.weight.copy_(embeddings.table())
         pieces = torch.from_numpy(word_ids(trained.layout.word_pieces, trained.vocabulary.pieces))
         generator_inputs = network.decoder.project(network.word_vectors(pieces))
-    reader = trace_reader(ReaderGraph(network), network.config.num_layers)
-    save_graph(folder / READER_FLOAT32, reader)
+    save_graph(folder / graphs.reader, trace_reader(ReaderGraph(network), network.config.num_layers))
     step = AnsweringStepGraph(network, generator_inputs)
-    state = step_state(network.config.num_layers)
-    axes = {**step_constants(network.config.num_layers), **state}
-    names = [NEXT + name for name in state]
-    save_graph(folder / STEP_FLOAT32, traced(step, step.example_inputs(), axes, names, DYNAMIC, OPSET))
+    save_graph(folder / graphs.decoder_step, trace_step(step))
     lists = {
         "pieces": list(trained.vocabulary.pieces[NUM_SPECIAL:]),
         "word_pieces": list(trained.layout.word_pieces.pieces),
     }
     (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
-    (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
     return step.step.table()
-
-
-def trace_reader(graph: ReaderGraph, num_layers: int) -> onnx.ModelProto:
-    """Return the float32 graph of a reader."""
-    return traced(graph, graph.example_inputs(), READER_INPUTS, list(reader_outputs(num_layers)), DYNAMIC, OPSET)
 
 
 def save_graph(path: Path, model: onnx.ModelProto) -> None:
@@ -173,3 +180,19 @@ def sizes_of(trained: Trained) -> Sizes:
         num_generated=trained.vocabulary.num_generated,
         num_word_pieces=len(trained.layout.word_pieces.pieces),
     )
+
+
+def validation_mixture(recipe: Recipe, data: Path, number: int) -> list[Example]:
+    """Return about so many validation examples of the sources that a recipe is validated on, or is trained on.
+
+    Raises:
+        DatasetError: the files of a source are missing or malformed.
+    """
+    names = recipe.validate_sources or tuple(recipe.sources)
+    each = -(-number // len(names))
+    return [example for name in names for example in validation_examples(data, name, each, recipe.seed)]
+
+
+def _open(folder: Path, manifest: AnsweringManifest, precision: Precision = "float32") -> AnsweringEngine:
+    write_answering_manifest(folder, manifest)
+    return AnsweringEngine(open_answering_bundle(folder), provider="cpu", precision=precision)

@@ -1,7 +1,7 @@
 """Check that a bundle with a pretrained reader computes what its checkpoint does: words, choices, refusals, masses."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -39,45 +39,49 @@ class AnsweringParity:
     num_refused: int
     num_ties: int
     max_probability_difference: float
-    int8_agreement: float
-    int8_mean_difference: float
+    int8_agreement: float = 0.0
+    int8_mean_difference: float = 0.0
+
+    def in_words(self) -> str:
+        """Return the report as a line."""
+        ties = f", {self.num_ties} but for ties" if self.num_ties else ""
+        return (
+            f"{self.num_examples} answers equal{ties} ({self.num_choices} choices, {self.num_refused} refusals), "
+            f"probabilities within {self.max_probability_difference:.1e}; with 8-bit products "
+            f"{self.int8_agreement:.1%} equal, their probabilities {self.int8_mean_difference:.3f} apart on average"
+        )
 
 
 def check_answering_parity(
-    trained: Trained,
-    generator_inputs: Tensor,
-    engine: AnsweringEngine,
-    int8_engine: AnsweringEngine,
-    examples: Sequence[Example],
-) -> AnsweringParity:
-    """Compare a network with a bundle opened by engines on the CPU.
+    trained: Trained, generator_inputs: Tensor, engine: AnsweringEngine, examples: Sequence[Example]
+) -> tuple[AnsweringParity, list[Answer]]:
+    """Compare a network with a bundle opened in float32 on the CPU.
 
     Args:
         trained: what was exported, rounded as the bundle holds it.
         generator_inputs: the decoder's inputs for the generator's words, [V, D].
         engine: the bundle in float32.
-        int8_engine: the same with 8-bit products.
         examples: real ones.
 
+    Returns:
+        What was compared, and torch's answers to the examples that can be read.
+
     Raises:
-        ParityError: in float32 a probability or mass differs by more than 1e-4 from torch's, or an answer by a word.
-            How far 8-bit products agree is for the reader of the report to judge: it depends on how sure the model is.
+        ParityError: a probability or mass differs by more than 1e-4 from torch's, or an answer by a word.
         ValueError: no example can be read.
     """
-    read = [pair for example in examples if (pair := _read(engine, example)) is not None]
+    read = readable(engine, examples)
     if not read:
         raise ValueError("parity cannot be checked without examples")
-    limit = min(_MAX_ANSWER_TOKENS, engine.max_answer_tokens)
+    limit = _limit(engine)
     expected: list[Answer] = []
     worst, num_ties = 0.0, 0
-    int8: list[Answer] = []
     for first in range(0, len(read), _BATCH):
         batch = [request for _, request in read[first : first + _BATCH]]
         plain = [request.request for request in batch]
         wanted = answer_batch(trained.network, trained.vocabulary, trained.layout, plain, limit, generator_inputs)
         together = engine.answer(batch, [limit] * len(batch))
         alone = [engine.answer([request], [limit])[0] for request in batch]
-        int8 += int8_engine.answer(batch, [limit] * len(batch))
         expected += wanted
         for (example, _), torch_answer, *others in zip(read[first:], wanted, together, alone, strict=False):
             for other in others:
@@ -90,20 +94,44 @@ def check_answering_parity(
                         f"(largest difference of a probability: {difference})"
                     )
                 worst = max(worst, difference or 0.0)
+    num_choices = sum(bool(answer.choices) for answer in expected)
+    num_refused = sum(not answer.answered for answer in expected)
+    return AnsweringParity(len(read), num_choices, num_refused, num_ties, worst), expected
+
+
+def agreement(
+    report: AnsweringParity, expected: Sequence[Answer], int8_engine: AnsweringEngine, examples: Sequence[Example]
+) -> AnsweringParity:
+    """Return a report with how far 8-bit products agree.
+
+    What is enough is for its reader to judge: it depends on how sure the model is.
+
+    Args:
+        report: of the float32 graphs.
+        expected: torch's answers to the examples that can be read.
+        int8_engine: the bundle with 8-bit products.
+        examples: the same.
+    """
+    limit = _limit(int8_engine)
+    found: list[Answer] = []
+    for _, request in readable(int8_engine, examples):
+        found += int8_engine.answer([request], [limit])
     same = [
         abs(a.probability - b.probability)
-        for a, b in zip(expected, int8, strict=True)
+        for a, b in zip(expected, found, strict=True)
         if (a.text, a.answered) == (b.text, b.answered)
     ]
-    return AnsweringParity(
-        len(read),
-        sum(bool(answer.choices) for answer in expected),
-        sum(not answer.answered for answer in expected),
-        num_ties,
-        worst,
-        len(same) / len(read),
-        sum(same) / max(len(same), 1),
-    )
+    mean = sum(same) / max(len(same), 1)
+    return replace(report, int8_agreement=len(same) / len(found), int8_mean_difference=mean)
+
+
+def readable(engine: AnsweringEngine, examples: Sequence[Example]) -> list[tuple[Example, WindowedRequest]]:
+    """Return the examples that the engine can read: not blank, no question that no window holds."""
+    return [pair for example in examples if (pair := _read(engine, example)) is not None]
+
+
+def _limit(engine: AnsweringEngine) -> int:
+    return min(_MAX_ANSWER_TOKENS, engine.max_answer_tokens)
 
 
 def decision_difference(left: Answer, right: Answer) -> float | None:
@@ -119,7 +147,7 @@ def decision_difference(left: Answer, right: Answer) -> float | None:
 def _read(engine: AnsweringEngine, example: Example) -> tuple[Example, WindowedRequest] | None:
     try:
         return example, engine.read(example.context, example.question, example.choices)
-    except InputError:  # blank, or a question that no window holds
+    except InputError:
         return None
 
 

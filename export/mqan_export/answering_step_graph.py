@@ -3,13 +3,17 @@
 import copy
 
 import numpy as np
+import onnx
 import torch
 from torch import Tensor, nn
 
 from mqan_core.attribution import TraceField
 from mqan_core.vectors import quantize_rows
 from mqan_core.vocab import END_ID
-from mqan_runtime.answering_graphs import NUM_FIELDS, NUM_NULL, NUM_SOURCES, step_constants, step_state
+from mqan_export.reader_graph import OPSET
+from mqan_export.trace import traced
+from mqan_runtime.answering_graphs import DYNAMIC, NUM_FIELDS, NUM_NULL, NUM_SOURCES, step_constants, step_state
+from mqan_runtime.graphs import NEXT
 from mqan_training.model.decoder import Decoder, DecoderState, Encoded
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
 from mqan_training.model.pretrained import PretrainedNetwork
@@ -36,6 +40,31 @@ class _TableStep(GreedyStep):
         return self.rows.index_select(0, piece_B).float() * self.scales.index_select(0, piece_B)[:, None]
 
 
+class _TableLinear(nn.Module):
+    """The generator's product, with weights stored in 8 bits with one scale an output."""
+
+    rows: Tensor
+    scales: Tensor
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        rows, scales = quantize_rows(linear.weight.detach().numpy())
+        self.register_buffer("rows", torch.from_numpy(rows))
+        self.register_buffer("scales", torch.from_numpy(scales))
+        self.bias = linear.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        mapped: Tensor = nn.functional.linear(x, self.rows.float() * self.scales[:, None], self.bias)
+        return mapped
+
+
+@torch.no_grad()
+def round_generator(decoder: Decoder) -> None:
+    """Round the generator's weights to what 8 bits with one scale an output hold, in place."""
+    rows, scales = quantize_rows(decoder.generator.weight.detach().numpy())
+    decoder.generator.weight.copy_(torch.from_numpy(rows * scales[:, None]))
+
+
 class AnsweringStepGraph(nn.Module):
     """The graph ``decoder_step-*.onnx``: ``step_constants`` and ``step_state`` in, the next state out.
 
@@ -44,11 +73,14 @@ class AnsweringStepGraph(nn.Module):
     Args:
         network: whose decoder it is.
         generator_inputs_VD: the decoder's inputs for the generator's words; they are stored in 8 bits.
+        is_compact: whether the generator's weights, rounded by ``round_generator``, are stored in 8 bits, too.
     """
 
-    def __init__(self, network: PretrainedNetwork, generator_inputs_VD: Tensor) -> None:
+    def __init__(self, network: PretrainedNetwork, generator_inputs_VD: Tensor, *, is_compact: bool = True) -> None:
         super().__init__()
         decoder = copy.deepcopy(network.decoder).eval()
+        if is_compact:
+            decoder.generator = _TableLinear(decoder.generator)  # type: ignore[assignment]
         self.step = _TableStep(decoder, generator_inputs_VD)
         self.names = [*step_constants(decoder.config.num_layers), *step_state(decoder.config.num_layers)]
 
@@ -130,3 +162,11 @@ class AnsweringStepGraph(nn.Module):
             tensors[name] = torch.ones_like(tensors[name], dtype=torch.int64)
         tensors["finished"] = torch.zeros(sizes["B"], dtype=torch.bool)
         return tuple(tensors[name] for name in self.names)
+
+
+def trace_step(graph: AnsweringStepGraph) -> onnx.ModelProto:
+    """Return the graph in ONNX."""
+    num_layers = graph.step.decoder.config.num_layers
+    state = step_state(num_layers)
+    axes = {**step_constants(num_layers), **state}
+    return traced(graph, graph.example_inputs(), axes, [NEXT + name for name in state], DYNAMIC, OPSET)

@@ -5,40 +5,57 @@ H heads.
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Final
 
+import onnx
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mqan_export.trace import traced
+from mqan_runtime.answering_graphs import DYNAMIC, READER_INPUTS, reader_outputs
 from mqan_training.collate import MOST_PIECES
 from mqan_training.model.bert import BertLayer
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
 
+OPSET: Final = 23  # the first with attention as an operator
 _HIDDEN = -1e4  # is added to the scores of pieces that are not attended to
 
 
-class ScaledLinear(nn.Module):
-    """A product whose inputs are divided by a scale a feature, and its weights multiplied: the same function.
+class BalancedLinear(nn.Module):
+    """A product as 8-bit numbers can hold it: the same function of its inputs as before.
 
-    It lets 8-bit numbers hold inputs of which a few features are much wider than the others.
+    Its inputs are divided by a scale a feature, and its weights multiplied. Some inputs are ``apart``: they have a
+    small product of their own, which is to stay in float32, and their columns of the weights are zeros.
+
+    Args:
+        linear: the product.
+        scale_I: scale of each input.
+        apart: places of the inputs that are apart.
     """
 
-    inverse: Tensor
+    inverse_I: Tensor
+    places: Tensor
+    own: Tensor
 
-    def __init__(self, linear: nn.Linear, scale_I: Tensor) -> None:
+    def __init__(self, linear: nn.Linear, scale_I: Tensor, apart: Sequence[int] = ()) -> None:
         super().__init__()
-        self.register_buffer("inverse", 1 / scale_I)
-        self.linear = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None)
+        weight = linear.weight.detach().clone()
+        self.register_buffer("places", torch.tensor(apart, dtype=torch.int64))
+        self.register_buffer("own", weight[:, self.places].T.contiguous())
+        weight[:, self.places] = 0.0
+        self.register_buffer("inverse_I", 1 / scale_I)
+        self.rest = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None)
         with torch.no_grad():
-            self.linear.weight.copy_(linear.weight * scale_I)
+            self.rest.weight.copy_(weight * scale_I)
             if linear.bias is not None:
-                self.linear.bias.copy_(linear.bias)
+                self.rest.bias.copy_(linear.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map [..., I] to [..., O]."""
-        mapped: Tensor = self.linear(x * self.inverse)
-        return mapped
+        mapped: Tensor = self.rest(x * self.inverse_I)
+        return mapped + x.index_select(-1, self.places) @ self.own if len(self.places) else mapped
 
 
 class ReaderLayer(nn.Module):
@@ -73,10 +90,9 @@ class ReaderGraph(nn.Module):
 
     Args:
         network: whose reader it is.
-        scales: name of a product -> scale of each feature that it reads (``ScaledLinear``).
     """
 
-    def __init__(self, network: PretrainedNetwork, scales: Mapping[str, Tensor] | None = None) -> None:
+    def __init__(self, network: PretrainedNetwork) -> None:
         super().__init__()
         network = copy.deepcopy(network).eval()
         bert, decoder = network.bert, network.decoder
@@ -86,10 +102,6 @@ class ReaderGraph(nn.Module):
         self.span, self.null, self.summary = network.span, network.null, network.summary
         self.projection = decoder.projection
         self.contexts = nn.ModuleList(layer.context_attention for layer in decoder.layers)  # type: ignore[misc]
-        for name, scale_I in (scales or {}).items():
-            parent, _, last = name.rpartition(".")
-            module = self.get_submodule(parent)
-            setattr(module, last, ScaledLinear(getattr(module, last), scale_I))
 
     def forward(
         self,
@@ -143,3 +155,8 @@ def _word_vectors(vectors_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> T
     is_of_NTS = (place_S >= firsts_NT[..., None]) & (place_S <= ends_NT[..., None])
     counts_NT1 = (ends_NT - firsts_NT + 1).to(vectors_NSM.dtype)[..., None]
     return (is_of_NTS.to(vectors_NSM.dtype) @ vectors_NSM) / counts_NT1
+
+
+def trace_reader(graph: ReaderGraph, num_layers: int) -> onnx.ModelProto:
+    """Return the graph in ONNX; ``num_layers`` are the decoder's."""
+    return traced(graph, graph.example_inputs(), READER_INPUTS, list(reader_outputs(num_layers)), DYNAMIC, OPSET)

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mqan_core.answer import Answer
+from mqan_core.answering import open_answering_bundle, verify_answering_files
+from mqan_core.bundle import open_bundle, read_file
 from mqan_core.example import Choice
 from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
 from mqan_core.vocab import Vocabulary
@@ -117,12 +119,22 @@ def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, p
     return kind.open(folder, provider=provider, num_threads=num_threads, precision=precision)
 
 
+def verify_files(folder: Path) -> None:
+    """Check every file of a bundle against its hash, also those that no engine on this machine would read.
+
+    Raises:
+        BundleError: a file is missing, is a link, or is not what the manifest says.
+    """
+    if format_of(folder) == ANSWERING_FORMAT:
+        verify_answering_files(open_answering_bundle(folder))
+    else:
+        open_bundle(folder)  # reads them all
+
+
 def format_of(folder: Path) -> int:
     """Return the format version of a bundle.
 
     Raises:
         BundleError: the manifest is missing, malformed, or of an unknown version.
     """
-    from mqan_core.bundle import read_file
-
     return read_format(read_file(folder, MANIFEST, MAX_MANIFEST_BYTES))

@@ -22,8 +22,11 @@ CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 _SLOWER = ["SkipLayerNormFusion"]  # its operator takes several times as long as the two that it replaces on a CPU
 # what onnxruntime's own tools put into 8-bit graphs
-_ALLOWED: Final = frozenset({("com.microsoft", "MatMulIntegerToFloat"), ("com.microsoft", "BiasGelu")})
+_ALLOWED: Final = frozenset(
+    ("com.microsoft", name) for name in ("MatMulIntegerToFloat", "QGemm", "BiasGelu", "FusedMatMul", "FusedGemm")
+)
 _LARGEST_WEIGHT = 1e10  # a mask has 1e9; products of larger ones could overflow
+_LARGEST_HALF = 65_504  # the largest finite number of float16
 # what rewriting a graph of the wrong form raises
 _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
 _CUDA_OPTIONS = {"use_tf32": "0"}  # float32 is to be float32
@@ -48,8 +51,11 @@ def give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def session_options(num_threads: int) -> onnxruntime.SessionOptions:
-    """Return how sessions run: within so many threads, and adding up 8-bit products exactly."""
+def session_options(num_threads: int, *, is_seven_bit: bool = False) -> onnxruntime.SessionOptions:
+    """Return how sessions run: within so many threads, and adding up 8-bit products exactly.
+
+    Where weights have 7 bits only (``is_seven_bit``), every x86 CPU does so by its fastest products.
+    """
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = num_threads
     options.inter_op_num_threads = 1
@@ -57,8 +63,8 @@ def session_options(num_threads: int) -> onnxruntime.SessionOptions:
     options.log_severity_level = 3
     options.enable_mem_pattern = False  # it keeps a plan, and a block of memory, for each shape that it has met
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # on x86 without VNNI sums of unsigned and signed bytes overflow: weights become unsigned there
-    options.add_session_config_entry("session.x64quantprecision", "1")
+    # on x86 without VNNI sums of unsigned and signed bytes overflow: with this, weights become unsigned
+    options.add_session_config_entry("session.x64quantprecision", "0" if is_seven_bit else "1")
     return options
 
 
@@ -130,9 +136,7 @@ def open_hashed(
         RuntimeError: ``cuda`` was asked for and does not run here, or the GPU fails where a CPU runs the graph.
     """
     check_hashed_graph(content, name)
-    options = session_options(num_threads)
-    options.add_session_config_entry("session.x64quantprecision", "0")
-    session = _open(content, name, inputs, outputs, provider, options)
+    session = _open(content, name, inputs, outputs, provider, session_options(num_threads, is_seven_bit=True))
     give_back_memory()
     return session
 
@@ -249,7 +253,8 @@ def _check_structure(content: bytes, name: str, allowed: Collection[tuple[str, s
 
 def _refuse_large(arrays: Mapping[str, npt.NDArray[np.floating[Any]]], name: str) -> None:
     for weights, array in arrays.items():
-        if not (np.abs(array) <= _LARGEST_WEIGHT).all():
+        most = np.float32(_LARGEST_WEIGHT) if array.dtype == np.float32 else np.float16(_LARGEST_HALF)
+        if not (np.abs(array) <= most).all():
             raise BundleError(f"{name}: {weights!r} holds numbers that are no weights, beyond {_LARGEST_WEIGHT:g}")
 
 

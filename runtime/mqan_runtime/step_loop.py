@@ -39,7 +39,7 @@ class Decoding:
         sizes: the axes' sizes.
         constants, state: the step's inputs.
         spare: buffers for the state after the next step; empty until they are needed.
-        bindings: of the step, one a turn; empty until there are buffers to take turns with.
+        bindings: of the step, the next turn's first; made when they are needed.
     """
 
     keys: list[Any]
@@ -119,14 +119,15 @@ class StepLoop:
             d.shrink_to(self.merge([d], room=d.sizes["K"] * _ROOM_GROWTH))
         elif d.num_live <= d.sizes["B"] // 2:
             d.shrink_to(self.merge([d]))
-        if not d.bindings:
-            d.spare = allocate(self._step_state, d.sizes)
-            d.bindings = [self._bind_step(d.constants, *pair) for pair in ((d.state, d.spare), (d.spare, d.state))]
+        if len(d.bindings) < 2:  # the second is made at the second step, which a choice never takes
+            d.spare = d.spare or allocate(self._step_state, d.sizes)
+            d.bindings.insert(0, self._bind_step(d.constants, d.state, d.spare))
         d.state["position"][~d.is_live] = 0  # who has left goes on harmlessly, but not beyond the last position
         with denormals_as_zero():
             self._step.run_with_iobinding(d.bindings[0])
         d.state, d.spare = d.spare, d.state
-        d.bindings.reverse()
+        if len(d.bindings) == 2:
+            d.bindings.reverse()
         d.num_steps += 1
         ended = d.is_live & self.ended(d.state, d.max_tokens)
         d.is_live &= ~ended

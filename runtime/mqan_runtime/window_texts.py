@@ -100,7 +100,7 @@ class TextReader:
         return constants, sizes
 
     def _run(self, windows: Sequence[Window]) -> Buffers:
-        inputs = _padded(windows)
+        inputs = padded_windows(windows)
         pieces = inputs.pop("pieces")
         options = self._shrinking if pieces.size > _LARGE else None
         with denormals_as_zero():
@@ -143,7 +143,7 @@ def _describe(request: Request, row: int, constants: Buffers) -> None:
     constants["slot_ids"][row, : len(slots.pieces)] = slots.generator_ids
 
 
-def _padded(windows: Sequence[Window]) -> dict[str, Array]:
+def padded_windows(windows: Sequence[Window]) -> dict[str, Array]:
     """Return the inputs of windows, with zeros behind those that are shorter than the longest."""
     fields: Iterator[str] = (name for name in ("pieces", *READER_INPUTS) if name != "vectors")
     padded: dict[str, Array] = {}

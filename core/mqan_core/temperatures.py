@@ -1,0 +1,130 @@
+"""How sure a model with a pretrained reader may be: one map for each kind of question and number of choices.
+
+The masses of choices are divided by a temperature in logits (Guo et al. 2017): ``m_i ** (1 / T)``, renormalised over
+choices and refusal, so that the order of the choices by probability, and with it the answer, stays. A free answer and
+a refusal of a free question are single events: their log odds are scaled and moved (Platt 1999).
+
+A bundle's manifest holds the maps by name: ``choices/3-5`` for a number of choices, ``choices`` where too little was
+measured of one.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from mqan_core.answer import Answer
+from mqan_core.calibration import Calibration
+
+BUCKETS = ((2, "2"), (5, "3-5"), (10, "6-10"), (30, "11-30"), (10**9, "31+"))
+"""Most choices of each bucket, and its name."""
+
+_YES_NO = ({"yes", "no"}, {"true", "false"})
+_LEAST = 1e-12  # masses are held above it
+
+
+class QuestionKind(StrEnum):
+    """What is asked for."""
+
+    FREE = "free"
+    CHOICES = "choices"
+    YES_NO = "yes-no"
+    SEVERAL = "several"
+    REFUSAL = "refusal"  # of a free question
+
+
+def kind_of(labels: Sequence[str], multiple: bool) -> QuestionKind:
+    """Return the kind of a question, by the labels to choose from and whether several can be right."""
+    if not labels:
+        return QuestionKind.FREE
+    if multiple:
+        return QuestionKind.SEVERAL
+    is_yes_no = {label.strip().casefold() for label in labels} in _YES_NO
+    return QuestionKind.YES_NO if is_yes_no else QuestionKind.CHOICES
+
+
+def bucket_of(num_choices: int) -> str:
+    """Return the name of the bucket that a number of choices is in."""
+    return next(name for most, name in BUCKETS if num_choices <= most)
+
+
+@dataclass(frozen=True, slots=True)
+class Temperatures:
+    """The maps of one model; what has none stays as it is.
+
+    Attributes:
+        maps: by ``kind/bucket`` or ``kind``; ``scale`` is 1 / T.
+    """
+
+    maps: Mapping[str, Calibration] = field(default_factory=dict)
+
+    def single(self, kind: QuestionKind, probability: float) -> float:
+        """Map the probability of a free answer, or of refusing a free question."""
+        found = self.maps.get(kind.value)
+        return probability if found is None else found(probability)
+
+    def masses(self, kind: QuestionKind, choices: Sequence[float], refusal: float) -> tuple[tuple[float, ...], float]:
+        """Map the masses of choices and of the refusal; they sum to 1 afterwards."""
+        scale = self._scale(kind, len(choices))
+        logs = [scale * math.log(max(mass, _LEAST)) for mass in (*choices, refusal)]
+        highest = max(logs)
+        powers = [math.exp(value - highest) for value in logs]
+        total = sum(powers)
+        *rest, last = (power / total for power in powers)
+        return tuple(rest), last
+
+    def against_refusal(self, choices: Sequence[float], refusal: float) -> tuple[float, ...]:
+        """Return how probable each of several choices is, each beside the refusal alone."""
+        scale = self._scale(QuestionKind.SEVERAL, len(choices))
+        odds = [scale * (math.log(max(mass, _LEAST)) - math.log(max(refusal, _LEAST))) for mass in choices]
+        return tuple(0.5 + 0.5 * math.tanh(value / 2) for value in odds)
+
+    def decided(
+        self,
+        probability: float,
+        refusal: float,
+        choices: Sequence[float],
+        *,
+        labels: Sequence[str],
+        multiple: bool,
+        is_refusal: bool,
+    ) -> float:
+        """Return the probability of what was decided.
+
+        Args:
+            probability: of the free answer.
+            refusal: of there being no answer.
+            choices: masses of the choices; empty for a free question.
+            labels: what the choices say.
+            multiple: whether several can be right; the probability is then that of deciding all of them rightly.
+            is_refusal: whether the decision was that there is no answer.
+        """
+        kind = kind_of(labels, multiple)
+        if kind is QuestionKind.FREE:
+            return self.single(QuestionKind.REFUSAL, refusal) if is_refusal else self.single(kind, probability)
+        if kind is QuestionKind.SEVERAL:
+            return math.prod(max(share, 1 - share) for share in self.against_refusal(choices, refusal))
+        mapped, rest = self.masses(kind, choices, refusal)
+        return rest if is_refusal else max(mapped)
+
+    def calibrate(self, answer: Answer) -> Answer:
+        """Return an answer with its probabilities mapped; which answer it is does not change."""
+        if not answer.choices:
+            refusal = self.single(QuestionKind.REFUSAL, answer.refusal)
+            probability = self.single(QuestionKind.FREE, answer.probability) if answer.answered else refusal
+            return replace(answer, probability=probability, refusal=refusal)
+        kind = kind_of([choice.label for choice in answer.choices], multiple=False)
+        given = [choice.probability for choice in answer.choices]
+        mapped, refusal = self.masses(kind, given, answer.refusal)
+        beside = self.against_refusal(given, answer.refusal)
+        among = sum(mapped) or 1.0
+        choices = tuple(
+            replace(choice, probability=mass, among_choices=mass / among, against_refusal=share)
+            for choice, mass, share in zip(answer.choices, mapped, beside, strict=True)
+        )
+        probability = max(mapped) if answer.answered else refusal
+        return replace(answer, probability=probability, refusal=refusal, choices=choices)
+
+    def _scale(self, kind: QuestionKind, num_choices: int) -> float:
+        found = self.maps.get(f"{kind.value}/{bucket_of(num_choices)}") or self.maps.get(kind.value)
+        return 1.0 if found is None else found.scale

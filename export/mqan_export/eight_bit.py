@@ -1,0 +1,214 @@
+"""A reader's graph with 8-bit products for CPUs, by onnxruntime's static quantisation, per channel.
+
+Nothing is scaled by what a batch holds: what the products read has fixed scales, measured on real examples. Weights
+have 7 bits, so that sums of their products with 8-bit inputs fit into 16 bits, as an x86 CPU without VNNI adds them up:
+every CPU computes the same, by its fastest products.
+
+One feature of a pretrained BERT is about twelve times as wide as the others, and one or two inner units of each layer
+make it so. Weights are balanced with the widths of what they multiply, and these units stay in float32.
+"""
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy.typing as npt
+import onnx
+import onnxruntime
+import torch
+from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
+from torch import Tensor, nn
+
+from mqan_core.errors import InputError
+from mqan_core.example import Example
+from mqan_core.request import read_request
+from mqan_export.answering_parity import readable
+from mqan_export.answering_step_graph import AnsweringStepGraph, trace_step
+from mqan_export.embeddings_graph import EmbeddingsGraph
+from mqan_export.reader_graph import BalancedLinear, ReaderGraph, trace_reader
+from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.answering_graphs import READER_INPUTS
+from mqan_runtime.window_texts import padded_windows
+from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.trained import Trained
+
+_BALANCE = 0.75  # how much of a feature's width the scales take; the weights get it
+_APART: Final[Mapping[str, int]] = {"outer": 2}  # last name of a product -> inputs that stay in float32
+_LEAST = 1e-5
+_LEAST_WIDTH = 16  # of inputs and outputs of products that become 8-bit
+_PRODUCTS: Final = ["MatMul", "Gemm"]
+_MOST_STEPS = 20  # of an answer, that scales are measured on
+_MOST_EXAMPLES = 200  # that scales are measured on
+
+Inputs = dict[str, npt.NDArray[Any]]
+
+
+def quantise_reader(trained: Trained, examples: Sequence[Example]) -> onnx.ModelProto:
+    """Return the graph of a reader with 8-bit products, with onnxruntime's own operators for them.
+
+    Args:
+        trained: the network, rounded as the bundle holds it.
+        examples: real ones, whose first windows scales are measured on; evenly chosen where there are many.
+
+    Raises:
+        ValueError: none of the examples can be read.
+    """
+    windows = _first_windows(trained, examples)
+    graph = ReaderGraph(trained.network)
+    _balance(graph, _ranges(graph, windows))
+    return _quantised(trace_reader(graph, trained.network.config.num_layers), windows)
+
+
+def quantise_step(
+    network: PretrainedNetwork, generator_inputs: Tensor, engine: AnsweringEngine, examples: Sequence[Example]
+) -> onnx.ModelProto:
+    """Return the graph of the decoding step with 8-bit products.
+
+    Args:
+        network: the network, rounded as the bundle holds it.
+        generator_inputs: the decoder's inputs for the generator's words, [V, D].
+        engine: the bundle in float32, which answers the examples.
+        examples: real ones, whose steps scales are measured on; evenly chosen where there are many.
+
+    Raises:
+        ValueError: none of the examples can be read.
+    """
+    model = trace_step(AnsweringStepGraph(network, generator_inputs, is_compact=False))
+    return _quantised(model, list(_steps(engine, _some(examples))))
+
+
+def _steps(engine: AnsweringEngine, examples: Sequence[Example]) -> Iterator[Inputs]:
+    """Yield what each step of answers reads."""
+    limit = min(_MOST_STEPS, engine.max_answer_tokens)
+    for _, request in readable(engine, examples):
+        decoding = engine.start([request], [limit], [0])
+        while decoding.num_live:
+            yield {name: array.copy() for name, array in {**decoding.constants, **decoding.state}.items()}
+            engine.step(decoding)
+
+
+def _quantised(model: onnx.ModelProto, inputs: Sequence[Inputs]) -> onnx.ModelProto:
+    """Return a graph with 8-bit products whose scales come from what it reads of given inputs."""
+    if not inputs:
+        raise ValueError("8-bit products cannot be scaled without examples that can be read")
+    with tempfile.TemporaryDirectory() as folder:
+        quantised, fused = Path(folder) / "quantised.onnx", Path(folder) / "fused.onnx"
+        quantize_static(
+            model,
+            quantised,
+            _Given(inputs),
+            quant_format=QuantFormat.QDQ,
+            op_types_to_quantize=_PRODUCTS,
+            nodes_to_exclude=_excluded(model),
+            per_channel=True,
+            reduce_range=True,
+            activation_type=QuantType.QUInt8,
+            weight_type=QuantType.QInt8,
+            calibrate_method=CalibrationMethod.MinMax,
+            extra_options={"OpTypesToExcludeOutputQuantization": _PRODUCTS},
+        )
+        _fuse(quantised, fused)
+        return _plain(onnx.load(fused))
+
+
+def _some(examples: Sequence[Example]) -> Sequence[Example]:
+    return examples[:: max(1, len(examples) // _MOST_EXAMPLES)]
+
+
+def _first_windows(trained: Trained, examples: Sequence[Example]) -> list[Inputs]:
+    embeddings = EmbeddingsGraph(trained.network.bert.pieces.weight)
+    found = []
+    for example in _some(examples):
+        try:
+            request = read_request(trained.vocabulary, example.context, example.question, example.choices)
+            texts = request.question_tokens, request.choice_tokens, request.context_tokens
+            inputs: Inputs = dict(padded_windows(trained.layout.windows(*texts)[:1]))
+        except InputError:
+            continue
+        inputs["vectors"] = embeddings(torch.from_numpy(inputs.pop("pieces"))).numpy()
+        found.append(inputs)
+    return found
+
+
+@torch.no_grad()
+def _ranges(graph: ReaderGraph, windows: Sequence[Inputs]) -> dict[str, Tensor]:
+    """Return the largest absolute value of each feature that each product reads."""
+    ranges: dict[str, Tensor] = {}
+
+    def watch(name: str, linear: nn.Linear) -> Any:
+        def note(_: nn.Module, given: tuple[Tensor, ...], __: Tensor) -> None:
+            seen_I = given[0].abs().flatten(0, -2).amax(dim=0)
+            ranges[name] = torch.maximum(ranges[name], seen_I) if name in ranges else seen_I
+
+        return linear.register_forward_hook(note)
+
+    hooks = [watch(name, module) for name, module in graph.named_modules() if _is_wide(module)]
+    for inputs in windows:
+        graph(*(torch.from_numpy(inputs[name]) for name in READER_INPUTS))
+    for hook in hooks:
+        hook.remove()
+    return ranges
+
+
+def _balance(graph: ReaderGraph, ranges: Mapping[str, Tensor]) -> None:
+    """Put a ``BalancedLinear`` in the place of each product whose inputs were measured."""
+    for name, range_I in ranges.items():
+        parent, _, last = name.rpartition(".")
+        linear: nn.Linear = graph.get_submodule(name)  # type: ignore[assignment]
+        range_I = range_I.clamp(min=_LEAST)
+        width_I = linear.weight.detach().abs().amax(dim=0).clamp(min=_LEAST)
+        scale_I = range_I**_BALANCE / width_I ** (1 - _BALANCE)
+        apart = (range_I * width_I).topk(_APART.get(last, 0)).indices
+        is_rest_I = torch.ones_like(range_I, dtype=torch.bool)
+        is_rest_I[apart] = False
+        scale_I = scale_I / scale_I[is_rest_I].log().mean().exp()
+        widest = (range_I / scale_I)[is_rest_I].max()
+        scale_I[apart] = range_I[apart] / widest  # what is apart does not widen the others' range
+        setattr(graph.get_submodule(parent), last, BalancedLinear(linear, scale_I, apart.tolist()))
+
+
+def _is_wide(module: nn.Module) -> bool:
+    return isinstance(module, nn.Linear) and min(module.in_features, module.out_features) >= _LEAST_WIDTH
+
+
+def _excluded(model: onnx.ModelProto) -> list[str]:
+    """Return the names of products that stay in float32: of two tensors, or with few inputs or outputs."""
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+    products = [node for node in model.graph.node if node.op_type in _PRODUCTS]
+    return [node.name for node in products if min(shapes.get(node.input[1], (0,))) < _LEAST_WIDTH]
+
+
+class _Given(CalibrationDataReader):  # type: ignore[misc]
+    """Hands inputs to onnxruntime's calibration, one at a time, so that nothing is padding."""
+
+    def __init__(self, inputs: Sequence[Inputs]) -> None:
+        self._left = iter(inputs)
+
+    def get_next(self) -> Inputs | None:
+        return next(self._left, None)
+
+
+def _fuse(quantised: Path, fused: Path) -> None:
+    """Let onnxruntime fuse products with what quantises them, once and for every CPU alike."""
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED  # all CPUs alike
+    options.optimized_model_filepath = str(fused)
+    options.log_severity_level = 3
+    options.add_session_config_entry("session.x64quantprecision", "0")
+    onnxruntime.InferenceSession(
+        str(quantised), options, providers=["CPUExecutionProvider"], disabled_optimizers=["SkipLayerNormFusion"]
+    )
+
+
+def _plain(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a graph without what it does not use: names of other domains, notes, shapes of what is in between."""
+    used = {node.domain for node in model.graph.node}
+    kept = [opset for opset in model.opset_import if opset.domain in used or not opset.domain]
+    del model.opset_import[:]
+    model.opset_import.extend(kept)
+    for node in model.graph.node:
+        del node.metadata_props[:]
+    del model.graph.value_info[:]
+    del model.metadata_props[:]
+    return model

@@ -1,0 +1,93 @@
+"""Exporting a network with a pretrained reader: float32 graphs compute what torch does, 8-bit ones nearly."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from mqan_core.answering import open_answering_bundle, verify_answering_files
+from mqan_core.errors import BundleError
+from mqan_core.manifest import MANIFEST
+from mqan_export.answering_parity import AnsweringParity, check_answering_parity
+from mqan_export.answering_step_graph import round_generator
+from mqan_export.parity import ParityError
+from mqan_export.reader_graph import BalancedLinear
+from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_training.trained import Trained
+from tests.answering import make_examples, make_trained, write_small_bundle
+
+
+@pytest.fixture(scope="module")
+def trained() -> Trained:
+    return make_trained(3)
+
+
+@pytest.fixture(scope="module")
+def exported(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, AnsweringParity]:
+    folder = tmp_path_factory.mktemp("exported") / "bundle"
+    return folder, write_small_bundle(folder, trained)
+
+
+def test_the_bundle_answers_as_torch_does(exported: tuple[Path, AnsweringParity]) -> None:
+    folder, report = exported
+    assert report.num_examples == 30
+    assert report.num_choices == 10
+    assert report.max_probability_difference < 1e-4
+    assert report.int8_agreement > 0.5
+    verify_answering_files(open_answering_bundle(folder))
+    assert not folder.with_name("bundle.unchecked").exists()
+
+
+def test_another_network_is_found_out(exported: tuple[Path, AnsweringParity]) -> None:
+    engine = AnsweringEngine.open(exported[0], provider="cpu", precision="float32")
+    other = make_trained(4)
+    inputs = torch.zeros(other.vocabulary.num_generated, other.network.config.width)
+    with pytest.raises(ParityError, match="torch answers"):
+        check_answering_parity(other, inputs, engine, make_examples(9))
+
+
+def test_a_file_that_is_missing_is_named(exported: tuple[Path, AnsweringParity], tmp_path: Path) -> None:
+    for path in exported[0].iterdir():
+        if path.name != "reader-float32.onnx":
+            (tmp_path / path.name).write_bytes(path.read_bytes())
+    bundle = open_answering_bundle(tmp_path)  # a CPU does not need it
+    AnsweringEngine(bundle, provider="cpu")
+    with pytest.raises(BundleError, match="cannot read reader-float32.onnx"):
+        verify_answering_files(bundle)
+    (tmp_path / MANIFEST).write_text("{}")
+    with pytest.raises(BundleError, match="format_version: Field required"):
+        open_answering_bundle(tmp_path)
+
+
+def test_eight_bit_weights_have_seven_bits(exported: tuple[Path, AnsweringParity]) -> None:
+    """Or an x86 CPU without VNNI would add up their products otherwise than one with it."""
+    for name in ("reader-int8.onnx", "decoder_step-int8.onnx"):
+        model = onnx.load(exported[0] / name)
+        arrays = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+        products = [n for n in model.graph.node if n.op_type in ("MatMulIntegerToFloat", "QGemm")]
+        weights = [arrays[n.input[1 if n.op_type == "MatMulIntegerToFloat" else 3]] for n in products]
+        assert len(weights) >= 8
+        assert all(w.dtype == np.int8 and abs(w.astype(int)).max() <= 64 for w in weights)
+
+
+@torch.no_grad()
+def test_a_balanced_product_is_the_same_function() -> None:
+    torch.manual_seed(0)
+    linear = torch.nn.Linear(12, 7)
+    x = torch.randn(2, 5, 12)
+    balanced = BalancedLinear(linear, torch.rand(12) + 0.1, [3, 8])
+    torch.testing.assert_close(balanced(x), linear(x))
+    assert not balanced.rest.weight[:, [3, 8]].any()
+
+
+@torch.no_grad()
+def test_a_rounded_generator_is_not_rounded_again() -> None:
+    decoder = make_trained().network.decoder
+    before = decoder.generator.weight.clone()
+    round_generator(decoder)
+    once = decoder.generator.weight.clone()
+    round_generator(decoder)
+    assert 0 < float((once - before).abs().max()) < float(before.abs().max()) / 200
+    torch.testing.assert_close(decoder.generator.weight, once, rtol=0, atol=1e-7)

@@ -1,0 +1,195 @@
+"""Bundles with a pretrained reader: an answer is the same alone and in any batch, choices have no order, loops end."""
+
+import itertools
+import random
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from mqan_core.answer import Answer, Source
+from mqan_core.decision import find_repeats
+from mqan_core.errors import BundleError, InputError
+from mqan_core.example import Choice
+from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.interface import open_engine
+from mqan_runtime.session import CPU, check_hashed_graph
+from mqan_runtime.step_loop import Decoding
+from mqan_runtime.window_texts import WindowedRequest
+from tests.answering import LABELS, make_examples, make_text, make_trained, write_small_bundle
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("small") / "bundle"
+    write_small_bundle(folder, make_trained())
+    return folder
+
+
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def engine(bundle: Path, request: pytest.FixtureRequest) -> AnsweringEngine:
+    return AnsweringEngine.open(bundle, provider="cpu", precision=request.param)
+
+
+def read_all(engine: AnsweringEngine, number: int, seed: int) -> list[WindowedRequest]:
+    return [engine.read(e.context, e.question, e.choices) for e in make_examples(number, seed)]
+
+
+def check_same(answer: Answer, alone: Answer) -> None:
+    assert (answer.text, answer.spans, answer.truncated) == (alone.text, alone.spans, alone.truncated)
+    assert answer.answered == alone.answered
+    assert answer.probability == pytest.approx(alone.probability, abs=1e-5)
+    assert answer.refusal == pytest.approx(alone.refusal, abs=1e-5)
+    assert [c.probability for c in answer.choices] == pytest.approx([c.probability for c in alone.choices], abs=1e-5)
+    assert [token.source for token in answer.tokens] == [token.source for token in alone.tokens]
+
+
+def test_a_bundle_is_opened_by_its_format(bundle: Path) -> None:
+    opened = open_engine(bundle, provider="cpu")
+    assert (opened.provider, opened.precision) == (CPU, "int8")
+    assert opened.bundle.manifest.name == "small"
+    assert open_engine(bundle, provider="cpu", precision="float32").precision == "float32"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_however_rows_come_together_answers_are_those_they_get_alone(engine: AnsweringEngine, seed: int) -> None:
+    rng = random.Random(seed)
+    requests = read_all(engine, 24, seed + 10)
+    limits = [rng.choice((1, 2, 5, 9, 30, engine.max_answer_tokens)) for _ in requests]
+    waiting, dropped = list(range(24)), set()
+    decodings: list[Decoding] = []
+    answers: dict[int, Answer] = {}
+    while waiting or decodings:
+        if waiting and rng.random() < 0.5:
+            batch = [waiting.pop() for _ in range(min(len(waiting), rng.randint(1, 5)))]
+            decodings.append(engine.start([requests[i] for i in batch], [limits[i] for i in batch], batch))
+        if len(decodings) > 1 and rng.random() < 0.3:
+            chosen = rng.sample(decodings, 2)
+            decodings = [d for d in decodings if d not in chosen] + [engine.merge(chosen)]
+        for decoding in decodings:
+            answers.update((key, engine.write(ended)) for key, ended in engine.step(decoding))
+            if decoding.num_live and rng.random() < 0.05:
+                leaving = rng.choice(decoding.live_keys).key
+                engine.drop(decoding, [leaving])
+                dropped.add(leaving)
+        decodings = [d for d in decodings if d.num_live]
+    assert set(answers) | dropped == set(range(24))
+    assert not set(answers) & dropped
+    for i, answer in answers.items():
+        check_same(answer, engine.answer([requests[i]], [limits[i]])[0])
+
+
+def test_windows_may_be_read_together(bundle: Path) -> None:
+    """As on a GPU: padded, up to 32 of several requests at once."""
+    alone, together = (
+        AnsweringEngine(
+            AnsweringEngine.open(bundle, provider="cpu").bundle, provider="cpu", precision="float32", **most
+        )
+        for most in ({}, {"num_together": 32})
+    )
+    requests = read_all(alone, 20, 5)
+    assert max(len(request.windows) for request in requests) > 1
+    limits = [20] * len(requests)
+    for one, other in zip(alone.answer(requests, limits), together.answer(requests, limits), strict=True):
+        check_same(one, other)
+
+
+def test_choices_have_no_order_and_share_one_step(engine: AnsweringEngine) -> None:
+    rng = random.Random(4)
+    for _ in range(10):
+        context, question = make_text(rng, 20), make_text(rng, 5)
+        labels = rng.sample(LABELS, 4)
+        orders = list(itertools.permutations(labels))
+        requests = [engine.read(context, question, [Choice(label) for label in order]) for order in orders]
+        decoding = engine.start(requests, [9] * len(requests), range(len(requests)))
+        found = dict(engine.step(decoding))
+        assert not decoding.num_live
+        answers = [engine.write(found[i]) for i in range(len(orders))]
+        first = {c.label: c.probability for c in answers[0].choices}
+        for order, answer in zip(orders, answers, strict=True):
+            assert [choice.label for choice in answer.choices] == list(order)
+            assert {c.label: c.probability for c in answer.choices} == pytest.approx(first, abs=1e-5)
+            assert (answer.text, answer.answered) == (answers[0].text, answers[0].answered)
+            assert sum(c.probability for c in answer.choices) + answer.refusal == pytest.approx(1, abs=1e-4)
+            assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-5)
+
+
+def test_a_chosen_label_is_quoted_and_a_refusal_has_no_text(engine: AnsweringEngine) -> None:
+    requests = [request for request in read_all(engine, 120, 6) if request.request.choices]
+    answers = engine.answer(requests, [5] * len(requests))
+    assert {answer.answered for answer in answers} == {True, False}
+    for answer in answers:
+        if not answer.answered:
+            assert (answer.text, answer.tokens, answer.probability) == ("", (), answer.refusal)
+            continue
+        best = max(answer.choices, key=lambda choice: choice.probability)
+        assert (answer.text, answer.probability) == (best.label, best.probability)
+        assert best.against_refusal > 0.5
+        assert {token.source for token in answer.tokens} == {Source.QUESTION}
+        for token in answer.tokens:
+            assert token.span is not None
+            assert best.label[token.span.start : token.span.end] == token.text
+
+
+def test_no_answer_says_the_same_for_ever(engine: AnsweringEngine) -> None:
+    """An untrained network loops often; each loop ends at its fourth time, however many steps are left."""
+    requests = [request for request in read_all(engine, 60, 7) if not request.request.choices]
+    decoding = engine.start(requests, [engine.max_answer_tokens] * len(requests), range(len(requests)))
+    num_cut = 0
+    while decoding.num_live:
+        for _, ended in engine.step(decoding):
+            repeats = find_repeats(ended.trace)
+            if repeats is not None:
+                num_cut += 1
+                assert len(ended.trace) - repeats.stop < 4  # it is looked for every fourth step
+                answer = engine.write(ended)
+                assert answer.truncated
+                assert answer.probability <= 0.5
+    assert num_cut > 3
+
+
+def test_what_cannot_be_read_is_refused(engine: AnsweringEngine) -> None:
+    for context, question, labels, code in (
+        (" \n", "Who?", (), "empty_context"),
+        ("Ada.", "", (), "empty_question"),
+        ("Ada.", "Who?", (" ",), "empty_choice"),
+        ("Ada.", "who " * 300, (), "question_too_long"),
+    ):
+        with pytest.raises(InputError) as caught:
+            engine.read(context, question, [Choice(label) for label in labels])
+        assert caught.value.code == code
+    with pytest.raises(ValueError, match="1 to 63"):
+        engine.answer([engine.read("Ada.", "Who?")], [64])
+    with pytest.raises(ValueError, match="0 requests"):
+        engine.answer([], [])
+
+
+@pytest.mark.parametrize("name", ["reader-int8.onnx", "decoder_step-int8.onnx", "embeddings.onnx"])
+def test_a_changed_graph_is_refused(bundle: Path, name: str, tmp_path: Path) -> None:
+    for path in bundle.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    content = bytearray((tmp_path / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / name).write_bytes(bytes(content))
+    with pytest.raises(BundleError, match="SHA-256"):
+        open_engine(tmp_path, provider="cpu")
+
+
+def test_only_the_operators_of_onnxruntimes_tools_are_allowed(bundle: Path) -> None:
+    model = onnx.load(bundle / "reader-int8.onnx")
+    assert {node.domain for node in model.graph.node} == {"", "com.microsoft"}
+    check_hashed_graph(model.SerializeToString(), "reader-int8.onnx")
+    model.graph.node[0].domain, model.graph.node[0].op_type = "com.microsoft", "Tokenizer"
+    with pytest.raises(BundleError, match=r"com\.microsoft\.Tokenizer"):
+        check_hashed_graph(model.SerializeToString(), "reader-int8.onnx")
+
+
+def test_numbers_that_are_no_weights_are_refused(bundle: Path) -> None:
+    model = onnx.load(bundle / "decoder_step-float32.onnx")
+    tensor = next(t for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT16)
+    array = onnx.numpy_helper.to_array(tensor).copy()
+    array.flat[0] = np.inf
+    tensor.CopyFrom(onnx.numpy_helper.from_array(array, tensor.name))
+    with pytest.raises(BundleError, match="no weights"):
+        check_hashed_graph(model.SerializeToString(), "decoder_step-float32.onnx")
