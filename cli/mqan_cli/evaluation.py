@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from mqan_cli.errors import make_folder
-from mqan_core.bundle import open_bundle
-from mqan_core.vocab import Vocabulary
+from mqan_core.bundle import Bundle, open_bundle
+from mqan_core.request import read_request
 from mqan_evaluation.card import check_marks, record_scores
 from mqan_evaluation.evaluate import (
     AnswerBatch,
+    Read,
     Result,
     answer_with_engine,
     differences,
@@ -27,6 +29,7 @@ from mqan_evaluation.report import write_report
 from mqan_evaluation.zero_shot import INFERENCE, read_renamings, wordings
 from mqan_export.weights import pretrained_of_bundle
 from mqan_runtime.engine import Engine
+from mqan_runtime.interface import ServedBundle, open_engine
 from mqan_runtime.session import CUDA, Precision
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.data.readers.files import in_words
@@ -110,7 +113,7 @@ def evaluate_model(
                 results.append(
                     evaluate_task(
                         model.answer,
-                        model.vocabulary,
+                        model.read,
                         task,
                         data,
                         limit=limit,
@@ -156,7 +159,7 @@ def calibrate_bundle(folder: Path, data: Path, tasks: list[str], *, limit: int |
     answer = answer_with_engine(engine)
     chosen = tasks_named(tasks)
     maps, reliability = fit(
-        [evaluate_task(answer, plain.vocabulary, task, data, limit=limit, threads=threads) for task in chosen]
+        [evaluate_task(answer, engine.read, task, data, limit=limit, threads=threads) for task in chosen]
     )
     record_calibration(folder, maps, reliability)
     return calibration_table(reliability)
@@ -202,7 +205,7 @@ class _Model:
 
     title: str
     answer: AnswerBatch
-    vocabulary: Vocabulary
+    read: Read
     own_tasks: list[str]
     threads: int  # that may answer side by side
     network: Callable[[], Network]
@@ -210,17 +213,26 @@ class _Model:
 
 
 def _bundle(folder: Path, threads: int, precision: Precision) -> _Model:
-    engine = Engine.open(folder, precision=precision)
+    engine = open_engine(folder, precision=precision)
     manifest = engine.bundle.manifest
     return _Model(
         f"{manifest.name} {manifest.version}",
         answer_with_engine(engine),
-        engine.bundle.vocabulary,
+        engine.read,
         list(manifest.training.get("tasks", [])),
         threads,
-        lambda: network_of(pretrained_of_bundle(engine.bundle, str(folder))),
+        lambda: _network_of_bundle(engine.bundle, folder),
         f"in onnxruntime on a {'GPU' if engine.provider == CUDA else 'CPU'}",
     )
+
+
+def _network_of_bundle(bundle: ServedBundle, folder: Path) -> Network:
+    if not isinstance(bundle, Bundle):
+        raise ValueError(
+            f"--output draws what the paper's reader attends to, and {folder} has a pretrained one: leave --output "
+            "out, or measure it with --suite"
+        )
+    return network_of(pretrained_of_bundle(bundle, str(folder)))
 
 
 def _checkpoint(folder: Path) -> _Model:
@@ -229,7 +241,7 @@ def _checkpoint(folder: Path) -> _Model:
     return _Model(
         f"{loaded.config.name}, step {loaded.step:,}",
         lambda requests: network.greedy_answers(requests, _TORCH_ANSWER_TOKENS),
-        network.vocabulary,
+        partial(read_request, network.vocabulary),
         [task.name for task in loaded.train_config.tasks],
         1,
         lambda: network,

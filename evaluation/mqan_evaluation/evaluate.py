@@ -19,14 +19,13 @@ from typing import Any
 from mqan_core.answer import Answer, Source
 from mqan_core.errors import InputError
 from mqan_core.example import Example
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import Vocabulary
 from mqan_evaluation.zero_shot import Wording
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import AnswerEngine
 from mqan_training.data.metrics import score
 from mqan_training.data.readers.task import Task
 
-AnswerBatch = Callable[[Sequence[Request]], list[Answer]]
+Read = Callable[[str, str], Any]  # a context and a question into what the model answers
+AnswerBatch = Callable[[Sequence[Any]], list[Answer]]
 
 FIRST = 200  # examples of each task whose score is recorded apart, for a quick check of a model card
 
@@ -77,7 +76,7 @@ class Result:
 
 def evaluate_task(
     answer_batch: AnswerBatch,
-    vocabulary: Vocabulary,
+    read: Read,
     task: Task,
     data: Path,
     *,
@@ -91,7 +90,7 @@ def evaluate_task(
 
     Args:
         answer_batch: the model.
-        vocabulary: what the model reads texts with.
+        read: reads a text as the model does.
         task: what to ask.
         data: folder of the datasets.
         limit: score the first examples only.
@@ -110,11 +109,11 @@ def evaluate_task(
         raise ValueError(f"{task.name}, validation: its files give no examples")
     if wording is not None:
         examples = [wording.apply(example) for example in examples]
-    requests: list[Request | None] = []
+    requests: list[Any] = []
     unreadable = []
     for example in examples:
         try:
-            requests.append(read_request(vocabulary, example.context, example.question))
+            requests.append(read(example.context, example.question))
         except InputError:
             requests.append(None)
             unreadable.append(example.id)
@@ -155,7 +154,7 @@ def _own(scores: dict[str, float]) -> float:
     return next(iter(scores.values()))
 
 
-def answer_with_engine(engine: Engine) -> AnswerBatch:
+def answer_with_engine(engine: AnswerEngine) -> AnswerBatch:
     """Return a function that answers batches with a bundle."""
     return lambda requests: engine.answer(requests, [engine.max_answer_tokens] * len(requests))
 
@@ -188,15 +187,15 @@ def write_results(folder: Path, results: Sequence[Result]) -> None:
 
 def _answer_all(
     answer_batch: AnswerBatch,
-    requests: Sequence[Request | None],
+    requests: Sequence[Any],
     threads: int,
     progress: Callable[[int, int], None],
 ) -> list[Answer | None]:
     """Answer requests in batches of similar length; the answers come back in the order of the requests."""
     answers: list[Answer | None] = [None] * len(requests)
-    pending: list[tuple[int, Request]] = [(i, r) for i, r in enumerate(requests) if r is not None]
+    pending: list[tuple[int, Any]] = [(i, r) for i, r in enumerate(requests) if r is not None]
     pending.sort(key=lambda pair: pair[1].num_context_tokens)
-    batches: list[list[tuple[int, Request]]] = []
+    batches: list[list[tuple[int, Any]]] = []
     while pending:
         rows = max(1, min(_BATCH_ROWS, _BATCH_TOKENS // pending[-1][1].num_context_tokens))
         batches.append(pending[-rows:])

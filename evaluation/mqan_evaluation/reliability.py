@@ -129,7 +129,7 @@ def _fit_sources(judged: Mapping[str, Sequence[_Judged]]) -> dict[str, Calibrati
         chosen = [(answer, weight) for answer, weight in weighted if answer.source is source]
         num_right = sum(answer.is_right for answer, _ in chosen)
         if len(chosen) >= _LEAST_ANSWERS and 0 < num_right < len(chosen):
-            maps[source.value] = _fit_logistic(
+            maps[source.value] = fit_logistic(
                 np.array([logit(answer.probability) for answer, _ in chosen]),
                 np.array([answer.is_right for answer, _ in chosen], np.float64),
                 np.array([weight for _, weight in chosen]) * len(weighted),
@@ -137,7 +137,7 @@ def _fit_sources(judged: Mapping[str, Sequence[_Judged]]) -> dict[str, Calibrati
     return maps
 
 
-def _fit_logistic(x: FloatArray, right: FloatArray, weights: FloatArray) -> Calibration:
+def fit_logistic(x: FloatArray, right: FloatArray, weights: FloatArray) -> Calibration:
     """Minimise the log loss by Newton's method, with a little weight on the map that changes nothing."""
     identity = np.array([1.0, 0.0])
     parameters = np.zeros(2)  # from here the method does not overshoot

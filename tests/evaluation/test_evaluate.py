@@ -30,7 +30,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def result(tiny_bundle: Path, data: Path) -> Result:
     engine = Engine.open(tiny_bundle)
-    return evaluate_task(answer_with_engine(engine), engine.bundle.vocabulary, task_named("sst"), data)
+    return evaluate_task(answer_with_engine(engine), engine.read, task_named("sst"), data)
 
 
 def test_every_example_is_scored_and_unreadable_ones_are_named(result: Result) -> None:
@@ -128,4 +128,4 @@ def test_a_task_without_examples_is_named(tiny_bundle: Path, tmp_path: Path) -> 
     (tmp_path / "mine" / "val.jsonl").touch()
     engine = Engine.open(tiny_bundle)
     with pytest.raises(ValueError, match="jsonl:mine, validation: its files give no examples"):
-        evaluate_task(answer_with_engine(engine), engine.bundle.vocabulary, task_named("jsonl:mine"), tmp_path)
+        evaluate_task(answer_with_engine(engine), engine.read, task_named("jsonl:mine"), tmp_path)

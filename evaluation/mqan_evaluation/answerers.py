@@ -1,0 +1,174 @@
+"""What answers questions, whatever runs it: a checkpoint in torch or a bundle's engine."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
+
+import torch
+
+from mqan_core.answer import Answer
+from mqan_core.errors import InputError
+from mqan_core.example import Choice, Example
+from mqan_core.request import Request, read_request
+from mqan_training.checkpoint import load_checkpoint
+from mqan_training.torch_answers import answer_batch
+from mqan_training.trained import Trained, load_trained
+
+_ROWS = 16  # of a batch
+_CHARACTERS = 24_000  # rows times the longest text and its choices, so that long texts come in small batches
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A question: without choices it is answered freely; ``multiple`` says whether several choices can be right."""
+
+    context: str
+    question: str
+    choices: tuple[Choice, ...] = ()
+    multiple: bool = False
+
+    @property
+    def num_characters(self) -> int:
+        """Length of everything that is read."""
+        named = sum(len(choice.label) + len(choice.description) for choice in self.choices)
+        return len(self.context) + len(self.question) + named
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An answer as it was decided.
+
+    Attributes:
+        text: the free answer or the chosen label; None for a refusal. Of several labels, ``", "`` stands between them.
+        labels: the chosen labels; empty without choices and for a refusal.
+        probability: of the answer or of the refusal, whichever was decided; not calibrated. Of several labels, the
+            product over all choices of the probability of being chosen, or not, as decided.
+        refusal: probability of there being no answer.
+        choices: probability of each choice, in the order asked; empty without choices. With ``refusal`` they sum to 1.
+    """
+
+    text: str | None
+    labels: tuple[str, ...]
+    probability: float
+    refusal: float
+    choices: tuple[float, ...]
+
+
+class Answerer(Protocol):
+    """What answers batches of questions."""
+
+    @property
+    def title(self) -> str:
+        """Name of the model."""
+
+    @property
+    def where(self) -> str:
+        """What it runs in, in words."""
+
+    def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+        """Answer a batch, in its order; None for what cannot be read (a blank text, a question that is too long)."""
+
+
+def ask_of(example: Example) -> Ask:
+    """Return the question of an example."""
+    return Ask(example.context, example.question, example.choices, example.multiple)
+
+
+def answer_all(
+    answerer: Answerer, asked: Sequence[Ask], progress: Callable[[int], None] = lambda done: None
+) -> list[Decision | None]:
+    """Answer any number of questions in batches of similar length; the same question is asked once.
+
+    Args:
+        answerer: what answers.
+        asked: the questions.
+        progress: called with the number of questions of each batch that was answered.
+
+    Returns:
+        The decisions, in the order of the questions.
+    """
+    distinct = sorted(dict.fromkeys(asked), key=lambda ask: (bool(ask.choices), ask.num_characters))
+    found: dict[Ask, Decision | None] = {}
+    while distinct:
+        is_closed = bool(distinct[-1].choices)
+        rows = max(1, min(_ROWS, _CHARACTERS // max(distinct[-1].num_characters, 1)))
+        batch = [ask for ask in distinct[-rows:] if bool(ask.choices) == is_closed]
+        del distinct[-len(batch) :]
+        found.update(zip(batch, answerer.answer(batch), strict=True))
+        progress(len(batch))
+    return [found[ask] for ask in asked]
+
+
+def decision_of(ask: Ask, answer: Answer) -> Decision:
+    """Return the decision that an answer is; of several labels each counts that beats refusing."""
+    if not ask.choices:
+        text = answer.text if answer.answered else None
+        return Decision(text, (), answer.probability if answer.answered else answer.refusal, answer.refusal, ())
+    masses = tuple(choice.probability for choice in answer.choices)
+    if not ask.multiple:
+        labels: tuple[str, ...] = (answer.text,) if answer.answered else ()
+        probability = max(masses) if answer.answered else answer.refusal
+        return Decision(answer.text if answer.answered else None, labels, probability, answer.refusal, masses)
+    beside = [choice.against_refusal for choice in answer.choices]
+    labels = tuple(choice.label for choice in answer.choices if choice.against_refusal > 0.5)
+    probability = math.prod(max(share, 1 - share) for share in beside)
+    return Decision(", ".join(labels) if labels else None, labels, probability, answer.refusal, masses)
+
+
+class TorchAnswerer:
+    """A checkpoint with a pretrained reader, its averaged weights.
+
+    Args:
+        trained: the network, and what it reads texts with.
+        max_answer_tokens: longest free answer.
+        title: name of the model.
+        sources: names of the datasets that it was trained on.
+    """
+
+    where = "in torch"
+
+    def __init__(self, trained: Trained, max_answer_tokens: int, title: str, sources: Sequence[str] = ()) -> None:
+        self.trained = trained
+        self.title = title
+        self.sources = tuple(sources)
+        self._max_answer_tokens = max_answer_tokens
+
+    @classmethod
+    def open(cls, folder: Path) -> "TorchAnswerer":
+        """Read a checkpoint.
+
+        Raises:
+            CheckpointError: it is missing or damaged, or has the paper's reader.
+        """
+        checkpoint = load_checkpoint(folder)
+        trained = load_trained(checkpoint)
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return cls(
+            replace(trained, network=trained.network.to(device)),
+            checkpoint.recipe.max_answer_tokens,
+            f"{checkpoint.recipe.name}, step {checkpoint.step:,}",
+            tuple(checkpoint.recipe.sources),
+        )
+
+    def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+        """Answer a batch of questions that all have choices, or none."""
+        requests = [self._read(ask) for ask in asked]
+        readable = [request for request in requests if request is not None]
+        if not readable:
+            return [None] * len(asked)
+        network, vocabulary, layout = self.trained.network, self.trained.vocabulary, self.trained.layout
+        found = iter(answer_batch(network, vocabulary, layout, readable, self._max_answer_tokens))
+        return [
+            None if request is None else decision_of(ask, next(found))
+            for ask, request in zip(asked, requests, strict=True)
+        ]
+
+    def _read(self, ask: Ask) -> Request | None:
+        try:
+            request = read_request(self.trained.vocabulary, ask.context, ask.question, ask.choices)
+            self.trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+        except InputError:
+            return None
+        return request

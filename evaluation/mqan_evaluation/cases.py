@@ -1,0 +1,154 @@
+"""Questions that users report, from a file of JSON lines: which are answered rightly, by kind.
+
+A line has ``id``, ``kind``, ``context``, ``question`` and ``answers``. No answers, or the one answer
+``"unanswerable"``, mean that the text does not say.
+
+What counts as right:
+
+1. Where there is no answer, a refusal and nothing else; where there is one, no refusal.
+2. An answer that is one of the right ones after folding: compatibility forms of Unicode, case, invisible characters and
+   soft hyphens, hyphens at the end of a line, runs of white space, marks of Markdown, quotation marks and punctuation
+   around the whole, and articles in front do not count. Signs within a value do: 5-7 is not 57.
+3. An answer that holds a right one as whole words, where every other word is a function word ("in Exeter", "to my
+   savings account"). Not a negation, and not where the answer is a label, yes or no, a state or a query.
+4. A list with the items of a right one, in any order ("Monday, Wednesday and Friday").
+5. Changes of a dialogue's state are compared as states (``metrics.parse_state_change``), queries word by word.
+"""
+
+import json
+import re
+import string
+import unicodedata
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mqan_core.example import Example
+from mqan_evaluation.answerers import Decision
+from mqan_evaluation.judging import mean
+from mqan_evaluation.sections import Cell, Measuring, Section
+from mqan_training.data.metrics import UNANSWERABLE, parse_state_change
+
+STATES, QUERIES = "dialogue-state", "sql"
+"""Kinds that are compared by their meaning."""
+
+LABELS = frozenset(
+    {
+        "inference-pairs",
+        "label-order-new-pairs",
+        "labels-thirty",
+        "negation",
+        "sentiment-of-one-aspect",
+        "topic-labels-multi-word",
+        "topic-labels-short",
+        "yes-no",
+    }
+)
+"""Kinds whose answer is one of the labels that the question names, and nothing beside it."""
+
+_FUNCTION_WORDS = frozenset(
+    ("a", "about", "after", "an", "are", "as", "at", "because", "before", "by", "called", "every", "for", "from")
+    + ("her", "his", "in", "is", "it", "its", "my", "named", "near", "of", "on", "only", "our", "per", "since", "that")
+    + ("the", "their", "these", "they", "this", "those", "to", "until", "was", "were", "will", "with", "within", "your")
+)
+_AROUND = string.whitespace + "\"'`*_“”‘’«»‹›„.,;:!?()[]{}|"
+_ARTICLES = re.compile(r"^(?:the|an|a)\s+")
+_LINE_END_HYPHEN = re.compile(r"(?<=\w)-\s*\n\s*(?=\w)")
+_MARKDOWN = re.compile(r"\*\*|__|`")
+_BETWEEN_ITEMS = re.compile(r"\s*(?:,|;|\n|\band\b|\bplus\b|&)\s*")
+
+
+def read_cases(path: Path) -> list[Example]:
+    """Read a file of cases; the kind is the task of the example.
+
+    Raises:
+        ValueError: the file is missing, or a line is not as it must be; the message names it.
+    """
+    examples: list[Example] = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ValueError(f"{path}: cannot be read: {error.strerror}; give a file of cases with --cases") from error
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
+            examples.append(_case(line, f"{path}, line {number}"))
+    if not examples:
+        raise ValueError(f"{path}: holds no cases; each line is one, in JSON")
+    return examples
+
+
+def _case(line: str, where: str) -> Example:
+    try:
+        record: Any = json.loads(line)
+        texts = [record[key] for key in ("kind", "id", "context", "question")]
+        answers = record["answers"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{where}: not an object with id, kind, context, question and answers: {error}") from error
+    if not all(isinstance(text, str) for text in texts) or not isinstance(answers, list):
+        raise ValueError(f"{where}: id, kind, context and question must be texts, and answers a list")
+    if not all(isinstance(answer, str) for answer in answers):
+        raise ValueError(f"{where}: answers must be texts")
+    kind, name, context, question = texts
+    return Example(kind, name, context, question, () if answers == [UNANSWERABLE] else tuple(answers))
+
+
+def is_right(example: Example, text: str | None) -> bool:
+    """Return whether an answer is right by the rules above; None is a refusal."""
+    if text is None or not example.answers:
+        return text is None and not example.answers
+    if example.task == STATES:
+        state = parse_state_change(text)
+        return any(state == parse_state_change(gold) for gold in example.answers)
+    said = folded(text)
+    golds = [folded(gold) for gold in example.answers]
+    if said in golds:
+        return True
+    if example.task == QUERIES or example.task in LABELS:
+        return False
+    return any(_holds(said, gold) or _items(said) == _items(gold) for gold in golds)
+
+
+def folded(text: str) -> str:
+    """Return a text without what does not count (rule 2)."""
+    text = _LINE_END_HYPHEN.sub("", text)
+    text = unicodedata.normalize("NFKC", text).casefold()
+    text = "".join(char for char in text if unicodedata.category(char) != "Cf")
+    text = " ".join(_MARKDOWN.sub("", text).split())
+    return _ARTICLES.sub("", text.strip(_AROUND))
+
+
+def _holds(said: str, gold: str) -> bool:
+    """Return whether an answer is a right one with function words around it."""
+    found = re.search(rf"(?<!\S)[^\w\s]*{re.escape(gold)}[^\w\s]*(?!\S)", said) if gold else None
+    if found is None:
+        return False
+    rest = [word.strip(_AROUND) for word in (said[: found.start()] + " " + said[found.end() :]).split()]
+    return all(word in _FUNCTION_WORDS for word in rest if word)
+
+
+def _items(text: str) -> list[str]:
+    """Return the items of a list, sorted; of a text without any, the text."""
+    return sorted(_ARTICLES.sub("", item.strip(_AROUND)) for item in _BETWEEN_ITEMS.split(text) if item.strip(_AROUND))
+
+
+def case_section(measuring: Measuring, path: Path) -> Section:
+    """Ask the questions of a file; return the shares that are right, by kind."""
+    examples = read_cases(path)
+    decisions = measuring.ask_judged("cases", examples, judge_case)
+    by_kind: dict[str, list[bool]] = defaultdict(list)
+    for example, decision in zip(examples, decisions, strict=True):
+        by_kind[example.task].append(judge_case(example, decision))
+    rows: list[dict[str, Cell]] = [
+        {"kind": kind, "questions": len(right), "right": sum(right), "share": mean(right)}
+        for kind, right in sorted(by_kind.items(), key=lambda pair: (mean(pair[1]), pair[0]))
+    ]
+    everything: Sequence[bool] = [right for of_kind in by_kind.values() for right in of_kind]
+    rows.append({"kind": "all", "questions": len(everything), "right": sum(everything), "share": mean(everything)})
+    under_half = sum(float(row["share"] or 0) < 50 for row in rows[:-1])
+    return Section("cases", "Questions that users report", rows, {"kinds under half": under_half})
+
+
+def judge_case(example: Example, decision: Decision | None) -> bool:
+    """Return whether a decision is right; what could not be read is wrong."""
+    return decision is not None and is_right(example, decision.text)

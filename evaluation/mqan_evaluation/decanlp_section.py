@@ -1,0 +1,70 @@
+"""The ten tasks of decaNLP by their own metrics (McCann et al. 2018, table 1)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from mqan_core.example import Example
+from mqan_evaluation.answerers import Decision
+from mqan_evaluation.report import PAPER
+from mqan_evaluation.sections import Cell, Measuring, Section
+from mqan_evaluation.zero_shot_sections import ALL
+from mqan_training.data.metrics import UNANSWERABLE, score
+from mqan_training.data.mixture import validation_examples
+from mqan_training.data.readers.registry import task_named
+from mqan_training.data.shapes.dataset_file import load_dataset
+
+TASKS: Final = ("squad", "iwslt", "cnn_dailymail", "multinli", "sst", "qasrl", "zre", "woz", "wikisql", "mwsc")
+COMPARED: Final = ("squad", "sst", "qasrl", "woz", "wikisql", "mwsc")
+"""Tasks whose data and metric are those of the paper; their sum is compared."""
+
+_OF_DIALOGUES = "joint_goal_em"
+_WITH_REFUSALS = ("corpus_f1", "unanswerable_f1")  # metrics that know the answer "unanswerable"
+
+
+def decanlp_section(measuring: Measuring, names: Sequence[str] = TASKS) -> Section:
+    """Measure tasks of decaNLP beside what the paper's MQAN reaches on all of them together."""
+    rows: list[dict[str, Cell]] = []
+    for name in names:
+        reader = load_dataset(name).reader
+        metric = task_named(reader).metric
+        examples = task_examples(measuring, name, metric)
+        decisions = measuring.ask(name, examples)
+        texts = [_text(decision, metric) for decision in decisions]
+        golds = [replace(e, answers=e.answers or (UNANSWERABLE,)) for e in examples]
+        (own, value), *others = score(metric, texts, golds).items()
+        rows.append(
+            {
+                "task": name,
+                "metric": own,
+                "examples": len(examples),
+                "score": round(value, 2),
+                "paper, joint": PAPER[reader][2],
+                "paper, best": max(PAPER[reader][2:]),
+                "others": ", ".join(f"{other} {number:.1f}" for other, number in others),
+            }
+        )
+    scores = {str(row["task"]): float(row["score"] or 0) for row in rows}
+    together = sum(scores[name] for name in COMPARED) if set(COMPARED) <= set(scores) else None
+    summary: dict[str, Cell] = {"sum of six": None if together is None else round(together, 2)}
+    return Section("decanlp", "decaNLP by its own metrics", rows, summary)
+
+
+def task_examples(measuring: Measuring, name: str, metric: str) -> list[Example]:
+    """Return the examples of a task; where a metric follows dialogues, whole ones."""
+    if metric != _OF_DIALOGUES or measuring.limit is None:
+        return validation_examples(measuring.data, name, measuring.limit or ALL, measuring.seed)
+    examples = validation_examples(measuring.data, name, ALL, measuring.seed)
+    chosen: list[Example] = []
+    for example in examples:
+        dialogue = (example.reference or {}).get("dialogue")
+        if len(chosen) >= measuring.limit and dialogue != (chosen[-1].reference or {}).get("dialogue"):
+            break
+        chosen.append(example)
+    return chosen
+
+
+def _text(decision: Decision | None, metric: str) -> str:
+    if decision is None or decision.text is None:
+        return UNANSWERABLE if decision is not None and metric in _WITH_REFUSALS else ""
+    return decision.text

@@ -1,0 +1,136 @@
+"""Fields, refusals and instructions that were never trained on, and reviews of another domain."""
+
+from collections.abc import Sequence
+
+from mqan_core.example import Choice, Example
+from mqan_evaluation.draws import draw_questions
+from mqan_evaluation.judging import judge, majority, mean, per_cent, refusal_scores, sampled
+from mqan_evaluation.sections import Cell, Measuring, Section
+from mqan_evaluation.zero_shot import NEW_NAMES, REPHRASINGS, Wording
+from mqan_evaluation.zero_shot_sections import ALL
+from mqan_training.data.made.source import made_sources
+from mqan_training.data.mixture import validation_examples
+from mqan_training.data.readers import sst
+from mqan_training.data.source import Source
+
+FIELDS = ("restaurant8k", "e2e_nlg")
+"""Held-back datasets with fields."""
+
+INSTRUCTIONS = ("pubmedqa", "legalbench")
+"""Held-back datasets with questions that are instructions, and choices."""
+
+OTHER_DOMAIN = "product_reviews"
+"""Held-back reviews of another domain than SST's."""
+
+_MADE_EACH = 200  # questions of each kind of text, where no limit is given
+
+
+def field_section(measuring: Measuring, names: Sequence[str] = FIELDS) -> Section:
+    """Measure fields: F1 of all questions, where a refusal is right if and only if the text does not say."""
+    rows: list[dict[str, Cell]] = []
+    for name in names:
+        examples = validation_examples(measuring.data, name, measuring.limit or ALL, measuring.seed)
+        rows.append({"set": name, **_scores(measuring, name, examples)})
+    return Section("fields", "Fields never trained on", rows)
+
+
+def squad2_section(measuring: Measuring) -> Section:
+    """Measure questions on Wikipedia, half of which the passage does not answer."""
+    examples = validation_examples(measuring.data, "squad2_dev", measuring.limit or ALL, measuring.seed)
+    return Section(
+        "squad2_dev",
+        "Questions of which half have no answer in the text",
+        [{"set": "squad2_dev", **_scores(measuring, "squad2_dev", examples)}],
+    )
+
+
+def made_section(measuring: Measuring) -> Section:
+    """Measure texts made by program, in layouts that are held back: a table by kind of text."""
+    rows: list[dict[str, Cell]] = []
+    sources = made_sources("validation")
+    drawn = {source.name: made_examples(source, measuring.limit, measuring.seed) for source in sources}
+    for name, examples in drawn.items():
+        rows.append({"set": name, **_scores(measuring, name, examples)})
+    total = sum(map(len, drawn.values()))
+    f1 = sum(float(row["nF1"] or 0) * len(drawn[str(row["set"])]) for row in rows) / total
+    return Section("made", "Texts made by program, in layouts never trained on", rows, {"nF1": round(f1, 2)})
+
+
+def made_examples(source: Source, limit: int | None, seed: int) -> list[Example]:
+    """Return questions about texts of one kind, the same ones for the same seed."""
+    return draw_questions([source], limit or _MADE_EACH, seed)
+
+
+def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTIONS) -> Section:
+    """Measure instructions with choices beside the commonest answer, of all and of each instruction."""
+    rows: list[dict[str, Cell]] = []
+    for name in names:
+        whole = validation_examples(measuring.data, name, ALL, measuring.seed)
+        examples = sampled(whole, measuring.limit, measuring.seed)
+        decisions = measuring.ask(name, examples)
+        right = mean([judge(e, d)[0] for e, d in zip(examples, decisions, strict=True)])
+        by_task = majority(whole, by_question=True) if len({e.question for e in whole}) * 3 < len(whole) else None
+        rows.append(
+            {
+                "set": name,
+                "examples": len(examples),
+                "majority": majority(whole),
+                "majority of each instruction": by_task,
+                "right": right,
+                "refused": mean([d is not None and d.text is None for d in decisions]),
+                "unread": sum(d is None for d in decisions),
+            }
+        )
+    return Section("instructions", "Instructions with choices, never trained on", rows)
+
+
+def review_section(measuring: Measuring) -> Section:
+    """Measure SST under other names of its classes, in either order, and reviews of a domain never trained on."""
+    labels = sst.LABELS
+    own = (0, 1)
+    ways = {"own names": Wording(labels, labels, own), "own names, reversed": Wording(labels, labels, own[::-1])}
+    for names in NEW_NAMES:
+        ways[" or ".join(names)] = Wording(labels, names, own)
+        ways[" or ".join(names[::-1])] = Wording(labels, names, own[::-1])
+    ways |= {rephrasing: Wording(labels, labels, own, rephrasing) for rephrasing in REPHRASINGS}
+    examples = validation_examples(measuring.data, "sst", measuring.limit or ALL, measuring.seed)
+    rows: list[dict[str, Cell]] = []
+    for way, wording in ways.items():
+        asked = [wording.apply(example) for example in examples]
+        named = tuple(Choice(wording.names[i]) for i in wording.order)
+        chosen = [Example(e.task, e.id, e.context, e.question, e.answers, choices=named) for e in asked]
+        rows.append(
+            {
+                "set": f"sst: {way}",
+                "examples": len(asked),
+                "named in question": _right(measuring, f"sst ({way})", asked),
+                "as choices": _right(measuring, f"sst ({way}, choices)", chosen),
+            }
+        )
+    other = validation_examples(measuring.data, OTHER_DOMAIN, measuring.limit or ALL, measuring.seed)
+    right = _right(measuring, OTHER_DOMAIN, other)
+    rows.append({"set": OTHER_DOMAIN, "examples": len(other), "named in question": right, "as choices": None})
+    return Section("reviews", "Classes by other names, and reviews of another domain", rows)
+
+
+def _right(measuring: Measuring, section: str, examples: list[Example]) -> float:
+    return mean([judge(e, d)[0] for e, d in zip(examples, measuring.ask(section, examples), strict=True)])
+
+
+def _scores(measuring: Measuring, section: str, examples: list[Example]) -> dict[str, Cell]:
+    """Answer examples; return F1 of all, of those with an answer, and of refusing."""
+    decisions = measuring.ask(section, examples)
+    judged = [judge(e, d) for e, d in zip(examples, decisions, strict=True)]
+    answerable = [f1 for example, (_, f1) in zip(examples, judged, strict=True) if example.answers]
+    refusals = refusal_scores(examples, decisions)
+    return {
+        "examples": len(examples),
+        "nF1": mean([f1 for _, f1 in judged]),
+        "exact": mean([exact for exact, _ in judged]),
+        "nF1 where answered": mean(answerable),
+        "without answer": per_cent(1 - len(answerable) / len(examples)),
+        "refusal F1": refusals["f1"],
+        "precision": refusals["precision"],
+        "recall": refusals["recall"],
+        "always refusing": refusals["always_refusing_f1"],
+    }

@@ -1,0 +1,227 @@
+"""Fit how sure a model may be, for each kind of question and number of choices.
+
+The questions are drawn as in training (``DatasetSource.draw``) from the validation rows of the same datasets, so that
+all kinds, numbers of choices and refusals are there. Errors are measured with maps that were fitted on the other half
+of the contexts.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.calibration import Calibration, logit
+from mqan_core.example import Example
+from mqan_core.temperatures import QuestionKind, Temperatures, bucket_of, kind_of
+from mqan_evaluation.answerers import Decision
+from mqan_evaluation.draws import draw_questions
+from mqan_evaluation.judging import judge
+from mqan_evaluation.reliability import expected_calibration_error, fit_logistic, fold_of
+from mqan_evaluation.sections import Cell, Measuring, Section
+from mqan_training.data.made.source import made_sources
+from mqan_training.data.mixture import load_sources
+from mqan_training.data.source import Source
+
+LEAST = 50
+"""Fewest questions to fit a map on."""
+
+EACH = 60
+"""Questions drawn from each source where no limit is given."""
+
+_LEAST_MASS = 1e-12
+_TEMPERATURES = np.exp(np.linspace(np.log(0.1), np.log(10), 401))  # 1 % apart
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A question with what was decided.
+
+    Attributes:
+        example: the question.
+        decision: on it.
+        is_right: whether that is right.
+    """
+
+    example: Example
+    decision: Decision
+    is_right: bool
+
+    @property
+    def labels(self) -> list[str]:
+        """What the choices say."""
+        return [choice.label for choice in self.example.choices]
+
+    @property
+    def kind(self) -> QuestionKind:
+        """What is asked for."""
+        return kind_of(self.labels, self.example.multiple)
+
+    def probability(self, temperatures: Temperatures) -> float:
+        """Return the mapped probability of what was decided."""
+        d = self.decision
+        return temperatures.decided(
+            d.probability,
+            d.refusal,
+            d.choices,
+            labels=self.labels,
+            multiple=self.example.multiple,
+            is_refusal=d.text is None,
+        )
+
+
+def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
+    """Return the maps: of kinds, and of the buckets of a number of choices that have at least ``LEAST`` questions."""
+    groups: dict[str, list[Observed]] = defaultdict(list)
+    for one in observed:
+        if one.kind is QuestionKind.FREE:
+            groups[QuestionKind.REFUSAL.value].append(one)
+            if one.decision.text is not None:
+                groups[one.kind.value].append(one)
+        else:
+            groups[one.kind.value].append(one)
+            groups[f"{one.kind.value}/{bucket_of(len(one.example.choices))}"].append(one)
+    fitted = {name: _fit(name, group) for name, group in groups.items() if len(group) >= LEAST}
+    return Temperatures({name: found for name, found in sorted(fitted.items()) if found is not None})
+
+
+def _fit(name: str, group: Sequence[Observed]) -> Calibration | None:
+    if name in (QuestionKind.FREE, QuestionKind.REFUSAL):
+        is_refusal = name == QuestionKind.REFUSAL
+        given = np.array([logit(o.decision.refusal if is_refusal else o.decision.probability) for o in group])
+        true = np.array([not o.example.answers if is_refusal else o.is_right for o in group], np.float64)
+        try:
+            return fit_logistic(given, true, np.ones_like(true)) if 0 < true.sum() < len(true) else None
+        except ValueError:  # the probabilities say nothing: leave them
+            return None
+    if name.startswith(QuestionKind.SEVERAL):
+        losses = sum(_loss_of_several(o) for o in group)
+    else:
+        losses = sum(_loss_of_choices(o) for o in group)
+    return Calibration(float(1 / _TEMPERATURES[int(np.argmin(losses))]), 0.0)
+
+
+def _loss_of_choices(observed: Observed) -> FloatArray:
+    """Return the log loss of the right choices, or of refusing, at each temperature, [T]."""
+    d = observed.decision
+    logs = np.log(np.maximum(np.array([*d.choices, d.refusal]), _LEAST_MASS))
+    scores = logs[:, None] / _TEMPERATURES
+    right = [label in observed.example.answers for label in observed.labels]
+    mask = np.array([*right, not any(right)])
+    return _log_sum(scores) - _log_sum(scores[mask])
+
+
+def _loss_of_several(observed: Observed) -> FloatArray:
+    """Return the mean log loss of each choice beside the refusal, at each temperature, [T]."""
+    d = observed.decision
+    odds = np.log(np.maximum(np.array(d.choices), _LEAST_MASS)) - np.log(max(d.refusal, _LEAST_MASS))
+    sign = np.array([1.0 if label in observed.example.answers else -1.0 for label in observed.labels])
+    return np.asarray(np.logaddexp(0, -(sign * odds)[:, None] / _TEMPERATURES).mean(axis=0), np.float64)
+
+
+def _log_sum(scores: FloatArray) -> FloatArray:
+    highest = scores.max(axis=0)
+    return np.asarray(highest + np.log(np.exp(scores - highest).sum(axis=0)), np.float64)
+
+
+def calibration_sources(data: Path, trained_on: Sequence[str]) -> list[Source]:
+    """Return the validation rows of the datasets that a model was trained on, and texts made by program.
+
+    Args:
+        data: folder of the datasets.
+        trained_on: their names; empty for all that are not held back.
+    """
+    found = [s for s in load_sources(data, None, "validation") if not trained_on or s.name in trained_on]
+    return [*found, *made_sources("train")]
+
+
+def calibration_section(
+    measuring: Measuring, trained_on: Sequence[str] = (), sources: Sequence[Source] | None = None
+) -> tuple[Temperatures, Section]:
+    """Draw questions, answer them, fit the maps; return them with the errors before and after.
+
+    Args:
+        measuring: the model and the data; its own maps are not used.
+        trained_on: names of the datasets to draw from; empty for all that are not held back.
+        sources: to draw from instead.
+
+    Raises:
+        ValueError: there are too few questions to fit anything.
+    """
+    sources = calibration_sources(measuring.data, trained_on) if sources is None else sources
+    examples = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
+    decisions = measuring.ask("calibration", examples)
+    observed = [Observed(e, d, judge(e, d)[0] == 1) for e, d in zip(examples, decisions, strict=True) if d is not None]
+    folds = [fold_of(one.example.context) for one in observed]
+    halves = [fit_temperatures([o for o, f in zip(observed, folds, strict=True) if f != fold]) for fold in (0, 1)]
+    temperatures = fit_temperatures(observed)
+    if not temperatures.maps:
+        raise ValueError(f"{len(observed)} questions are too few to fit probabilities to: raise --limit")
+    after = [one.probability(halves[fold]) for one, fold in zip(observed, folds, strict=True)]
+    return temperatures, Section("calibration", "Probabilities", _rows(observed, after, temperatures))
+
+
+def _rows(observed: Sequence[Observed], after: Sequence[float], temperatures: Temperatures) -> list[dict[str, Cell]]:
+    groups: dict[str, list[int]] = defaultdict(list)
+    for place, one in enumerate(observed):
+        groups[_group(one)].append(place)
+    groups["all"] = list(range(len(observed)))
+    plain = Temperatures()
+    rows: list[dict[str, Cell]] = []
+    for name, places in sorted(groups.items(), key=lambda pair: (pair[0] == "all", pair[0])):
+        right = np.array([observed[i].is_right for i in places], np.float64)
+        before = np.array([observed[i].probability(plain) for i in places])
+        found = temperatures.maps.get(name) or temperatures.maps.get(name.partition("/")[0])
+        rows.append(
+            {
+                "kind": name,
+                "questions": len(places),
+                "right": round(100 * float(right.mean()), 2),
+                "temperature": None if found is None else round(1 / found.scale, 3),
+                "offset": None if found is None else round(found.offset, 3),
+                "error before": round(expected_calibration_error(before, right), 4),
+                "error after": round(expected_calibration_error(np.array([after[i] for i in places]), right), 4),
+            }
+        )
+    return rows
+
+
+def _group(one: Observed) -> str:
+    if one.kind is QuestionKind.FREE:
+        return (QuestionKind.REFUSAL if one.decision.text is None else QuestionKind.FREE).value
+    return f"{one.kind.value}/{bucket_of(len(one.example.choices))}"
+
+
+def manifest_entry(temperatures: Temperatures) -> dict[str, dict[str, float]]:
+    """Return the maps as they stand in a bundle's manifest."""
+    return {name: {"scale": found.scale, "offset": found.offset} for name, found in temperatures.maps.items()}
+
+
+def trust_rows(answers: Sequence[Mapping[str, object]], sections: Sequence[str]) -> list[dict[str, Cell]]:
+    """Return, of sections whose answers were kept, the calibration error and how sure answers fare.
+
+    Args:
+        answers: records of ``Measuring.answers``.
+        sections: their names, in order; one that was not asked is left out.
+    """
+    rows: list[dict[str, Cell]] = []
+    for name in sections:
+        found = [a for a in answers if a["section"] == name and a["is_read"]]
+        if found:
+            probability = np.array([a["probability"] for a in found], np.float64)
+            right = np.array([a["right"] for a in found], np.float64)
+            sure = probability >= 0.9
+            rows.append(
+                {
+                    "set": name,
+                    "answers": len(found),
+                    "error": round(expected_calibration_error(probability, right), 4),
+                    "at 0.9 or more": int(sure.sum()),
+                    "right of these": round(100 * float(right[sure].mean()), 2) if sure.any() else None,
+                }
+            )
+    return rows

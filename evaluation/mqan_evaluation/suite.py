@@ -1,0 +1,156 @@
+"""What a model for questions of every kind can do, measured in one run: ``mqan evaluate --suite``.
+
+Probabilities are fitted first, so that what follows can say how far they can be trusted.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
+
+from mqan_evaluation import decanlp_section, field_sections
+from mqan_evaluation.cases import case_section
+from mqan_evaluation.fit_temperatures import calibration_section, manifest_entry, trust_rows
+from mqan_evaluation.label_views import held_back_sets
+from mqan_evaluation.sections import Measuring, Section
+from mqan_evaluation.zero_shot_sections import label_sections
+from mqan_training.data.made.kind import kind_names
+
+CALIBRATION, LABELS, FIELDS, MADE, SQUAD2 = "calibration", "labels", "fields", "made", "squad2_dev"
+INSTRUCTIONS, CASES, DECANLP, REVIEWS, TRUST = "instructions", "cases", "decanlp", "reviews", "trust"
+SECTIONS: Final = (CALIBRATION, LABELS, FIELDS, MADE, SQUAD2, INSTRUCTIONS, CASES, DECANLP, REVIEWS)
+
+
+@dataclass(slots=True)
+class Measured:
+    """What a run of the suite found.
+
+    Attributes:
+        title: name of the model.
+        where: it ran, in words.
+        limit, seed: which examples.
+        sections: the tables, in order.
+        calibration: the maps of probabilities, as they stand in a bundle's manifest; empty where none were fitted.
+    """
+
+    title: str
+    where: str
+    limit: int | None
+    seed: int
+    sections: list[Section] = field(default_factory=list)
+    calibration: dict[str, dict[str, float]] = field(default_factory=dict)
+
+
+def chosen_names(names: Sequence[str] | None, *, has_cases: bool) -> dict[str, list[str]]:
+    """Return which sections to run, each with the sets to measure there; all where no names are given.
+
+    Args:
+        names: sections, or sets of one.
+        has_cases: whether there is a file of cases.
+
+    Raises:
+        ValueError: there is no section or set of a name, or cases are named and there is no file of them.
+    """
+    sets: dict[str, list[str]] = {section: [] for section in SECTIONS}
+    sets |= {
+        LABELS: list(held_back_sets()),
+        FIELDS: list(field_sections.FIELDS),
+        INSTRUCTIONS: list(field_sections.INSTRUCTIONS),
+        DECANLP: list(decanlp_section.TASKS),
+    }
+    if names is None:
+        return {section: of_it for section, of_it in sets.items() if section != CASES or has_cases}
+    if CASES in names and not has_cases:
+        raise ValueError("to ask the questions of users, give their file with --cases FILE")
+    known = [*sets, *(name for of_it in sets.values() for name in of_it)]
+    chosen: dict[str, list[str]] = {}
+    for section, of_it in sets.items():
+        if section in names:
+            chosen[section] = of_it
+        elif found := [name for name in of_it if name in names]:
+            chosen[section] = found
+    for name in names:
+        if name not in known:
+            near = get_close_matches(name, known, n=2)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+            raise ValueError(f"the suite has no section and no set {name!r}: {hint}")
+    return chosen
+
+
+def run_suite(
+    measuring: Measuring,
+    names: Sequence[str] | None = None,
+    *,
+    cases: Path | None = None,
+    trained_on: Sequence[str] = (),
+    show: Callable[[Section], None] = lambda section: None,
+) -> Measured:
+    """Measure a model.
+
+    Args:
+        measuring: the model and the data; its maps of probabilities are replaced where the suite fits them.
+        names: sections, or sets of one; None for all.
+        cases: file of questions that users report; None to leave them out.
+        trained_on: names of the datasets to fit probabilities on; empty for all that are not held back.
+        show: called with each table as soon as it is there.
+
+    Raises:
+        ValueError: there is no section or set of a name, a file of cases is malformed, or too little can be measured.
+        DatasetError: the files of a dataset are missing or malformed.
+    """
+    chosen = chosen_names(names, has_cases=cases is not None)
+    measured = Measured(measuring.answerer.title, measuring.answerer.where, measuring.limit, measuring.seed)
+    if CALIBRATION in chosen:
+        measuring.temperatures, section = calibration_section(measuring, trained_on)
+        measured.calibration = manifest_entry(measuring.temperatures)
+        measured.sections.append(section)
+        show(section)
+    for section in _sections(measuring, chosen, cases):
+        measured.sections.append(section)
+        show(section)
+    trust = trust_rows(measuring.answers, _trusted(chosen))
+    if trust:
+        section = Section(TRUST, "How far probabilities can be trusted", trust)
+        measured.sections.append(section)
+        show(section)
+    return measured
+
+
+def _sections(measuring: Measuring, chosen: dict[str, list[str]], cases: Path | None) -> Iterator[Section]:
+    if LABELS in chosen:
+        yield from label_sections(measuring, chosen[LABELS])
+    if FIELDS in chosen:
+        yield field_sections.field_section(measuring, chosen[FIELDS])
+    if MADE in chosen:
+        yield field_sections.made_section(measuring)
+    if SQUAD2 in chosen:
+        yield field_sections.squad2_section(measuring)
+    if INSTRUCTIONS in chosen:
+        yield field_sections.instruction_section(measuring, chosen[INSTRUCTIONS])
+    if CASES in chosen and cases is not None:
+        yield case_section(measuring, cases)
+    if DECANLP in chosen:
+        yield decanlp_section.decanlp_section(measuring, chosen[DECANLP])
+    if REVIEWS in chosen:
+        yield field_sections.review_section(measuring)
+
+
+def _trusted(chosen: dict[str, list[str]]) -> list[str]:
+    """Return the names under which answers were kept whose probabilities are looked at."""
+    made = [f"made_{kind}" for kind in kind_names()] if MADE in chosen else []
+    decanlp = [name for name in ("squad", "sst") if name in chosen.get(DECANLP, ())]
+    cases = [CASES] if CASES in chosen else []
+    return [*decanlp, *chosen.get(LABELS, ()), *cases, *made]
+
+
+def write_suite(folder: Path, measured: Measured, answers: Sequence[dict[str, Any]]) -> list[Path]:
+    """Write ``suite.json`` and ``answers.jsonl``; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    numbers, lines = folder / "suite.json", folder / "answers.jsonl"
+    numbers.write_text(json.dumps(asdict(measured), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    with lines.open("w", encoding="utf-8") as file:
+        for answer in answers:
+            file.write(json.dumps(answer, ensure_ascii=False) + "\n")
+    return [numbers, lines]

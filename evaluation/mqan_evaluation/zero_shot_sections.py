@@ -1,0 +1,131 @@
+"""Label sets that were never trained on: choices, their order, their wording, their names, and yes or no."""
+
+from functools import partial
+
+import numpy as np
+
+from mqan_core.example import Example
+from mqan_evaluation.answerers import Decision
+from mqan_evaluation.judging import forced_label, judge, majority, mean, per_cent, sampled
+from mqan_evaluation.label_views import (
+    LabelSet,
+    by_synonyms,
+    held_back_sets,
+    in_other_words,
+    in_reverse,
+    labels_part,
+    named_in_question,
+    yes_or_no,
+)
+from mqan_evaluation.sections import Cell, Measuring, Section
+from mqan_evaluation.sentence_similarity import packaged_similarity
+from mqan_training.data.mixture import validation_examples
+
+ALL = 10**9  # examples of a set
+
+Decisions = list[Decision | None]
+
+
+def label_sections(measuring: Measuring, names: list[str] | None = None) -> list[Section]:
+    """Measure label sets that are held back.
+
+    Args:
+        measuring: the model and the data.
+        names: which; None for all.
+
+    Returns:
+        Two tables: right answers beside the baselines, and what changes when the question is put otherwise.
+    """
+    right: list[dict[str, Cell]] = []
+    otherwise: list[dict[str, Cell]] = []
+    for name, label_set in held_back_sets().items():
+        if names is None or name in names:
+            whole = validation_examples(measuring.data, name, ALL, measuring.seed)
+            examples = sampled(whole, measuring.limit, measuring.seed)
+            decisions = measuring.ask(name, examples)
+            right.append(_right_row(name, whole, examples, decisions))
+            otherwise.append(_otherwise_row(measuring, name, label_set, examples, decisions))
+    for rows in (right, otherwise):
+        if len(rows) > 1:
+            rows.append(_mean_row(rows))
+    return [
+        Section("labels", "Labels never trained on: right answers", right, _bars(right)),
+        Section("labels-otherwise", "Labels never trained on: the same questions put otherwise", otherwise),
+    ]
+
+
+def _right_row(name: str, whole: list[Example], examples: list[Example], decisions: Decisions) -> dict[str, Cell]:
+    nearest = packaged_similarity().choose(
+        [example.context for example in examples],
+        [[choice.label for choice in example.choices] for example in examples],
+    )
+    forced = [forced_label(e, d) in e.answers for e, d in zip(examples, decisions, strict=True)]
+    return {
+        "set": name,
+        "labels": len(examples[0].choices),
+        "examples": len(examples),
+        "majority": majority(whole),
+        "cosine": mean([label in e.answers for e, label in zip(examples, nearest, strict=True)]),
+        "right": mean(_exact(examples, decisions)),
+        "right, never refusing": mean(forced),
+        "refused": mean([d is not None and d.text is None for d in decisions]),
+        "unread": sum(d is None for d in decisions),
+    }
+
+
+def _otherwise_row(
+    measuring: Measuring, name: str, label_set: LabelSet, examples: list[Example], decisions: Decisions
+) -> dict[str, Cell]:
+    template = labels_part(name).forms[0].yes_no[0]
+    rngs = [np.random.default_rng([measuring.seed, i]) for i in range(len(examples))]
+    ask = partial(_ask, measuring, name)
+    reversed_decisions = ask("reversed", [in_reverse(e) for e in examples])
+    worded = [
+        mean(_exact(examples, ask(f"wording {i}", [in_other_words(e, question) for e in examples])))
+        for i, question in enumerate(label_set.questions, start=1)
+    ]
+    renamed = [by_synonyms(e, label_set.synonyms) for e in examples]
+    pairs = [named_in_question(e, rng) for e, rng in zip(examples, rngs, strict=True)]
+    first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    first_decisions, second_decisions = ask("named", first), ask("named, reversed", second)
+    asked = [yes_or_no(e, template, i % 2 == 0, rng) for i, (e, rng) in enumerate(zip(examples, rngs, strict=True))]
+    own = mean(_exact(examples, decisions))
+    return {
+        "set": name,
+        "right": own,
+        "reversed: same": _same(decisions, reversed_decisions),
+        "named in question: right": mean(_exact(first, first_decisions)),
+        "reversed there: same": _same(first_decisions, second_decisions),
+        "other wordings: right": round(float(np.mean(worded)), 2),
+        "largest change": round(max(abs(score - own) for score in worded), 2),
+        "synonyms: right": mean(_exact(renamed, ask("synonyms", renamed))),
+        "yes/no: right": mean(_exact(asked, ask("yes/no", asked))),
+    }
+
+
+def _ask(measuring: Measuring, name: str, view: str, examples: list[Example]) -> Decisions:
+    return measuring.ask(f"{name} ({view})", examples)
+
+
+def _exact(examples: list[Example], decisions: Decisions) -> list[float]:
+    return [judge(example, decision)[0] for example, decision in zip(examples, decisions, strict=True)]
+
+
+def _same(first: Decisions, second: Decisions) -> float:
+    texts = [[None if d is None else (d.text or "").casefold() for d in some] for some in (first, second)]
+    return per_cent(float(np.mean([a == b for a, b in zip(*texts, strict=True)])))
+
+
+def _mean_row(rows: list[dict[str, Cell]]) -> dict[str, Cell]:
+    means: dict[str, Cell] = {"set": "mean"}
+    for column in list(rows[0])[1:]:
+        numbers = [float(row[column]) for row in rows if isinstance(row[column], int | float)]  # type: ignore[arg-type]
+        means[column] = round(float(np.mean(numbers)), 2) if column not in ("labels", "examples", "unread") else None
+    return means
+
+
+def _bars(rows: list[dict[str, Cell]]) -> dict[str, Cell]:
+    """Return on how many sets the model is above the sentence encoder."""
+    sets = [row for row in rows if row["set"] != "mean"]
+    above = sum(float(row["right"] or 0) > float(row["cosine"] or 0) for row in sets)
+    return {"sets": len(sets), "above cosine on": above}

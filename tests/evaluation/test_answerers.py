@@ -1,0 +1,108 @@
+"""A checkpoint and a bundle as what answers: the same decisions, in any batch, whatever the order of the choices."""
+
+from pathlib import Path
+
+import pytest
+
+from mqan_core.answer import Answer, ChoiceProbability
+from mqan_core.example import Choice, Example
+from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer, answer_all, decision_of
+from mqan_evaluation.engine_answerer import EngineAnswerer
+from mqan_export.answering import export_answering_bundle
+from mqan_training.checkpoint import load_checkpoint
+
+LABELS = tuple(map(Choice, ("joy", "fear", "anger or rage")))
+ASKED = [
+    Ask("The dog came at me.", "What was felt?", LABELS),
+    Ask("It is 12.", "What is it?"),
+    Ask("Ann met the old man near the harbour " * 20, "Who is it?"),
+    Ask("The dog came at me.", "What was felt?", LABELS, multiple=True),
+    Ask("The dog came at me.", "Is it fear?", (Choice("yes"), Choice("no"))),
+]
+
+
+def near(first: Decision | None, second: Decision | None, tolerance: float = 1e-4) -> bool:
+    if first is None or second is None:
+        return first is second
+    numbers = [(d.probability, d.refusal, *d.choices) for d in (first, second)]
+    return (first.text, first.labels) == (second.text, second.labels) and all(
+        abs(a - b) < tolerance for a, b in zip(*numbers, strict=True)
+    )
+
+
+def test_answers_come_in_the_order_of_the_questions(tiny_answerer: TorchAnswerer) -> None:
+    alone = [tiny_answerer.answer([ask])[0] for ask in ASKED]
+    together = answer_all(tiny_answerer, [*ASKED, ASKED[0]])
+    assert all(near(a, b) for a, b in zip([*alone, alone[0]], together, strict=True))
+
+
+def test_the_same_question_is_asked_once(tiny_answerer: TorchAnswerer) -> None:
+    counts: list[int] = []
+    answer_all(tiny_answerer, [ASKED[0]] * 40 + [ASKED[1]], counts.append)
+    assert sum(counts) == 2
+
+
+def test_masses_of_choices_and_refusal_sum_to_one(tiny_answerer: TorchAnswerer) -> None:
+    for decision in answer_all(tiny_answerer, [ask for ask in ASKED if ask.choices]):
+        assert decision is not None
+        assert sum(decision.choices) + decision.refusal == pytest.approx(1, abs=1e-5)
+
+
+def test_choices_have_no_order(tiny_answerer: TorchAnswerer) -> None:
+    forward, backward = answer_all(tiny_answerer, [ASKED[0], Ask(ASKED[0].context, ASKED[0].question, LABELS[::-1])])
+    assert forward is not None
+    assert backward is not None
+    assert forward.text == backward.text
+    assert forward.choices == pytest.approx(backward.choices[::-1], abs=1e-5)
+
+
+def test_what_cannot_be_read_has_no_decision(tiny_answerer: TorchAnswerer) -> None:
+    too_long = Ask("text", "word " * 300)
+    decisions = answer_all(tiny_answerer, [Ask("  ", "What?"), too_long, ASKED[1]])
+    assert decisions[:2] == [None, None]
+    assert decisions[2] is not None
+    assert tiny_answerer.answer([too_long]) == [None]
+
+
+def test_several_labels_are_those_that_beat_refusing() -> None:
+    choices = (
+        ChoiceProbability("a", 0.5, 0.625, 0.5 / 0.7),
+        ChoiceProbability("b", 0.2, 0.25, 0.5 + 1e-9),
+        ChoiceProbability("c", 0.1, 0.125, 0.1 / 0.3),
+    )
+    answer = Answer("a", 0.5, (), (), False, refusal=0.2, choices=choices)
+    asked = Ask("t", "q", tuple(map(Choice, "abc")), multiple=True)
+    decision = decision_of(asked, answer)
+    assert decision.labels == ("a", "b")
+    assert decision.text == "a, b"
+    assert decision.probability == pytest.approx(0.5 / 0.7 * 0.5 * 0.2 / 0.3, rel=1e-6)
+    single = decision_of(Ask("t", "q", asked.choices), answer)
+    assert (single.text, single.labels, single.probability) == ("a", ("a",), 0.5)
+
+
+def test_a_checkpoint_is_opened_with_its_averaged_weights(tiny_checkpoint: Path, tiny_answerer: TorchAnswerer) -> None:
+    opened = TorchAnswerer.open(tiny_checkpoint)
+    assert opened.title == "tiny, step 1"
+    assert opened.sources == ("clickbait", "isear_like")
+    expected = answer_all(tiny_answerer, ASKED)
+    assert all(near(a, b) for a, b in zip(answer_all(opened, ASKED), expected, strict=True))
+
+
+@pytest.mark.slow
+def test_a_bundle_decides_as_its_checkpoint(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    loaded = load_checkpoint(tiny_checkpoint)
+    examples = [Example("t", "1", "It is 12.", "What is it?", ()), Example("t", "2", "b", "c?", (), choices=LABELS)]
+    export_answering_bundle(loaded, tmp_path / "bundle", examples, name="tiny", version="1", model_card="# tiny\n")
+    bundle = EngineAnswerer.open(tmp_path / "bundle", precision="float32")
+    assert bundle.title == "tiny 1"
+    assert bundle.sources == ("clickbait", "isear_like")
+    opened = TorchAnswerer.open(tiny_checkpoint)
+    closed = [ask for ask in ASKED if ask.choices]  # the vectors of word pieces are 8-bit in a bundle
+    pairs = zip(answer_all(bundle, closed), answer_all(opened, closed), strict=True)
+    assert all(near(a, b, 2e-3) for a, b in pairs)
+    free = Ask("It is 12.", "What is it?")
+    first, second = answer_all(bundle, [free])[0], answer_all(opened, [free])[0]
+    assert first is not None
+    assert second is not None
+    assert first.refusal == pytest.approx(second.refusal, abs=2e-3)
+    assert answer_all(bundle, [Ask(" ", "What?")]) == [None]

@@ -1,0 +1,195 @@
+"""Temperatures are found again where probabilities were spoilt by known ones, and never change an answer."""
+
+import dataclasses
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqan_core.answer import Answer, ChoiceProbability
+from mqan_core.calibration import Calibration
+from mqan_core.example import Choice, Example
+from mqan_core.temperatures import QuestionKind, Temperatures, bucket_of, kind_of
+from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer, decision_of
+from mqan_evaluation.fit_temperatures import (
+    LEAST,
+    Observed,
+    calibration_section,
+    fit_temperatures,
+    manifest_entry,
+    trust_rows,
+)
+from mqan_evaluation.judging import judge
+from mqan_evaluation.sections import Measuring
+
+
+def chosen(labels: list[str], masses: np.ndarray, right: int, *, multiple: bool = False) -> Observed:
+    """Return a question whose last mass is the refusal's, with the choice ``right``, or none, as the right one."""
+    *of_choices, refusal = (float(mass) for mass in masses / masses.sum())
+    choices = tuple(map(Choice, labels))
+    answers = (labels[right],) if right < len(labels) else ()
+    example = Example("t", "1", f"text {masses[0]:.6f}", "q", answers, choices=choices, multiple=multiple)
+    found = tuple(
+        ChoiceProbability(label, mass, mass / sum(of_choices), mass / (mass + refusal))
+        for label, mass in zip(labels, of_choices, strict=True)
+    )
+    best = int(np.argmax(of_choices))
+    answered = of_choices[best] >= refusal
+    answer = Answer(labels[best] if answered else "", 0.0, (), (), False, answered, refusal, found)
+    decision = decision_of(Ask("t", "q", choices, multiple), answer)
+    return Observed(example, decision, judge(example, decision)[0] == 1)
+
+
+def drawn(number: int, labels: list[str], temperature: float, seed: int = 0) -> list[Observed]:
+    """Return questions whose right choice is drawn by the true masses, and what a model says that spoils them."""
+    rng = np.random.default_rng(seed)
+    observed = []
+    for _ in range(number):
+        true = np.exp(rng.normal(0, 2, len(labels) + 1))
+        true /= true.sum()
+        observed.append(chosen(labels, true**temperature, int(rng.choice(len(true), p=true))))
+    return observed
+
+
+def free(number: int, scale: float, offset: float) -> list[Observed]:
+    """Return free answers that are right as often as the mapped probability says."""
+    rng = np.random.default_rng(3)
+    observed = []
+    for i in range(number):
+        x = rng.normal(0, 2)
+        is_right = bool(rng.random() < 1 / (1 + math.exp(-(scale * x + offset))))
+        example = Example("t", "1", f"text {i}", "q", ("a",))
+        decision = Decision("a" if is_right else "b", (), 1 / (1 + math.exp(-x)), 0.01, ())
+        observed.append(Observed(example, decision, is_right))
+    return observed
+
+
+def test_kinds_and_buckets() -> None:
+    assert kind_of([], False) is QuestionKind.FREE
+    assert kind_of(["No", "Yes "], False) is QuestionKind.YES_NO
+    assert kind_of(["true", "false"], False) is QuestionKind.YES_NO
+    assert kind_of(["yes", "no", "maybe"], False) is QuestionKind.CHOICES
+    assert kind_of(["yes", "no"], True) is QuestionKind.SEVERAL
+    found = [bucket_of(n) for n in (1, 2, 3, 5, 6, 10, 11, 30, 31, 500)]
+    assert found == ["2", "2", "3-5", "3-5", "6-10", "6-10", "11-30", "11-30", "31+", "31+"]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 2.0])
+def test_the_temperature_is_found_again(temperature: float) -> None:
+    observed = drawn(3000, ["a", "b", "c", "d"], temperature)
+    maps = fit_temperatures(observed).maps
+    assert set(maps) == {"choices", "choices/3-5"}
+    assert 1 / maps["choices/3-5"].scale == pytest.approx(temperature, rel=0.1)
+
+
+def test_buckets_and_kinds_have_temperatures_of_their_own() -> None:
+    observed = [
+        *drawn(2000, ["yes", "no"], 3.0),
+        *drawn(2000, ["a", "b"], 0.5, seed=1),
+        *drawn(2000, list("abcdefgh"), 2.0, seed=2),
+        *drawn(LEAST - 1, [f"label {i}" for i in range(12)], 1.0, seed=4),
+    ]
+    found = fit_temperatures(observed)
+    of = {name: 1 / calibration.scale for name, calibration in found.maps.items()}
+    assert of["yes-no"] == pytest.approx(3.0, rel=0.15)
+    assert of["choices/2"] == pytest.approx(0.5, rel=0.15)
+    assert of["choices/6-10"] == pytest.approx(2.0, rel=0.15)
+    assert "choices/11-30" not in of  # too few: that of all choices counts
+    masses, refusal = found.masses(QuestionKind.CHOICES, [0.5] * 11 + [0.9], 0.1)
+    assert masses[-1] / masses[0] == pytest.approx((0.9 / 0.5) ** (1 / of["choices"]))
+    assert sum(masses) + refusal == pytest.approx(1)
+
+
+def test_several_labels_are_fitted_each_beside_the_refusal() -> None:
+    rng = np.random.default_rng(5)
+    observed = []
+    for _ in range(1500):
+        odds = rng.normal(0, 2, 3)
+        right = [str(i) for i in range(3) if rng.random() < 1 / (1 + math.exp(-odds[i]))]
+        one = chosen(["0", "1", "2"], np.array([*np.exp(2 * odds), 1.0]), 3, multiple=True)
+        observed.append(dataclasses.replace(one, example=dataclasses.replace(one.example, answers=tuple(right))))
+    maps = fit_temperatures(observed).maps
+    assert 1 / maps["several/3-5"].scale == pytest.approx(2.0, rel=0.15)
+
+
+def test_free_answers_are_scaled_and_moved() -> None:
+    found = fit_temperatures(free(4000, 0.5, -1.0)).maps["free"]
+    assert found.scale == pytest.approx(0.5, rel=0.15)
+    assert found.offset == pytest.approx(-1.0, rel=0.15)
+
+
+def test_refusals_are_fitted_on_all_free_questions() -> None:
+    rng = np.random.default_rng(6)
+    observed = []
+    for i in range(2000):
+        x = rng.normal(0, 3)
+        is_there = rng.random() > 1 / (1 + math.exp(-0.5 * x))
+        refusal = 1 / (1 + math.exp(-x))
+        example = Example("t", "1", f"text {i}", "q", ("a",) if is_there else ())
+        decision = Decision(None if refusal > 0.5 else "a", (), 0.5, refusal, ())
+        observed.append(Observed(example, decision, judge(example, decision)[0] == 1))
+    assert fit_temperatures(observed).maps["refusal"].scale == pytest.approx(0.5, rel=0.15)
+
+
+def test_no_map_changes_an_answer() -> None:
+    temperatures = Temperatures({"choices/3-5": Calibration(0.2, 0.0), "refusal": Calibration(0.5, 1.0)})
+    for one in drawn(200, ["a", "b", "c"], 1.0):
+        masses, refusal = temperatures.masses(QuestionKind.CHOICES, one.decision.choices, one.decision.refusal)
+        assert np.argsort(masses).tolist() == np.argsort(one.decision.choices).tolist()
+        assert (refusal > max(masses)) == (one.decision.text is None)
+    choice = ChoiceProbability("a", 0.6, 0.75, 0.75), ChoiceProbability("b", 0.2, 0.25, 0.5)
+    three = (*choice, ChoiceProbability("c", 0.1, 0.1, 0.5))
+    answer = temperatures.calibrate(Answer("a", 0.6, (), (), False, refusal=0.1, choices=three))
+    assert answer.text == "a"
+    assert answer.probability == max(c.probability for c in answer.choices) < 0.6
+    assert sum(c.probability for c in answer.choices) + answer.refusal == pytest.approx(1)
+    assert sum(c.among_choices for c in answer.choices) == pytest.approx(1)
+    refused = temperatures.calibrate(Answer("", 0.9, (), (), False, answered=False, refusal=0.9))
+    assert refused.probability == refused.refusal == Calibration(0.5, 1.0)(0.9)
+
+
+def test_without_maps_probabilities_stay() -> None:
+    plain = Temperatures()
+    for one in drawn(50, ["a", "b", "c"], 1.0):
+        assert one.probability(plain) == pytest.approx(one.decision.probability)
+    assert plain.single(QuestionKind.FREE, 0.3) == 0.3
+
+
+class DrawnSource:
+    """A few questions with and without choices."""
+
+    name = "drawn"
+
+    def __len__(self) -> int:
+        return 400
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        labels = ("joy", "fear", "anger")[: 2 + index % 2]
+        choices = tuple(map(Choice, labels)) if index % 4 else ()
+        answer = labels[int(rng.integers(len(labels)))]
+        return Example("drawn", str(index), f"the dog no {index}", "what is it?", (answer,), choices=choices)
+
+
+def test_the_section_says_what_was_fitted_and_fits_a_manifest(tmp_path: Path, tiny_answerer: TorchAnswerer) -> None:
+    measuring = Measuring(tiny_answerer, tmp_path)
+    temperatures, section = calibration_section(measuring, sources=[DrawnSource()] * 5)
+    entry = json.loads(json.dumps(manifest_entry(temperatures)))
+    assert {name: Calibration(**values) for name, values in entry.items()} == temperatures.maps
+    rows = {row["kind"]: row for row in section.rows}
+    assert rows["all"]["questions"] == len(measuring.answers) == 300
+    assert float(rows["all"]["error after"] or 0) < float(rows["all"]["error before"] or 0)
+    with pytest.raises(ValueError, match="too few"):
+        calibration_section(Measuring(tiny_answerer, tmp_path, limit=3), sources=[DrawnSource()])
+
+
+def test_how_sure_answers_fare() -> None:
+    answers = [
+        {"section": "cases", "is_read": True, "probability": p, "right": right}
+        for p, right in ((0.95, True), (0.95, False), (0.5, True), (0.5, False))
+    ]
+    answers.append({"section": "cases", "is_read": False, "right": False})
+    (row,) = trust_rows(answers, ["squad", "cases"])
+    assert (row["answers"], row["at 0.9 or more"], row["right of these"]) == (4, 2, 50.0)
+    assert row["error"] == pytest.approx(0.225)

@@ -1,0 +1,233 @@
+"""The suite as a whole: its parts are chosen by name, its numbers are those of the answers, its command prints them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from mqan_cli.main import app
+from mqan_core.example import Choice, Example
+from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer
+from mqan_evaluation.decanlp_section import decanlp_section, task_examples
+from mqan_evaluation.field_sections import field_section, made_examples, review_section
+from mqan_evaluation.judging import judge, majority, refusal_scores, sampled
+from mqan_evaluation.sections import Measuring, Section
+from mqan_evaluation.sentence_similarity import SentenceSimilarity
+from mqan_evaluation.suite import SECTIONS, chosen_names, run_suite, write_suite
+from mqan_evaluation.zero_shot_sections import label_sections
+from mqan_training.data.made.source import made_sources
+
+EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
+
+
+class Knowing:
+    """Answers rightly what it was told, chooses the first label alphabetically otherwise, and never anything freely."""
+
+    title, where = "knowing", "in a test"
+
+    def __init__(self, right: Mapping[str, str]) -> None:
+        self._right = right
+
+    def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+        return [self._one(ask) for ask in asked]
+
+    def _one(self, ask: Ask) -> Decision:
+        labels = [choice.label for choice in ask.choices]
+        if not labels:
+            text = self._right.get(ask.context)
+            return Decision(text, (), 0.9, 0.1, ())
+        known = self._right.get(ask.context)
+        label = known if known in labels else min(labels)
+        masses = tuple(0.9 if one == label else 0.1 / len(labels) for one in labels)
+        return Decision(label, (label,), 0.9, 0.0, masses)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A few rows of datasets."""
+    folder = tmp_path / "data"
+    (folder / "isear").mkdir(parents=True)
+    rows = [f"{emotion}\tText {i} of {emotion}." for i, emotion in enumerate(EMOTIONS + EMOTIONS)]
+    (folder / "isear" / "dev.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    (folder / "sst").mkdir()
+    lines = ["label,sentence", *(f"{i % 2},film number {i}" for i in range(10))]
+    (folder / "sst" / "dev_binary_sent.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+def test_parts_are_chosen_by_the_name_of_a_section_or_a_set() -> None:
+    assert set(chosen_names(None, has_cases=True)) == set(SECTIONS)
+    assert "cases" not in chosen_names(None, has_cases=False)
+    assert chosen_names(["isear", "made"], has_cases=False) == {"labels": ["isear"], "made": []}
+    with pytest.raises(ValueError, match="--cases FILE"):
+        chosen_names(["cases"], has_cases=False)
+    with pytest.raises(ValueError, match="did you mean isear"):
+        chosen_names(["isaer"], has_cases=False)
+
+
+def test_a_model_that_knows_is_right_however_it_is_asked(data: Path) -> None:
+    right = {f"Text {i} of {emotion}.": emotion for i, emotion in enumerate(EMOTIONS + EMOTIONS)}
+    measuring = Measuring(Knowing(right), data)
+    labels, otherwise = label_sections(measuring, ["isear"])
+    (row,) = labels.rows
+    assert (row["labels"], row["examples"], row["majority"], row["right"], row["refused"]) == (7, 14, 14.29, 100.0, 0.0)
+    (row,) = otherwise.rows
+    assert (row["reversed: same"], row["named in question: right"], row["largest change"]) == (100.0, 100.0, 0.0)
+    assert row["synonyms: right"] == 14.29  # it knows no synonyms, and chooses the first label: of one emotion in seven
+    assert row["yes/no: right"] == 50.0  # always no
+    views = {answer["section"] for answer in measuring.answers}
+    assert {"isear", "isear (reversed)", "isear (synonyms)", "isear (yes/no)", "isear (wording 3)"} <= views
+
+
+def test_majority_and_refusals() -> None:
+    def example(question: str, *answers: str) -> Example:
+        return Example("t", "1", "text", question, answers)
+
+    examples = [example("p", "a"), example("p", "a"), example("q", "b"), example("q", "b"), example("q", "a")]
+    assert majority(examples) == 60.0
+    assert majority(examples, by_question=True) == 80.0
+    asked = [example("p"), example("p"), example("p", "a"), example("p", "a"), example("p", "a")]
+    refused, answered = Decision(None, (), 0.9, 0.9, ()), Decision("a", (), 0.9, 0.1, ())
+    scores = refusal_scores(asked, [refused, answered, refused, answered, None])
+    assert scores["precision"] == scores["recall"] == scores["f1"] == 50.0
+    assert scores["always_refusing_f1"] == pytest.approx(200 * 0.4 / 1.4, abs=0.01)
+
+
+def test_answers_are_judged_by_their_kind() -> None:
+    def decision(text: str | None, *labels: str) -> Decision:
+        return Decision(text, labels, 0.5, 0.1, ())
+
+    free = Example("t", "1", "text", "q", ("the old harbour",))
+    assert judge(free, decision("old harbour")) == (1.0, 1.0)
+    assert judge(free, decision("harbour")) == pytest.approx((0.0, 2 / 3))
+    assert judge(free, decision(None)) == judge(free, None) == (0.0, 0.0)
+    no_answer = Example("t", "1", "text", "q", ())
+    assert judge(no_answer, decision(None)) == (1.0, 1.0)
+    assert judge(no_answer, decision("harbour")) == judge(no_answer, None) == (0.0, 0.0)
+    several = Example("t", "1", "text", "q", ("a", "b"), choices=tuple(map(Choice, "abc")), multiple=True)
+    assert judge(several, decision("a", "a")) == pytest.approx((0.0, 2 / 3))
+    assert judge(several, decision("a, b", "b", "a")) == (1.0, 1.0)
+
+
+def test_a_sample_is_in_order_and_always_the_same() -> None:
+    examples = [Example("t", str(i), "text", "q", ()) for i in range(50)]
+    drawn = sampled(examples, 10, 3)
+    assert drawn == sampled(examples, 10, 3)
+    assert [int(e.id) for e in drawn] == sorted(int(e.id) for e in drawn)
+    assert len(drawn) == 10
+    assert sampled(examples, None, 3) == examples
+
+
+def test_layouts_that_are_held_back_give_the_same_questions_every_time() -> None:
+    source = made_sources("validation")[0]
+    first = made_examples(source, 5, 1)
+    assert len(first) == 5
+    assert first == made_examples(source, 5, 1)
+    assert first != made_examples(source, 5, 2)
+
+
+def test_sources_are_not_all_asked_the_same() -> None:
+    refused = [
+        sum(not example.answers for example in made_examples(source, 60, 1)) for source in made_sources("validation")
+    ]
+    assert len(set(refused)) > 3  # a chance of its own for each
+    assert 0.05 < sum(refused) / (60 * len(refused)) < 0.5
+
+
+def test_classes_are_renamed_in_the_question_and_as_choices(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = {f"film number {i}": ("negative", "positive")[i % 2] for i in range(10)}
+    measuring = Measuring(Knowing(own), data)
+    monkeypatch.setattr("mqan_evaluation.field_sections.OTHER_DOMAIN", "sst")
+    rows = {str(row["set"]): row for row in review_section(measuring).rows}
+    assert rows["sst: own names"]["as choices"] == rows["sst: own names, reversed"]["as choices"] == 100.0
+    assert rows["sst: happy or angry"]["as choices"] == 50.0  # it knows the own names alone, and chooses "angry"
+
+
+def test_the_nearest_label_is_chosen() -> None:
+    similarity = SentenceSimilarity()
+    texts = ["The striker scored twice in the second half.", "Bake the bread for forty minutes."]
+    assert similarity.choose(texts, [["cooking", "football", "law"], ["football", "cooking"]]) == [
+        "football",
+        "cooking",
+    ]
+    lengths = np.linalg.norm(similarity.vectors(["short", "a much longer text " * 20]).numpy(), axis=1)
+    assert lengths == pytest.approx([1, 1], abs=1e-5)
+
+
+def test_the_suite_writes_what_it_found(data: Path, tmp_path: Path, tiny_answerer: TorchAnswerer) -> None:
+    shown: list[Section] = []
+    measuring = Measuring(tiny_answerer, data, limit=4)
+    measured = run_suite(measuring, ["isear", "sst"], show=shown.append)
+    assert [section.name for section in measured.sections] == ["labels", "labels-otherwise", "decanlp", "trust"]
+    assert shown == measured.sections
+    numbers, lines = write_suite(tmp_path / "found", measured, measuring.answers)
+    document = json.loads(numbers.read_text(encoding="utf-8"))
+    assert document["sections"][0]["rows"][0]["set"] == "isear"
+    answers = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    of_set = [answer["right"] for answer in answers if answer["section"] == "isear"]
+    assert document["sections"][0]["rows"][0]["right"] == 100 * sum(of_set) / 4
+
+
+def test_the_command_prints_tables_and_refuses_what_does_not_fit(
+    data: Path, tmp_path: Path, tiny_checkpoint: Path, bundle_folder: Path
+) -> None:
+    cases = tmp_path / "cases.jsonl"
+    row = {"id": "a", "kind": "x", "context": "It is 12.", "question": "What is it?", "answers": ["12"]}
+    cases.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    base = ["evaluate", "--suite", str(tiny_checkpoint), "--data", str(data)]
+    output = tmp_path / "out"
+    found = CliRunner().invoke(
+        app, [*base, "--cases", str(cases), "--tasks", "cases,isear", "--limit", "3", "--output", str(output)]
+    )
+    assert found.exit_code == 0, found.output
+    assert "tiny, step 1, in torch" in found.output
+    assert "Questions that users report" in found.output
+    assert json.loads((output / "suite.json").read_text(encoding="utf-8"))["limit"] == 3
+    for arguments, message in (
+        ([*base, "--tasks", "isaer"], "did you mean isear"),
+        ([*base, "--tasks", "cases"], "--cases FILE"),
+        ([*base, "--precision", "int8"], "--precision is for a bundle"),
+        ([*base, "--zero-shot"], "--suite names the model"),
+        (["evaluate", "--cases", str(cases)], "--cases goes with --suite"),
+    ):
+        failed = CliRunner().invoke(app, arguments)
+        assert failed.exit_code != 0
+        assert message in " ".join(failed.output.split())
+
+
+@pytest.mark.data
+def test_real_sets_are_measured(data_folder: Path, tiny_answerer: TorchAnswerer) -> None:
+    measuring = Measuring(tiny_answerer, data_folder, limit=3)
+    names = ["banking77", "youtube_spam", "restaurant8k", "squad2_dev", "pubmedqa", "sst", "mwsc", "reviews"]
+    measured = run_suite(measuring, names)
+    rows = {str(row.get("set") or row.get("task")): row for section in measured.sections for row in section.rows}
+    assert rows["pubmedqa"]["majority"] == 55.2
+    assert rows["squad2_dev"]["examples"] == rows["restaurant8k"]["examples"] == 3
+    # 77 labels can be read as choices; named in a question, in pieces of one letter, they are too long
+    unread = {answer["section"] for answer in measuring.answers if not answer["is_read"]}
+    assert unread <= {"banking77 (named)", "banking77 (named, reversed)"}
+
+
+@pytest.mark.data
+def test_dialogues_stay_whole(data_folder: Path, tiny_answerer: TorchAnswerer) -> None:
+    measuring = Measuring(tiny_answerer, data_folder, limit=4)
+    turns = [example.reference or {} for example in task_examples(measuring, "woz", "joint_goal_em")]
+    assert len(turns) >= 4
+    assert turns[0]["turn"] == min(turn["turn"] for turn in turns)
+    assert [turn["dialogue"] for turn in turns] == sorted((turn["dialogue"] for turn in turns), key=str)
+
+
+@pytest.mark.data
+def test_tasks_without_answers_and_with_references_are_scored(data_folder: Path, tiny_answerer: TorchAnswerer) -> None:
+    section = decanlp_section(Measuring(tiny_answerer, data_folder, limit=3), ["zre", "wikisql", "iwslt"])
+    assert {row["task"]: row["metric"] for row in section.rows} == {
+        "zre": "corpus_f1",
+        "wikisql": "lfem",
+        "iwslt": "bleu",
+    }
+    assert section.summary["sum of six"] is None
+    fields = field_section(Measuring(tiny_answerer, data_folder, limit=3), ["e2e_nlg"])
+    assert fields.rows[0]["examples"] == 3
