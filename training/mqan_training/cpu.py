@@ -7,8 +7,7 @@ import platform
 import torch
 
 _PRIMITIVES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of mallopt(3)
-_MMAP_BYTES = 32 << 20  # the most that glibc takes
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of mallopt(3)
 
 
 def has_bfloat16() -> bool:
@@ -28,5 +27,5 @@ def tune_process() -> None:
     os.environ.setdefault(_PRIMITIVES, "30000")
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
-        libc.mallopt(_M_MMAP_THRESHOLD, _MMAP_BYTES)
+        libc.mallopt(_M_MMAP_MAX, 0)
         libc.mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)

@@ -19,7 +19,7 @@ from mqan_training.data.source import Source
 from mqan_training.prepare import Prepared, prepare
 from mqan_training.recipe import Recipe
 
-_POOL = 1024  # examples that are drawn together, and cut into batches by length
+_POOL = 2048  # examples that are drawn together, and cut into batches by length
 _COUNTED = 40_000  # examples from which the generator's pieces are chosen
 _AHEAD = 4  # batches that are made while the network learns
 

@@ -74,9 +74,12 @@ class BertLayer(nn.Module):
 
     def forward(self, x_NSM: Tensor, bias: Tensor) -> Tensor:
         """Map [N, S, M] to [N, S, M]; ``bias`` is added to the scores and broadcasts to [N, H, S, S]."""
-        q_NHSW, k_NHSW, v_NHSW = (self._split(part(x_NSM)) for part in (self.query, self.key, self.value))
-        scores_NHSS = q_NHSW @ k_NHSW.transpose(-1, -2) / math.sqrt(q_NHSW.shape[-1]) + bias
-        heads_NHSW = torch.softmax(scores_NHSS, dim=-1) @ v_NHSW
+        parts = (self.query, self.key, self.value)
+        weights, biases = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
+        mapped = functional.linear(x_NSM, weights, biases).chunk(3, dim=-1)  # one product is faster than three
+        q_NHSW, k_NHSW, v_NHSW = (self._split(part) for part in mapped)
+        scores_NHSS = (q_NHSW / math.sqrt(q_NHSW.shape[-1])) @ k_NHSW.transpose(-1, -2)
+        heads_NHSW = torch.softmax(scores_NHSS + bias.to(scores_NHSS.dtype), dim=-1) @ v_NHSW
         attended_NSM = self.attention_output(heads_NHSW.transpose(1, 2).flatten(2))
         x_NSM = self.attention_norm(x_NSM + self.dropout(attended_NSM))
         output_NSM = self.outer(functional.gelu(self.inner(x_NSM)))
