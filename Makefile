@@ -12,12 +12,14 @@ RECIPE ?= training/recipes/debug.yaml
 ARGS ?=
 
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt
+# Says before an installation what comes, how large it is and how long it takes. Measured on 2 cores.
+SAY = @printf 'Installing into %s: %s. Later calls skip this.\n' '$(VENV)'
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint format types proto bench evaluate train clean
+.PHONY: help setup serve test lint format types proto bench evaluate train release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +64,9 @@ evaluate: $(VENV)/.dev  ## Score BUNDLE on the validation sets in DATA
 train: $(VENV)/.dev  ## Train RECIPE on the datasets in DATA
 	$(BIN)/mqan train $(RECIPE) --data $(DATA) $(ARGS)
 
+release: lint types test  ## Check everything, build wheels and source distributions into dist/, tag the version
+	.ci/release $(BIN)/python
+
 clean:  ## Remove the environment and all caches
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -71,13 +76,16 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.serve-cpu: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) --editable '.[cpu]'
+	$(SAY) 'what a server needs (Ray, FastAPI, gRPC, onnxruntime), 0.7 GB, one to two minutes'
+	$(INSTALL) --editable '.[serve,cpu]'
 	@touch $@
 
 $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/python
-	$(INSTALL) --constraint constraints-gpu.txt --editable '.[gpu]'
+	$(SAY) 'what a server on a GPU needs: that of one on a CPU, and the libraries of CUDA, several GB'
+	$(INSTALL) --constraint constraints-gpu.txt --editable '.[serve,gpu]'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt Makefile | $(BIN)/python
-	$(INSTALL) --editable '.[cpu,training,embed,dev]'
+	$(SAY) 'what a server, training (torch) and the tests need, 2.5 GB (more where pip takes torch with CUDA), about 4 minutes'
+	$(INSTALL) --editable '.[serve,cpu,training,embed,dev]'
 	@touch $@ $(VENV)/.serve-cpu

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import mqan_core
+from mqan_serving.ray_version import TESTED
 
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/operations.md"]
 _LINK = re.compile(r"\]\(([^)#\s]+)")
@@ -49,6 +50,14 @@ def test_every_dependency_is_pinned(repository: Path, project: Any) -> None:
     assert pins(repository / "constraints-gpu.txt").keys().isdisjoint(pinned)
 
 
+def test_ray_is_pinned_to_the_minor_version_that_it_was_tested_with(repository: Path, project: Any) -> None:
+    extras = project["project"]["optional-dependencies"]
+    major, minor = (int(number) for number in TESTED.split("."))
+    pinned = f">={TESTED},<{major}.{minor + 1}"
+    assert (extras["serve"], extras["cluster"]) == ([f"ray[serve]{pinned}"], [f"ray[train]{pinned}"])
+    assert pins(repository / "constraints.txt")["ray"].startswith(f"{TESTED}.")
+
+
 def test_every_package_is_shipped(repository: Path, project: Any) -> None:
     packages = project["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
     roots = {path.parent for path in repository.glob("*/mqan*/__init__.py")}
@@ -56,6 +65,8 @@ def test_every_package_is_shipped(repository: Path, project: Any) -> None:
     assert {repository / package for package in packages} == roots
     for package in packages:
         assert (repository / package / "py.typed").exists(), package
+    (bundle,) = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    assert (repository / bundle / "manifest.json").is_file()
     assert sorted(project["tool"]["importlinter"]["root_packages"]) == sorted(
         Path(package).name for package in packages
     )

@@ -8,6 +8,11 @@ from typer.core import TyperGroup
 
 from mqan_core.errors import BundleError, MqanError
 
+_EXTRAS = {
+    "onnxruntime": "pip install 'mqan[cpu]', or 'mqan[gpu]' for NVIDIA GPUs",
+    "ray": "pip install 'mqan[serve]'",
+}
+
 
 class CommandError(MqanError):
     """A verb cannot do what it was asked; the message says why and what to do."""
@@ -35,3 +40,9 @@ class FriendlyGroup(TyperGroup):
         except MqanError as error:
             print(f"mqan: {error}", file=sys.stderr)
             ctx.exit(2 if isinstance(error, BundleError) else 1)
+        except ModuleNotFoundError as error:
+            extra = _EXTRAS.get((error.name or "").partition(".")[0])
+            if extra is None:
+                raise
+            print(f"mqan: {error.name} is not installed; install the extra: {extra}", file=sys.stderr)
+            ctx.exit(1)

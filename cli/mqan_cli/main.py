@@ -3,36 +3,45 @@
 Each verb imports what it needs when it runs, so that asking a server loads neither torch nor Ray.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from mqan_cli import siblings, training_verbs
-from mqan_cli.ask import Provider, ask
-from mqan_cli.errors import CommandError, FriendlyGroup
+from mqan_cli.answering import Provider
+from mqan_cli.ask import ask
+from mqan_cli.errors import CommandError
+from mqan_cli.sections import SECTION_OF, SectionedGroup
+from mqan_cli.work_tree import exposing_tree
 from mqan_core import __version__
 
 app = typer.Typer(
-    cls=FriendlyGroup,
+    cls=SectionedGroup,
     help="Answer natural-language questions about texts, and say where every word of the answer came from.",
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
 data_app = typer.Typer(help="Get the official datasets, and check them.", no_args_is_help=True)
-app.add_typer(data_app, name="data")
-app.add_typer(siblings.app, name="siblings")
+app.add_typer(data_app, name="data", rich_help_panel=SECTION_OF["data"])
+app.add_typer(siblings.app, name="siblings", rich_help_panel=SECTION_OF["siblings"])
 
-app.command()(ask)
-app.command()(training_verbs.embed)
-app.command("pseudo-label")(training_verbs.pseudo_label)
-app.command()(training_verbs.train)
-app.command()(training_verbs.average)
-app.command()(training_verbs.curves)
-app.command()(training_verbs.export)
-app.command()(training_verbs.evaluate)
-app.command()(training_verbs.calibrate)
+
+def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return app.command(name, rich_help_panel=SECTION_OF[name])
+
+
+_verb("ask")(ask)
+_verb("embed")(training_verbs.embed)
+_verb("pseudo-label")(training_verbs.pseudo_label)
+_verb("train")(training_verbs.train)
+_verb("average")(training_verbs.average)
+_verb("curves")(training_verbs.curves)
+_verb("export")(training_verbs.export)
+_verb("evaluate")(training_verbs.evaluate)
+_verb("calibrate")(training_verbs.calibrate)
 
 
 def _show_version(wanted: bool) -> None:
@@ -54,13 +63,14 @@ def _main(
     pass
 
 
-@app.command()
+@_verb("serve")
 def serve(
     bundle: Annotated[Path | None, typer.Option(help="Folder of the model; the default bundle if not given.")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
     http_port: Annotated[int | None, typer.Option(help="Port of REST.")] = None,
     grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC.")] = None,
     local: Annotated[bool, typer.Option("--local", help="Serve in this one process, without Ray.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Also print what Ray says of itself.")] = False,
 ) -> None:
     """Serve a bundle over REST and gRPC.
 
@@ -74,19 +84,27 @@ def serve(
     if local:
         serve_local(settings)
     else:
-        serve_ray(settings)
+        serve_ray(settings, verbose=verbose)
 
 
-@app.command()
+@_verb("key")
 def key(
     name: Annotated[str, typer.Argument(help="Whose key it is; it appears in the server's log.")],
     file: Annotated[
         Path, typer.Option(envvar="MQAN_API_KEY_FILE", dir_okay=False, help="File of keys; created if there is none.")
     ],
 ) -> None:
-    """Make an API key, print it this once, and append its hash to the file; a server that runs knows it at once."""
+    """Make an API key, print it this once, and append its hash to the file; a server that runs knows it at once.
+
+    A file that git would take into a repository is refused.
+    """
     from mqan_serving.keys import add_key
 
+    if (tree := exposing_tree(file)) is not None:
+        raise CommandError(
+            f"{file} is in the git work tree {tree}, which does not ignore it: names and hashes of keys would be "
+            "committed; give a file outside, or add it to .gitignore"
+        )
     try:
         print(add_key(file, name))
     except OSError as error:
@@ -95,16 +113,17 @@ def key(
         raise CommandError(str(error)) from None
 
 
-@app.command()
+@_verb("verify")
 def verify(
     bundle: Annotated[Path, typer.Argument(help="Folder of the bundle.")],
     provider: Annotated[Provider, typer.Option(help="Where to run it.")] = "auto",
 ) -> None:
     """Check a bundle: the hash of every file, and that it runs; say where it runs."""
-    from mqan_runtime.engine import Engine
+    from mqan_runtime.interface import open_engine, verify_files
 
     try:
-        engine = Engine.open(bundle, provider=provider)
+        verify_files(bundle)
+        engine = open_engine(bundle, provider=provider)
     except RuntimeError as error:
         raise CommandError(str(error)) from None
     manifest = engine.bundle.manifest

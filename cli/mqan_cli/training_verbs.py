@@ -253,12 +253,19 @@ def export(
     """Export a checkpoint to a bundle, and check that both answer alike on validation examples."""
     with told_in_one_line():
         from mqan_evaluation.card import default_card
+        from mqan_export.answering import export_answering_bundle, validation_mixture
         from mqan_export.export import export_bundle
         from mqan_training.checkpoint import load_checkpoint
+        from mqan_training.recipe import Recipe
 
         loaded = load_checkpoint(checkpoint)
         name = name or loaded.config.name
         card = default_card(name, version) if model_card is None else model_card.read_text(encoding="utf-8")
+        if isinstance(loaded.config, Recipe):
+            mixed = validation_mixture(loaded.config, data, num_examples)
+            found = export_answering_bundle(loaded, bundle, mixed, name=name, version=version, model_card=card)
+            print(f"{bundle}: {name} {version}; {found.in_words()}")
+            return
         examples = _validation_examples([task.name for task in loaded.train_config.tasks], data, num_examples)
         report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
     print(
@@ -276,6 +283,19 @@ def evaluate(
     checkpoint: Annotated[
         Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a checkpoint.")
     ] = None,
+    suite: Annotated[
+        Path | None,
+        typer.Option(
+            exists=True,
+            file_okay=False,
+            help="Folder of a checkpoint or bundle with a pretrained reader: measure questions of every kind, on what "
+            "it never saw too; --tasks then names sections (labels, fields, cases, ...) or sets.",
+        ),
+    ] = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="With --suite: questions that users report, JSON lines."),
+    ] = None,
     data: Data = Path("data"),
     tasks: Tasks = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
@@ -292,7 +312,7 @@ def evaluate(
         Literal["auto", "float32", "int8"], typer.Option(help="Products of the engine; auto: 8-bit on a CPU.")
     ] = "auto",
     output: Annotated[
-        Path | None, typer.Option(file_okay=False, help="Folder for metrics.json, predictions.jsonl and report.html.")
+        Path | None, typer.Option(file_okay=False, help="Folder for the numbers in JSON, the answers and the report.")
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Write the scores into the bundle and its model card.")
@@ -300,6 +320,17 @@ def evaluate(
 ) -> None:
     """Score a bundle or a checkpoint on the validation sets."""
     with told_in_one_line():
+        if suite is not None:
+            if bundle or checkpoint or zero_shot or rename or record:
+                raise ValueError("--suite names the model; it goes with --data, --tasks, --limit, --cases, --output")
+            from mqan_cli.suite import evaluate_suite
+
+            evaluate_suite(
+                suite, data, split_names(tasks), limit=limit, cases=cases, precision=precision, output=output
+            )
+            return
+        if cases is not None:
+            raise ValueError("--cases goes with --suite")
         from mqan_cli.evaluation import evaluate_model
 
         evaluate_model(

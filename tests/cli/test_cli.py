@@ -2,9 +2,13 @@
 
 import hashlib
 import json
+import os
+import re
 import subprocess
 import sys
 import types
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +17,20 @@ from typer.testing import CliRunner
 
 import mqan_client
 import mqan_core
-from mqan_cli import ask as ask_verb
+from mqan_cli import sections, show
 from mqan_cli.main import app
-from mqan_client import Answer, AnswerSpan, AnswerToken, Masses, ModelVersion, Source, Span, UnavailableError
+from mqan_client import (
+    Answer,
+    AnswerSpan,
+    AnswerToken,
+    Masses,
+    ModelVersion,
+    Source,
+    Span,
+    UnauthenticatedError,
+    UnavailableError,
+)
+from mqan_runtime import interface
 from mqan_serving.default_bundle import default_bundle
 from mqan_training.data.readers.task import Task
 
@@ -88,11 +103,28 @@ def context_file(tmp_path: Path) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("option", ["--help", "-h"])
 @pytest.mark.parametrize("verb", ["", *VERBS])
-def test_help(verb: str) -> None:
-    result = runner.invoke(app, [*verb.split(), "--help"])
+def test_help(verb: str, option: str) -> None:
+    result = runner.invoke(app, [*verb.split(), option])
     assert result.exit_code == 0
     assert "Usage" in result.output
+
+
+def test_every_verb_is_in_a_section_in_its_order() -> None:
+    shown = runner.invoke(app, ["--help"], env={"COLUMNS": "100", "TERM": "dumb"}).output
+    places = [shown.index(f"─ {section} ─") for section in sections.VERBS]
+    assert places == sorted(places)
+    found = re.findall(r"^│ ([a-z][a-z-]*) ", shown, re.MULTILINE)
+    assert found == [name for names in sections.VERBS.values() for name in names]
+
+
+def test_shells_can_complete_verbs() -> None:
+    environment = {"_MQAN_COMPLETE": "complete_bash", "COMP_WORDS": "mqan ev", "COMP_CWORD": "1"}
+    completed = subprocess.run(
+        [Path(sys.executable).parent / "mqan"], env=os.environ | environment, capture_output=True, text=True, timeout=60
+    )
+    assert completed.stdout.split() == ["evaluate"]
 
 
 def test_version() -> None:
@@ -143,7 +175,7 @@ def test_a_key_is_printed_once_and_its_hash_kept(tmp_path: Path, monkeypatch: py
 
 def test_ask_shows_its_key(client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQAN_API_KEY", "mqan_secret")
-    assert runner.invoke(app, ["ask", "--context", context_file, "Where?"]).exit_code == 0
+    assert runner.invoke(app, ["ask", "--file", context_file, "Where?"]).exit_code == 0
     assert client.asked[0] == ("grpc://127.0.0.1:9000", "mqan_secret")
 
 
@@ -151,7 +183,7 @@ def test_ask_names_a_key_that_is_none(
     client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MQAN_API_KEY", "mqan_secret\r")
-    result = runner.invoke(app, ["ask", "--context", context_file, "Where?"])
+    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
     assert (result.exit_code, result.stdout) == (2, "")
     assert "MQAN_API_KEY" in result.stderr
     assert "--server" not in result.stderr
@@ -163,7 +195,7 @@ def test_an_unknown_verb_is_wrong_usage() -> None:
 
 
 def test_ask_prints_the_answer_and_notes_its_sources_apart(client: type[StubClient], context_file: str) -> None:
-    result = runner.invoke(app, ["ask", "--context", context_file, "Where?"])
+    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
     assert (result.exit_code, result.stdout) == (0, "Paris yes\n")
     assert "context 23-28: Paris" in result.stderr
     assert "the model's own word: yes" in result.stderr
@@ -173,7 +205,7 @@ def test_ask_prints_the_answer_and_notes_its_sources_apart(client: type[StubClie
 
 def test_ask_prints_the_rest_document(client: type[StubClient], context_file: str) -> None:
     arguments = ["--server", "http://host:1", "--json", "--max-answer-tokens", "3"]
-    result = runner.invoke(app, ["ask", "--context", context_file, *arguments, "Where?"])
+    result = runner.invoke(app, ["ask", "--file", context_file, *arguments, "Where?"])
     document = json.loads(result.stdout)
     assert list(document) == ["answer", "probability", "tokens", "spans", "truncated", "model"]
     assert document["tokens"][0] == {
@@ -190,27 +222,80 @@ def test_ask_prints_the_rest_document(client: type[StubClient], context_file: st
 
 
 def test_ask_reads_standard_input(client: type[StubClient]) -> None:
-    result = runner.invoke(app, ["ask", "--context", "-", "Where?"], input="Ünï\r\ncode\n")
+    result = runner.invoke(app, ["ask", "--file", "-", "Where?"], input="Ünï\r\ncode\n")
     assert result.exit_code == 0
     assert client.asked[1] == ("Ünï\r\ncode\n", "Where?", None), "not a character is changed"
+
+
+@pytest.mark.parametrize("arguments", [[], ["--context", "-"]], ids=["piped", "by the name of before"])
+def test_ask_reads_standard_input_without_ceremony(client: type[StubClient], arguments: list[str]) -> None:
+    assert runner.invoke(app, ["ask", *arguments, "Where?"], input="In Paris.\n").exit_code == 0
+    assert client.asked[1] == ("In Paris.\n", "Where?", None)
+
+
+def test_ask_takes_the_text_itself(client: type[StubClient]) -> None:
+    assert runner.invoke(app, ["ask", "Where?", "-t", "In Paris."], input="not this").exit_code == 0
+    assert client.asked[1] == ("In Paris.", "Where?", None)
+
+
+def test_standard_input_that_is_empty_is_wrong_usage(client: type[StubClient]) -> None:
+    result = runner.invoke(app, ["ask", "Where?"], input="")
+    assert result.exit_code == 2
+    assert "--text, --file or standard input" in " ".join(result.stderr.replace("│", " ").split())
+
+
+def test_without_a_terminal_the_question_has_to_be_given(client: type[StubClient], context_file: str) -> None:
+    result = runner.invoke(app, ["ask", "--file", context_file], input="Where?\n")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "give the question" in result.stderr
+
+
+@pytest.mark.parametrize("key", [None, "mqan_of_another"])
+def test_a_missing_key_is_told_by_the_name_of_its_variable(
+    client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    client.answer_or_error = UnauthenticatedError("The request has no API key.", code="unauthenticated")
+    if key is not None:
+        monkeypatch.setenv("MQAN_API_KEY", key)
+    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert ("Set MQAN_API_KEY to yours" in result.stderr) == (key is None)
+    assert ("The one in MQAN_API_KEY is not known" in result.stderr) == (key is not None)
+    assert "mqan_of_another" not in result.stderr
+
+
+@pytest.mark.parametrize(("scheme", "spoken", "other"), [("grpc", "REST", "http"), ("http", "gRPC", "grpc")])
+def test_a_port_of_the_other_protocol_is_told(
+    scheme: str, spoken: str, other: str, serve_local: Any, context_file: str
+) -> None:
+    with serve_local() as (http_port, grpc_port):
+        port = http_port if scheme == "grpc" else grpc_port
+        result = runner.invoke(
+            app, ["ask", "--file", context_file, "--server", f"{scheme}://127.0.0.1:{port}", "Where?"]
+        )
+    assert (result.exit_code, result.stdout) == (1, "")
+    url = f"127.0.0.1:{port}"
+    assert result.stderr == f"mqan: {scheme}://{url} speaks {spoken}: give --server {other}://{url}\n"
 
 
 def test_ask_takes_the_server_from_the_environment(
     client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MQAN_SERVER", "http://elsewhere:8000")
-    runner.invoke(app, ["ask", "--context", context_file, "Where?"])
+    runner.invoke(app, ["ask", "--file", context_file, "Where?"])
     assert client.asked[0] == ("http://elsewhere:8000",)
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--context", "nowhere.txt"],
-        ["--context", "."],
-        [],
-        ["--context", "-", "--server", "grpc://host", "--bundle", "folder"],
-        ["--context", "-", "--max-answer-tokens", "0"],
+        ["--file", "nowhere.txt"],
+        ["--file", "."],
+        ["--file", "-", "--text", "text"],
+        ["--file", "-", "--context", "-"],
+        ["--text", " "],
+        ["--file", "-", "--server", "grpc://host", "--bundle", "folder"],
+        ["--file", "-", "--max-answer-tokens", "0"],
     ],
 )
 def test_wrong_usage_is_status_2(client: type[StubClient], arguments: list[str]) -> None:
@@ -219,21 +304,21 @@ def test_wrong_usage_is_status_2(client: type[StubClient], arguments: list[str])
 
 
 def test_a_context_that_is_not_utf8_is_wrong_usage(client: type[StubClient]) -> None:
-    result = runner.invoke(app, ["ask", "--context", "-", "Where?"], input=b"a\xff")
+    result = runner.invoke(app, ["ask", "--file", "-", "Where?"], input=b"a\xff")
     assert result.exit_code == 2
     assert "byte 1" in result.stderr
 
 
 def test_a_server_that_is_not_there_is_status_1(client: type[StubClient], context_file: str) -> None:
     client.answer_or_error = UnavailableError("refused", code="unavailable")
-    result = runner.invoke(app, ["ask", "--context", context_file, "Where?"])
+    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
     assert (result.exit_code, result.stdout) == (1, "")
     assert "mqan serve" in result.stderr
     assert "Traceback" not in result.stderr
 
 
 def test_a_wrong_url_is_wrong_usage(context_file: str) -> None:
-    assert runner.invoke(app, ["ask", "--context", context_file, "--server", "host", "Where?"]).exit_code == 2
+    assert runner.invoke(app, ["ask", "--file", context_file, "--server", "host", "Where?"]).exit_code == 2
 
 
 class TerminalStream:
@@ -262,7 +347,7 @@ def show_on_terminal(monkeypatch: pytest.MonkeyPatch, answer: Answer, **environm
     for name, value in {"TERM": "xterm-256color", "COLORTERM": "", **environment}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", stream)
-    ask_verb.show(ask_verb.to_document(answer, "tiny", "1"))
+    show.show(show.to_document(answer, "tiny", "1"))
     return stream.written
 
 
@@ -285,7 +370,7 @@ def test_a_quotation_cannot_steer_the_terminal(monkeypatch: pytest.MonkeyPatch) 
 
 def test_repeated_words_are_coloured_in_order() -> None:
     tokens = [{"text": text, "source": source} for text, source in (("a", "context"), ("b", "question"), ("a", "x"))]
-    assert ask_verb.colour("a b a", tokens) == [(0, 1, "context"), (2, 3, "question"), (4, 5, "x")]
+    assert show.colour("a b a", tokens) == [(0, 1, "context"), (2, 3, "question"), (4, 5, "x")]
 
 
 @pytest.fixture
@@ -312,15 +397,14 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             asked.append((requests, max_answer_tokens))
             return [ANSWER]
 
-    module = types.ModuleType("mqan_runtime.engine")
-    module.Engine = StubEngine  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "mqan_runtime.engine", module)
+    monkeypatch.setattr(interface, "open_engine", StubEngine.open)
+    monkeypatch.setattr(interface, "verify_files", lambda folder: None)
     return asked
 
 
 @pytest.mark.parametrize(("given", "wanted"), [([], 16), (["--max-answer-tokens", "3"], 3)])
 def test_ask_answers_in_process(engine: list[Any], context_file: str, given: list[str], wanted: int) -> None:
-    arguments = ["ask", "--context", context_file, "--bundle", "folder", "--provider", "cpu", *given, "Where?"]
+    arguments = ["ask", "--file", context_file, "--bundle", "folder", "--provider", "cpu", *given, "Where?"]
     result = runner.invoke(app, arguments)
     assert (result.exit_code, result.stdout) == (0, "Paris yes\n")
     assert engine == [(Path("folder"), "cpu"), ([(CONTEXT, "Where?")], [wanted])]
@@ -328,7 +412,7 @@ def test_ask_answers_in_process(engine: list[Any], context_file: str, given: lis
 
 def test_a_limit_is_never_lowered_silently(engine: list[Any], context_file: str) -> None:
     arguments = ["--bundle", "folder", "--max-answer-tokens", "17"]
-    result = runner.invoke(app, ["ask", "--context", context_file, *arguments, "Where?"])
+    result = runner.invoke(app, ["ask", "--file", context_file, *arguments, "Where?"])
     assert result.exit_code == 2
     assert "at most 16" in result.stderr
 
@@ -347,7 +431,7 @@ def test_serve_passes_settings_on(monkeypatch: pytest.MonkeyPatch, flag: list[st
 
     served: list[Any] = []
     monkeypatch.setattr(mqan_serving.main, "serve_local", lambda settings: served.append(("local", settings)))
-    monkeypatch.setattr(mqan_serving.main, "serve_ray", lambda settings: served.append(("ray", settings)))
+    monkeypatch.setattr(mqan_serving.main, "serve_ray", lambda settings, verbose: served.append(("ray", settings)))
     monkeypatch.setenv("MQAN_GRPC_PORT", "9001")
     result = runner.invoke(app, ["serve", *flag, "--http-port", "8001"])
     assert result.exit_code == 0
@@ -361,6 +445,42 @@ def test_serve_names_a_wrong_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     result = runner.invoke(app, ["serve", "--local"])
     assert result.exit_code == 1
     assert "MQAN_MAX_BATCH_SIZE" in result.stderr
+
+
+def test_what_is_missing_is_named_with_its_extra(
+    context_file: str, tiny_bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith("mqan_runtime")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    result = runner.invoke(app, ["ask", "--file", context_file, "--bundle", str(tiny_bundle), "Where?"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "onnxruntime is not installed" in result.stderr
+    assert "pip install 'mqan[cpu]'" in result.stderr
+
+
+def without_ray(_: str) -> str:
+    raise PackageNotFoundError
+
+
+@pytest.mark.parametrize(
+    ("version", "message"),
+    [
+        (without_ray, "Ray is not installed: pip install 'mqan[serve]'"),
+        (lambda _: "2.61.0", "Ray 2.61.0 is installed, but this server uses private parts of Ray 2.60"),
+    ],
+    ids=["missing", "another"],
+)
+def test_serve_asks_for_the_ray_it_was_tested_with(
+    version: Callable[[str], str], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mqan_serving import ray_version
+
+    monkeypatch.setattr(ray_version, "version", version)
+    result = runner.invoke(app, ["serve"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
+    assert "mqan serve --local" in result.stderr
 
 
 def test_data_get_names_the_tasks_there_are() -> None:

@@ -1,0 +1,105 @@
+"""Who answers ``mqan ask``: a server, or a bundle in this process."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import typer
+
+from mqan_cli.errors import CommandError
+from mqan_cli.show import to_document
+from mqan_cli.speech import other_url
+
+if TYPE_CHECKING:
+    from mqan_client import Answer, Client
+
+Provider = Literal["auto", "cpu", "cuda"]
+# Answers a question (second) about a text (first) with the document of the REST API; raises CommandError.
+Answerer = Callable[[str, str], dict[str, Any]]
+
+_KEY = "MQAN_API_KEY"
+
+
+@contextmanager
+def bundle(folder: Path, provider: Provider, max_answer_tokens: int | None) -> Iterator[Answerer]:
+    """Answer in this process.
+
+    Raises:
+        CommandError: it does not run there.
+        BundleError: the bundle is damaged.
+    """
+    from mqan_runtime.interface import open_engine
+
+    try:
+        engine = open_engine(folder, provider=provider)
+    except RuntimeError as error:
+        raise CommandError(str(error)) from None
+    limit = engine.max_answer_tokens
+    wanted = limit if max_answer_tokens is None else max_answer_tokens
+    if wanted > limit:
+        raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
+    manifest = engine.bundle.manifest
+
+    def answer(text: str, question: str) -> dict[str, Any]:
+        (answer,) = engine.answer([engine.read(text, question)], [wanted])
+        return to_document(answer, manifest.name, manifest.version)
+
+    yield answer
+
+
+@contextmanager
+def server(url: str | None, max_answer_tokens: int | None) -> Iterator[Answerer]:
+    """Let a server answer.
+
+    Args:
+        url: the server; that of MQAN_SERVER, or the default one, if None.
+        max_answer_tokens: most tokens of an answer; the server's limit if None.
+    """
+    from mqan_client import Client
+    from mqan_client.client import DEFAULT_URL
+    from mqan_client.transport import authorization
+
+    url = url or os.environ.get("MQAN_SERVER") or DEFAULT_URL
+    api_key = os.environ.get(_KEY) or None
+    try:
+        authorization(api_key)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, such as a line end", param_hint=_KEY) from None
+    try:
+        opened = Client(url, api_key=api_key)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--server") from None
+    with opened as client:
+
+        def answer(text: str, question: str) -> dict[str, Any]:
+            answer = _ask(client, url, text, question, max_answer_tokens)
+            return to_document(answer, answer.model.name, answer.model.version)
+
+        yield answer
+
+
+def _ask(client: "Client", url: str, text: str, question: str, max_answer_tokens: int | None) -> "Answer":
+    from mqan_client import ClientError, DeadlineExceededError, ServerError, UnauthenticatedError, UnavailableError
+
+    try:
+        return client.answer(text, question, max_answer_tokens=max_answer_tokens)
+    except UnauthenticatedError as error:
+        raise CommandError(f"{error} {_about_keys(url)}") from None
+    except (UnavailableError, DeadlineExceededError, ServerError) as error:
+        if (other := other_url(url)) is not None:
+            spoken = "REST" if other.startswith("http") else "gRPC"
+            raise CommandError(f"{url} speaks {spoken}: give --server {other}") from None
+        if isinstance(error, UnavailableError):
+            advice = "Start a server with `mqan serve`, or give --bundle."
+            raise CommandError(f"no answer from {url} ({error}). {advice}") from None
+        raise CommandError(str(error)) from None
+    except ClientError as error:
+        raise CommandError(str(error)) from None
+
+
+def _about_keys(url: str) -> str:
+    if os.environ.get(_KEY):
+        return f"The one in {_KEY} is not known to {url}."
+    return f"Set {_KEY} to yours; whoever runs {url} makes one with `mqan key NAME`."

@@ -1,0 +1,90 @@
+"""Several questions about one text on a terminal, with the editing and history of lines that shells have."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from mqan_cli.answering import Answerer
+from mqan_cli.errors import CommandError
+from mqan_cli.texts import paste, read_file
+
+_HELP = """  /file FILE  ask about another text, from a file
+  /text       ask about another text, which is pasted
+  /quit       end, as Ctrl-D does"""
+
+
+def has_terminal() -> bool:
+    """Say whether somebody can be asked: on standard input and output, or, where a text is piped in, behind them."""
+    if not sys.stdout.isatty():
+        return False
+    if sys.stdin.isatty():
+        return True
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        return False
+    os.close(terminal)
+    return True
+
+
+def converse(text: str, answer: Answerer, show: Callable[[dict[str, Any]], None]) -> None:
+    """Answer questions until there are no more.
+
+    Args:
+        text: what the first questions are about.
+        answer: who answers.
+        show: prints an answer.
+    """
+    _take_terminal()
+    with contextlib.suppress(ImportError):
+        import readline  # noqa: F401  edits lines, and keeps those of this conversation
+    print("Ask about the text; /help shows what else there is.", file=sys.stderr)
+    while True:
+        try:
+            line = input("? ").strip()
+            if line.startswith("/"):
+                text = _command(line, text)
+            elif line:
+                show(answer(text, line))
+        except EOFError:
+            print(file=sys.stderr)
+            return
+        except KeyboardInterrupt:
+            print(file=sys.stderr)
+        except _QuitError:
+            return
+        except (CommandError, typer.BadParameter) as error:
+            print(f"mqan: {error}", file=sys.stderr)
+
+
+class _QuitError(Exception):
+    """The conversation is over."""
+
+
+def _command(line: str, text: str) -> str:
+    """Do what a line that is no question says, and return the text to ask about from now on."""
+    name, _, rest = line.partition(" ")
+    match name, rest.strip():
+        case "/quit", "":
+            raise _QuitError
+        case "/text", "":
+            return paste()
+        case "/file", file if file:
+            return read_file(file)
+        case "/help", "":
+            print(_HELP, file=sys.stderr)
+            return text
+    raise CommandError(f"no such command: {line}\n{_HELP}")
+
+
+def _take_terminal() -> None:
+    """Put the terminal in the place of a text that was piped in and is read."""
+    if not sys.stdin.isatty():
+        terminal = os.open("/dev/tty", os.O_RDWR)
+        os.dup2(terminal, 0)
+        os.close(terminal)
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115  as long as the process

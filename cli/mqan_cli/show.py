@@ -1,0 +1,90 @@
+"""How ``mqan ask`` shows an answer: as text coloured by where its words came from, or as the REST document."""
+
+import dataclasses
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import mqan_client
+    from mqan_core.answer import Answer
+
+    AnyAnswer = Answer | mqan_client.Answer
+
+STYLES = {"context": "bold green", "question": "bold cyan", "vocabulary": "yellow"}
+_KINDS = {"context": "from the context", "question": "from the question", "vocabulary": "the model's own word"}
+
+
+def to_document(answer: "AnyAnswer", name: str, version: str) -> dict[str, Any]:
+    """Return an answer as the document that the REST API answers with."""
+    tokens = [
+        {
+            "text": token.text,
+            "probability": token.probability,
+            "source": token.source.value,
+            "masses": dataclasses.asdict(token.masses),
+            "span": None if token.span is None else dataclasses.asdict(token.span),
+        }
+        for token in answer.tokens
+    ]
+    spans = [
+        {"source": span.source.value, "start": span.start, "end": span.end, "text": span.text} for span in answer.spans
+    ]
+    return {
+        "answer": answer.text,
+        "probability": answer.probability,
+        "tokens": tokens,
+        "spans": spans,
+        "truncated": answer.truncated,
+        "model": {"name": name, "version": version},
+    }
+
+
+def show(document: dict[str, Any]) -> None:
+    """Print the answer to standard output, coloured on a terminal, and where it came from to standard error."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False, soft_wrap=True)
+    answer = document["answer"]
+    if console.is_terminal:
+        styled = Text(visible(answer))
+        for start, end, source in colour(answer, document["tokens"]):
+            styled.stylize(STYLES[source], start, end)
+        console.print(styled)
+    else:
+        print(answer)
+    notes = Console(stderr=True, highlight=False, soft_wrap=True)
+    for span in document["spans"]:
+        quotation = visible(span["text"]).replace("\n", " ")
+        notes.print(Text(f"  {span['source']} {span['start']}-{span['end']}: {quotation}", STYLES[span["source"]]))
+    sources = dict.fromkeys(token["source"] for token in document["tokens"])
+    for source in sources.keys() - {span["source"] for span in document["spans"]}:
+        words = " ".join(token["text"] for token in document["tokens"] if token["source"] == source)
+        notes.print(Text(f"  {_KINDS[source]}: {visible(words)}", STYLES[source]))
+    cut = ", cut at the limit of tokens" if document["truncated"] else ""
+    model = document["model"]
+    notes.print(Text(f"  probability {document['probability']:.3f}{cut}, {model['name']} {model['version']}", "dim"))
+
+
+def show_json(document: dict[str, Any]) -> None:
+    """Print the whole document to standard output."""
+    speaks_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    print(json.dumps(document, ensure_ascii=not speaks_unicode, indent=2))
+
+
+def colour(answer: str, tokens: list[dict[str, Any]]) -> list[tuple[int, int, str]]:
+    """Return where each token stands in the answer, with its source."""
+    ranges = []
+    position = 0
+    for token in tokens:
+        start = answer.find(token["text"], position)
+        if start >= 0 and token["text"]:
+            position = start + len(token["text"])
+            ranges.append((start, position, token["source"]))
+    return ranges
+
+
+def visible(text: str) -> str:
+    """Replace control characters, which a quoted text could use to steer the terminal; keep the length."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "\N{REPLACEMENT CHARACTER}" for char in text)

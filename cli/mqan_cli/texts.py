@@ -1,0 +1,57 @@
+"""The text that ``mqan ask`` asks about: an option, a file, standard input or a terminal; no character changes."""
+
+import sys
+from pathlib import Path
+
+import typer
+
+STANDARD_INPUT = "-"
+
+
+def read_text(text: str | None, file: str | None) -> str:
+    """Return the text to ask about.
+
+    Args:
+        text: the text itself, if it was given.
+        file: a file's name, or ``-`` for standard input, if it was given. Without both, standard input is read; on a
+            terminal the user is asked to paste the text.
+
+    Raises:
+        typer.BadParameter: both were given, the file cannot be read, or the text is empty.
+    """
+    if text is not None and file is not None:
+        raise typer.BadParameter("give --text or --file, not both")
+    if text is None and file is None and sys.stdin.isatty():
+        return paste()
+    found = text if text is not None else read_file(file or STANDARD_INPUT)
+    if not found.strip():
+        raise typer.BadParameter("there is no text to ask about; give --text, --file or standard input")
+    return found
+
+
+def read_file(name: str) -> str:
+    """Return what a file, or standard input, holds.
+
+    Raises:
+        typer.BadParameter: it cannot be read, or is not UTF-8.
+    """
+    try:
+        content = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+        return content.decode("utf-8")
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {name}: {error.strerror}", param_hint="--file") from None
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"{name} is not UTF-8: byte {error.start}", param_hint="--file") from None
+
+
+def paste() -> str:
+    """Ask for a text on the terminal, and return it.
+
+    Raises:
+        typer.BadParameter: it is empty.
+    """
+    print("Paste the text, then press Ctrl-D on a line of its own:", file=sys.stderr)
+    text = sys.stdin.read()
+    if not text.strip():
+        raise typer.BadParameter("there is no text to ask about")
+    return text
