@@ -12,6 +12,7 @@ from mqan_evaluation.answerers import TorchAnswerer
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import chosen_names, run_suite, write_suite
+from mqan_evaluation.suite_card import record_suite
 from mqan_runtime.interface import format_of
 from mqan_runtime.session import Precision
 
@@ -44,7 +45,9 @@ def evaluate_suite(
     limit: int | None,
     cases: Path | None,
     precision: Precision,
+    threads: int,
     output: Path | None,
+    record: bool,
 ) -> None:
     """Run the suite, print each table on stdout as it comes and progress on stderr.
 
@@ -55,14 +58,18 @@ def evaluate_suite(
         limit: most examples a set.
         cases: file of questions that users report.
         precision: products of a bundle's engine.
+        threads: batches of a bundle that are answered side by side.
         output: folder for ``suite.json`` and ``answers.jsonl``; None for none.
+        record: whether scores and calibration take the place of those in the bundle, and of its model card.
 
     Raises:
-        ValueError: as of ``open_answerer`` and ``run_suite``.
+        ValueError: as of ``open_answerer`` and ``run_suite``; or scores are to be recorded that are no bundle's.
         CommandError: the folder cannot be made.
     """
     chosen_names(names, has_cases=cases is not None)  # now: an error must not come after the work
     answerer = open_answerer(model, precision)
+    if record and isinstance(answerer, TorchAnswerer):
+        raise ValueError(f"--record writes into a bundle, and {model} is a checkpoint")
     if output is not None:
         make_folder(output)
     out = Console(width=None if Console().is_terminal else 200)
@@ -72,13 +79,24 @@ def evaluate_suite(
         "{task.description}", "{task.completed:,.0f} answers", console=messages, disable=not messages.is_terminal
     ) as progress:
         bar = progress.add_task("asking", total=None)
-        measuring = Measuring(answerer, data, limit, progress=lambda done: progress.advance(bar, done))
+        measuring = Measuring(answerer, data, limit, threads=threads, progress=lambda done: progress.advance(bar, done))
         measured = run_suite(
             measuring, names, cases=cases, trained_on=answerer.sources, show=lambda section: _print(out, section)
         )
+    if record:
+        record_suite(model, measured, measuring.answers, command=_command(names, limit, precision))
+        messages.print(f"wrote scores, calibration and model card into {model}")
     if output is not None:
         written = write_suite(output, measured, measuring.answers)
         messages.print(f"wrote {', '.join(map(str, written))}")
+
+
+def _command(names: list[str] | None, limit: int | None, precision: Precision) -> str:
+    parts = ["mqan evaluate --suite BUNDLE"]
+    parts += [f"--tasks {','.join(names)}"] if names else []
+    parts += [f"--limit {limit}"] if limit else []
+    parts += [f"--precision {precision}"] if precision != "auto" else []
+    return " ".join(parts)
 
 
 def _print(out: Console, section: Section) -> None:

@@ -321,12 +321,20 @@ def evaluate(
     """Score a bundle or a checkpoint on the validation sets."""
     with told_in_one_line():
         if suite is not None:
-            if bundle or checkpoint or zero_shot or rename or record:
-                raise ValueError("--suite names the model; it goes with --data, --tasks, --limit, --cases, --output")
+            if bundle or checkpoint or zero_shot or rename:
+                raise ValueError("--suite names the model: leave --bundle, --checkpoint, --zero-shot and --rename out")
             from mqan_cli.suite import evaluate_suite
 
             evaluate_suite(
-                suite, data, split_names(tasks), limit=limit, cases=cases, precision=precision, output=output
+                suite,
+                data,
+                split_names(tasks),
+                limit=limit,
+                cases=cases,
+                precision=precision,
+                threads=threads,
+                output=output,
+                record=record,
             )
             return
         if cases is not None:

@@ -98,7 +98,7 @@ class AnsweringManifest:
         files: name -> size and hash.
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
-        calibration: kind of answer -> map of its probability: for answers in free text the source of their first word.
+        calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.temperatures``.
         kind: what such a model does.
         format_version: which files there are, and what is in them.
     """

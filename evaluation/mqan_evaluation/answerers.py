@@ -1,7 +1,8 @@
 """What answers questions, whatever runs it: a checkpoint in torch or a bundle's engine."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -77,7 +78,10 @@ def ask_of(example: Example) -> Ask:
 
 
 def answer_all(
-    answerer: Answerer, asked: Sequence[Ask], progress: Callable[[int], None] = lambda done: None
+    answerer: Answerer,
+    asked: Sequence[Ask],
+    progress: Callable[[int], None] = lambda done: None,
+    threads: int = 1,
 ) -> list[Decision | None]:
     """Answer any number of questions in batches of similar length; the same question is asked once.
 
@@ -85,20 +89,29 @@ def answer_all(
         answerer: what answers.
         asked: the questions.
         progress: called with the number of questions of each batch that was answered.
+        threads: batches that are answered side by side.
 
     Returns:
         The decisions, in the order of the questions.
     """
-    distinct = sorted(dict.fromkeys(asked), key=lambda ask: (bool(ask.choices), ask.num_characters))
     found: dict[Ask, Decision | None] = {}
+    batches = list(_batches(asked))
+    with ThreadPoolExecutor(threads) as pool:
+        for batch, decisions in zip(batches, pool.map(answerer.answer, batches), strict=True):
+            found.update(zip(batch, decisions, strict=True))
+            progress(len(batch))
+    return [found[ask] for ask in asked]
+
+
+def _batches(asked: Sequence[Ask]) -> Iterator[list[Ask]]:
+    """Yield distinct questions, the longest first, those with choices apart from those without."""
+    distinct = sorted(dict.fromkeys(asked), key=lambda ask: (bool(ask.choices), ask.num_characters))
     while distinct:
         is_closed = bool(distinct[-1].choices)
         rows = max(1, min(_ROWS, _CHARACTERS // max(distinct[-1].num_characters, 1)))
         batch = [ask for ask in distinct[-rows:] if bool(ask.choices) == is_closed]
         del distinct[-len(batch) :]
-        found.update(zip(batch, answerer.answer(batch), strict=True))
-        progress(len(batch))
-    return [found[ask] for ask in asked]
+        yield batch
 
 
 def decision_of(ask: Ask, answer: Answer) -> Decision:

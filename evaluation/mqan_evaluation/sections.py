@@ -39,6 +39,7 @@ class Measuring:
         data: folder of the datasets.
         limit: most examples a set; None for all.
         seed: decides which.
+        threads: batches that are answered side by side.
         temperatures: what probabilities are mapped by; empty for none.
         answers: one record an answer, in the order in which they were judged.
         progress: called with the number of questions of each batch that was answered.
@@ -48,6 +49,7 @@ class Measuring:
     data: Path
     limit: int | None = None
     seed: int = 1
+    threads: int = 1
     temperatures: Temperatures = field(default_factory=Temperatures)
     answers: list[dict[str, Any]] = field(default_factory=list, repr=False)
     progress: Callable[[int], None] = lambda done: None
@@ -60,7 +62,7 @@ class Measuring:
         self, section: str, examples: Sequence[Example], is_right: Callable[[Example, Decision | None], bool]
     ) -> list[Decision | None]:
         """Answer examples and keep the answers, judged by a rule of one's own."""
-        decisions = answer_all(self.answerer, [ask_of(example) for example in examples], self.progress)
+        decisions = answer_all(self.answerer, [ask_of(example) for example in examples], self.progress, self.threads)
         for example, decision in zip(examples, decisions, strict=True):
             self._keep(section, example, decision, is_right(example, decision))
         return decisions

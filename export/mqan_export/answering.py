@@ -82,6 +82,7 @@ def export_answering_bundle(
         "recipe": checkpoint.recipe.name,
         "tasks": list(checkpoint.recipe.sources),
         "steps": checkpoint.step,
+        "batch_pieces": checkpoint.recipe.batch_pieces,
         "model": checkpoint.recipe.decoder.model_dump(),
         **checkpoint.training,
     }

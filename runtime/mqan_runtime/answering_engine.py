@@ -8,14 +8,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import Answer, Source
+from mqan_core.answer import Answer
 from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, open_answering_bundle
-from mqan_core.calibration import calibrate
 from mqan_core.decision import REPEATS, decide, find_repeats
 from mqan_core.errors import BundleError
 from mqan_core.example import Choice
 from mqan_core.layout import Layout
 from mqan_core.request import read_request
+from mqan_core.temperatures import Temperatures
 from mqan_runtime.answering_graphs import (
     EMBEDDINGS_INPUTS,
     EMBEDDINGS_OUTPUTS,
@@ -113,8 +113,7 @@ class AnsweringEngine:
         self.bundle = bundle
         self.precision: str = graphs.precision
         self.provider: str = sessions[graphs.reader].get_providers()[0]
-        maps = bundle.manifest.calibration
-        self._calibration = {source: maps[source.value] for source in Source if source.value in maps}
+        self._temperatures = Temperatures(bundle.manifest.calibration)
         self.layout = Layout(bundle.word_pieces)
         lengths = {"D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width, "V": sizes.num_generated}
         if num_together is None:
@@ -200,9 +199,7 @@ class AnsweringEngine:
         behind = len(request.question_tokens)
         masses = ended.masses[behind : behind + len(request.choices)].tolist()
         answer = decide(ended.trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
-        if answer.choices or not answer.answered or answer.truncated:
-            return answer
-        return calibrate(answer, self._calibration)
+        return answer if answer.truncated else self._temperatures.calibrate(answer)
 
     def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
         """Let rows leave whose answers nobody waits for."""

@@ -1,0 +1,207 @@
+"""Write what the suite measured on a bundle into it: scores and calibration into its manifest, and its model card."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from textwrap import shorten
+from typing import Any, Final
+
+import numpy as np
+
+from mqan_core.answering import (
+    AnsweringManifest,
+    describe_answering_files,
+    open_answering_bundle,
+    write_answering_manifest,
+)
+from mqan_core.calibration import Calibration
+from mqan_core.manifest import MODEL_CARD
+from mqan_evaluation.sections import Cell, Section
+from mqan_evaluation.suite import CASES, DECANLP, Measured
+from mqan_training.data.shapes.dataset_file import load_dataset
+
+_COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifest
+    "labels": {"right": "accuracy"},
+    "fields": {"nF1": "nf1", "refusal F1": "refusal_f1"},
+    "made": {"nF1": "nf1", "refusal F1": "refusal_f1"},
+    "squad2_dev": {"nF1": "nf1", "refusal F1": "refusal_f1"},
+    "instructions": {"right": "accuracy"},
+    "reviews": {"named in question": "accuracy", "as choices": "accuracy_of_choices"},
+    "cases": {"share": "accuracy"},
+}
+_NAMES: Final = ("set", "task", "kind")  # columns that a row is named by
+_NUM_WRONG: Final = 10
+_EXCERPT: Final = 160  # characters
+
+_CARD: Final = """---
+license: other
+language: en
+pipeline_tag: question-answering
+tags: [mqan, pointer-generator, question-answering, zero-shot-classification, information-extraction, attribution]
+---
+
+# {name} {version}
+
+It answers a question about an English text and says where every word of the answer came from. The question is the
+task: a fact, a field, a class out of labels that the caller names, yes or no. Where the text does not say, it says so.
+
+A pretrained sentence encoder (all-MiniLM-L6-v2: six layers, 384 features) reads question, choices and text as one
+sequence of word pieces. The decoder is the multi-pointer-generator of MQAN (McCann et al. 2018).
+
+## Use it for, and not for
+
+- English texts. Long ones are read in overlapping windows of 384 word pieces.
+- Questions whose answer stands in the text, choices of labels, short fields.
+- It does not reason over several steps, count, calculate or know the world. Its summaries and translations are poor.
+- Look at `probability`, and at the quotations. Do not let it decide about people by itself.
+
+## Scores
+
+Measured on {date} with `{command}`, {where}{limit}. Numbers are per cent, unless the column says otherwise.
+
+{tables}
+## What it gets wrong
+
+Wrong answers, drawn at random from the sets above.
+
+{errors}
+
+## Training
+
+`mqan train training/recipes/{recipe}.yaml --data DIR`: {steps:,} steps of about {batch:,} word pieces, \
+{hours:.1f} hours on a {device}. Each text is asked many questions, drawn anew: other labels, other wordings, questions
+that it does not answer. Sets that it is measured on under "never trained on" are in no form in the training data.
+
+It was trained on these datasets, by licence. What a licence forbids may bind this model, too.
+
+{licences}
+"""
+
+
+def record_suite(folder: Path, measured: Measured, answers: Sequence[Mapping[str, Any]], *, command: str) -> None:
+    """Replace the scores and the calibration of a bundle's manifest, and its model card.
+
+    Args:
+        folder: of the bundle.
+        measured: what the suite found; its maps of probabilities take the place of the bundle's where it fitted any.
+        answers: its records of answers, from which wrong ones are shown.
+        command: what measured them.
+
+    Raises:
+        BundleError: the bundle is damaged.
+    """
+    manifest = open_answering_bundle(folder).manifest
+    maps = {name: Calibration(**found) for name, found in measured.calibration.items()} or manifest.calibration
+    manifest = replace(manifest, scores=scores_of(measured.sections), calibration=maps)
+    (folder / MODEL_CARD).write_text(card_of(manifest, measured, answers, command), encoding="utf-8")
+    write_answering_manifest(folder, replace(manifest, files=describe_answering_files(folder, manifest.graphs)))
+
+
+def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:
+    """Return the scores of a manifest: set -> {metric: value}."""
+    scores: dict[str, dict[str, float]] = {}
+    for section in sections:
+        for row in section.rows:
+            name = str(next(row[column] for column in _NAMES if column in row))
+            if section.name == CASES and name != "all":
+                continue
+            columns = {"score": str(row["metric"])} if section.name == DECANLP else _COLUMNS.get(section.name, {})
+            values = {
+                metric: float(value)
+                for column, metric in columns.items()
+                if isinstance(value := row[column], int | float)
+            }
+            if values:
+                scores[f"{section.name}: {name}" if name in ("all", "mean") else name] = values
+    return scores
+
+
+def card_of(manifest: AnsweringManifest, measured: Measured, answers: Sequence[Mapping[str, Any]], command: str) -> str:
+    """Return a bundle's model card in Markdown."""
+    training = manifest.training
+    limit = f", at most {measured.limit} examples a set" if measured.limit else " on whole validation sets"
+    return _CARD.format(
+        name=manifest.name,
+        version=manifest.version,
+        date=datetime.now(UTC).date().isoformat(),
+        command=command,
+        where=measured.where,
+        limit=limit,
+        tables="\n".join(_table(section) for section in measured.sections),
+        errors=_wrong_answers(measured, answers),
+        recipe=training.get("recipe", ""),
+        steps=training.get("steps", 0),
+        batch=training.get("batch_pieces", 2500),
+        hours=float(training.get("seconds", 0)) / 3600,
+        device="GPU" if training.get("device") == "cuda" else "CPU",
+        licences="\n".join(_licences([str(name) for name in training.get("tasks", ())])),
+    )
+
+
+def _table(section: Section) -> str:
+    columns = list(section.rows[0])
+    lines = [
+        f"### {section.title}\n",
+        f"| {' | '.join(columns)} |",
+        f"|{'|'.join('---:' if _is_number(section, column) else '---' for column in columns)}|",
+        *(f"| {' | '.join(_cell(row[column]) for column in columns)} |" for row in section.rows),
+    ]
+    if section.summary:
+        lines += ["", ", ".join(f"{name}: {_cell(value)}" for name, value in section.summary.items())]
+    return "\n".join([*lines, ""])
+
+
+def _is_number(section: Section, column: str) -> bool:
+    return any(isinstance(row[column], int | float) for row in section.rows)
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
+
+
+def _wrong_answers(measured: Measured, answers: Sequence[Mapping[str, Any]]) -> str:
+    """Return wrong answers of several sets, drawn at random, as a table; none of the questions that users report."""
+    shown = {str(row.get("task") or row.get("set")) for section in measured.sections for row in section.rows}
+    wrong: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for answer in answers:
+        if answer["section"] in shown and answer["is_read"] and not answer["right"]:
+            wrong[str(answer["section"])].append(answer)
+    rng = np.random.default_rng(0)
+    names = [list(wrong)[i] for i in rng.permutation(len(wrong))[:_NUM_WRONG]]
+    lines = ["| set | text | question | answer | right |", "|---|---|---|---|---|"]
+    for name in names:
+        found = wrong[name][int(rng.integers(len(wrong[name])))]
+        gold = found["gold"][0] if found["gold"] else "(not in the text)"
+        given = found["answer"] if found["answer"] is not None else "(not in the text)"
+        cells = (found["context"], _asked(found), given, gold)
+        lines.append(f"| {' | '.join([name, *map(_excerpt, cells)])} |")
+    return "\n".join(lines)
+
+
+def _asked(answer: Mapping[str, Any]) -> str:
+    choices = ", ".join(answer["choices"])
+    return f"{answer['question']} ({choices})" if choices else str(answer["question"])
+
+
+def _excerpt(text: str) -> str:
+    """Return the beginning of a text as it can stand in a cell."""
+    words = shorten(" ".join(text.split()), _EXCERPT, placeholder=" ...")
+    return re.sub(r"([\\|<*_`\[])", r"\\\1", words)
+
+
+def _licences(names: Sequence[str]) -> Iterator[str]:
+    """Yield a line for each licence, with the datasets under it; texts made by program have none."""
+    groups: dict[str, list[str]] = defaultdict(list)
+    for name in names:
+        if name.startswith("made_"):
+            groups["made by program, no licence"].append(name)
+        else:
+            dataset = load_dataset(name.removesuffix("_adversarial"))
+            groups[dataset.licence + ("" if dataset.commercial else " (not for commercial use)")].append(name)
+    for licence, datasets in sorted(groups.items()):
+        yield f"- {licence}: {', '.join(datasets)}"
