@@ -21,7 +21,7 @@ from mqan_core.calibration import Calibration
 from mqan_core.manifest import MODEL_CARD
 from mqan_evaluation.sections import Cell, Section
 from mqan_evaluation.suite import CASES, DECANLP, Measured
-from mqan_training.data.shapes.dataset_file import load_dataset
+from mqan_training.data.shapes.dataset_file import dataset_names, load_dataset
 
 _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifest
     "labels": {"right": "accuracy"},
@@ -195,13 +195,15 @@ def _excerpt(text: str) -> str:
 
 
 def _licences(names: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each licence, with the datasets under it; texts made by program have none."""
+    """Yield a line for each licence, with the datasets under it."""
     groups: dict[str, list[str]] = defaultdict(list)
+    known = set(dataset_names())
     for name in names:
-        if name.startswith("made_"):
-            groups["made by program, no licence"].append(name)
+        own = name.removesuffix("_adversarial")
+        if own not in known:
+            groups["made by program, or the maker's own"].append(name)
         else:
-            dataset = load_dataset(name.removesuffix("_adversarial"))
+            dataset = load_dataset(own)
             groups[dataset.licence + ("" if dataset.commercial else " (not for commercial use)")].append(name)
     for licence, datasets in sorted(groups.items()):
         yield f"- {licence}: {', '.join(datasets)}"

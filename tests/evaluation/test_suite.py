@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +10,22 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
+from mqan_core.answering import open_answering_bundle, verify_answering_files
 from mqan_core.example import Choice, Example
+from mqan_core.manifest import MODEL_CARD
+from mqan_core.temperatures import Temperatures
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
 from mqan_evaluation.field_sections import field_section, made_examples, review_section
 from mqan_evaluation.judging import judge, majority, refusal_scores, sampled
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.sentence_similarity import SentenceSimilarity
-from mqan_evaluation.suite import SECTIONS, chosen_names, run_suite, write_suite
+from mqan_evaluation.suite import SECTIONS, Measured, chosen_names, run_suite, write_suite
+from mqan_evaluation.suite_card import record_suite
 from mqan_evaluation.zero_shot_sections import label_sections
+from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.data.made.source import made_sources
+from tests.answering import make_trained, write_small_bundle
 
 EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
 
@@ -196,6 +203,51 @@ def test_the_command_prints_tables_and_refuses_what_does_not_fit(
         failed = CliRunner().invoke(app, arguments)
         assert failed.exit_code != 0
         assert message in " ".join(failed.output.split())
+
+
+def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(
+    data: Path, tmp_path: Path, tiny_checkpoint: Path
+) -> None:
+    bundle = tmp_path / "bundle"
+    write_small_bundle(bundle, make_trained())
+    before = open_answering_bundle(bundle)
+    arguments = ["evaluate", "--data", str(data), "--tasks", "isear,sst", "--limit", "4", "--threads", "2", "--record"]
+    found = CliRunner().invoke(app, [*arguments, "--suite", str(bundle)])
+    assert found.exit_code == 0, found.output
+    after = open_answering_bundle(bundle)
+    verify_answering_files(after)
+    assert after.sha256 != before.sha256
+    assert set(after.manifest.scores) == {"isear", "sst"}
+    assert 0 <= after.manifest.scores["isear"]["accuracy"] <= 100
+    card = (bundle / MODEL_CARD).read_text(encoding="utf-8")
+    accuracy = after.manifest.scores["isear"]["accuracy"]
+    assert "| isear | 7 | 4 | " in card
+    assert f" {accuracy:g} |" in card
+    assert "`mqan evaluate --suite BUNDLE --tasks isear,sst --limit 4`" in card
+    refused = CliRunner().invoke(app, [*arguments, "--suite", str(tiny_checkpoint)])
+    assert refused.exit_code != 0
+    assert "is a checkpoint" in refused.output
+
+
+def test_a_manifest_holds_the_maps_that_were_fitted(tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    write_small_bundle(bundle, make_trained())
+    rows = [{"task": "sst", "metric": "em", "score": 88.25, "examples": 872}]
+    maps = {"choices/2": {"scale": 0.5, "offset": 0.0}, "free": {"scale": 1.5, "offset": -0.25}}
+    measured = Measured("m", "here", None, 1, [Section("decanlp", "Ten tasks", rows)], maps)
+    wrong = {"section": "sst", "is_read": True, "right": False, "context": "a | b", "question": "Good?"}
+    record_suite(bundle, measured, [{**wrong, "choices": ["x", "y"], "gold": [], "answer": "x"}], command="c")
+    opened = open_answering_bundle(bundle)
+    assert opened.manifest.scores == {"sst": {"em": 88.25}}
+    engine = AnsweringEngine(opened)
+    choices = [Choice("negative"), Choice("positive")]
+    plain = AnsweringEngine(replace(opened, manifest=replace(opened.manifest, calibration={})))
+    asked = ("The harbour was closed in 1923.", "negative or positive?", choices)
+    mapped, given = (e.answer([e.read(*asked)], [1])[0] for e in (engine, plain))
+    assert mapped == Temperatures(opened.manifest.calibration).calibrate(given)
+    assert mapped.choices != given.choices
+    card = (bundle / MODEL_CARD).read_text(encoding="utf-8")
+    assert "| sst | a \\| b | Good? (x, y) | x | (not in the text) |" in card
 
 
 @pytest.mark.data
