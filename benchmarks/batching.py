@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from batcher import open_batcher
-from engine import make_engine, make_network
+from endless import make_endless
 
 from mqan_core.answer import Answer
 from mqan_core.request import Request
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import AnswerEngine, open_engine
 from mqan_serving.batching import Batcher, Stepper
 from mqan_serving.timeline import Timeline
 
@@ -47,15 +47,15 @@ def main() -> int:
     parser.add_argument("--at-least", type=float, default=0.9, help="required share of the bare engine's rate")
     parser.add_argument("--at-most", type=float, default=0.25, help="allowed share of the wait with whole batches")
     arguments = parser.parse_args()
-    engine = Engine.open(arguments.bundle, provider="cpu", num_threads=1)
+    engine = open_engine(arguments.bundle, provider="cpu", num_threads=1)
     share = measure_rate(engine, arguments.threads, arguments.seconds)
     with tempfile.TemporaryDirectory() as folder:
-        endless = make_engine(make_network(), Path(folder))
+        endless = make_endless(Path(folder))
     ratio = measure_wait(endless, arguments.threads, arguments.seconds)
     return 0 if share >= arguments.at_least and ratio <= arguments.at_most else 1
 
 
-def measure_rate(engine: Engine, num_threads: int, seconds: float) -> float:
+def measure_rate(engine: AnswerEngine, num_threads: int, seconds: float) -> float:
     """Print and return the answers a second with many in flight, as a share of the threads' bare rate."""
     rng = random.Random(1)
     texts = [(make_context(rng, rng.randint(4, 10)), "Which ships does the list name?") for _ in range(200)]
@@ -79,7 +79,7 @@ def measure_rate(engine: Engine, num_threads: int, seconds: float) -> float:
     return share
 
 
-def measure_wait(engine: Engine, num_threads: int, seconds: float) -> float:
+def measure_wait(engine: AnswerEngine, num_threads: int, seconds: float) -> float:
     """Print the waits of one-word answers beside long ones; return the ratio of the 99th percentiles."""
     rng = random.Random(2)
     reviews = [" ".join(rng.choices(WORDS, k=20)) for _ in range(100)]
@@ -113,7 +113,7 @@ def make_context(rng: random.Random, num_sentences: int) -> str:
     return "".join(SENTENCE.format(rng.randint(1800, 2000)) for _ in range(num_sentences))
 
 
-def bare_rate(engine: Engine, requests: Sequence[Request], seconds: float) -> float:
+def bare_rate(engine: AnswerEngine, requests: Sequence[Request], seconds: float) -> float:
     """Answer one by one; return answers a second."""
     started, number = time.perf_counter(), 0
     while time.perf_counter() - started < seconds:

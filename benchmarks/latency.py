@@ -1,9 +1,7 @@
-"""Measure what an answer costs by the length of its context, by its own length, and in batches: ``--plot FILE.svg``.
+"""Measure what an answer costs by the length of its context, and in batches: ``--plot FILE.svg``.
 
-One core, one engine, random weights of the sizes of the shipped model's MQAN, without the contextual encoder before it
-(speed does not depend on them), answers that never
-end by themselves. All sizes of a table take turns. What is bounded is how cost grows with the context: ten times the
-tokens may take at most ``--at-most`` times as long.
+One core, the shipped bundle, at most four words of answer. All sizes of a table take turns. What is bounded is how cost
+grows with the context: ten times the tokens may take at most ``--at-most`` times as long.
 """
 
 import argparse
@@ -15,25 +13,22 @@ import platform
 import random
 import statistics
 import sys
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import matplotlib
-import torch
-from engine import make_engine, make_network
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 from turns import QUESTION, flat, ratio, take_turns
 
-from mqan_core.request import Request
-from mqan_runtime.engine import Engine
+from mqan_core.text import read_tokens
+from mqan_runtime.interface import AnswerEngine, open_engine
 
 CONTEXT_TOKENS = (25, 50, 100, 200, 400, 800, 1600, 4000)
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
-ANSWER_TOKENS = (1, 2, 4, 8, 16, 32, 64, 100)
 USUAL_CONTEXT, USUAL_ANSWER = 150, 4
 LONG, SHORT = 4000, 400  # tokens whose costs are compared
 
@@ -43,13 +38,12 @@ Table = dict[int, float]
 def main() -> int:
     """Print the tables; exit 1 when the cost grows faster than it may."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bundle", type=Path, default=Path("serving/bundles/default"))
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--at-most", type=float, default=11.0, help="most that ten times the context may cost")
     parser.add_argument("--plot", type=Path, help="SVG to draw the tables into")
     given = parser.parse_args()
-    torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder:
-        engine = make_engine(make_network(), Path(folder))
+    engine = open_engine(given.bundle, provider="cpu", num_threads=1)
     print(f"{datetime.now(UTC):%Y-%m-%d}, one core of: {processor()}")
 
     contexts = {n: partial(engine.answer, [make_request(engine, n)], [USUAL_ANSWER]) for n in CONTEXT_TOKENS}
@@ -58,10 +52,6 @@ def main() -> int:
     print(f"  {LONG} tokens cost {growth:.1f} times {SHORT} (at most {given.at_most:g})")
 
     usual = make_request(engine, USUAL_CONTEXT)
-    answers = {n: partial(engine.answer, [usual], [n]) for n in ANSWER_TOKENS}
-    by_answer, _ = measure(answers, given.runs)
-    show(f"tokens of the answer ({USUAL_CONTEXT} of the context)", by_answer)
-
     batches = {n: partial(engine.answer, [usual] * n, [USUAL_ANSWER] * n) for n in BATCH_SIZES}
     whole, _ = measure(batches, given.runs)
     by_batch = {n: ms / n for n, ms in whole.items()}
@@ -69,7 +59,7 @@ def main() -> int:
     hours = by_context[SHORT] * 1e6 / 3.6e6
     print(f"a million answers about {SHORT} tokens take {hours:.1f} core-hours, one by one")
     if given.plot is not None:
-        plot(given.plot, by_context, by_answer, by_batch)
+        plot(given.plot, by_context, by_batch)
     return 0 if growth <= given.at_most else 1
 
 
@@ -81,11 +71,11 @@ def measure(ways: Mapping[int, Callable[[], object]], runs: int) -> tuple[Table,
     return table, growth
 
 
-def make_request(engine: Engine, num_tokens: int) -> Request:
+def make_request(engine: AnswerEngine, num_tokens: int) -> Any:
     """Make a request with a context of exactly so many tokens, some of its words repeated."""
     rng = random.Random(num_tokens)
     text = " ".join(f"w{rng.randrange(num_tokens)}" for _ in range(2 * num_tokens))
-    cut = engine.read(text, QUESTION).context_tokens[num_tokens - 1].end
+    cut = read_tokens(text)[num_tokens - 1].end
     return engine.read(text[:cut], QUESTION)
 
 
@@ -99,10 +89,10 @@ def show(title: str, table: Table) -> None:
 def plot(path: Path, *tables: Table) -> None:
     """Draw the tables side by side, both axes logarithmic."""
     matplotlib.rcParams["svg.hashsalt"] = "mqan"  # the same numbers give the same file
-    figure = Figure(figsize=(10, 3.2), layout="constrained")
-    labels: Sequence[str] = ("tokens of the context", "tokens of the answer", "questions in a batch")
+    figure = Figure(figsize=(7, 3.2), layout="constrained")
+    labels: Sequence[str] = ("tokens of the context", "questions in a batch")
     for place, (label, table) in enumerate(zip(labels, tables, strict=True)):
-        axes = figure.add_subplot(1, 3, place + 1)
+        axes = figure.add_subplot(1, 2, place + 1)
         axes.plot(list(table), list(table.values()), marker="o")
         axes.set_xscale("log")
         axes.set_yscale("log")

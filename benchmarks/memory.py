@@ -20,7 +20,7 @@ from statistics import fmean, median
 from batcher import open_batcher
 
 from mqan_core.request import Request
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import AnswerEngine, open_engine
 from mqan_serving.batching import Batcher
 from mqan_serving.timeline import Timeline
 
@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--requests", type=int, default=200_000)
     parser.add_argument("--percent", type=float, default=1.0, help="growth in the second half that is allowed")
     given = parser.parse_args()
-    engine = Engine.open(given.bundle, provider="cpu", num_threads=1)
+    engine = open_engine(given.bundle, provider="cpu", num_threads=1)
     begun = time.monotonic()
     samples = asyncio.run(run(engine, given.requests))
     quarter = len(samples) // 4
@@ -53,7 +53,7 @@ def main() -> int:
     return 0 if growth < given.percent else 1
 
 
-async def run(engine: Engine, num_requests: int) -> list[int]:
+async def run(engine: AnswerEngine, num_requests: int) -> list[int]:
     """Answer so many requests; return the resident bytes after each so many of them."""
     rng = random.Random(0)
     remaining = iter(range(num_requests))

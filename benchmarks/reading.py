@@ -25,7 +25,6 @@ import torch
 
 from mqan_core.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream
-from mqan_training.config import TaskConfig
 from mqan_training.data.dataset import PieceTable, generator_pieces
 from mqan_training.data.readers.registry import TASKS
 from mqan_training.data.readers.task import Task
@@ -104,7 +103,7 @@ def start(data: Path, cache: Path) -> Start:
     times.append(time.perf_counter())
     num_tokens = num_batches = 0
     for examples in found:
-        stream = TaskStream(examples, TaskConfig(examples.name), table, BATCH_TOKENS, seed=0)
+        stream = TaskStream(examples, BATCH_TOKENS, seed=0)
         num_drawn = 0
         while num_drawn < len(examples.items):  # an epoch draws each example once
             items = stream.draw()

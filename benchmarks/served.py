@@ -28,7 +28,7 @@ from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import AnswerEngine, open_engine
 
 READY_TIMEOUT_S = 60
 ANSWER_TOKENS = 4
@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--local", action="store_true", help="serve in one process, without Ray")
     parser.add_argument("--at-most-ms", type=float, default=3.0, help="most that serving may add to the median")
     arguments = parser.parse_args()
-    engine = Engine.open(arguments.bundle, provider="cpu", num_threads=1)
+    engine = open_engine(arguments.bundle, provider="cpu", num_threads=1)
     http_port, grpc_port = free_port(), free_port()
     command = [sys.executable, "-m", "mqan_cli.main", "serve", "--bundle", str(arguments.bundle)]
     command += ["--http-port", str(http_port), "--grpc-port", str(grpc_port)]
@@ -58,7 +58,7 @@ def main() -> int:
             server.wait(timeout=60)
 
 
-def measure(engine: Engine, http_port: int, grpc_port: int, arguments: argparse.Namespace) -> int:
+def measure(engine: AnswerEngine, http_port: int, grpc_port: int, arguments: argparse.Namespace) -> int:
     """Ask by every way in turn and print the medians."""
     with (
         Client(f"grpc://127.0.0.1:{grpc_port}") as by_grpc,

@@ -37,7 +37,7 @@ from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.request import Request
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import AnswerEngine, open_engine
 from mqan_serving.batching import Batcher
 from mqan_serving.timeline import Timeline
 
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--at-most-ms", type=float, default=1.5, help="most that gRPC may add for one client")
     given = parser.parse_args()
     os.environ |= {"PEER_BUNDLE": str(given.bundle.absolute()), "PEER_LIMIT": str(LIMIT)}
-    engine = Engine.open(given.bundle, provider="cpu", num_threads=1)
+    engine = open_engine(given.bundle, provider="cpu", num_threads=1)
     texts = read_questions(given.data, every=40)
     answers = [engine.answer([engine.read(*text)], [LIMIT])[0].text for text in texts]
     print(f"{len(texts)} questions of SQuAD, {given.clients} clients; one client: the usual case", flush=True)
@@ -202,7 +202,7 @@ def wait_until_it_answers(opened: Open, process: "subprocess.Popen[bytes]") -> N
     raise RuntimeError(f"no answer from {process.args!r}")
 
 
-def engine_rate(engine: Engine, texts: Sequence[tuple[str, str]], num_clients: int, seconds: float) -> float:
+def engine_rate(engine: AnswerEngine, texts: Sequence[tuple[str, str]], num_clients: int, seconds: float) -> float:
     """Return the answers a second of the batcher in this process, on all cores."""
     endless = itertools.cycle(texts)
     begins: list[float] = []
@@ -257,7 +257,7 @@ def load_rate(
     return sum(counts) / seconds
 
 
-def one_client(engine: Engine, opened: Open) -> tuple[float, float]:
+def one_client(engine: AnswerEngine, opened: Open) -> tuple[float, float]:
     """Return the milliseconds that a server adds to the engine's for one client, and the median of its wait."""
     with ExitStack() as stack:
         ask = opened(stack)

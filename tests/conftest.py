@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,6 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from mqan_core.word_pieces import PieceVectors
     from mqan_training.model.network import Network
 
 
@@ -38,7 +37,7 @@ settings.load_profile("any machine")
 
 
 # Files that export the networks of the ladder: two workers would wait for each other.
-_TOGETHER = {"test_fuse.py", "test_inflight.py", "test_ladder.py"}
+_TOGETHER = {"test_inflight.py", "test_ladder.py"}
 # Folders of tests that start servers or measure time: with several workers, nothing else runs beside them.
 _ALONE = {"clients", "deploy", "e2e", "fault", "fuzz", "load", "serving", "soak"}
 
@@ -162,8 +161,6 @@ def make_network(**variant: Any) -> "Network":
     words = sorted({word.lower() for word in WORDS})
     rows = np.random.default_rng(7).integers(-127, 128, (len(words), 12), dtype=np.int8)
     vectors = StaticVectors(tuple(words), rows, np.full(len(words), 0.02, np.float32))
-    if variant.get("contextual_layers"):
-        vectors = replace(vectors, pieces=make_pieces())
     pieces = [f" {word} " for word in words if word.isalpha()] + [", ", "? "]
     sizes = {"width": 24, "ffn_width": 20, "head_width": 8, "num_layers": 2, "ngram_buckets": 300, "ngram_width": 6}
     config = ModelConfig(**{**sizes, **variant})
@@ -175,21 +172,7 @@ def make_network(**variant: Any) -> "Network":
                 parameter.mul_(1.3)
             elif parameter.dim() == 1:
                 parameter.add_(torch.randn_like(parameter) * 0.05)  # no two alike, as in a trained network
-        if config.pointer_shift:
-            network.mqan.decoder.shift.bias.fill_(3)  # as after training
-        if config.coverage:
-            network.mqan.decoder.cover_query.weight.normal_(std=0.1)  # likewise
     return network
-
-
-def make_pieces() -> "PieceVectors":
-    """Make vectors of word pieces: a few words, and the letters that all others are put together of."""
-    from mqan_core.word_pieces import PieceVectors, WordPieces
-
-    letters = "abcdefghijklmnopqrstuvwxyz0123456789"
-    pieces = ["[CLS]", "[SEP]", "[UNK]", "the", "harbour", *",.?();:$-'", *letters, *(f"##{x}" for x in letters)]
-    rows = np.random.default_rng(5).integers(-127, 128, (len(pieces), 24), dtype=np.int8)
-    return PieceVectors(WordPieces(pieces), rows, np.full(len(pieces), 0.01, np.float32))
 
 
 def bundle_of(network: "Network", factory: pytest.TempPathFactory) -> Path:
@@ -205,12 +188,12 @@ def bundle_of(network: "Network", factory: pytest.TempPathFactory) -> Path:
 
 
 def _write_bundle(network: "Network", folder: Path) -> None:
-    from mqan_core.bundle import Manifest, describe_files, write_manifest
-    from mqan_core.request import read_request
-    from mqan_export.export import dimensions_of, write_files
+    from mqan_core.bundle import MODEL_CARD, Manifest, describe_files, write_manifest
+    from mqan_export.export import dimensions_of, write_graphs, write_words
 
-    requests = [read_request(network.vocabulary, _TEXT, " ".join(WORDS[:9]))]
-    write_files(network, folder, "# tiny\n", requests)
+    write_graphs(network, folder)
+    write_words(network, folder)
+    (folder / MODEL_CARD).write_text("# tiny\n")
     provenance = {"model": asdict(network.mqan.config)}
     files = describe_files(folder)
     write_manifest(folder, Manifest("tiny", "0", dimensions_of(network), 128, files, training=provenance))
@@ -233,13 +216,8 @@ LADDER: dict[str, dict[str, Any]] = {
     "+satt": {"coattention": False, "question_pointer": False},
     "+catt": {"question_pointer": False},
     "+qptr": {},
-    "self-alignment": {"self_alignment": True},
-    "blocks": {"self_alignment": True, "attention_block": 4},
-    "pointer-shift": {"pointer_shift": True},
-    "coverage": {"coverage": True},
-    "pointer-shift and coverage": {"pointer_shift": True, "coverage": True},
 }
-"""The rungs of the paper's table 2, as settings of the model; and what is ours beyond it."""
+"""The rungs of the paper's table 2, as settings of the model."""
 
 
 @pytest.fixture(scope="session", params=LADDER)

@@ -6,12 +6,12 @@ It reads ``PEER_BUNDLE`` and ``PEER_LIMIT``.
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import litserve
 
 from mqan_core.answer import Answer
-from mqan_core.request import Request
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import open_engine
 
 BATCH_SIZE, BATCH_WAIT_S = 4, 0.002  # as many as mqan takes together on a CPU
 
@@ -21,14 +21,14 @@ class Api(litserve.LitAPI):  # type: ignore[misc]
 
     def setup(self, device: str) -> None:
         """Open the bundle."""
-        self.engine = Engine.open(Path(os.environ["PEER_BUNDLE"]), provider="cpu", num_threads=1)
+        self.engine = open_engine(Path(os.environ["PEER_BUNDLE"]), provider="cpu", num_threads=1)
         self.limit = int(os.environ["PEER_LIMIT"])
 
-    def decode_request(self, request: dict[str, str]) -> Request:
+    def decode_request(self, request: dict[str, str]) -> Any:
         """Read one question."""
         return self.engine.read(request["context"], request["question"])
 
-    def predict(self, requests: list[Request]) -> list[Answer]:
+    def predict(self, requests: list[Any]) -> list[Answer]:
         """Answer a batch."""
         return self.engine.answer(requests, [self.limit] * len(requests))
 

@@ -1,37 +1,27 @@
-"""``mqan evaluate``: the table of scores on the terminal."""
+"""``mqan evaluate``: the suite for a model with a pretrained reader, the paper's tasks for the paper's network."""
 
-import shlex
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from mqan_cli.errors import make_folder
-from mqan_core.bundle import Bundle, open_bundle
+from mqan_cli.suite import evaluate_suite
+from mqan_core.answer import Answer
+from mqan_core.manifest import ANSWERING_FORMAT
 from mqan_core.request import read_request
-from mqan_evaluation.card import check_marks, record_scores
-from mqan_evaluation.evaluate import (
-    AnswerBatch,
-    Read,
-    Result,
-    answer_with_engine,
-    differences,
-    evaluate_task,
-    write_results,
-)
-from mqan_evaluation.reliability import calibration_table, fit, record_calibration
+from mqan_evaluation.evaluate import AnswerBatch, Read, Result, answer_with_engine, evaluate_task, write_results
 from mqan_evaluation.report import write_report
-from mqan_evaluation.zero_shot import INFERENCE, read_renamings, wordings
-from mqan_export.weights import pretrained_of_bundle
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import ServedBundle, open_engine
-from mqan_runtime.session import CUDA, Precision
-from mqan_training.checkpoint import load_checkpoint
+from mqan_runtime.interface import format_of
+from mqan_runtime.session import Precision
+from mqan_training.checkpoint import has_pretrained_reader, load_checkpoint
 from mqan_training.data.readers.files import in_words
 from mqan_training.data.readers.registry import ALL, FOLDER_OF_JSON_LINES, tasks_named
 from mqan_training.data.readers.task import Task
@@ -46,123 +36,118 @@ def evaluate_model(
     bundle: Path | None,
     checkpoint: Path | None,
     data: Path,
-    tasks: list[str] | None,
+    names: list[str] | None,
     *,
     limit: int | None,
-    zero_shot: bool,
-    rename: list[str],
-    threads: int,
+    cases: Path | None,
     precision: Precision,
+    threads: int,
     output: Path | None,
     record: bool,
 ) -> None:
-    """Score a model, print the table on stdout and progress on stderr.
+    """Measure a model by what it is; print tables on stdout and progress on stderr.
 
     Args:
         bundle: folder of a bundle; where neither it nor ``checkpoint`` is given, the one that ``mqan serve`` serves.
         checkpoint: folder of a checkpoint.
         data: folder of the datasets.
-        tasks: names of tasks, or ``all``; None for those the model was trained on and, with ``zero_shot``, those of
-            inference whose files are there.
-        limit: most examples a task.
-        zero_shot: whether to ask in other words and under other names of the classes too.
-        rename: more names for the classes, comma-separated.
-        threads: batches that are answered side by side.
-        precision: products of the engine.
-        output: folder for the scores, predictions and the report; None for none.
-        record: whether the scores take the place of those in the bundle and its model card.
+        names: sections or sets of the suite, or tasks of the paper's network, or ``all``; None for the model's own.
+        limit: most examples a set.
+        cases: file of questions that users report, for the suite.
+        precision: products of a bundle's engine.
+        threads: batches of a bundle that are answered side by side.
+        output: folder for the numbers, the answers and the report; None for none.
+        record: whether what the suite finds takes the place of what stands in the bundle.
 
     Raises:
-        ValueError: two models are given, or no task can be scored, or names do not fit the classes, or the card has
-            no marks for scores, or scores are to be recorded that are no bundle's or not of all its examples.
-        CommandError: the folder for the scores cannot be made.
-        MissingFileError: the files of a task are missing that was asked for by name.
+        ValueError: two models are given, or an option does not fit the model, or nothing can be scored.
+        CommandError: the folder for the numbers cannot be made.
+        DatasetError: the files of a task are malformed, or missing where it was asked for by name.
         SettingsError: no model is given and the default bundle is not there.
     """
     if bundle is not None and checkpoint is not None:
         raise ValueError("give either --bundle or --checkpoint")
-    if record and (bundle is None or limit is not None or tasks):
-        raise ValueError(
-            "--record needs --bundle, and replaces all its scores by those of whole validation sets: "
-            "leave --limit and --tasks out"
-        )
-    if bundle is None and checkpoint is None:
-        bundle = _default_bundle()
+    if record and bundle is None:
+        raise ValueError("--record writes into a bundle: name it with --bundle")
     if checkpoint is not None and precision != "auto":
         raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
-    model = _bundle(bundle, threads, precision) if bundle is not None else _checkpoint(checkpoint)  # type: ignore[arg-type]
-    # now: an error must not come after the work
-    network = model.network() if output is not None else None
-    if output is not None:
+    model = bundle or checkpoint or _default_bundle()
+    is_checkpoint = checkpoint is not None
+    if has_pretrained_reader(model) if is_checkpoint else format_of(model) == ANSWERING_FORMAT:
+        evaluate_suite(
+            model,
+            data,
+            names,
+            limit=limit,
+            cases=cases,
+            precision=precision,
+            threads=threads,
+            output=output,
+            record=record,
+        )
+        return
+    if record or cases is not None:
+        option = "--record" if record else "--cases"
+        raise ValueError(f"{option} is for a model with a pretrained reader, and {model} has the paper's")
+    evaluate_paper(
+        _checkpoint(model) if is_checkpoint else _bundle(model, threads, precision),
+        data,
+        names,
+        limit=limit,
+        output=output,
+    )
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A bundle or a checkpoint of the paper's network, as far as scoring it goes."""
+
+    title: str
+    answer: AnswerBatch
+    read: Read
+    own_tasks: list[str]
+    threads: int  # that may answer side by side
+    network: Network | None  # to draw what it attends to
+
+
+def evaluate_paper(
+    model: _Model, data: Path, names: list[str] | None, *, limit: int | None, output: Path | None
+) -> None:
+    """Score the paper's network on the validation sets of tasks; the other arguments and errors are those above."""
+    if output is not None:  # now: an error must not come after the work
         make_folder(output)
-    if record and bundle is not None:
-        check_marks(bundle, "scores")
-    names = tasks or model.own_tasks
-    if not names:
+    wanted = names or model.own_tasks
+    if not wanted:
         raise ValueError("the bundle does not say what it was trained on: name the tasks with --tasks")
-    also = [name for name in INFERENCE if zero_shot and not tasks and name not in names]
-    folders = [name for name in names if name.startswith(FOLDER_OF_JSON_LINES) and not tasks]  # their maker's own
-    chosen, skipped = _choose([*names, *also], {*also, *folders}, data, limit)
-    renamings = read_renamings(rename, [task.name for task in chosen])
+    folders = [name for name in wanted if name.startswith(FOLDER_OF_JSON_LINES) and not names]  # their maker's own
+    chosen, skipped = _choose(wanted, set(folders), data, limit)
     results: list[Result] = []
     messages = Console(stderr=True)
     with Progress(console=messages, disable=not messages.is_terminal, transient=True) as progress:
         for task in chosen:
-            for wording in (None, *wordings(task.name, zero_shot=zero_shot, renamings=renamings)):
-                bar = progress.add_task(f"{task.name} {wording or ''}", total=None)
-                results.append(
-                    evaluate_task(
-                        model.answer,
-                        model.read,
-                        task,
-                        data,
-                        limit=limit,
-                        wording=wording,
-                        own_tasks=model.own_tasks,
-                        threads=model.threads,
-                        progress=lambda done, total, bar=bar: progress.update(bar, completed=done, total=total),  # type: ignore[misc]
-                    )
+            bar = progress.add_task(task.name, total=None)
+
+            def show(done: int, total: int, bar: Any = bar) -> None:
+                progress.update(bar, completed=done, total=total)
+
+            results.append(
+                evaluate_task(
+                    model.answer,
+                    model.read,
+                    task,
+                    data,
+                    limit=limit,
+                    own_tasks=model.own_tasks,
+                    threads=model.threads,
+                    progress=show,
                 )
+            )
     _print(results, skipped)
-    if output is not None and network is not None:
+    if output is not None:
         write_results(output, results)
-        write_report(output / "report.html", model.title, results, network)
+        write_report(output / "report.html", model.title, results, model.network)
         written = ", ".join(str(output / name) for name in ("metrics.json", "predictions.jsonl", "report.html"))
         messages.print(f"wrote {written}")
-    if record and bundle is not None:
-        command = ["mqan", "evaluate", *["--zero-shot"] * zero_shot]
-        for classes in rename:
-            command += ["--rename", classes]
-        if precision != "auto":
-            command += ["--precision", precision]
-        record_scores(bundle, results, command=shlex.join(command), where=model.where)
-
-
-def calibrate_bundle(folder: Path, data: Path, tasks: list[str], *, limit: int | None, threads: int) -> str:
-    """Fit a bundle's probabilities on validation sets and write the fit into it; return the table of errors.
-
-    Args:
-        folder: of the bundle.
-        data: folder of the datasets.
-        tasks: names of tasks whose answers are right or wrong.
-        limit: most examples a task.
-        threads: batches that are answered side by side.
-
-    Raises:
-        ValueError: there is no such task, or it has too few examples, or the card has no marks for the calibration.
-        DatasetError: the files of a task are missing or malformed.
-    """
-    opened = open_bundle(folder)
-    check_marks(folder, "calibration")
-    plain = replace(opened, manifest=replace(opened.manifest, calibration={}))
-    engine = Engine(plain)
-    answer = answer_with_engine(engine)
-    chosen = tasks_named(tasks)
-    maps, reliability = fit(
-        [evaluate_task(answer, engine.read, task, data, limit=limit, threads=threads) for task in chosen]
-    )
-    record_calibration(folder, maps, reliability)
-    return calibration_table(reliability)
 
 
 def _default_bundle() -> Path:
@@ -199,75 +184,43 @@ def _choose(names: list[str], optional: set[str], data: Path, limit: int | None)
     return chosen, skipped
 
 
-@dataclass(frozen=True)
-class _Model:
-    """A bundle or a checkpoint, as far as scoring it goes."""
-
-    title: str
-    answer: AnswerBatch
-    read: Read
-    own_tasks: list[str]
-    threads: int  # that may answer side by side
-    network: Callable[[], Network]
-    where: str  # it computes, in words
-
-
 def _bundle(folder: Path, threads: int, precision: Precision) -> _Model:
-    engine = open_engine(folder, precision=precision)
+    engine = Engine.open(folder, precision=precision)
     manifest = engine.bundle.manifest
-    return _Model(
-        f"{manifest.name} {manifest.version}",
-        answer_with_engine(engine),
-        engine.read,
-        list(manifest.training.get("tasks", [])),
-        threads,
-        lambda: _network_of_bundle(engine.bundle, folder),
-        f"in onnxruntime on a {'GPU' if engine.provider == CUDA else 'CPU'}",
-    )
-
-
-def _network_of_bundle(bundle: ServedBundle, folder: Path) -> Network:
-    if not isinstance(bundle, Bundle):
-        raise ValueError(
-            f"--output draws what the paper's reader attends to, and {folder} has a pretrained one: leave --output "
-            "out, or measure it with --suite"
-        )
-    return network_of(pretrained_of_bundle(bundle, str(folder)))
+    own_tasks = [str(name) for name in manifest.training.get("tasks", [])]
+    title = f"{manifest.name} {manifest.version}"
+    return _Model(title, answer_with_engine(engine), engine.read, own_tasks, threads, None)
 
 
 def _checkpoint(folder: Path) -> _Model:
     loaded = load_checkpoint(folder)
     network = network_of(pretrained_of(loaded))
-    return _Model(
-        f"{loaded.config.name}, step {loaded.step:,}",
-        lambda requests: network.greedy_answers(requests, _TORCH_ANSWER_TOKENS),
-        partial(read_request, network.vocabulary),
-        [task.name for task in loaded.train_config.tasks],
-        1,
-        lambda: network,
-        "in torch",
-    )
+
+    def answer(requests: Sequence[Any]) -> list[Answer]:
+        return network.greedy_answers(requests, _TORCH_ANSWER_TOKENS)
+
+    own_tasks = [task.name for task in loaded.train_config.tasks]
+    title = f"{loaded.config.name}, step {loaded.step:,}"
+    return _Model(title, answer, partial(read_request, network.vocabulary), own_tasks, 1, network)
 
 
 def _print(results: list[Result], skipped: dict[str, str]) -> None:
     sources = ("vocabulary", "context", "question")
-    table = Table("task", "wording", "examples", "scores", "to trained\nwording", *sources, "answers/s")
-    for column in table.columns[2:3] + table.columns[4:]:
+    table = Table("task", "examples", "scores", *sources, "answers/s")
+    for column in table.columns[1:2] + table.columns[3:]:
         column.justify = "right"
-    for result, difference in zip(results, differences(results), strict=True):
+    for result in results:
         scores = "  ".join(f"{metric} {value:.2f}" for metric, value in result.scores.items())
         mix = [f"{100 * result.source_mix[source]:.0f} %" for source in sources]
-        change = "" if difference is None else f"{difference:+.2f}"
         rate = f"{result.num_examples / result.seconds:.0f}" if result.seconds else "-"
-        table.add_row(result.label, result.variant, f"{result.num_examples:,}", scores, change, *mix, rate)
+        table.add_row(result.label, f"{result.num_examples:,}", scores, *mix, rate)
     Console(width=None if Console().is_terminal else 160).print(table)
     for result in results:
         if result.unreadable:
             print(
                 f"{result.task}: {len(result.unreadable)} examples have no text to ask about: {result.unreadable[:5]}"
             )
-    for result in results:
-        if result.dropped and not result.variant:
+        if result.dropped:
             print(f"{result.task}: {in_words(result.dropped)}")
     for name, reason in skipped.items():
         print(f"{name}: skipped: {reason}")

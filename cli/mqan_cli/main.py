@@ -35,13 +35,10 @@ def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 _verb("ask")(ask)
 _verb("embed")(training_verbs.embed)
-_verb("pseudo-label")(training_verbs.pseudo_label)
 _verb("train")(training_verbs.train)
-_verb("average")(training_verbs.average)
 _verb("curves")(training_verbs.curves)
 _verb("export")(training_verbs.export)
 _verb("evaluate")(training_verbs.evaluate)
-_verb("calibrate")(training_verbs.calibrate)
 
 
 def _show_version(wanted: bool) -> None:

@@ -7,8 +7,8 @@ from mqan_cli.errors import FriendlyGroup
 
 VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Serve and ask": ("serve", "ask", "key"),
-    "Train": ("data", "embed", "pseudo-label", "train", "average", "curves", "siblings"),
-    "Bundles": ("export", "verify", "evaluate", "calibrate"),
+    "Train": ("data", "embed", "train", "curves", "siblings"),
+    "Bundles": ("export", "verify", "evaluate"),
 }
 SECTION_OF: Final = {name: section for section, names in VERBS.items() for name in names}
 _PLACES: Final = {name: place for place, name in enumerate(SECTION_OF)}

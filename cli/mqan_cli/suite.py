@@ -1,4 +1,4 @@
-"""``mqan evaluate --suite``: open a checkpoint or a bundle, measure it, print the tables."""
+"""The suite of ``mqan evaluate``: open a checkpoint or a bundle, measure it, print the tables."""
 
 from pathlib import Path
 
@@ -7,34 +7,13 @@ from rich.progress import Progress
 from rich.table import Table
 
 from mqan_cli.errors import make_folder
-from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST
+from mqan_core.manifest import MANIFEST
 from mqan_evaluation.answerers import TorchAnswerer
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import chosen_names, run_suite, write_suite
 from mqan_evaluation.suite_card import record_suite
-from mqan_runtime.interface import format_of
 from mqan_runtime.session import Precision
-
-
-def open_answerer(folder: Path, precision: Precision = "auto") -> TorchAnswerer | EngineAnswerer:
-    """Open a checkpoint or a bundle with a pretrained reader.
-
-    Raises:
-        ValueError: it is a bundle of another kind, or a precision is asked for of a checkpoint.
-        CheckpointError, BundleError: it is missing or damaged.
-    """
-    if not (folder / MANIFEST).is_file():
-        if precision != "auto":
-            raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
-        return TorchAnswerer.open(folder)
-    version = format_of(folder)
-    if version != ANSWERING_FORMAT:
-        raise ValueError(
-            f"{folder}: a bundle of format {version} neither takes choices nor refuses; the suite is for format "
-            f"{ANSWERING_FORMAT}. Leave --suite out to score it on its own tasks"
-        )
-    return EngineAnswerer.open(folder, precision=precision)
 
 
 def evaluate_suite(
@@ -63,13 +42,13 @@ def evaluate_suite(
         record: whether scores and calibration take the place of those in the bundle, and of its model card.
 
     Raises:
-        ValueError: as of ``open_answerer`` and ``run_suite``; or scores are to be recorded that are no bundle's.
+        ValueError: as of ``run_suite``.
+        CheckpointError, BundleError: the model is damaged.
         CommandError: the folder cannot be made.
     """
     chosen_names(names, has_cases=cases is not None)  # now: an error must not come after the work
-    answerer = open_answerer(model, precision)
-    if record and isinstance(answerer, TorchAnswerer):
-        raise ValueError(f"--record writes into a bundle, and {model} is a checkpoint")
+    is_bundle = (model / MANIFEST).is_file()
+    answerer = EngineAnswerer.open(model, precision=precision) if is_bundle else TorchAnswerer.open(model)
     if output is not None:
         make_folder(output)
     out = Console(width=None if Console().is_terminal else 200)
@@ -92,7 +71,7 @@ def evaluate_suite(
 
 
 def _command(names: list[str] | None, limit: int | None, precision: Precision) -> str:
-    parts = ["mqan evaluate --suite BUNDLE"]
+    parts = ["mqan evaluate --bundle BUNDLE"]
     parts += [f"--tasks {','.join(names)}"] if names else []
     parts += [f"--limit {limit}"] if limit else []
     parts += [f"--precision {precision}"] if precision != "auto" else []

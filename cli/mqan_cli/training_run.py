@@ -28,7 +28,7 @@ def run_recipe(
         data: folder of the datasets.
         folder: of the run.
         resume: go on where the run in that folder was cut.
-        start: bundle or checkpoint to start from; it is read only while there is no checkpoint to go on from.
+        start: checkpoint to start from; it is read only while there is no checkpoint to go on from.
         cache: folder that keeps numbered examples.
     """
     newest = find_start(folder, resume=resume, source=None if start is None else str(start))
@@ -97,13 +97,7 @@ def _work(job: Mapping[str, Any]) -> None:
 
 
 def read_pretrained(folder: Path) -> "Pretrained":
-    """Read the bundle or checkpoint that a run starts from."""
-    from mqan_core.bundle import MANIFEST, open_bundle
-
-    if (folder / MANIFEST).is_file():
-        from mqan_export.weights import pretrained_of_bundle
-
-        return pretrained_of_bundle(open_bundle(folder), str(folder))
+    """Read the checkpoint that a run starts from."""
     from mqan_training.transfer import pretrained_of
 
     return pretrained_of(load_checkpoint(folder))

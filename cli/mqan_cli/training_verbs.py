@@ -1,4 +1,4 @@
-"""The verbs of a researcher, from `embed` to `calibrate`. They need the extra ``training``."""
+"""The verbs of a researcher, from `embed` to `evaluate`. They need the extra ``training``."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,134 +36,18 @@ def embed(
         Path | None, typer.Option(help="Folder of a sentence encoder to distil; the packaged one if not given.")
     ] = None,
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
-    in_context: Annotated[
-        int | None,
-        typer.Option(min=1, help="Encode a word in at least so many sentences of the data, if it has them, not alone."),
-    ] = None,
-    beside: Annotated[
-        Path | None,
-        typer.Option(exists=True, file_okay=False, help="Bundle or checkpoint whose vectors stay as first columns."),
-    ] = None,
-    same_as: Annotated[
-        Path | None,
-        typer.Option(exists=True, file_okay=False, help="Bundle or checkpoint whose vectors to take as they are."),
-    ] = None,
     overrides: Overrides = None,
 ) -> None:
     """Make the word vectors that a recipe trains on."""
     with told_in_one_line():
-        from mqan_cli.training_run import read_pretrained
         from mqan_training.config import load_config
         from mqan_training.embed import make_vectors
-        from mqan_training.model.embeddings import write_vectors
 
         config = load_config(recipe, _parse_overrides(overrides))
-        if same_as is not None:
-            if encoder or glove or in_context or beside:
-                raise ValueError(
-                    "--same-as takes vectors as they are: leave out --encoder, --glove, --in-context, --beside"
-                )
-            taken = read_pretrained(same_as).vectors
-            write_vectors(Path(config.vectors), taken)
-            print(f"{config.vectors}: {len(taken.words)} words")
-            return
-        if glove is not None and in_context is not None:
-            raise ValueError("--in-context distils an encoder and --glove reads a file: leave one of them out")
-        first = None if beside is None else read_pretrained(beside).vectors
-        num_kept = make_vectors(
-            config,
-            data,
-            num_words=num_words,
-            width=width,
-            encoder=encoder,
-            glove=glove,
-            in_context=in_context,
-            beside=first,
-        )
+        if glove is not None and encoder is not None:
+            raise ValueError("--encoder distils an encoder and --glove reads a file: leave one of them out")
+        num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
     print(f"{config.vectors}: {num_kept} words")
-
-
-def pseudo_label(
-    output: Annotated[Path, typer.Argument(file_okay=False, help="Folder to write train.jsonl and val.jsonl to.")],
-    data: Data = Path("data"),
-    task: Annotated[str, typer.Option(help="Task of a few classes to fine-tune the encoder on.")] = "sst",
-    sources: Annotated[
-        list[str] | None,
-        typer.Option("--from", metavar="TASK=NUMBER", help="Sentences to label, drawn from a task's training texts."),
-    ] = None,
-    encoder: Annotated[
-        Path | None, typer.Option(help="Folder of a sentence encoder; the packaged one if not given.")
-    ] = None,
-    phrases: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Label so many phrases of 1 to 10 words instead of sentences, half of them from the task's own texts.",
-        ),
-    ] = 0,
-    splices: Annotated[
-        int,
-        typer.Option(
-            min=0,
-            help="Label so many texts put together of pieces of the task's own texts, instead of sentences; no --from.",
-        ),
-    ] = 0,
-    excerpts: Annotated[
-        int, typer.Option(min=0, help="Label runs of sentences of up to so many words instead of single sentences.")
-    ] = 0,
-    source_accuracy: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=1,
-            help="How probably a sentence has the class of the text that it is from, where that has one of the task's: "
-            "what the encoder says is multiplied by it.",
-        ),
-    ] = None,
-    min_probability: Annotated[
-        float, typer.Option(min=0, max=1, help="Leave sentences out whose class is less probable.")
-    ] = 0.0,
-    beside: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="TASK=NUMBER",
-            help="Texts of a task with the same classes: fine-tuning sees an excerpt of each first, beside the task's.",
-        ),
-    ] = None,
-    kept: Annotated[
-        Path | None,
-        typer.Option(
-            dir_okay=False,
-            help="File that keeps the fine-tuned encoder; if it is there, it is used, not fine-tuned again. It must be "
-            "of the same encoder, task, --beside, --epochs, --rate and --seed.",
-        ),
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1, help="How often fine-tuning sees each example.")] = 3,
-    rate: Annotated[float, typer.Option(min=0, help="Highest rate of fine-tuning.")] = 5e-5,
-    seed: Annotated[int, typer.Option(help="Seed of fine-tuning and of the draw.")] = 1,
-) -> None:
-    """Label sentences with a sentence encoder fine-tuned on a task; recipes read jsonl:./OUTPUT or an absolute path."""
-    with told_in_one_line():
-        from mqan_training.pseudo_labels import FineTuning, WhatToLabel
-        from mqan_training.pseudo_labels import pseudo_label as label
-        from mqan_training.sentence_encoder import packaged_encoder
-
-        if splices and (sources or phrases or excerpts or source_accuracy is not None):
-            raise typer.BadParameter(
-                "splices are of the task's own texts: no --from, --phrases, --excerpts or --source-accuracy",
-                param_hint="--splices",
-            )
-        if not sources and not splices:
-            raise typer.BadParameter("say which sentences to label, for example imdb=50000", param_hint="--from")
-        if phrases and (excerpts or source_accuracy is not None):
-            raise typer.BadParameter("phrases are no excerpts, and have no class of a source", param_hint="--phrases")
-        what = WhatToLabel(
-            _numbers_of_tasks(sources or [], "--from"), phrases, splices, excerpts, source_accuracy, min_probability
-        )
-        how = FineTuning(epochs, rate, seed, _numbers_of_tasks(beside or [], "--beside"), kept)
-        report = label(task, what, data, encoder or packaged_encoder(), output, how)
-    classes = ", ".join(f"{number} {name}" for name, number in report.num_kept.items())
-    print(f"{output}: {classes}, of {report.num_read} {what.kind}; {task} {report.accuracy:.1%} by the encoder")
 
 
 def train(
@@ -173,7 +57,12 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in that folder was cut.")] = False,
     start: Annotated[
         Path | None,
-        typer.Option("--from", exists=True, file_okay=False, help="Bundle or checkpoint whose weights to start from."),
+        typer.Option(
+            "--from",
+            exists=True,
+            file_okay=False,
+            help="Checkpoint of the paper's network whose weights to start from.",
+        ),
     ] = None,
     cache: Annotated[
         Path, typer.Option(help="Folder that keeps tokenised examples, so that the next start is quick.")
@@ -221,24 +110,6 @@ def train(
         print(checkpoint)
 
 
-def average(
-    networks: Annotated[
-        list[Path],
-        typer.Argument(exists=True, file_okay=False, help="Bundles or checkpoints, the last one a checkpoint."),
-    ],
-    output: Annotated[Path, typer.Option(help="Folder of the checkpoint to write.")],
-) -> None:
-    """Average the weights of networks that were trained one from another; each may have grown from those before it."""
-    with told_in_one_line():
-        from mqan_cli.training_run import read_pretrained
-        from mqan_training.average import save_average
-        from mqan_training.checkpoint import load_checkpoint
-
-        last = load_checkpoint(networks[-1])
-        save_average(output, [read_pretrained(folder) for folder in networks[:-1]], last)
-    print(output)
-
-
 def export(
     checkpoint: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of the checkpoint.")],
     bundle: Annotated[Path, typer.Argument(help="Folder of the bundle to write.")],
@@ -270,8 +141,7 @@ def export(
         report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
     print(
         f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "
-        f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}; "
-        f"with 8-bit products {report.int8_agreement:.1%} equal"
+        f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}"
     )
 
 
@@ -283,30 +153,15 @@ def evaluate(
     checkpoint: Annotated[
         Path | None, typer.Option(exists=True, file_okay=False, help="Folder of a checkpoint.")
     ] = None,
-    suite: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True,
-            file_okay=False,
-            help="Folder of a checkpoint or bundle with a pretrained reader: measure questions of every kind, on what "
-            "it never saw too; --tasks then names sections (labels, fields, cases, ...) or sets.",
-        ),
-    ] = None,
     cases: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="With --suite: questions that users report, JSON lines."),
+        typer.Option(
+            exists=True, dir_okay=False, help="Questions that users report, JSON lines; not of the paper's network."
+        ),
     ] = None,
     data: Data = Path("data"),
     tasks: Tasks = None,
     limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
-    zero_shot: Annotated[
-        bool,
-        typer.Option("--zero-shot", help="Also rename and reorder the classes, rephrase, and ask about inference."),
-    ] = False,
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME,NAME", help="Also names for the classes; for SST in the order negative,positive."),
-    ] = None,
     threads: Annotated[int, typer.Option(min=1, help="Batches that are answered side by side.")] = 2,
     precision: Annotated[
         Literal["auto", "float32", "int8"], typer.Option(help="Products of the engine; auto: 8-bit on a CPU.")
@@ -315,30 +170,14 @@ def evaluate(
         Path | None, typer.Option(file_okay=False, help="Folder for the numbers in JSON, the answers and the report.")
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Write the scores into the bundle and its model card.")
+        bool, typer.Option("--record", help="Write scores and calibration into the bundle, and its model card.")
     ] = False,
 ) -> None:
-    """Score a bundle or a checkpoint on the validation sets."""
-    with told_in_one_line():
-        if suite is not None:
-            if bundle or checkpoint or zero_shot or rename:
-                raise ValueError("--suite names the model: leave --bundle, --checkpoint, --zero-shot and --rename out")
-            from mqan_cli.suite import evaluate_suite
+    """Measure a model: questions of every kind, on what it never saw too; the paper's network on validation sets.
 
-            evaluate_suite(
-                suite,
-                data,
-                split_names(tasks),
-                limit=limit,
-                cases=cases,
-                precision=precision,
-                threads=threads,
-                output=output,
-                record=record,
-            )
-            return
-        if cases is not None:
-            raise ValueError("--cases goes with --suite")
+    --tasks names sections of the suite (labels, fields, cases, ...) or sets, or tasks of the paper's network.
+    """
+    with told_in_one_line():
         from mqan_cli.evaluation import evaluate_model
 
         evaluate_model(
@@ -347,27 +186,12 @@ def evaluate(
             data,
             split_names(tasks),
             limit=limit,
-            zero_shot=zero_shot,
-            rename=rename or [],
-            threads=threads,
+            cases=cases,
             precision=precision,
+            threads=threads,
             output=output,
             record=record,
         )
-
-
-def calibrate(
-    bundle: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder of a bundle.")],
-    data: Data = Path("data"),
-    tasks: Tasks = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Batches that are answered side by side.")] = 2,
-) -> None:
-    """Fit a bundle's probabilities to how often its answers are right: on SQuAD and SST if no tasks are given."""
-    with told_in_one_line():
-        from mqan_cli.evaluation import calibrate_bundle
-
-        print(calibrate_bundle(bundle, data, split_names(tasks) or ["squad", "sst"], limit=limit, threads=threads))
 
 
 def curves(
@@ -407,18 +231,6 @@ def _parse_overrides(overrides: list[str] | None) -> dict[str, str]:
         if not (key and separator):
             raise typer.BadParameter(f"{key!r} is not KEY=VALUE", param_hint="--set")
     return {key: value for key, _, value in pairs}
-
-
-def _numbers_of_tasks(given: list[str], option: str) -> dict[str, int]:
-    numbers: dict[str, int] = {}
-    for text in split_names(given) or []:
-        name, _, number = text.rpartition("=")
-        if not (name and number.isdecimal() and int(number)):
-            raise typer.BadParameter(f"{text} is not TASK=NUMBER", param_hint=option)
-        if name in numbers:
-            raise typer.BadParameter("a task is given twice: say each once, with all its texts", param_hint=option)
-        numbers[name] = int(number)
-    return numbers
 
 
 @contextmanager

@@ -1,12 +1,10 @@
-"""The served artefact: a folder of hashed files and a manifest that is written last.
+"""The bundle of the paper's network, format 7: a folder of hashed files and a manifest that is written last.
 
     manifest.json          what is here, with sizes and SHA-256; limits; scores. Its presence means the bundle is whole
     encoder.onnx           contexts and questions -> everything the decoder reads (weights inside)
     decoder_step.onnx      one step of greedy decoding (weights inside)
-    contextual.onnx        windows of words -> what is added to the projected words; only of a model that reads so
-    vocab.json             generator pieces and words, and the word pieces of the contextual encoder
-    vectors.safetensors    word vectors (int8 rows, scales) and n-gram table, and the vectors of word pieces
-    input_ranges.safetensors   what products and LSTMs read lies in these, feature by feature: for 8-bit on a CPU
+    vocab.json             generator pieces and words
+    vectors.safetensors    word vectors (int8 rows, scales) and n-gram table
     README.md              model card
 
 Opening a bundle reads every listed file once, checks its hash and hands out those very bytes, so nothing that was not
@@ -26,16 +24,13 @@ import numpy.typing as npt
 from pydantic_core import from_json
 from safetensors import SafetensorError
 from safetensors.numpy import load as load_safetensors
-from safetensors.numpy import save_file as save_safetensors
 
 from mqan_core.errors import BundleError
 from mqan_core.manifest import (
-    CONTEXTUAL,
     DECODER_STEP,
     ENCODER,
     FILES,
     FORMAT_VERSION,
-    INPUT_RANGES,
     MANIFEST,
     MAX_FILE_BYTES,
     MAX_MANIFEST_BYTES,
@@ -50,31 +45,15 @@ from mqan_core.manifest import (
 )
 from mqan_core.vectors import FloatArray, WordVectors
 from mqan_core.vocab import Vocabulary
-from mqan_core.word_pieces import PieceVectors, WordPieces
 
 __all__ = [
-    "CONTEXTUAL", "DECODER_STEP", "ENCODER", "FILES", "FORMAT_VERSION", "INPUT_RANGES", "MANIFEST", "MODEL_CARD",
-    "VECTORS", "VOCABULARY", "Bundle", "Contextual", "Dimensions", "FileEntry", "Manifest", "describe_files",
-    "open_bundle", "write_manifest", "write_ranges",
+    "DECODER_STEP", "ENCODER", "FILES", "FORMAT_VERSION", "MANIFEST", "MODEL_CARD", "VECTORS", "VOCABULARY", "Bundle",
+    "Dimensions", "FileEntry", "Manifest", "describe_files", "open_bundle", "write_manifest",
 ]  # fmt: skip
 
-_LEAST_RANGE, _MAX_RANGE = 1e-6, 1e6
 _MAX_WORD = 1000  # characters of a word of the vocabulary
 # What reading a document of the wrong form raises.
 _MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
-
-
-@dataclass(frozen=True, slots=True)
-class Contextual:
-    """A bundle's contextual encoder.
-
-    Attributes:
-        graph: bytes of its graph.
-        pieces: the vectors of word pieces that it reads.
-    """
-
-    graph: bytes
-    pieces: PieceVectors
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +67,6 @@ class Bundle:
         decoder_step: bytes of the decoding step graph.
         vocabulary: words and generator pieces.
         vectors: input vectors of words.
-        input_ranges: name of each graph's file -> name of a tensor in it -> largest absolute value of each feature.
-        contextual: the contextual encoder, if the model has one.
     """
 
     manifest: Manifest
@@ -98,8 +75,6 @@ class Bundle:
     decoder_step: bytes
     vocabulary: Vocabulary
     vectors: WordVectors
-    input_ranges: Mapping[str, Mapping[str, FloatArray]]
-    contextual: Contextual | None = None
 
 
 def open_bundle(folder: Path) -> Bundle:
@@ -117,20 +92,9 @@ def open_bundle(folder: Path) -> Bundle:
         vocabulary = Vocabulary(strings(lists["pieces"]), strings(lists["words"]))
         tensors = load_safetensors(contents.pop(VECTORS))
         vectors = WordVectors(vocabulary, tensors["rows"], _floats(tensors, "scales"), _floats(tensors, "ngrams"))
-        contextual = None
-        if CONTEXTUAL in contents:
-            word_pieces = WordPieces(strings(lists["word_pieces"]))
-            pieces = PieceVectors(word_pieces, tensors["piece_rows"], _floats(tensors, "piece_scales"))
-            contextual = Contextual(contents[CONTEXTUAL], pieces)
     except (*_MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
-    try:
-        input_ranges = _parse_ranges(contents[INPUT_RANGES])
-    except (*_MALFORMED, SafetensorError) as error:
-        raise BundleError(f"bundle {folder}: {INPUT_RANGES} is malformed: {error}") from error
     dimensions = manifest.dimensions
-    if (contextual.pieces.width if contextual is not None else 0) != dimensions.contextual_width:
-        raise BundleError(f"bundle {folder}: word pieces do not have the width that {MANIFEST} states")
     if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
         raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
     return Bundle(
@@ -140,33 +104,12 @@ def open_bundle(folder: Path) -> Bundle:
         contents[DECODER_STEP],
         vocabulary,
         vectors,
-        input_ranges,
-        contextual,
     )
-
-
-def write_ranges(folder: Path, ranges: Mapping[str, Mapping[str, FloatArray]]) -> None:
-    """Write a bundle's input ranges: name of each graph's file -> name of a tensor in it -> its ranges."""
-    tensors = {f"{graph}/{name}": values for graph, named in ranges.items() for name, values in named.items()}
-    save_safetensors(tensors, folder / INPUT_RANGES)
-
-
-def _parse_ranges(content: bytes) -> dict[str, dict[str, FloatArray]]:
-    ranges: dict[str, dict[str, FloatArray]] = {ENCODER: {}, DECODER_STEP: {}}
-    for path, values in load_safetensors(content).items():
-        graph, _, name = path.partition("/")
-        if graph not in (ENCODER, DECODER_STEP, CONTEXTUAL):
-            raise ValueError(f"{path} must begin with {ENCODER}/, {DECODER_STEP}/ or {CONTEXTUAL}/")
-        if values.dtype != np.float32 or not ((values >= _LEAST_RANGE) & (values <= _MAX_RANGE)).all():
-            raise ValueError(f"{path} must be float32 numbers from {_LEAST_RANGE:g} to {_MAX_RANGE:g}")
-        ranges.setdefault(graph, {})[name] = values
-    return ranges
 
 
 def describe_files(folder: Path) -> dict[str, FileEntry]:
     """Hash the files of a bundle that is being written."""
-    names = (*FILES, CONTEXTUAL) if (folder / CONTEXTUAL).exists() else FILES
-    return {name: hash_file(folder, name) for name in names}
+    return {name: hash_file(folder, name) for name in FILES}
 
 
 def hash_file(folder: Path, name: str) -> FileEntry:

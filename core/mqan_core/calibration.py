@@ -1,18 +1,10 @@
-"""From the product of an answer's probabilities to how often such answers are right.
-
-The product underrates long answers and overrates one-word ones. A bundle can hold a logistic map of it, fitted on
-validation data (Platt 1999), for each source of an answer's first word: answers quoted from the context, words chosen
-from the question, and words of the vocabulary are different kinds of answers.
-"""
+"""From an answer's probability to how often such answers are right: a logistic map, fitted on data (Platt 1999)."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import ConfigDict, Field
-
-from mqan_core.answer import Answer, Source
 
 _LEAST = 1e-6  # probabilities are held this far from 0 and 1
 
@@ -40,9 +32,3 @@ def logit(probability: float) -> float:
     """Return the log odds of a probability, held away from 0 and 1."""
     held = min(max(probability, _LEAST), 1 - _LEAST)
     return math.log(held / (1 - held))
-
-
-def calibrate(answer: Answer, calibration: Mapping[Source, Calibration]) -> Answer:
-    """Return the answer with its probability mapped; as it is where there is no map for it."""
-    apply = calibration.get(answer.tokens[0].source) if answer.tokens else None
-    return answer if apply is None else replace(answer, probability=apply(answer.probability))

@@ -1,8 +1,7 @@
 """What a bundle says about itself, and the one check of it: opening, ``mqan verify`` and writing all go through here.
 
 Whoever made a bundle may mean ill. What a manifest holds reaches logs, metrics, responses and allocations: so names are
-printable and short, numbers finite and bounded, and nothing is there that is not known. To add a version of the format,
-add its files to ``_FILES_OF_VERSION`` and its sizes to :class:`Dimensions`, with defaults that older versions have.
+printable and short, numbers finite and bounded, and nothing is there that is not known.
 """
 
 import json
@@ -10,28 +9,22 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from mqan_core.answer import Source
-from mqan_core.calibration import Calibration
 from mqan_core.errors import BundleError
 
-FORMAT_VERSION: Final = 5
+FORMAT_VERSION: Final = 7  # of the paper's network
 ANSWERING_FORMAT: Final = 6  # of a model with a pretrained reader; see ``answering.py``
 MANIFEST: Final = "manifest.json"
 ENCODER: Final = "encoder.onnx"
 DECODER_STEP: Final = "decoder_step.onnx"
-CONTEXTUAL: Final = "contextual.onnx"
 VOCABULARY: Final = "vocab.json"
 VECTORS: Final = "vectors.safetensors"
-INPUT_RANGES: Final = "input_ranges.safetensors"
 MODEL_CARD: Final = "README.md"
-FILES: Final = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, INPUT_RANGES, MODEL_CARD)  # of every bundle
-
-# Files of each version that can be read. With a contextual encoder there is CONTEXTUAL, too; 4 knows of none.
-_FILES_OF_VERSION: Final[Mapping[int, frozenset[str]]] = {4: frozenset(FILES), 5: frozenset(FILES)}
+FILES: Final = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, MODEL_CARD)  # of a bundle of the paper's network
+_KNOWN_FORMATS: Final = (ANSWERING_FORMAT, FORMAT_VERSION)
 
 MAX_FILE_BYTES: Final = 512 * 1024 * 1024
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
@@ -104,9 +97,6 @@ class Dimensions:
     num_generated: Annotated[int, Field(ge=1, le=2**20)]  # V
     vector_width: Width  # E
     joined: bool = False  # the decoder attends to context and question as one sequence: J = C + Q, not C
-    moves_pointer: bool = False  # a step reads where the last one pointed in the context
-    keeps_coverage: bool = False  # a step reads where all before it pointed in the context
-    contextual_width: Annotated[int, Field(ge=0, le=2**14)] = 0  # M, of a contextual encoder's words; 0: there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +111,6 @@ class Manifest:
         files: name -> size and hash.
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
-        calibration: source of an answer's first word -> map of the answer's probability.
         format_version: which files there are, and what is in them.
     """
 
@@ -136,8 +125,7 @@ class Manifest:
         default_factory=dict
     )
     training: Annotated[Mapping[str, Any], AfterValidator(free_form)] = field(default_factory=dict)
-    calibration: Mapping[Source, Calibration] = field(default_factory=dict)
-    format_version: int = FORMAT_VERSION
+    format_version: Literal[7] = FORMAT_VERSION
 
 
 class _Header(BaseModel):
@@ -161,11 +149,10 @@ def read_format(content: bytes) -> int:
         version = _Header.model_validate_json(content).format_version
     except ValidationError as error:
         raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
-    known = [*sorted(_FILES_OF_VERSION), ANSWERING_FORMAT]
-    if type(version) is not int or version not in known:
+    if type(version) is not int or version not in _KNOWN_FORMATS:
         raise BundleError(
             f"{MANIFEST}: format version {_shown(version)} is unknown to this release, which reads "
-            f"{known}; export the checkpoint again"
+            f"{list(_KNOWN_FORMATS)}; export the checkpoint again"
         )
     return version
 
@@ -189,12 +176,11 @@ def parse_manifest(content: bytes) -> Manifest:
         BundleError: it is of another version, or anything in it is not as it must be; the message is one line.
     """
     version = read_format(content)
-    if version not in _FILES_OF_VERSION:
+    if version != FORMAT_VERSION:
         raise BundleError(f"{MANIFEST}: format version {version} is that of a model with a pretrained reader")
     manifest = check_document(Manifest, content)
-    expected = _FILES_OF_VERSION[version] | ({CONTEXTUAL} if manifest.dimensions.contextual_width else set())
-    if set(manifest.files) != expected:
-        raise BundleError(f"{MANIFEST}: lists the files {_shown(sorted(manifest.files))}, expected {sorted(expected)}")
+    if set(manifest.files) != set(FILES):
+        raise BundleError(f"{MANIFEST}: lists the files {_shown(sorted(manifest.files))}, expected {sorted(FILES)}")
     return manifest
 
 

@@ -1,22 +1,16 @@
 """Word pieces of a pretrained encoder (WordPiece, Wu et al. 2016), of which any word is put together.
 
 A word is cut as BERT's uncased tokenizer does it: accents are dropped, punctuation and ideographs stand alone, the rest
-is matched from the left, the longest piece first. The contextual encoder reads a word at one position, as the mean of
-its pieces' vectors, so that positions are the model's own tokens.
+is matched from the left, the longest piece first.
 """
 
 import unicodedata
 from collections.abc import Sequence
 
-import numpy as np
-
-from mqan_core.vectors import LARGEST, FloatArray, Int8Array, are_bounded
-
 FIRST, BETWEEN, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"  # marks of a sequence; what stands for a word without pieces
 _INSIDE = "##"  # begins a piece that goes on within a word
 _LONGEST_WORD = 100  # characters; what is longer is unknown
 _REMEMBERED = 50_000  # words
-_TOGETHER = 32  # words; their pieces' vectors stay in the cache, however many pieces they have
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -92,63 +86,6 @@ class WordPieces:
             ids.append(longest)
             start = end
         return ids
-
-
-class PieceVectors:
-    """The vectors of word pieces, int8 with one scale a row, and of words as the mean of their pieces'.
-
-    Args:
-        word_pieces: cuts words.
-        rows: int8 [P, M], one row a piece.
-        scales: float32 [P].
-
-    Attributes:
-        word_pieces, rows, scales: as given.
-
-    Raises:
-        ValueError: the shapes do not belong together, or a scale is not finite or too large.
-    """
-
-    def __init__(self, word_pieces: WordPieces, rows: Int8Array, scales: FloatArray) -> None:
-        if rows.ndim != 2 or rows.dtype != np.int8 or {rows.shape[:1], scales.shape} != {(len(word_pieces.pieces),)}:
-            raise ValueError(
-                f"word pieces: {len(word_pieces.pieces)} pieces, but rows {rows.dtype}{list(rows.shape)} and scales "
-                f"{list(scales.shape)}"
-            )
-        if not are_bounded(scales):
-            raise ValueError(f"word pieces: a scale is not finite, or beyond {LARGEST:g}")
-        self.word_pieces = word_pieces
-        self.rows = rows
-        self.scales = scales
-
-    @property
-    def width(self) -> int:
-        """Width M of a vector."""
-        return int(self.rows.shape[1])
-
-    def is_same(self, other: "PieceVectors") -> bool:
-        """Return whether pieces and vectors are those of another."""
-        return self.word_pieces.pieces == other.word_pieces.pieces and (
-            np.array_equal(self.rows, other.rows) and np.array_equal(self.scales, other.scales)
-        )
-
-    def lookup(self, words: Sequence[str]) -> FloatArray:
-        """Return the vectors of lower-cased words, float32 [len(words), M]."""
-        means = np.empty((len(words), self.width), np.float32)
-        for first in range(0, len(words), _TOGETHER):
-            ids = [self.word_pieces.ids(word) for word in words[first : first + _TOGETHER]]
-            flat = np.fromiter((i for some in ids for i in some), np.intp)
-            counts = np.array([len(some) for some in ids])
-            starts = np.cumsum(counts) - counts
-            sums = np.add.reduceat(self.rows[flat] * self.scales[flat, None], starts, axis=0)
-            means[first : first + _TOGETHER] = sums / counts[:, None]
-        return means
-
-    def of_piece(self, piece: str) -> FloatArray:
-        """Return the vector of a piece, float32 [M]."""
-        i = self.word_pieces.id_of(piece)
-        vector: FloatArray = self.rows[i] * self.scales[i]
-        return vector
 
 
 def _parts(word: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Score a bundle or a checkpoint on validation sets: ``mqan evaluate``.
+"""Score the paper's network on validation sets: ``mqan evaluate`` of a bundle of format 7, or its checkpoint.
 
 Nothing is left out silently: every example of a split is answered and scored, contexts of any length included; an
 example that cannot be read (a blank context) counts as answered wrongly and is reported, and so is every row that gave
@@ -6,7 +6,6 @@ the reader no example.
 """
 
 import json
-import math
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,15 +18,12 @@ from typing import Any
 from mqan_core.answer import Answer, Source
 from mqan_core.errors import InputError
 from mqan_core.example import Example
-from mqan_evaluation.zero_shot import Wording
 from mqan_runtime.interface import AnswerEngine
 from mqan_training.data.metrics import score
 from mqan_training.data.readers.task import Task
 
 Read = Callable[[str, str], Any]  # a context and a question into what the model answers
 AnswerBatch = Callable[[Sequence[Any]], list[Answer]]
-
-FIRST = 200  # examples of each task whose score is recorded apart, for a quick check of a model card
 
 _BATCH_ROWS = 32
 _BATCH_TOKENS = 12_000  # rows times the longest context, so that long contexts come in small batches
@@ -39,7 +35,6 @@ class Result:
 
     Attributes:
         task: name of the task.
-        variant: how the question was changed; empty for the task as it is.
         scores: metric -> value, the task's own metric first.
         source_mix: share of the answers' words by source (the paper's figure 3).
         num_examples: how many were scored.
@@ -48,11 +43,9 @@ class Result:
         predictions: one record an example.
         dropped: what the reader left out, by reason.
         trained_on: whether the model names the task among those it was trained on; None where it names none.
-        first_score: the task's own metric over the first ``FIRST`` examples.
     """
 
     task: str
-    variant: str
     scores: dict[str, float]
     source_mix: dict[str, float]
     num_examples: int
@@ -61,12 +54,6 @@ class Result:
     predictions: list[dict[str, Any]] = field(repr=False)
     dropped: dict[str, int] = field(default_factory=dict)
     trained_on: bool | None = None
-    first_score: float = math.nan
-
-    @property
-    def own_score(self) -> float:
-        """The task's own metric."""
-        return _own(self.scores)
 
     @property
     def label(self) -> str:
@@ -81,7 +68,6 @@ def evaluate_task(
     data: Path,
     *,
     limit: int | None = None,
-    wording: Wording | None = None,
     own_tasks: Sequence[str] = (),
     threads: int = 1,
     progress: Callable[[int, int], None] = lambda done, total: None,
@@ -94,7 +80,6 @@ def evaluate_task(
         task: what to ask.
         data: folder of the datasets.
         limit: score the first examples only.
-        wording: another way to ask the task's question.
         own_tasks: what the model was trained on; empty if it does not say.
         threads: how many batches are answered side by side.
         progress: called with the number of answered examples and of all.
@@ -107,8 +92,6 @@ def evaluate_task(
     examples = list(islice(task.read(data / task.folder, "validation", dropped), limit))
     if not examples:
         raise ValueError(f"{task.name}, validation: its files give no examples")
-    if wording is not None:
-        examples = [wording.apply(example) for example in examples]
     requests: list[Any] = []
     unreadable = []
     for example in examples:
@@ -125,7 +108,6 @@ def evaluate_task(
     total = max(sources.total(), 1)
     return Result(
         task.name,
-        str(wording) if wording else "",
         score(task.metric, texts, examples),
         {source.value: sources[source] / total for source in Source},
         len(examples),
@@ -134,24 +116,7 @@ def evaluate_task(
         [_record(example, answer) for example, answer in zip(examples, answers, strict=True)],
         dict(dropped),
         task.name in own_tasks if own_tasks else None,
-        _own(score(task.metric, texts[:FIRST], examples[:FIRST])),
     )
-
-
-def differences(results: Sequence[Result]) -> list[float | None]:
-    """Return by how much each result's own metric differs from that of the task's own wording, the trained one.
-
-    None for the trained wording itself, and where it is not among the results.
-    """
-    trained = {result.task: result.own_score for result in results if not result.variant}
-    return [
-        result.own_score - trained[result.task] if result.variant and result.task in trained else None
-        for result in results
-    ]
-
-
-def _own(scores: dict[str, float]) -> float:
-    return next(iter(scores.values()))
 
 
 def answer_with_engine(engine: AnswerEngine) -> AnswerBatch:
@@ -165,23 +130,21 @@ def write_results(folder: Path, results: Sequence[Result]) -> None:
     metrics = [
         {
             "task": result.task,
-            "variant": result.variant,
             "trained_on": result.trained_on,
             "scores": result.scores,
-            "difference_to_trained_wording": difference,
             "source_mix": result.source_mix,
             "num_examples": result.num_examples,
             "unreadable": result.unreadable,
             "dropped": result.dropped,
             "seconds": result.seconds,
         }
-        for result, difference in zip(results, differences(results), strict=True)
+        for result in results
     ]
     (folder / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n", encoding="utf-8")
     with (folder / "predictions.jsonl").open("w", encoding="utf-8") as file:
         for result in results:
             for record in result.predictions:
-                row = {"task": result.task, "variant": result.variant, **record}
+                row = {"task": result.task, **record}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import jinja2
 
 from mqan_core.request import read_request
-from mqan_evaluation.evaluate import Result, differences
+from mqan_evaluation.evaluate import Result
 from mqan_evaluation.heatmap import Heatmap, heatmap
 from mqan_training.data.metrics import exact_match, normalized_f1
 from mqan_training.model.network import Network
@@ -40,10 +40,8 @@ class Row:
 
     task: str
     label: str
-    variant: str
     metric: str
     score: float
-    difference: float | None
     others: str
     num_examples: int
     paper: tuple[float, ...]
@@ -60,14 +58,14 @@ class TaskExamples:
     heatmaps: Sequence[Heatmap]
 
 
-def write_report(path: Path, title: str, results: Sequence[Result], network: Network) -> None:
+def write_report(path: Path, title: str, results: Sequence[Result], network: Network | None) -> None:
     """Write the page.
 
     Args:
         path: file to write.
         title: name and version of the model.
         results: scores of its tasks.
-        network: the model in torch, for the heat maps.
+        network: the model in torch, for the heat maps; None for none.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mqan_evaluation"),
@@ -75,8 +73,8 @@ def write_report(path: Path, title: str, results: Sequence[Result], network: Net
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    rows = [_row(result, difference) for result, difference in zip(results, differences(results), strict=True)]
-    deca = [row for row in rows if row.task in PAPER and not row.variant]
+    rows = [_row(result) for result in results]
+    deca = [row for row in rows if row.task in PAPER]
     page = environment.get_template("report.html").render(
         title=title,
         rows=rows,
@@ -84,23 +82,21 @@ def write_report(path: Path, title: str, results: Sequence[Result], network: Net
         deca_score=sum(row.score for row in deca),
         deca_tasks=len(deca),
         deca_total=len(PAPER),
-        tasks=[_examples(result, network) for result in results if not result.variant],
+        tasks=[_examples(result, network) for result in results],
     )
     path.write_text(page, encoding="utf-8")
 
 
-def _row(result: Result, difference: float | None) -> Row:
+def _row(result: Result) -> Row:
     (metric, value), *others = result.scores.items()
     return Row(
         result.task,
         result.label,
-        result.variant,
         metric,
         value,
-        difference,
         ", ".join(f"{name} {score:.1f}" for name, score in others),
         result.num_examples,
-        PAPER.get(result.task, ()) if not result.variant else (),
+        PAPER.get(result.task, ()),
         result.source_mix,
     )
 
@@ -110,17 +106,23 @@ def _likeness(answer: str, gold: str) -> float:
     return max(exact_match(answer, gold), normalized_f1(answer, gold))
 
 
-def _examples(result: Result, network: Network) -> TaskExamples:
+def _examples(result: Result, network: Network | None) -> TaskExamples:
     answered = [record for record in result.predictions if record["answer"] is not None]
     quality = {id(record): max(_likeness(record["answer"], gold) for gold in record["gold"]) for record in answered}
     by_confidence = sorted(answered, key=lambda record: -record["probability"])
     right = [record for record in by_confidence if quality[id(record)] == 1]
     wrong = [record for record in by_confidence if quality[id(record)] == 0]
-    heatmaps = []
-    for record in [*right[:: max(len(right) // 8, 1)], *wrong]:
+    heatmaps = [] if network is None else _heatmaps(network, [*right[:: max(len(right) // 8, 1)], *wrong])
+    return TaskExamples(result.task, right[:_EXAMPLES], wrong[:_EXAMPLES], heatmaps)
+
+
+def _heatmaps(network: Network, records: Sequence[Mapping[str, Any]]) -> list[Heatmap]:
+    """Return heat maps of the first answers about texts that are short enough."""
+    heatmaps: list[Heatmap] = []
+    for record in records:
         request = read_request(network.vocabulary, record["context"], record["question"])
         if request.num_context_tokens <= _MAX_HEATMAP_TOKENS:
             heatmaps.append(heatmap(network, request, min(_MAX_ANSWER_TOKENS, network.mqan.config.max_positions - 1)))
         if len(heatmaps) == _HEATMAPS:
             break
-    return TaskExamples(result.task, right[:_EXAMPLES], wrong[:_EXAMPLES], heatmaps)
+    return heatmaps

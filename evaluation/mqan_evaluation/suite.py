@@ -1,4 +1,4 @@
-"""What a model for questions of every kind can do, measured in one run: ``mqan evaluate --suite``.
+"""What a model for questions of every kind can do, measured in one run of ``mqan evaluate``.
 
 Probabilities are fitted first, so that what follows can say how far they can be trusted.
 """

@@ -108,7 +108,6 @@ class AnsweringStepGraph(nn.Module):
             torch.where(is_first_B1, first.cell_BD, given["cell"]),
             given["context_state"],
             given["context_pointer"],
-            torch.zeros_like(given["context_pointer"]),  # coverage, which such a decoder does not read
             given["question_pointer"],
             by_layer("answer_keys"),
             by_layer("answer_values"),

@@ -10,7 +10,7 @@ from mqan_training.model.network import Network, gather_slots
 
 
 class EncoderGraph(nn.Module):
-    """The graph ``encoder.onnx``; inputs and outputs are those of ``graphs.encoder_inputs`` and ``encoder_outputs``."""
+    """The graph ``encoder.onnx``; inputs and outputs are those of ``graphs.ENCODER_INPUTS`` and ``encoder_outputs``."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -24,14 +24,10 @@ class EncoderGraph(nn.Module):
         question_slots: Tensor,
         context_lengths: Tensor,
         question_lengths: Tensor,
-        context_added: Tensor | None = None,
-        question_added: Tensor | None = None,
     ) -> tuple[Tensor, ...]:
         """Encode a batch."""
         projected = self.mqan.encoder.project(vectors)
         c_proj, q_proj = gather_slots(projected, context_slots), gather_slots(projected, question_slots)
-        if context_added is not None and question_added is not None:
-            c_proj, q_proj = c_proj + context_added, q_proj + question_added
         encoded = self.mqan.encode(c_proj, q_proj, context_lengths, question_lengths)
         decoder = self.mqan.decoder
         first_input = decoder.start.expand(vectors.shape[0], -1)
@@ -52,13 +48,10 @@ class EncoderGraph(nn.Module):
     def example_inputs(self, vector_width: int) -> tuple[Tensor, ...]:
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
         batch, slots, context, question = 3, 11, 13, 7
-        width = self.mqan.config.width
-        added = (torch.randn(batch, context, width), torch.randn(batch, question, width))
         return (
             torch.randn(batch, slots, vector_width),
             torch.randint(slots, (batch, context)),
             torch.randint(slots, (batch, question)),
             torch.tensor([context, 5, 9]),
             torch.tensor([question, 3, 4]),
-            *(added if self.mqan.config.contextual_layers else ()),
         )

@@ -90,18 +90,6 @@ def _reorder(weights: Tensor | nn.Module) -> Tensor:
     return torch.cat([gates[name] for name in _ONNX_GATES]).contiguous()
 
 
-def to_torch_lstms(w_2GI: Tensor, r_2GK: Tensor, b_2G: Tensor) -> dict[str, Tensor]:
-    """Return the weights of a ``BiLSTM`` by their names in torch, from those of the ONNX operator."""
-    named = {}
-    for direction, prefix in enumerate(("forward_lstm", "backward_lstm")):
-        bias_ih, bias_hh = b_2G[direction].chunk(2)
-        parts = {"weight_ih": w_2GI[direction], "weight_hh": r_2GK[direction], "bias_ih": bias_ih, "bias_hh": bias_hh}
-        for name, part in parts.items():
-            gates = dict(zip(_ONNX_GATES, part.chunk(4), strict=True))
-            named[f"{prefix}.{name}_l0"] = torch.cat([gates[gate] for gate in _TORCH_GATES])
-    return named
-
-
 def replace_bilstms(module: nn.Module) -> None:
     """Replace every ``BiLSTM`` inside a module, in place."""
     for name, child in module.named_children():

@@ -34,33 +34,28 @@ class ParityReport:
             parts of that output's largest value where that is over 1. (A trained network's reach 17; torch's own
             float32 is 1e-4 from its float64 here and there.)
         max_probability_difference: largest absolute difference of a token's probability or mass.
-        int8_agreement: share of the examples that the 8-bit graphs answer as torch does, alone and in a batch.
     """
 
     num_examples: int
     max_encoder_difference: float
     max_probability_difference: float
-    int8_agreement: float
 
 
-def check_parity(network: Network, engine: Engine, int8_engine: Engine, examples: Sequence[Example]) -> ParityReport:
-    """Compare a network with a bundle opened by engines on the CPU.
+def check_parity(network: Network, engine: Engine, examples: Sequence[Example]) -> ParityReport:
+    """Compare a network with a bundle opened on the CPU.
 
     Args:
         network: what was exported.
-        engine: the bundle in float32.
-        int8_engine: the same with 8-bit products.
+        engine: the bundle.
         examples: real ones.
 
     Raises:
-        ParityError: in float32, an output of the encoder differs from the exact one by more than 1e-4 of its largest
-            value, a probability by more than 1e-4 from torch's, or an answer by a token. How far 8-bit products
-            agree is for the reader of the report to judge: it depends on how sure the model is.
+        ParityError: an output of the encoder differs from the exact one by more than 1e-4 of its largest
+            value, a probability by more than 1e-4 from torch's, or an answer by a token.
     """
     requests = [engine.read(example.context, example.question) for example in examples]
     exact = copy.deepcopy(network).double()
     encoder_difference = probability_difference = 0.0
-    num_equal = 0
     for first in range(0, len(requests), _BATCH):
         batch = requests[first : first + _BATCH]
         limits = [_MAX_ANSWER_TOKENS] * len(batch)
@@ -68,10 +63,6 @@ def check_parity(network: Network, engine: Engine, int8_engine: Engine, examples
         expected = network.greedy_answers(batch, _MAX_ANSWER_TOKENS)
         together = engine.answer(batch, limits)
         alone = [engine.answer([request], limits[:1])[0] for request in batch]
-        int8_together = int8_engine.answer(batch, limits)
-        for torch_answer, other, request in zip(expected, int8_together, batch, strict=True):
-            words = {answer.text for answer in (torch_answer, other, *int8_engine.answer([request], limits[:1]))}
-            num_equal += len(words) == 1
         for i, answers in enumerate(zip(expected, together, alone, strict=True)):
             torch_answer, *others = answers
             for other in others:
@@ -85,10 +76,9 @@ def check_parity(network: Network, engine: Engine, int8_engine: Engine, examples
     if encoder_difference > MAX_DIFFERENCE:
         raise ParityError(
             f"the encoders differ by {encoder_difference:.2e}, at most {MAX_DIFFERENCE:.0e} is allowed: export another "
-            "checkpoint of the run, or its mean with one (mqan average), whose rounding errors are others"
+            "checkpoint of the run, whose rounding errors are others"
         )
-    agreement = num_equal / len(requests)
-    return ParityReport(len(requests), encoder_difference, probability_difference, agreement)
+    return ParityReport(len(requests), encoder_difference, probability_difference)
 
 
 def answer_difference(left: Answer, right: Answer) -> float | None:

@@ -1,7 +1,6 @@
 """Trace one step of greedy decoding, with the choice of the word and its attribution inside."""
 
 import copy
-import itertools
 
 import torch
 from torch import Tensor, nn
@@ -23,8 +22,7 @@ class DecoderStepGraph(nn.Module):
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         """Take one step; tensors in the order of ``graphs``."""
-        config = self.step.decoder.config
-        num_layers = config.num_layers
+        num_layers = self.step.decoder.config.num_layers
         given = iter(tensors)
 
         def take(number: int) -> list[Tensor]:
@@ -36,17 +34,21 @@ class DecoderStepGraph(nn.Module):
         slot_inputs, context_slots, question_slots, slot_ids, generator_inputs = take(5)
         slots = SlotBatch(context_slots, question_slots, slot_ids, slot_inputs, generator_inputs)
         word, position, finished, h, cell, c_tilde = take(6)
-        places = config.pointer_shift, config.coverage, False
-        pointer, coverage, _ = (
-            take(1)[0] if is_kept else torch.zeros_like(encoded.c_mask_BC, dtype=h.dtype) for is_kept in places
-        )
         caches = tuple(take(num_layers)), tuple(take(num_layers))
-        nowhere = torch.zeros_like(encoded.q_mask_BQ, dtype=h.dtype)
-        decoder_state = DecoderState(h, cell, c_tilde, pointer, coverage, nowhere, *caches)
+        # where the last step pointed, which only a decoder that is tied to its reader reads
+        nowhere_BC, nowhere_BQ = (torch.zeros_like(mask, dtype=h.dtype) for mask in masks)
+        decoder_state = DecoderState(h, cell, c_tilde, nowhere_BC, nowhere_BQ, *caches)
         after = self.step(encoded, slots, LoopState(word, position, finished, decoder_state, *take(1)))
-        h, cell, c_tilde, *kept, keys, values = after.decoder
-        recurrence = (h, cell, c_tilde, *itertools.compress(kept, places))
-        return (after.input_BD, after.position_B, after.finished_B, *recurrence, *keys, *values, after.trace_BKF)
+        h, cell, c_tilde, _, _, keys, values = after.decoder
+        return (
+            after.input_BD,
+            after.position_B,
+            after.finished_B,
+            *(h, cell, c_tilde),
+            *keys,
+            *values,
+            after.trace_BKF,
+        )
 
     def example_inputs(self) -> tuple[Tensor, ...]:
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
@@ -72,7 +74,6 @@ class DecoderStepGraph(nn.Module):
             torch.randn(batch, width),
             torch.randn(batch, width),
             torch.randn(batch, width),
-            *(torch.rand(batch, context) for _ in range(config.pointer_shift + config.coverage)),
             *(torch.randn(batch, heads, room, head_width) for _ in range(2 * layers)),
             torch.zeros(batch, room, NUM_PLAIN_FIELDS),
         )

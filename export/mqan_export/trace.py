@@ -8,17 +8,13 @@ from typing import Any
 
 import onnx
 import torch
-from onnx import numpy_helper
 from torch import Tensor, nn
 
 from mqan_export.lstm import translation_table
 from mqan_runtime.graphs import DYNAMIC_AXES
 from mqan_runtime.half import store_half
-from mqan_training.model.layers import MultiHead
 
 _OPSET = 18
-QUERIES, KEYS_VALUES = "inputs.queries", "inputs.keys_values"  # parts of what a ``MultiHead`` calls inputs.weight
-TRANSPOSED = ".transposed"  # end of the name of weights that the exporter stores the other way round
 
 
 def to_onnx(
@@ -39,7 +35,6 @@ def to_onnx(
     """
     table = translation_table(hidden_width)
     model = traced(module, example_inputs, inputs, output_names, DYNAMIC_AXES, _OPSET, table)
-    _name_weights(model, module)
     store_half(model)
     onnx.checker.check_model(model)
     content: bytes = model.SerializeToString()
@@ -94,28 +89,3 @@ def traced(
     del model.metadata_props[:]
     del model.graph.metadata_props[:]
     return model
-
-
-def _name_weights(model: onnx.ModelProto, module: nn.Module) -> None:
-    """Give weights that the exporter folded their names back, so that a bundle's weights can be read by name."""
-    matrices = {name: p.detach() for name, p in module.named_parameters() if p.dim() == 2}
-    for name, attention in module.named_modules():
-        if isinstance(attention, MultiHead):  # the encoder holds keys and values of the context, the step the queries
-            queries, *others = attention.inputs.weight.detach().chunk(3)
-            matrices[f"{name}.{QUERIES}"] = queries
-            matrices[f"{name}.{KEYS_VALUES}"] = torch.cat(others)
-    names = {}
-    for name, matrix in matrices.items():
-        array = matrix.numpy().T
-        names[(array.shape, array.tobytes())] = name + TRANSPOSED
-    renamed = {}
-    for initializer in model.graph.initializer:
-        array = numpy_helper.to_array(initializer)
-        known = names.get((array.shape, array.tobytes()))
-        if known is not None:
-            renamed[initializer.name] = known
-            initializer.name = known
-    for node in model.graph.node:
-        for i, name in enumerate(node.input):
-            if name in renamed:
-                node.input[i] = renamed[name]

@@ -1,9 +1,8 @@
 """Answers questions with a bundle that has a pretrained reader: text in, attributed answers out. Needs no torch."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -26,31 +25,14 @@ from mqan_runtime.answering_graphs import (
     step_state,
 )
 from mqan_runtime.graphs import NEXT
-from mqan_runtime.session import CUDA, Precision, Provider, has_cuda, is_int8, open_hashed
+from mqan_runtime.row_engine import Ended, Row, RowEngine
+from mqan_runtime.session import CUDA, Precision, Provider, has_cuda, is_int8, open_session
 from mqan_runtime.step_loop import Array, Decoding, StepLoop
 from mqan_runtime.window_texts import TextReader, WindowedRequest
 
 _WINDOWS_TOGETHER: Final = 32  # on a GPU
 
 Trace = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Row:
-    """What a row of a decoding answers."""
-
-    key: Any
-    windowed: WindowedRequest
-    max_answer_tokens: int
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ended:
-    """What has been decoded of a request, to be written as an answer."""
-
-    row: _Row
-    trace: Trace
-    masses: npt.NDArray[np.float32]
 
 
 class AnsweringLoop(StepLoop):
@@ -68,7 +50,7 @@ class AnsweringLoop(StepLoop):
         return trace, state["masses"][row].astype(np.float32)
 
 
-class AnsweringEngine:
+class AnsweringEngine(RowEngine[WindowedRequest]):
     """A bundle with a pretrained reader, ready to answer.
 
     It may be called from any thread, for one decoding from one at a time.
@@ -105,7 +87,7 @@ class AnsweringEngine:
             graphs.decoder_step: ({**constants, **state}, {NEXT + name: axes for name, axes in state.items()}),
         }
         sessions = {
-            name: open_hashed(
+            name: open_session(
                 bundle.read_graph(name), name, list(inputs), list(outputs), provider=provider, num_threads=num_threads
             )
             for name, (inputs, outputs) in named.items()
@@ -132,7 +114,6 @@ class AnsweringEngine:
 
     @property
     def max_answer_tokens(self) -> int:
-        """Most tokens that an answer can have: the decoder's positions less one for the end."""
         return self.bundle.manifest.max_positions - 1
 
     def read(self, context: str, question: str, choices: Sequence[Choice] = ()) -> WindowedRequest:
@@ -145,71 +126,19 @@ class AnsweringEngine:
         windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return WindowedRequest(request, tuple(windows))
 
-    def answer(self, requests: Sequence[WindowedRequest], max_answer_tokens: Sequence[int]) -> list[Answer]:
-        """Answer a batch; each answer is what its request would get alone.
-
-        Args:
-            requests: at least one.
-            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
-
-        Raises:
-            ValueError: there are no requests, or a limit is out of range.
-        """
-        decoding = self.start(requests, max_answer_tokens, range(len(requests)))
-        answers: dict[int, Answer] = {}
-        while decoding.num_live:
-            answers.update((place, self.write(ended)) for place, ended in self.step(decoding))
-        return [answers[place] for place in range(len(requests))]
-
-    def start(
-        self, requests: Sequence[WindowedRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]
-    ) -> Decoding:
-        """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
-
-        Args:
-            requests: at least one.
-            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
-            keys: what the caller knows each request by.
-
-        Raises:
-            ValueError: there are no requests, or a limit is out of range.
-        """
-        if not requests or not len(requests) == len(max_answer_tokens) == len(keys):
-            raise ValueError(
-                f"{len(requests)} requests with {len(max_answer_tokens)} limits and {len(keys)} keys; "
-                "expected one or more each"
-            )
-        if not all(1 <= limit <= self.max_answer_tokens for limit in max_answer_tokens):
-            raise ValueError(
-                f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
-            )
-        rows = [_Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)]
-        constants, sizes = self.reader.read(requests)
+    def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Decoding:
+        constants, sizes = self.reader.read([row.request for row in rows])
         # a choice is made in one step: no word of it follows
-        most = [0 if row.windowed.request.choices else row.max_answer_tokens for row in rows]
+        most = [0 if row.request.request.choices else row.max_answer_tokens for row in rows]
         return self.loop.begin(constants, rows, np.array(most, np.int64), sizes)
 
-    def step(self, decoding: Decoding) -> list[tuple[Any, Ended]]:
-        """Take one step, of at least one row; return the keys of those that it ended, and what to ``write``."""
-        return [(row.key, Ended(row, *decoded)) for row, decoded in self.loop.step(decoding)]
-
-    def write(self, ended: Ended) -> Answer:
-        """Turn what was decoded into text, with the sources of its words."""
-        row, request = ended.row, ended.row.windowed.request
+    def write(self, ended: Ended[WindowedRequest]) -> Answer:
+        row, request = ended.row, ended.row.request.request
+        trace, place_masses = ended.decoded
         behind = len(request.question_tokens)
-        masses = ended.masses[behind : behind + len(request.choices)].tolist()
-        answer = decide(ended.trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
+        masses = place_masses[behind : behind + len(request.choices)].tolist()
+        answer = decide(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
         return answer if answer.truncated else self._temperatures.calibrate(answer)
-
-    def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
-        """Let rows leave whose answers nobody waits for."""
-        for row in decoding.live_keys:
-            if any(row.key is key for key in keys):
-                decoding.drop(row)
-
-    def merge(self, decodings: Sequence[Decoding]) -> Decoding:
-        """Return decodings, of which at least one row has not left, as one; they are not to be used again."""
-        return self.loop.merge(decodings)
 
 
 def _choose(bundle: AnsweringBundle, provider: Provider, precision: Precision) -> Graphs:

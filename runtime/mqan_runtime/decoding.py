@@ -17,8 +17,7 @@ from mqan_core.attribution import NUM_PLAIN_FIELDS
 from mqan_core.bundle import Dimensions
 from mqan_runtime.denormals import denormals_as_zero
 from mqan_runtime.graphs import (
-    LONGEST_ALIKE,
-    encoder_inputs,
+    ENCODER_INPUTS,
     encoder_outputs,
     step_constants,
     step_state,
@@ -47,16 +46,6 @@ class Batch:
     slot_ids: npt.NDArray[np.int64]
     max_tokens: npt.NDArray[np.int64]
 
-    def rows(self, rows: npt.NDArray[np.intp]) -> "Batch":
-        """Return some rows, no longer than the longest of them."""
-        inputs = {name: array[rows] for name, array in self.inputs.items()}
-        for part in ("context", "question"):
-            longest = int(inputs[f"{part}_lengths"].max())
-            for name in (f"{part}_slots", f"{part}_added"):
-                if name in inputs:
-                    inputs[name] = np.ascontiguousarray(inputs[name][:, :longest])
-        return Batch(inputs, self.slot_ids[rows], self.max_tokens[rows])
-
 
 class GreedyLoop(StepLoop):
     """Runs batches through the encoder and the decoding step. Several threads may, each with decodings of its own.
@@ -75,7 +64,7 @@ class GreedyLoop(StepLoop):
         dimensions: Dimensions,
         generator_vectors: Iterable[npt.NDArray[np.float32]],
     ) -> None:
-        super().__init__(step, step_constants(dimensions.num_layers), step_state(dimensions))
+        super().__init__(step, step_constants(dimensions.num_layers), step_state(dimensions.num_layers))
         self._encoder = encoder
         self._sizes = {
             "D": dimensions.width,
@@ -86,15 +75,8 @@ class GreedyLoop(StepLoop):
             "F": NUM_PLAIN_FIELDS,
         }
         self._joined = dimensions.joined
-        noted = encoder.get_modelmeta().custom_metadata_map
-        self._longest_alike = [
-            (f"{part}_lengths", int(length))
-            for part, name in LONGEST_ALIKE.items()
-            for length in noted.get(name, "").split()
-        ]
         self._has_swollen = False  # the encoder's session holds the memory of a large batch
         self._giving_back = _options_that_give_back() if encoder.get_providers() == [CPU] else None
-        self._encoder_inputs = encoder_inputs(dimensions)
         self._encoder_outputs = encoder_outputs(dimensions.num_layers)
         self._generator_inputs = self._project(generator_vectors)
 
@@ -113,15 +95,6 @@ class GreedyLoop(StepLoop):
             batch: the rows.
             keys: what the caller knows each row by; compared by identity.
         """
-        parts: list[npt.NDArray[np.intp]] = [np.arange(len(keys))]
-        for lengths, longest in self._longest_alike:
-            is_long = np.asarray(batch.inputs[lengths], np.int64) > longest
-            parts = [kind for rows in parts for kind in (rows[is_long[rows]], rows[~is_long[rows]]) if len(kind)]
-        if len(parts) == 1:
-            return self._start(batch, keys)
-        return self.merge([self._start(batch.rows(rows), [keys[row] for row in rows]) for rows in parts])
-
-    def _start(self, batch: Batch, keys: Sequence[Any]) -> Decoding:
         sizes = self._sizes_of(batch.inputs)
         encoded = self._encode(batch.inputs, sizes)
         constants: Buffers = {
@@ -170,7 +143,7 @@ class GreedyLoop(StepLoop):
             self._has_swollen = False  # before it is so: a large run that ends meanwhile is not forgotten
         outputs = allocate(self._encoder_outputs, sizes)
         binding = self._encoder.io_binding()
-        for name in self._encoder_inputs:
+        for name in ENCODER_INPUTS:
             bind_input(binding, name, inputs[name])
         for name, array in outputs.items():
             bind_output(binding, name, array)
@@ -196,9 +169,6 @@ class GreedyLoop(StepLoop):
                 "context_lengths": length,
                 "question_lengths": length,
             }
-            for name in ("context_added", "question_added"):
-                if name in self._encoder_inputs:
-                    inputs[name] = np.zeros((1, 1, self._sizes["D"]), np.float32)
             outputs = self._encode(inputs, self._sizes_of(inputs))
             projected[first : first + len(some)] = outputs["slot_inputs"][0]
             first += len(some)

@@ -24,7 +24,7 @@ import onnxruntime
 from mqan_core.bundle import Dimensions
 from mqan_core.errors import EngineFailedError
 from mqan_runtime.decoding import Batch, Decoding, GreedyLoop, Trace
-from mqan_runtime.graphs import NEXT, TYPES
+from mqan_runtime.graphs import ENCODER_INPUTS, NEXT, TYPES
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _NOT_CAPTURED = "-1"
 # The encoder writes the first state where the step reads it.
 _FIRST: Final = {"first_input": "input", "first_hidden": "hidden", "first_cell": "cell"}
 # The rest of the state is hidden by these, or written over.
-_RESET: Final = ("position", "finished", "context_state", "pointer", "coverage")
+_RESET: Final = ("position", "finished", "context_state")
 
 
 @dataclass(slots=True, eq=False, weakref_slot=True)
@@ -105,7 +105,7 @@ class DeviceLoop(GreedyLoop):
         self.num_bytes = sum(place.num_bytes for place in self._pool)
         _LOG.info("%d places of %d sizes hold %d MiB", len(self._pool), len(sizes), self.num_bytes >> 20)
 
-    def _start(self, batch: Batch, keys: Sequence[Any]) -> DeviceDecoding:
+    def start(self, batch: Batch, keys: Sequence[Any]) -> DeviceDecoding:
         """Encode a batch in a place.
 
         Raises:
@@ -117,15 +117,14 @@ class DeviceLoop(GreedyLoop):
         return self._occupy(place, list(keys), batch.max_tokens, 0)
 
     def _encode_into(self, place: "_Place", batch: Batch) -> None:
-        inputs = {name: place.pad(name, array, self._encoder_inputs[name]) for name, array in batch.inputs.items()}
+        inputs = {name: place.pad(name, array, ENCODER_INPUTS[name]) for name, array in batch.inputs.items()}
         inputs["context_lengths"][len(batch.max_tokens) :] = 1  # rows of nobody read one word
         inputs["question_lengths"][len(batch.max_tokens) :] = 1
         place.write("context_slots", inputs["context_slots"])
         place.write("question_slots", inputs["question_slots"])
         place.write("slot_ids", place.pad("slot_ids", batch.slot_ids, self._step_constants["slot_ids"]))
         for name in _RESET:
-            if name in self._step_state:
-                place.write(name, place.zeros(name))
+            place.write(name, place.zeros(name))
         binding = self._encoder.io_binding()
         for name, array in inputs.items():
             binding.bind_cpu_input(name, array)

@@ -1,7 +1,7 @@
 """Store the weights of a graph in half the space: float16 with a Cast behind each, as any runtime reads it.
 
-``mqan export`` rounds the network to numbers that float16 holds before it compares anything, so a graph with its
-weights restored computes what torch does.
+``mqan export`` rounds the network to numbers that float16 holds before it compares anything, so the graph computes what
+torch does.
 """
 
 import numpy as np
@@ -36,18 +36,3 @@ def store_half(model: onnx.ModelProto) -> None:
     nodes = list(model.graph.node)
     del model.graph.node[:]
     model.graph.node.extend([*casts, *nodes])
-
-
-def restore_float32(model: onnx.ModelProto) -> None:
-    """Undo ``store_half``, in place: weights are float32 under their own names again."""
-    half = {tensor.name: tensor for tensor in model.graph.initializer if tensor.data_type == TensorProto.FLOAT16}
-    kept = []
-    for node in model.graph.node:
-        if node.op_type == "Cast" and node.input[0] in half:
-            tensor = half[node.input[0]]
-            array = numpy_helper.to_array(tensor).astype(np.float32)
-            tensor.CopyFrom(numpy_helper.from_array(array, node.output[0]))
-        else:
-            kept.append(node)
-    del model.graph.node[:]
-    model.graph.node.extend(kept)

@@ -2,18 +2,17 @@
 
 import ctypes
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
 import numpy.typing as npt
 import onnx
 import onnxruntime
-from google.protobuf.message import DecodeError, EncodeError
+from google.protobuf.message import DecodeError
 from onnx import TensorProto, numpy_helper
 
 from mqan_core.errors import BundleError
-from mqan_runtime.half import restore_float32
 
 Provider = Literal["auto", "cpu", "cuda"]
 Precision = Literal["auto", "float32", "int8"]
@@ -27,8 +26,8 @@ _ALLOWED: Final = frozenset(
 )
 _LARGEST_WEIGHT = 1e10  # a mask has 1e9; products of larger ones could overflow
 _LARGEST_HALF = 65_504  # the largest finite number of float16
-# what rewriting a graph of the wrong form raises
-_MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, onnx.checker.ValidationError, EncodeError)
+# what reading weights of the wrong form raises
+_MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _CUDA_OPTIONS = {"use_tf32": "0"}  # float32 is to be float32
 _FRUGAL = {"arena_extend_strategy": "kSameAsRequested"}  # a capture may need more than its trials took, so not there
 
@@ -51,11 +50,8 @@ def give_back_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def session_options(num_threads: int, *, is_seven_bit: bool = False) -> onnxruntime.SessionOptions:
-    """Return how sessions run: within so many threads, and adding up 8-bit products exactly.
-
-    Where weights have 7 bits only (``is_seven_bit``), every x86 CPU does so by its fastest products.
-    """
+def session_options(num_threads: int) -> onnxruntime.SessionOptions:
+    """Return how sessions run: within so many threads, and adding up 8-bit products exactly."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = num_threads
     options.inter_op_num_threads = 1
@@ -63,8 +59,8 @@ def session_options(num_threads: int, *, is_seven_bit: bool = False) -> onnxrunt
     options.log_severity_level = 3
     options.enable_mem_pattern = False  # it keeps a plan, and a block of memory, for each shape that it has met
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    # on x86 without VNNI sums of unsigned and signed bytes overflow: with this, weights become unsigned
-    options.add_session_config_entry("session.x64quantprecision", "0" if is_seven_bit else "1")
+    # 8-bit weights have 7 bits, so that sums do not overflow on an x86 CPU without VNNI: no slower products are needed
+    options.add_session_config_entry("session.x64quantprecision", "0")
     return options
 
 
@@ -76,10 +72,9 @@ def open_session(
     *,
     provider: Provider,
     num_threads: int,
-    rewrite: Callable[[onnx.ModelProto], None] | None = None,
-    is_captured: bool = False,
+    fix: Callable[[onnx.ModelProto], None] | None = None,
 ) -> onnxruntime.InferenceSession:
-    """Open a session over the bytes of a graph.
+    """Open a session over a graph that runs as it is hashed; it may hold some of onnxruntime's operators.
 
     Args:
         content: the graph, as hashed.
@@ -88,69 +83,24 @@ def open_session(
         outputs: names of the outputs it must have.
         provider: where to run; ``auto`` takes a GPU when there is one.
         num_threads: threads within an operator.
-        rewrite: changes the checked graph in place before it runs; raises ValueError where it does not fit.
-        is_captured: on CUDA, whether runs are captured as CUDA graphs; no node may then be left to the CPU.
-
-    Raises:
-        BundleError: the graph is malformed, refers to data outside itself, holds operators of another domain,
-            functions or sub-graphs, or has other inputs or outputs than expected.
-        RuntimeError: ``cuda`` was asked for and does not run here, or the GPU fails where a CPU runs the graph.
-    """
-    model = check_graph(content, name)
-    if rewrite is not None:
-        try:
-            onnx.checker.check_model(content)
-            rewrite(model)
-            content = model.SerializeToString()
-        except _MALFORMED as error:
-            raise BundleError(f"{name}: cannot be rewritten to 8-bit products: {error}") from error
-    del model  # before the session makes its own copy of the weights
-    give_back_memory()
-    return _open(content, name, inputs, outputs, provider, session_options(num_threads), is_captured=is_captured)
-
-
-def open_hashed(
-    content: bytes,
-    name: str,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    *,
-    provider: Provider,
-    num_threads: int,
-) -> onnxruntime.InferenceSession:
-    """Open a session over a graph that runs as it is hashed, 8-bit or not; it may hold some of onnxruntime's operators.
-
-    Its 8-bit weights have 7 bits, so that sums of products do not overflow on an x86 CPU without VNNI either.
-
-    Args:
-        content: the graph, as hashed.
-        name: name of the file, for messages.
-        inputs: names of the inputs it must have.
-        outputs: names of the outputs it must have.
-        provider: where to run; ``auto`` takes a GPU when there is one.
-        num_threads: threads within an operator.
+        fix: fixes the sizes of the checked graph in place, so that on CUDA its runs are captured as CUDA graphs; no
+            node may then be left to the CPU.
 
     Raises:
         BundleError: the graph is malformed, refers to data outside itself, holds operators that are not allowed,
             functions or sub-graphs, or has other inputs or outputs than expected.
         RuntimeError: ``cuda`` was asked for and does not run here, or the GPU fails where a CPU runs the graph.
     """
-    check_hashed_graph(content, name)
-    session = _open(content, name, inputs, outputs, provider, session_options(num_threads, is_seven_bit=True))
-    give_back_memory()
-    return session
-
-
-def _open(
-    content: bytes,
-    name: str,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    provider: Provider,
-    options: onnxruntime.SessionOptions,
-    *,
-    is_captured: bool = False,
-) -> onnxruntime.InferenceSession:
+    model = check_graph(content, name)
+    is_captured = fix is not None
+    if fix is not None:
+        try:
+            fix(model)
+        except _MALFORMED as error:
+            raise BundleError(f"{name}: its inputs or outputs are malformed: {error}") from error
+        content = model.SerializeToString()
+    del model  # before the session makes its own copy of the weights
+    options = session_options(num_threads)
     wanted: list[str | tuple[str, dict[str, str]]] = [CPU]
     if provider != "cpu" and (provider == "cuda" or has_cuda()):
         if CUDA in onnxruntime.get_available_providers():
@@ -166,12 +116,20 @@ def _open(
         if len(wanted) > 1 or is_captured:
             raise _blame(content, options, name, error) from error
         raise BundleError(f"{name}: onnxruntime cannot run this graph: {error}") from error
-    running = session.get_providers()[0]
-    if provider == "cuda" and running != CUDA:
+    give_back_memory()
+    if provider == "cuda" and session.get_providers()[0] != CUDA:
         raise RuntimeError(
             "provider cuda was asked for, but onnxruntime fell back to the CPU: install mqan[gpu], CUDA 13 and "
             "cuDNN 9, or set provider to cpu"
         )
+    _check_names(session, name, inputs, outputs)
+    return session
+
+
+def _check_names(
+    session: onnxruntime.InferenceSession, name: str, inputs: Sequence[str], outputs: Sequence[str]
+) -> None:
+    """Refuse a graph with other inputs or outputs than expected."""
     for kind, nodes, expected in (
         ("inputs", session.get_inputs(), inputs),
         ("outputs", session.get_outputs(), outputs),
@@ -179,7 +137,6 @@ def _open(
         found = [node.name for node in nodes]
         if sorted(found) != sorted(expected):
             raise BundleError(f"{name}: has the {kind} {found}, expected {list(expected)}")
-    return session
 
 
 def _blame(content: bytes, options: onnxruntime.SessionOptions, name: str, error: Exception) -> Exception:
@@ -195,37 +152,22 @@ def _blame(content: bytes, options: onnxruntime.SessionOptions, name: str, error
 
 
 def check_graph(content: bytes, name: str) -> onnx.ModelProto:
-    """Read a graph, its weights as float32, and refuse one that could reach outside itself.
+    """Read a graph, and refuse one that could reach outside itself, or whose weights are none.
 
     Raises:
         BundleError: what it holds that is not allowed.
     """
-    model = _check_structure(content, name, frozenset())
-    try:
-        restore_float32(model)
-        arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type == TensorProto.FLOAT}
-    except _MALFORMED as error:
-        raise BundleError(f"{name}: its weights are malformed: {error}") from error
-    _refuse_large(arrays, name)
-    return model
-
-
-def check_hashed_graph(content: bytes, name: str) -> None:
-    """Refuse a graph that could reach outside itself, or whose weights are none.
-
-    Raises:
-        BundleError: what it holds that is not allowed.
-    """
-    model = _check_structure(content, name, _ALLOWED)
+    model = _check_structure(content, name)
     kinds = (TensorProto.FLOAT, TensorProto.FLOAT16)
     try:
         arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer if t.data_type in kinds}
     except _MALFORMED as error:
         raise BundleError(f"{name}: its weights are malformed: {error}") from error
     _refuse_large(arrays, name)
+    return model
 
 
-def _check_structure(content: bytes, name: str, allowed: Collection[tuple[str, str]]) -> onnx.ModelProto:
+def _check_structure(content: bytes, name: str) -> onnx.ModelProto:
     """Read a graph without data outside itself, functions, sub-graphs, and operators that are not allowed."""
     try:
         model = onnx.load_model_from_string(content)
@@ -234,7 +176,7 @@ def _check_structure(content: bytes, name: str, allowed: Collection[tuple[str, s
     if model.functions:
         raise BundleError(f"{name}: holds functions, which are not allowed")
     for node in model.graph.node:
-        if node.domain not in ("", "ai.onnx") and (node.domain, node.op_type) not in allowed:
+        if node.domain not in ("", "ai.onnx") and (node.domain, node.op_type) not in _ALLOWED:
             raise BundleError(
                 f"{name}: holds the operator {node.domain}.{node.op_type}; only standard ones are allowed"
             )

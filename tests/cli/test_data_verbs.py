@@ -2,8 +2,8 @@
 
 import csv
 import json
-import shutil
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from typer.testing import CliRunner
 from mqan_cli import evaluation
 from mqan_cli.main import app
 from mqan_core.answer import Answer
-from mqan_core.request import Request
+from mqan_core.bundle import FORMAT_VERSION
+from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
 from mqan_training.data.readers.registry import TASKS
 
@@ -114,9 +115,10 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     def open_bundle(folder: Path, threads: int, precision: str) -> Any:
         opened.append(folder)
         tasks = ["sst", "imdb", "jsonl:./my-labels"]
-        return evaluation._Model("stub", answer, Vocabulary((), ()), tasks, threads, lambda: None, "here")  # type: ignore[arg-type, return-value]
+        return evaluation._Model("stub", answer, partial(read_request, Vocabulary((), ())), tasks, threads, None)
 
     monkeypatch.setattr(evaluation, "_bundle", open_bundle)
+    monkeypatch.setattr(evaluation, "format_of", lambda folder: FORMAT_VERSION)
     return opened
 
 
@@ -131,7 +133,7 @@ def test_evaluate_takes_the_bundle_that_is_served(
     monkeypatch.setenv("MQAN_BUNDLE", str(tmp_path))
     result = evaluate(data)
     assert (result.exit_code, model) == (0, [tmp_path])
-    assert lines(result.stdout)["sst"][1:3] == ["3", "em 33.33"]
+    assert lines(result.stdout)["sst"][:2] == ["3", "em 33.33"]
     assert "imdb: skipped: has no validation split" in result.stdout
     assert "jsonl:./my-labels: skipped: found no val.jsonl in" in result.stdout, "its maker's own, and not published"
     assert "sst: 1 examples have no text to ask about: ['validation/2']" in result.stdout
@@ -151,7 +153,7 @@ def test_evaluate_says_when_there_is_no_bundle(data: Path, tmp_path: Path, monke
 def test_evaluate_all_names_the_tasks_it_skips(model: list[Path], data: Path, tmp_path: Path) -> None:
     result = evaluate(data, "--bundle", str(tmp_path), "--tasks", "all", "--limit", "2")
     assert result.exit_code == 0
-    scored = {name.removesuffix(" (not trained on)"): row[1] for name, row in lines(result.stdout).items()}
+    scored = {name.removesuffix(" (not trained on)"): row[0] for name, row in lines(result.stdout).items()}
     assert {name: count for name, count in scored.items() if name in TASKS} == {"sst": "2", "mwsc": "2"}
     skipped = {line.split(":")[0] for line in result.stdout.splitlines() if ": skipped: " in line}
     assert skipped == TASKS.keys() - {"sst", "mwsc"}
@@ -206,42 +208,10 @@ def test_evaluate_refuses_a_file_as_its_folder_before_it_begins(
     assert "--output" in result.stderr
 
 
-def test_evaluate_records_what_was_done(
-    model: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recorded: list[tuple[list[str], str, str]] = []
-
-    def record_scores(folder: Path, results: Sequence[Any], *, command: str, where: str) -> None:
-        recorded.append((sorted({result.task for result in results}), command, where))
-
-    monkeypatch.setattr(evaluation, "record_scores", record_scores)
-    (tmp_path / "README.md").write_text("<!-- scores -->\n<!-- /scores -->\n")
-    options: dict[tuple[str, ...], str] = {
-        (): "mqan evaluate",
-        ("--zero-shot",): "mqan evaluate --zero-shot",
-        ("--rename", "bad,good", "--precision", "float32"): "mqan evaluate --rename bad,good --precision float32",
-    }
-    for given in options:
-        assert evaluate(data, "--bundle", str(tmp_path), "--record", *given).exit_code == 0
-    assert recorded == [(["sst"], command, "here") for command in options.values()]
-
-
-@pytest.mark.parametrize(("option", "value"), [("--tasks", "sst"), ("--limit", "2")])
-def test_evaluate_does_not_record_a_part(
-    model: list[Path], data: Path, tmp_path: Path, option: str, value: str
-) -> None:
-    result = evaluate(data, "--bundle", str(tmp_path), "--record", option, value)
+def test_nothing_is_recorded_of_the_papers_network(model: list[Path], data: Path, tmp_path: Path) -> None:
+    result = evaluate(data, "--bundle", str(tmp_path), "--record")
     assert (result.exit_code, result.stdout, model) == (1, "", [])
-    assert "leave --limit and --tasks out" in result.stderr
-
-
-def test_a_card_without_marks_is_told_before_anything_is_answered(
-    model: list[Path], tiny_bundle: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bundle = str(shutil.copytree(tiny_bundle, tmp_path / "bundle"))
-    monkeypatch.setattr(evaluation, "evaluate_task", must_not_be_called)
-    recorded = evaluate(data, "--bundle", bundle, "--record")
-    calibrated = runner.invoke(app, ["calibrate", bundle, "--data", str(data), "--tasks", "sst"])
-    for result, mark in ((recorded, "scores"), (calibrated, "calibration")):
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert f"README.md has no <!-- {mark} --> ... <!-- /{mark} -->" in result.stderr
+    assert "--record is for a model with a pretrained reader" in result.stderr
+    without = evaluate(data, "--record")
+    assert (without.exit_code, without.stdout, model) == (1, "", [])
+    assert "name it with --bundle" in without.stderr

@@ -1,8 +1,7 @@
-"""``mqan train --from BUNDLE``: what was learnt is where a new task starts, and nothing else differs."""
+"""``mqan train --from CHECKPOINT``: what was learnt is where a new task starts, and nothing else differs."""
 
 import json
-import shutil
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,11 @@ from safetensors.torch import load_file
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
-from mqan_core.bundle import open_bundle
-from mqan_export.weights import pretrained_of_bundle
-from mqan_training.checkpoint import Checkpoint, load_checkpoint
+from mqan_training.checkpoint import VECTORS, Checkpoint, load_checkpoint, save_checkpoint
+from mqan_training.config import TaskConfig, TrainConfig
 from mqan_training.model.embeddings import load_vectors, write_vectors
 from mqan_training.model.network import Network
+from mqan_training.optim import make_optimizer
 
 GENERATOR = "mqan.decoder.generator.weight"
 NEW_WORDS = ("kočka", "pes", "kůň")
@@ -37,7 +36,8 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def recipe(tmp_path: Path, tiny_network: Network) -> Path:
-    """A recipe with the tiny bundle's model, and room for the new words."""
+    """A recipe with the tiny network's model and vectors, and room for the new words."""
+    write_vectors(tmp_path / "vectors.safetensors", tiny_network.embedder.vectors)
     document = {
         "name": "animals",
         "steps": NUM_STEPS,
@@ -71,18 +71,38 @@ def generator_of(checkpoint: Checkpoint) -> torch.Tensor:
 
 
 def test_missing_vectors_are_told_in_one_line(recipe: Path, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "vectors.safetensors").unlink()
     result = run("train", recipe, "--data", data, "--output", tmp_path / "run", "--cache", tmp_path / "cache")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"mqan: no word vectors at {tmp_path / 'vectors.safetensors'}: make them with")
     assert result.stderr.count("\n") == 1
 
 
-def test_a_run_from_a_bundle_differs_from_a_random_one_in_its_start_only(
-    tiny_network: Network, tiny_bundle: Path, recipe: Path, data: Path, tmp_path: Path
+@pytest.fixture
+def source(tmp_path: Path, tiny_network: Network) -> Path:
+    """A checkpoint of the tiny network, whose averaged weights are its own."""
+    vectors = tmp_path / "vectors.safetensors"
+    write_vectors(vectors, tiny_network.embedder.vectors)
+    config = TrainConfig("tiny", (TaskConfig("sst"),), 1, str(vectors), tiny_network.mqan.config)
+    save_checkpoint(
+        tmp_path / "source",
+        config=config,
+        step=1,
+        drawn={"sst": 1},
+        pieces=tiny_network.vocabulary.pieces[1:],
+        frozen={VECTORS: vectors},
+        model=tiny_network,
+        average={},
+        optimizer=make_optimizer(tiny_network, config.optim),
+        training={"seconds": 0.0},
+    )
+    return tmp_path / "source"
+
+
+def test_a_run_from_a_checkpoint_differs_from_a_random_one_in_its_start_only(
+    tiny_network: Network, source: Path, recipe: Path, data: Path, tmp_path: Path
 ) -> None:
-    taken = run("embed", recipe, "--same-as", tiny_bundle)
-    assert taken.exit_code == 0, taken.output
-    pretrained = train(recipe, data, tmp_path / "pretrained", "--from", tiny_bundle)
+    pretrained = train(recipe, data, tmp_path / "pretrained", "--from", source)
     scratch = train(recipe, data, tmp_path / "scratch")
 
     known = tiny_network.vocabulary.pieces[1:]
@@ -106,21 +126,11 @@ def test_a_run_from_a_bundle_differs_from_a_random_one_in_its_start_only(
         assert vectors.words == own.words
         assert (vectors.rows == own.rows).all()
         assert (vectors.scales == own.scales).all()
-    assert (tmp_path / "pretrained" / "from.txt").read_text() == str(tiny_bundle)
+    assert (tmp_path / "pretrained" / "from.txt").read_text() == str(source)
     assert not (tmp_path / "scratch" / "from.txt").exists()
     losses = [json.loads(line)["loss"] for line in (tmp_path / "pretrained" / "log.jsonl").read_text().splitlines()]
     assert len(losses) == NUM_STEPS
     assert all(0 < loss < 100 for loss in losses)
-
-    averaged = run("average", tiny_bundle, pretrained.folder, "--output", tmp_path / "mean")
-    assert (averaged.exit_code, averaged.stdout) == (0, f"{tmp_path / 'mean'}\n"), averaged.output
-    mean = load_checkpoint(tmp_path / "mean")
-    assert (mean.config, mean.pieces, mean.step) == (pretrained.config, pretrained.pieces, NUM_STEPS)
-    first, last = pretrained_of_bundle(open_bundle(tiny_bundle), "").weights, pretrained.best_weights()
-    for name, weights in mean.best_weights().items():
-        num_known = len(first[name])  # what only the later one knows is its own
-        torch.testing.assert_close(weights[:num_known], (first[name] + last[name][:num_known]) / 2)
-        assert torch.equal(weights[num_known:], last[name][num_known:])
 
     picture = tmp_path / "curves.svg"
     drawn = run("curves", tmp_path / "pretrained", f"random={tmp_path / 'scratch'}", "--output", picture)
@@ -133,39 +143,10 @@ def test_a_run_from_a_bundle_differs_from_a_random_one_in_its_start_only(
     ("setting", "message"),
     [("model.width=32", "is another model: width is 24, the recipe says 32"), ("num_generated=9", "can only grow")],
 )
-def test_a_recipe_that_does_not_fit_the_bundle_is_told(
-    tiny_bundle: Path, recipe: Path, data: Path, tmp_path: Path, setting: str, message: str
+def test_a_recipe_that_does_not_fit_the_checkpoint_is_told(
+    source: Path, recipe: Path, data: Path, tmp_path: Path, setting: str, message: str
 ) -> None:
     folders = ("--data", data, "--output", tmp_path / "run", "--cache", tmp_path / "cache")
-    result = run("train", recipe, *folders, "--from", tiny_bundle, "--set", setting)
+    result = run("train", recipe, *folders, "--from", source, "--set", setting)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
-
-
-def test_what_cannot_be_averaged_is_told(tiny_bundle: Path, recipe: Path, data: Path, tmp_path: Path) -> None:
-    assert run("embed", recipe, "--same-as", tiny_bundle).exit_code == 0
-    one = train(recipe, data, tmp_path / "one").folder
-    grown = train(recipe, data, tmp_path / "grown", "--from", tiny_bundle).folder
-    other_model = train(recipe, data, tmp_path / "norm", "--set", "model.norm=post").folder
-    other_vectors = tmp_path / "scaled"
-    shutil.copytree(grown, other_vectors)
-    vectors = load_vectors(grown / "vectors.safetensors")
-    write_vectors(other_vectors / "vectors.safetensors", replace(vectors, scales=2 * vectors.scales))
-    for folders, output, message in (
-        ([one], "mean", "takes at least two networks"),
-        ([one, grown], "mean", f"{one} generates other pieces than {grown} begins with"),
-        ([other_model, grown], "mean", f"{other_model} is another model than {grown}: norm"),
-        ([other_vectors, grown], "mean", f"{other_vectors} reads other word vectors than {grown}"),
-        ([tiny_bundle, grown], "grown", "exists already; choose another folder"),
-        ([grown, tiny_bundle], "mean", "is not a checkpoint"),
-    ):
-        result = run("average", *folders, "--output", tmp_path / output)
-        assert (result.exit_code, result.stdout) == (1, "")
-        assert message in result.stderr
-    assert not (tmp_path / "mean").exists()
-
-
-def test_vectors_are_taken_or_made_not_both(tiny_bundle: Path, recipe: Path) -> None:
-    result = run("embed", recipe, "--same-as", tiny_bundle, "--beside", tiny_bundle)
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "--same-as takes vectors as they are" in result.stderr

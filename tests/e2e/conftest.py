@@ -8,7 +8,7 @@ import grpc
 import httpx2
 import pytest
 
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import AnswerEngine, open_engine
 
 
 @pytest.fixture(
@@ -37,6 +37,6 @@ def channel(server: Any) -> Iterator[grpc.Channel]:
 
 
 @pytest.fixture(scope="session")
-def engine(bundle_folder: Path) -> Engine:
+def engine(bundle_folder: Path) -> AnswerEngine:
     """The engine in this process: what each answer must equal."""
-    return Engine.open(bundle_folder, provider="cpu")
+    return open_engine(bundle_folder, provider="cpu")

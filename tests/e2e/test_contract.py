@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import AnswerEngine
 
 pytestmark = pytest.mark.timeout(240)  # the first test of a server waits for its start
 
@@ -40,7 +40,7 @@ def ask(client: httpx2.Client, context: str, question: str, limit: int | None) -
 
 @pytest.mark.parametrize(("context", "question", "limit"), QUESTIONS, ids=range(len(QUESTIONS)))
 def test_rest_answers_as_the_engine_does(
-    rest: httpx2.Client, engine: Engine, context: str, question: str, limit: int | None
+    rest: httpx2.Client, engine: AnswerEngine, context: str, question: str, limit: int | None
 ) -> None:
     body = ask(rest, context, question, limit)
     most = limit or rest.get("/v1/model").json()["limits"]["max_answer_tokens"]
@@ -77,7 +77,7 @@ def test_grpc_carries_the_same_fields(
     assert message == ask(rest, context, question, limit)
 
 
-def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, engine: Engine) -> None:
+def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, engine: AnswerEngine) -> None:
     message = answer_pb2_grpc.QuestionAnsweringStub(channel).GetModel(answer_pb2.GetModelRequest(), timeout=30)
     body = rest.get("/v1/model").json()
     assert body == MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)

@@ -105,16 +105,16 @@ def wait_for_end(processes: list[int]) -> None:
 
 _BREAK = """
 from mqan_core.errors import EngineFailedError
-from mqan_runtime.engine import Engine
+from mqan_runtime.row_engine import RowEngine
 
-start = Engine.start
+start = RowEngine.start
 
 def fail(self, requests, *arguments):
     if any(request.num_question_tokens == 7 for request in requests):
         raise EngineFailedError("the device is gone")
     return start(self, requests, *arguments)
 
-Engine.start = fail
+RowEngine.start = fail
 """
 
 

@@ -32,9 +32,9 @@ def test_a_heatmap_shows_where_each_word_was_read(tiny_network: Network, tiny_bu
         assert len(word.question) == len(found.question_tokens)
 
 
-def result(task: str, variant: str, predictions: list[dict[str, object]]) -> Result:
+def result(task: str, predictions: list[dict[str, object]]) -> Result:
     mix = {"vocabulary": 0.25, "context": 0.5, "question": 0.25}
-    return Result(task, variant, {"em": 81.25, "nem": 90.0}, mix, len(predictions), [], 1.0, predictions)
+    return Result(task, {"em": 81.25, "nem": 90.0}, mix, len(predictions), [], 1.0, predictions)
 
 
 def record(answer: str | None, gold: str, probability: float) -> dict[str, object]:
@@ -56,10 +56,10 @@ def test_the_page_holds_scores_sources_and_examples(tiny_network: Network, tmp_p
         record(None, "never asked", 0.0),
     ]
     path = tmp_path / "report.html"
-    write_report(path, "tiny 1", [result("sst", "", predictions), result("sst", "angry or happy", [])], tiny_network)
+    write_report(path, "tiny 1", [result("sst", predictions)], tiny_network)
     page = path.read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]+>", " ", page))
-    for wanted in ("tiny 1", "81.2", "nem 90.0", "as angry or happy", "86.4", "88.1", "25 % / 50 % / 25 %"):
+    for wanted in ("tiny 1", "81.2", "nem 90.0", "86.4", "88.1", "25 % / 50 % / 25 %"):
         assert wanted in text, wanted
     assert "No decaScore: it is the sum over ten tasks, and 1 of them are here." in text
     assert "&lt;i&gt;sure&lt;/i&gt;" in page
@@ -71,3 +71,11 @@ def test_the_page_holds_scores_sources_and_examples(tiny_network: Network, tmp_p
     assert "never asked" not in page
     assert page.count('class="map"') == 2
     assert not re.search(r"""(src|href)=["']?http""", page), "the page must not load anything"
+
+
+def test_without_the_network_there_are_no_heatmaps(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    write_report(path, "tiny 1", [result("sst", [record("sure and right", "sure and right", 0.99)])], None)
+    page = path.read_text(encoding="utf-8")
+    assert "sure and right" in page
+    assert 'class="map"' not in page

@@ -18,7 +18,7 @@ from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
 from mqan_evaluation.field_sections import field_section, made_examples, review_section
 from mqan_evaluation.judging import judge, majority, refusal_scores, sampled
-from mqan_evaluation.sections import Measuring, Section
+from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_evaluation.sentence_similarity import SentenceSimilarity
 from mqan_evaluation.suite import SECTIONS, Measured, chosen_names, run_suite, write_suite
 from mqan_evaluation.suite_card import record_suite
@@ -179,12 +179,12 @@ def test_the_suite_writes_what_it_found(data: Path, tmp_path: Path, tiny_answere
 
 
 def test_the_command_prints_tables_and_refuses_what_does_not_fit(
-    data: Path, tmp_path: Path, tiny_checkpoint: Path, bundle_folder: Path
+    data: Path, tmp_path: Path, tiny_checkpoint: Path
 ) -> None:
     cases = tmp_path / "cases.jsonl"
     row = {"id": "a", "kind": "x", "context": "It is 12.", "question": "What is it?", "answers": ["12"]}
     cases.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    base = ["evaluate", "--suite", str(tiny_checkpoint), "--data", str(data)]
+    base = ["evaluate", "--checkpoint", str(tiny_checkpoint), "--data", str(data)]
     output = tmp_path / "out"
     found = CliRunner().invoke(
         app, [*base, "--cases", str(cases), "--tasks", "cases,isear", "--limit", "3", "--output", str(output)]
@@ -197,22 +197,20 @@ def test_the_command_prints_tables_and_refuses_what_does_not_fit(
         ([*base, "--tasks", "isaer"], "did you mean isear"),
         ([*base, "--tasks", "cases"], "--cases FILE"),
         ([*base, "--precision", "int8"], "--precision is for a bundle"),
-        ([*base, "--zero-shot"], "--suite names the model"),
-        (["evaluate", "--cases", str(cases)], "--cases goes with --suite"),
+        ([*base, "--bundle", str(tmp_path)], "give either --bundle or --checkpoint"),
+        ([*base, "--record"], "--record writes into a bundle"),
     ):
         failed = CliRunner().invoke(app, arguments)
         assert failed.exit_code != 0
         assert message in " ".join(failed.output.split())
 
 
-def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(
-    data: Path, tmp_path: Path, tiny_checkpoint: Path
-) -> None:
+def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(data: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     write_small_bundle(bundle, make_trained())
     before = open_answering_bundle(bundle)
     arguments = ["evaluate", "--data", str(data), "--tasks", "isear,sst", "--limit", "4", "--threads", "2", "--record"]
-    found = CliRunner().invoke(app, [*arguments, "--suite", str(bundle)])
+    found = CliRunner().invoke(app, [*arguments, "--bundle", str(bundle)])
     assert found.exit_code == 0, found.output
     after = open_answering_bundle(bundle)
     verify_answering_files(after)
@@ -223,16 +221,13 @@ def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(
     accuracy = after.manifest.scores["isear"]["accuracy"]
     assert "| isear | 7 | 4 | " in card
     assert f" {accuracy:g} |" in card
-    assert "`mqan evaluate --suite BUNDLE --tasks isear,sst --limit 4`" in card
-    refused = CliRunner().invoke(app, [*arguments, "--suite", str(tiny_checkpoint)])
-    assert refused.exit_code != 0
-    assert "is a checkpoint" in refused.output
+    assert "`mqan evaluate --bundle BUNDLE --tasks isear,sst --limit 4`" in card
 
 
 def test_a_manifest_holds_the_maps_that_were_fitted(tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
     write_small_bundle(bundle, make_trained())
-    rows = [{"task": "sst", "metric": "em", "score": 88.25, "examples": 872}]
+    rows: list[dict[str, Cell]] = [{"task": "sst", "metric": "em", "score": 88.25, "examples": 872}]
     maps = {"choices/2": {"scale": 0.5, "offset": 0.0}, "free": {"scale": 1.5, "offset": -0.25}}
     measured = Measured("m", "here", None, 1, [Section("decanlp", "Ten tasks", rows)], maps)
     wrong = {"section": "sst", "is_read": True, "right": False, "context": "a | b", "question": "Good?"}

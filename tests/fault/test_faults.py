@@ -26,7 +26,7 @@ import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client, ClientError
-from mqan_runtime.engine import Engine
+from mqan_runtime.interface import open_engine
 from mqan_serving.metrics import Metrics
 from mqan_serving.service import AnswerService
 from mqan_serving.settings import load_settings
@@ -359,7 +359,7 @@ def start_pair(start_server: Any) -> Iterator[Callable[[str], Any]]:
 
 @pytest.fixture(scope="module")
 def expected(bundle_folder: Any) -> str:
-    engine = Engine.open(bundle_folder, provider="cpu")
+    engine = open_engine(bundle_folder, provider="cpu")
     return engine.answer([engine.read(CONTEXT, QUESTION)], [LIMIT])[0].text
 
 
@@ -413,7 +413,7 @@ async def test_who_gives_up_costs_nothing(bundle_folder: Path, monkeypatch: pyte
     number = 100 * TIMES
     settings = load_settings(max_queued_requests=2 * number, max_batch_size=1, log_level="error")
     metrics = Metrics()
-    engine = Engine.open(bundle_folder, provider="cpu")
+    engine = open_engine(bundle_folder, provider="cpu")
     start, is_called, may_go_on = engine.start, threading.Event(), threading.Event()
 
     def start_when_told(*arguments: Any) -> Any:

@@ -13,9 +13,9 @@ from mqan_runtime.session import CUDA
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
 
-def test_words_are_those_of_a_cpu(bundle_folder: Path, sentences: Callable[[random.Random, int], str]) -> None:
-    gpu = Engine.open(bundle_folder, provider="cuda")
-    cpu = Engine.open(bundle_folder, provider="cpu", precision="float32")
+def test_words_are_those_of_a_cpu(tiny_bundle: Path, sentences: Callable[[random.Random, int], str]) -> None:
+    gpu = Engine.open(tiny_bundle, provider="cuda")
+    cpu = Engine.open(tiny_bundle, provider="cpu")
     assert gpu.provider == CUDA
     assert isinstance(gpu.loop, DeviceLoop)
     rng = random.Random(5)

@@ -17,13 +17,13 @@ Sentences = Callable[[random.Random, int], str]
 
 @pytest.fixture(scope="module")
 def engine(rung_bundle: Path) -> Engine:
-    return Engine.open(rung_bundle, precision="float32")
+    return Engine.open(rung_bundle)
 
 
 @pytest.fixture(scope="module")
 def device_engine(rung_bundle: Path) -> Engine:
     """An engine that decodes in fixed buffers, as on a GPU; some requests find none that is free or large enough."""
-    return Engine(open_bundle(rung_bundle), provider="cpu", precision="float32", places=[(1, 16), (4, 24)])
+    return Engine(open_bundle(rung_bundle), provider="cpu", places=[(1, 16), (4, 24)])
 
 
 def make_requests(engine: Engine, sentences: Sentences, rng: random.Random, number: int) -> list[Request]:

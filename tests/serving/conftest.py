@@ -78,7 +78,7 @@ class StandInEngine:
             width=4, num_layers=1, num_heads=1, head_width=4, num_generated=vocabulary.num_generated, vector_width=4
         )
         manifest = Manifest("stand-in", "1", dimensions, 50, {}, {"squad": {"nf1": 50.0}}, {})
-        self.bundle = Bundle(manifest, "0" * 64, b"", b"", vocabulary, vectors, {})
+        self.bundle = Bundle(manifest, "0" * 64, b"", b"", vocabulary, vectors)
 
     def read(self, context: str, question: str) -> ReadText:
         lengths = [len(read_tokens(text)) for text in (context, question)]

@@ -22,16 +22,12 @@ validate_examples: 4
 checkpoint_every: 5
 log_every: 1
 model: {{width: 16, ffn_width: 12, num_heads: 2, head_width: 8, num_layers: 1, ngram_buckets: 64, ngram_width: 4}}
-optim: {{peak_rate: 3e-3, warmup_steps: 5, schedule: cosine, average_decay: 0.9, weight_decay: 0.01}}
+optim: {{peak_rate: 3e-3, warmup_steps: 5, schedule: linear, average_decay: 0.9, weight_decay: 0.01}}
 phases:
   - steps: 6
     weights: {{sst: 1}}
 tasks:
-  - name: sst
-    weight: 2
-    rename_rate: 0.5
-    rename_after: 3
-    class_names: [[negative, positive], [bad, good], [sour-faced, glad]]
+  - {{name: sst, weight: 2}}
   - {{name: mwsc}}
 """
 TEXT = "the film is a dull warm odd long bright story of two old friends and no plot at all 1999 it's well-made"

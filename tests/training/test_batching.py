@@ -1,7 +1,6 @@
 """Batches: within the budget, every example once an epoch, an order that only the seed decides; padding and targets."""
 
 import random
-import re
 from collections import Counter
 from pathlib import Path
 
@@ -10,18 +9,14 @@ import pytest
 import torch
 
 from mqan_core.example import Example
-from mqan_core.text import word_of
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.batching import Batcher, TaskStream, common_size
-from mqan_training.config import TaskConfig
 from mqan_training.data.dataset import Item, PieceTable, TaskData, number_examples
 from mqan_training.data.readers.registry import task_named
 from mqan_training.model.embeddings import Embedder, StaticVectors
 
 BUDGET = 130
-NAMES = (("negative", "positive"), ("bad", "good"), ("sour", "sweet"))
 NUM_ROWS = 90
-QUESTION = "is this review negative or positive"
 
 
 def write_sst(folder: Path) -> None:
@@ -45,8 +40,8 @@ def data(tmp_path: Path, table: PieceTable) -> TaskData:
     return number_examples("sst", examples, table, cut_context_at=None, max_context_tokens=50, max_answer_tokens=5)
 
 
-def stream(data: TaskData, table: PieceTable, *, seed: int = 1, config: TaskConfig | None = None) -> TaskStream:
-    return TaskStream(data, config or TaskConfig("sst"), table, BUDGET, seed)
+def stream(data: TaskData, *, seed: int = 1) -> TaskStream:
+    return TaskStream(data, BUDGET, seed)
 
 
 def texts(items: list[Item], table: PieceTable) -> list[tuple[str, ...]]:
@@ -69,16 +64,16 @@ def one_epoch(source: TaskStream) -> list[list[Item]]:
 # --- Which examples make a batch
 
 
-def test_batches_keep_to_the_budget_and_are_not_small(data: TaskData, table: PieceTable) -> None:
-    batches = [batch for _ in range(3) for batch in one_epoch(stream(data, table))]
+def test_batches_keep_to_the_budget_and_are_not_small(data: TaskData) -> None:
+    batches = [batch for _ in range(3) for batch in one_epoch(stream(data))]
     assert all(len(batch) * max(map(cost, batch)) <= BUDGET for batch in batches)
-    assert len(one_epoch(stream(data, table))) <= 1.5 * sum(map(cost, data.items)) / BUDGET
+    assert len(one_epoch(stream(data))) <= 1.5 * sum(map(cost, data.items)) / BUDGET
 
 
 def test_an_example_over_the_budget_has_a_batch_of_its_own(table: PieceTable) -> None:
     question, answer = table.numbers(["q"]), table.numbers(["a"])
     data = TaskData("t", [Item(table.numbers(["c"] * n), question, answer) for n in (300, 3, 3)])
-    source = stream(data, table)
+    source = stream(data)
     assert sorted(len(source.draw()) for _ in range(2)) == [1, 2]
 
 
@@ -95,7 +90,7 @@ def test_batches_of_many_lengths_have_few_shapes(table: PieceTable) -> None:
     sizes = [(rng.randint(20, 300), rng.randint(5, 40), rng.randint(1, 20)) for _ in range(2_000)]
     word = table.numbers(["w"])
     data = TaskData("t", [Item(*(np.repeat(word, n) for n in lengths)) for lengths in sizes])
-    source = TaskStream(data, TaskConfig("t"), table, 4_000, 1)
+    source = TaskStream(data, 4_000, 1)
     drawn = [source.draw() for _ in range(100)]
     vectors = StaticVectors(("w",), np.ones((1, 3), np.int8), np.ones(1, np.float32))
     batcher = Batcher(table, Vocabulary(["w"], vectors.words), Embedder(vectors, 20, 2))
@@ -106,8 +101,8 @@ def test_batches_of_many_lengths_have_few_shapes(table: PieceTable) -> None:
     assert len({(len(items), max(len(item.context) for item in items)) for items in drawn}) > 80
 
 
-def test_every_example_comes_exactly_once_an_epoch(data: TaskData, table: PieceTable) -> None:
-    source = stream(data, table)
+def test_every_example_comes_exactly_once_an_epoch(data: TaskData) -> None:
+    source = stream(data)
     orders = []
     for _ in range(3):
         batches = one_epoch(source)
@@ -116,41 +111,33 @@ def test_every_example_comes_exactly_once_an_epoch(data: TaskData, table: PieceT
     assert orders[0] != orders[1] != orders[2]
 
 
-def test_only_the_seed_decides_on_the_order(data: TaskData, table: PieceTable) -> None:
-    first, other = stream(data, table, seed=3), stream(data, table, seed=4)
+def test_only_the_seed_decides_on_the_order(data: TaskData) -> None:
+    first, other = stream(data, seed=3), stream(data, seed=4)
     drawn = [first.draw() for _ in range(40)]
     np.random.default_rng(0).random(100)
     random.seed(9)
     torch.manual_seed(9)
-    again = stream(data, table, seed=3)
+    again = stream(data, seed=3)
     for batch in drawn:
         other.draw()
         assert list(map(id, again.draw())) == list(map(id, batch))
-    fresh = stream(data, table, seed=4)
+    fresh = stream(data, seed=4)
     assert [list(map(id, fresh.draw())) for _ in range(40)] != [list(map(id, batch)) for batch in drawn]
 
 
-def test_two_tasks_with_the_same_data_have_orders_of_their_own(data: TaskData, table: PieceTable) -> None:
-    twin = TaskData("twin", data.items, data.texts)
-    one, two = stream(data, table), stream(twin, table, config=TaskConfig("twin"))
+def test_two_tasks_with_the_same_data_have_orders_of_their_own(data: TaskData) -> None:
+    twin = TaskData("twin", data.items)
+    one, two = stream(data), stream(twin)
     assert [list(map(id, one.draw())) for _ in range(9)] != [list(map(id, two.draw())) for _ in range(9)]
 
 
-RENAMED = TaskConfig("sst", class_names=NAMES, rename_rate=0.5, rename_after=4)
-WORDINGS = ("{1} or {0}, which?", "Choose: {0}, {1}.")
-REWORDED = TaskConfig("sst", class_names=NAMES, rename_rate=0.5, wordings=WORDINGS, reword_rate=0.5)
-
-
 @pytest.mark.parametrize("drawn", [0, 1, 7, 50, 200])
-@pytest.mark.parametrize("config", [TaskConfig("sst"), RENAMED, REWORDED], ids=["plain", "renamed", "reworded"])
-def test_skipping_goes_on_with_the_same_batches(
-    data: TaskData, table: PieceTable, config: TaskConfig, drawn: int
-) -> None:
-    source = stream(data, table, config=config)
+def test_skipping_goes_on_with_the_same_batches(data: TaskData, table: PieceTable, drawn: int) -> None:
+    source = stream(data)
     for _ in range(drawn):
         source.draw()
     expected = [texts(source.draw(), table) for _ in range(30)]
-    fresh = stream(data, table, config=config)
+    fresh = stream(data)
     fresh.skip_to(drawn)
     assert [texts(fresh.draw(), table) for _ in range(30)] == expected
     assert fresh.drawn == drawn + 30
@@ -161,134 +148,7 @@ def test_skipping_goes_on_with_the_same_batches(
 def test_a_task_without_examples_says_what_was_left_out(table: PieceTable) -> None:
     empty = TaskData("sst", dropped=Counter({"empty answer": 3}))
     with pytest.raises(ValueError, match=r"task sst: no training examples are left \({'empty answer': 3}\)"):
-        stream(empty, table)
-
-
-# --- Renaming classes
-
-
-def test_classes_are_renamed_only_after_a_while(data: TaskData, table: PieceTable) -> None:
-    source, plain = stream(data, table, config=RENAMED), stream(data, table)
-    for _ in range(4):
-        assert list(map(id, source.draw())) == list(map(id, plain.draw()))
-    later = [item for _ in range(60) for item in source.draw()]
-    original = set(map(id, data.items))
-    share = sum(id(item) not in original for item in later) / len(later)
-    assert 0.4 < share < 0.6
-
-
-def test_renamed_questions_offer_names_of_one_list_and_the_right_one_is_the_answer(
-    data: TaskData, table: PieceTable
-) -> None:
-    config = TaskConfig("sst", class_names=NAMES, rename_rate=1.0)
-    source = stream(data, table, config=config)
-    label_of = {texts([i], table)[0][0]: answer for i, (_, answer) in zip(data.items, data.texts, strict=True)}
-    seen: Counter[tuple[str, str]] = Counter()
-    for item in (item for _ in range(80) for item in source.draw()):
-        ((context, question, answer),) = texts([item], table)
-        offered = question.split()
-        assert offered[:3] == ["is", "this", "review"]
-        first, second = offered[3], offered[5].rstrip("?")
-        (names,) = [names for names in NAMES if set(names) == {first, second}]
-        assert answer.strip() == names[NAMES[0].index(label_of[context])]
-        assert np.isin(item.answer, item.question).all()  # it can be copied
-        seen[first, second] += 1
-    assert set(seen) == {pair for one, two in NAMES for pair in ((one, two), (two, one))}
-    assert sum(seen[pair] for pair in (("negative", "positive"), ("positive", "negative"))) < 0.4 * seen.total()
-
-
-def test_reworded_questions_offer_the_classes_where_the_wording_says(data: TaskData, table: PieceTable) -> None:
-    source = stream(data, table, config=REWORDED)
-    label_of = {texts([i], table)[0][0]: answer for i, (_, answer) in zip(data.items, data.texts, strict=True)}
-    seen: Counter[str] = Counter()
-    for item in (item for _ in range(80) for item in source.draw()):
-        ((context, question, answer),) = texts([item], table)
-        words = question.replace(",", " ").replace(".", " ").replace("?", " ").split()
-        (names,) = [names for names in NAMES if set(names) <= set(words)]
-        assert answer.strip() == names[NAMES[0].index(label_of[context])]
-        assert np.isin(item.answer, item.question).all()
-        seen[" ".join("_" if word in names else word for word in words)] += 1
-    assert set(seen) == {"is this review _ or _", "_ or _ which", "choose : _ _"}
-    assert 0.4 < seen["is this review _ or _"] / seen.total() < 0.6
-
-
-def test_a_task_without_classes_is_asked_in_other_words(data: TaskData, table: PieceTable) -> None:
-    source = stream(data, table, config=TaskConfig("sst", wordings=("What is it?",), reword_rate=0.5))
-    items = [item for _ in range(40) for item in source.draw()]
-    questions = Counter(question for _, question, _ in texts(items, table))
-    assert {" ".join(question.split()) for question in questions} == {"what is it ?", f"{QUESTION} ?"}
-    answers = {context: answer for context, _, answer in texts(data.items, table)}
-    assert all(answers[context] == answer for context, _, answer in texts(items, table))
-
-
-def test_wordings_are_for_one_question(table: PieceTable) -> None:
-    item = Item(table.numbers(["a"]), table.numbers(["b"]), table.numbers(["c"]))
-    asked = TaskData("squad", [item, item], [("who?", "Ann"), ("when?", "1871")])
-    with pytest.raises(ValueError, match="task squad: its questions differ"):
-        stream(asked, table, config=TaskConfig("squad", wordings=("What?",), reword_rate=0.5))
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        (TaskConfig("sst", reword_rate=0.5), "reword_rate is set but wordings is empty"),
-        (TaskConfig("sst", wordings=("{0}?",), class_names=NAMES), r"'{0}\?' must have these places .*: {0} {1}"),
-        (TaskConfig("sst", wordings=("Is it {0}?",)), "must have these places for classes: none"),
-        (TaskConfig("sst", rename_rate=0.5), "rename_rate is set but class_names is empty"),
-        (TaskConfig("sst", class_names=(*NAMES, ("one",))), "the lists of class_names differ in length"),
-        (TaskConfig("sst", dropout=1.0), "task sst: dropout is 1.0; it must be at least 0 and less than 1"),
-    ],
-)
-def test_settings_that_do_not_fit_are_refused(
-    data: TaskData, table: PieceTable, config: TaskConfig, message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        stream(data, table, config=config)
-
-
-@pytest.mark.parametrize(
-    ("names", "question", "answer"),
-    [
-        (("Negative", "Positive"), "negative or positive?", "negative"),  # renaming would not find the answer
-        (("bad", "good"), "negative or positive?", "negative"),
-        (("no", "yes"), "is it so?", "yes"),  # nor the places of the classes
-        (("no", "yes"), "yes, or no, or yes?", "yes"),
-        (("yes", "yes"), "yes or no?", "yes"),
-        (("yes", "yes or no"), "yes or no?", "yes"),
-    ],
-)
-def test_names_that_are_not_in_a_question_are_refused(
-    table: PieceTable, names: tuple[str, str], question: str, answer: str
-) -> None:
-    item = Item(table.numbers(["a"]), table.numbers(["b"]), table.numbers(["c"]))
-    asked = TaskData("t", [item], [(question, answer)])
-    config = TaskConfig("t", class_names=(names, ("a", "b")), rename_rate=0.5, rename_after=150)
-    unfit = f"begins with [{', '.join(names)}], which does not fit the question {question!r} with the answer {answer!r}"
-    with pytest.raises(ValueError, match=re.escape(f"task t: class_names {unfit}: the first list must")):
-        stream(asked, table, config=config)
-
-
-def test_one_text_that_names_do_not_fit_is_found_among_others(data: TaskData, table: PieceTable) -> None:
-    data.texts[-1] = ("is this review negative or positive?", "neutral")
-    with pytest.raises(ValueError, match="task sst: class_names begins with .* with the answer 'neutral'"):
-        stream(data, table, config=RENAMED)
-
-
-def test_names_may_hold_each_other(table: PieceTable) -> None:
-    item = Item(table.numbers(["a"]), table.numbers(["b"]), table.numbers(["c"]))
-    asked = TaskData("t", [item], [("entailment or not entailment?", "not entailment")])
-    config = TaskConfig("t", class_names=(("entailment", "not entailment"),), rename_rate=1.0)
-    assert stream(asked, table, config=config).draw()
-
-
-@pytest.mark.parametrize("config", [RENAMED, REWORDED], ids=["renamed", "reworded"])
-def test_renaming_numbers_no_new_words(data: TaskData, table: PieceTable, config: TaskConfig) -> None:
-    """The numbers of words must not depend on the batches drawn, or a resumed run would drop out other features."""
-    source = stream(data, table, config=config)
-    words = {word_of(piece) for piece in table.pieces}
-    for _ in range(60):
-        source.draw()
-    assert {word_of(piece) for piece in table.pieces} == words
+        stream(empty)
 
 
 # --- From items to tensors
@@ -348,7 +208,7 @@ def test_a_batch_is_the_same_wherever_its_pieces_were_numbered(data: TaskData, t
     """A batcher that saw the pieces grow gives the tensors of one that was made afterwards."""
     vectors = StaticVectors(("a", "film"), np.ones((2, 3), np.int8), np.ones(2, np.float32))
     vocabulary, embedder = Vocabulary(PIECES, vectors.words), Embedder(vectors, 20, 2)
-    source = stream(data, table, config=TaskConfig("sst", class_names=NAMES, rename_rate=1.0))
+    source = stream(data)
     early = Batcher(table, vocabulary, embedder)
     drawn = [source.draw() for _ in range(5)]
     table.number(" late ")

@@ -13,7 +13,6 @@ from mqan_training.model.layers import (
     SequenceDropout,
     length_mask,
     masked_softmax,
-    near_mask,
     sinusoidal_positions,
 )
 
@@ -34,12 +33,6 @@ def test_a_bilstm_equals_torchs_own_on_packed_rows() -> None:
 def test_a_bilstm_refuses_an_odd_width() -> None:
     with pytest.raises(ValueError, match="must be even"):
         BiLSTM(4, 7)
-
-
-@pytest.mark.parametrize("length", [1, 5, 8, 11])
-def test_what_is_near_is_in_the_same_block_or_beside_it(length: int) -> None:
-    expected = [[abs(i // 4 - j // 4) <= 1 for j in range(length)] for i in range(length)]
-    assert near_mask(length, 4, torch.device("cpu")).tolist() == expected
 
 
 def test_masked_softmax_gives_nothing_to_padding() -> None:

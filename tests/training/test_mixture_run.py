@@ -217,12 +217,12 @@ def test_recipes_say_what_is_wrong(tmp_path: Path) -> None:
     assert is_mixture(path)
     with pytest.raises(ValueError, match=r"r\.yaml: steps: .*; colour: Extra inputs"):
         load_recipe(path)
-    assert load_recipe(Path("training/recipes/pretrained.yaml"), {"decoder.width": "64"}).decoder.width == 64
+    assert load_recipe(Path("training/recipes/default.yaml"), {"decoder.width": "64"}).decoder.width == 64
     assert not is_mixture(Path("training/recipes/debug.yaml"))
 
 
 def test_the_permissive_recipe_has_no_dataset_that_forbids_commercial_use() -> None:
-    default, permissive = (load_recipe(Path(f"training/recipes/{name}.yaml")) for name in ("pretrained", "permissive"))
+    default, permissive = (load_recipe(Path(f"training/recipes/{name}.yaml")) for name in ("default", "permissive"))
     allowed = {
         name
         for name in default.sources

@@ -7,7 +7,7 @@ import torch
 
 from mqan_training.config import ModelConfig
 from mqan_training.model.decoder import Encoded, Mixture
-from mqan_training.model.encoder import Coattention, SelfAlignment
+from mqan_training.model.encoder import Coattention
 from mqan_training.model.mqan import MQAN
 from mqan_training.model.network import target_probability
 
@@ -16,11 +16,6 @@ VARIANTS = {
     "default": CONFIG,
     "post-norm": replace(CONFIG, norm="post"),
     "plain paper": replace(CONFIG, norm="post", input_residual=False, decoder_start="zeros", head_width=24),
-    "positions": replace(CONFIG, encoder_positions=True, num_layers=1),
-    "self-alignment": replace(CONFIG, self_alignment=True),
-    "blocks": replace(CONFIG, self_alignment=True, attention_block=3),
-    "pointer shift": replace(CONFIG, pointer_shift=True),
-    "coverage": replace(CONFIG, coverage=True),
     "s2s": replace(CONFIG, num_layers=0, coattention=False, question_pointer=False),
     "+satt": replace(CONFIG, coattention=False, question_pointer=False),
     "+catt": replace(CONFIG, question_pointer=False),
@@ -40,10 +35,7 @@ def encode(model: MQAN, context: torch.Tensor, question: torch.Tensor, lengths: 
 
 @pytest.fixture(params=list(VARIANTS))
 def model(request: pytest.FixtureRequest) -> MQAN:
-    model = build(VARIANTS[request.param])
-    if model.config.coverage:
-        torch.nn.init.normal_(model.decoder.cover_query.weight)  # as after training: it begins at 0
-    return model
+    return build(VARIANTS[request.param])
 
 
 @torch.no_grad()
@@ -89,81 +81,6 @@ def test_coattention_follows_equations_17_to_19() -> None:
     torch.testing.assert_close(q_sum[0], expected_q_sum[1:])
     torch.testing.assert_close(c_coa[0], (s_qc.T @ expected_c_sum)[1:])
     torch.testing.assert_close(q_coa[0], (s_cq.T @ expected_q_sum)[1:])
-
-
-def test_self_alignment_reads_where_else_a_word_is_said() -> None:
-    torch.manual_seed(2)
-    alignment = SelfAlignment(8)
-    word = torch.randn(8) * 9
-    read = torch.randn(1, 6, 8) * 0.1
-    read[0, 1] = read[0, 4] = word
-    encodings = torch.randn(1, 6, 8)
-    mask = torch.tensor([[True] * 5 + [False]])
-    read[0, 5] = word  # beyond the end
-    found = alignment(read, encodings, mask)
-    torch.testing.assert_close(found[0, 1], encodings[0, 4])
-    torch.testing.assert_close(found[0, 4], encodings[0, 1])
-    dummy = alignment.dummy[0, 0]
-    others = torch.stack([dummy, *read[0, [1, 2, 3, 4]]])
-    weights = torch.softmax(others @ read[0, 0], dim=0)
-    torch.testing.assert_close(found[0, 0], weights[1:] @ encodings[0, [1, 2, 3, 4]])
-
-
-def test_self_alignment_looks_no_further_than_the_blocks_beside() -> None:
-    torch.manual_seed(2)
-    read, encodings, mask = torch.randn(1, 6, 8), torch.randn(1, 6, 8), torch.ones(1, 6, dtype=torch.bool)
-    whole, blocks = SelfAlignment(8), SelfAlignment(8, block=2)
-    blocks.load_state_dict(whole.state_dict())
-    found = blocks(read, encodings, mask)
-    torch.testing.assert_close(found[0, 2:4], whole(read, encodings, mask)[0, 2:4])  # the middle one sees all
-    torch.testing.assert_close(found[0, :2], whole(read[:, :4], encodings[:, :4], mask[:, :4])[0, :2])
-
-
-@torch.no_grad()
-def test_the_pointer_is_told_the_next_word() -> None:
-    decoder = build(replace(CONFIG, pointer_shift=True)).decoder
-    context, mask = torch.zeros(1, 4, CONFIG.width), torch.tensor([[True, True, True, False]])  # nothing to tell apart
-    heads = (torch.zeros(1, CONFIG.num_heads, 4, CONFIG.head_width),) * CONFIG.num_layers
-    encoded = Encoded(context, torch.randn(1, 2, CONFIG.width), heads, heads, mask, torch.ones(1, 2, dtype=torch.bool))
-    state = decoder.initial_state(encoded, 3)._replace(pointer_BC=torch.tensor([[0.1, 0.3, 0.6, 0.0]]))
-
-    def point() -> torch.Tensor:
-        return decoder.step(torch.zeros(1, CONFIG.width), torch.zeros(1, dtype=torch.int64), state, encoded)[0][1]
-
-    even = torch.tensor([[1 / 3, 1 / 3, 1 / 3, 0]])
-    torch.testing.assert_close(point(), even)  # as it begins
-    decoder.shift.bias.fill_(5)
-    expected = torch.softmax(torch.tensor([[0, 0.5, 1.5]]), dim=1)  # the 0.6 of the last word has nowhere to go
-    torch.testing.assert_close(point()[:, :3], expected)
-
-
-@torch.no_grad()
-def test_the_pointer_is_told_where_it_has_been() -> None:
-    decoder = build(replace(CONFIG, coverage=True)).decoder
-    context, mask = torch.zeros(1, 4, CONFIG.width), torch.tensor([[True, True, True, False]])
-    context[..., 0] = torch.tensor([1.0, 1.0, -2.0, 1.0])
-    heads = (torch.zeros(1, CONFIG.num_heads, 4, CONFIG.head_width),) * CONFIG.num_layers
-    encoded = Encoded(context, torch.randn(1, 2, CONFIG.width), heads, heads, mask, torch.ones(1, 2, dtype=torch.bool))
-    decoder.context_query.weight.zero_()  # nothing else to point by
-    covered = torch.tensor([[0.5, 0.0, 1.5, 0.0]])
-    state = decoder.initial_state(encoded, 3)._replace(coverage_BC=covered)
-    step = torch.zeros(1, CONFIG.width), torch.zeros(1, dtype=torch.int64), state, encoded
-
-    even = torch.tensor([[1 / 3, 1 / 3, 1 / 3, 0]])
-    mixture, after = decoder.step(*step)
-    torch.testing.assert_close(mixture.p_context_BAC, even)  # as it begins
-    torch.testing.assert_close(after.coverage_BC, covered + even)
-    decoder.cover_query.weight[0] = 1
-    mixture, after = decoder.step(*step)
-    h = after.h_BD.sum()
-    expected = torch.softmax(h * torch.tensor([[0.5 * 1, 0.0, 1.5 * -2]]), dim=1)
-    torch.testing.assert_close(mixture.p_context_BAC[:, :3], expected)
-
-
-@pytest.mark.parametrize("config", [VARIANTS["pointer shift"], VARIANTS["coverage"]])
-def test_a_pointer_that_knows_places_needs_a_context_of_its_own(config: ModelConfig) -> None:
-    with pytest.raises(ValueError, match=r"model\.(pointer_shift|coverage) needs model\.coattention"):
-        build(replace(config, coattention=False, question_pointer=False))
 
 
 def test_the_mixture_is_a_distribution_over_the_three_sources() -> None:

@@ -17,7 +17,6 @@ from mqan_training.batching import Batch, Batcher
 from mqan_training.config import ModelConfig
 from mqan_training.data.dataset import PieceTable, number_examples
 from mqan_training.model.embeddings import StaticVectors
-from mqan_training.model.layers import MultiHead
 from mqan_training.model.network import Network, pad_rows
 
 PIECES = (" red ", " never ", " is ")
@@ -173,28 +172,3 @@ def test_rows_are_padded_on_the_right() -> None:
     assert padded.tolist() == [[3, 9], [1, 2]]
     assert lengths.tolist() == [1, 2]
     assert padded.dtype == torch.int64
-
-
-def test_the_rate_of_dropout_can_be_a_tasks_own() -> None:
-    words = ("the",)
-    vectors = StaticVectors(words, np.ones((1, 6), np.int8), np.ones(1, np.float32))
-    config = ModelConfig(width=12, num_heads=2, head_width=5, ngram_buckets=40, ngram_width=4, dropout=0.0)
-    torch.manual_seed(6)
-    network = Network(replace(config, attention_dropout=0.0), vectors, Vocabulary(PIECES, words)).train()
-    batch = make_batch(network, *TRIPLES)
-
-    def loss(rate: float | None) -> float:
-        network.use_dropout(rate)
-        return float(network(batch).mean.detach())
-
-    plain = loss(None)
-    assert loss(0.5) != pytest.approx(plain, abs=1e-4)
-    assert loss(0.5) != loss(0.5)
-    assert loss(None) == plain == loss(0.0)
-
-
-def test_the_rate_of_the_attention_weights_stays(network: Network) -> None:
-    rates = [m.dropout.p for m in network.modules() if isinstance(m, MultiHead)]
-    network.use_dropout(0.7)
-    assert [m.dropout.p for m in network.modules() if isinstance(m, MultiHead)] == rates
-    assert 0.7 not in rates

@@ -106,16 +106,6 @@ def test_the_resumed_run_takes_the_same_steps_bit_for_bit(runs: Runs) -> None:
     assert len({record["loss"] for record in whole}) == NUM_STEPS  # a guard: the runs did learn something
 
 
-def test_a_task_drops_out_at_its_own_rate(runs: Runs, tmp_path: Path) -> None:
-    sst, mwsc = runs.config.tasks
-    train(replace(runs.config, tasks=(sst, replace(mwsc, dropout=0.4))), runs.data, tmp_path)
-    pairs = list(zip(records(tmp_path), records(runs.whole), strict=True))
-    first = next(i for i, (one, _) in enumerate(pairs) if one["task"] == "mwsc")
-    assert first >= 6
-    assert all(one["loss"] == other["loss"] for one, other in pairs[:first])
-    assert pairs[first][0]["loss"] != pairs[first][1]["loss"]
-
-
 @pytest.mark.parametrize("name", ["model.safetensors", "resume.safetensors", "vectors.safetensors"])
 def test_the_resumed_run_ends_with_the_same_weights_moments_and_random_state(runs: Runs, name: str) -> None:
     last = f"step-{NUM_STEPS:07d}"
@@ -203,8 +193,3 @@ def test_a_run_goes_on_from_its_own_source_only(tmp_path: Path) -> None:
     assert recorded_source(run) is None
     with pytest.raises(ValueError, match="started from random weights, not from bundle: leave --from out"):
         find_start(run, resume=True, source="bundle")
-
-
-def test_columns_of_no_network_are_refused(runs: Runs, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="vector_columns says what is kept of a network's vectors: give one"):
-        train(replace(runs.config, vector_columns=5), runs.data, tmp_path)

@@ -172,6 +172,14 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         raise CheckpointError(f"{folder}: malformed checkpoint: {error}") from error
 
 
+def has_pretrained_reader(folder: Path) -> bool:
+    """Return whether a checkpoint says that its reader is a pretrained one; ``load_checkpoint`` tells of damage."""
+    try:
+        return bool(json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))["reader"] == "pretrained")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Put weights, optimiser moments and random state back as they were.
 

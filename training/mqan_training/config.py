@@ -18,8 +18,6 @@ _LEAST = {  # values of a run that have one
     "validate_examples": 0,  # none: a run without scores
     "checkpoint_every": 1,
     "log_every": 1,
-    "vector_columns": 0,
-    "span_steps": 0,
 }
 
 
@@ -42,18 +40,8 @@ class ModelConfig:
     coattention: bool = True  # of two sequences; without it context and question are one (S2S and +SAtt of table 2)
     question_pointer: bool = True  # the third source; without it +CAtt of table 2
     coattention_residual: bool = True  # ours: coattention reads C_ind + C_proj and Q_ind + Q_proj
-    self_alignment: bool = False  # ours: compression also reads, for each word of the context, where else it is said
-    pointer_shift: bool = False  # ours: the context pointer is told which word follows the one that it pointed to
-    coverage: bool = False  # the context pointer is told where it has pointed so far (See et al. 2017)
-    attention_block: int = 0  # ours: context words attend to their own block of so many and those beside it; 0: to all
-    norm_parts: bool = False  # ours: layer normalisation of the four inputs of the compression BiLSTMs
-    encoder_positions: bool = False  # add sinusoidal positions before the encoder's self-attention
     decoder_start: Literal["zeros", "context"] = "context"  # state of the LSTM: zeros, or the normed mean of C_fin
     max_positions: int = 128  # most steps of the decoder
-    contextual_layers: int = 0  # of a pretrained transformer that reads the words before the model, in CoVe's place
-    contextual_heads: int = 12  # the transformer's; its width is that of its word pieces' vectors
-    contextual_ffn_width: int = 1536
-    contextual_dropout: float = 0.05  # of what its first layer reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +54,6 @@ class TaskConfig:
 
     name: str
     weight: int = 1  # batches a round
-    class_names: tuple[tuple[str, ...], ...] = ()  # other names for the classes, one tuple a renaming, answers in order
-    rename_rate: float = 0.0  # share of training examples whose classes are renamed
-    rename_after: int = 0  # batches of the task before renaming and rewording begin: first learn the task itself
-    wordings: tuple[str, ...] = ()  # other questions for a task that always asks the same one; {0}, {1} for classes
-    reword_rate: float = 0.0  # share of training examples that are asked in one of `wordings`
-    loss_weight: float = 1.0
-    dropout: float | None = None  # in batches of this task instead of the model's
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +70,13 @@ class OptimConfig:
 
     peak_rate: float = 2.5e-3
     warmup_steps: int = 800
-    schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
+    schedule: Literal["inverse_sqrt", "linear", "constant"] = "inverse_sqrt"
     cooldown_steps: int = 0  # steps at the end over which `constant` falls to 0
     betas: tuple[float, float] = (0.9, 0.98)
     epsilon: float = 1e-9
     grad_clip: float = 1.0
     weight_decay: float = 0.0
     average_decay: float = 0.0  # exponential moving average of the weights; 0 switches it off
-    method: Literal["adam", "muon"] = "adam"  # muon: for matrices between hidden layers, Adam for the rest
-    contextual_rate: float = 1.0  # what the contextual encoder's rate is of the others'
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +100,6 @@ class TrainConfig:
     log_every: int = 20
     autocast: Literal["none", "bfloat16"] = "none"
     seed: int = 123
-    encoder: str = ""  # folder of the transformer whose layers the contextual encoder begins with; "": the packaged one
-    vector_columns: int = 0  # how many the vectors of the network to go on from get, of those that they have; 0: all
-    span_steps: int = 0  # first steps in which the contextual encoder alone learns, to point at answers
 
     def __post_init__(self) -> None:
         for name, least in _LEAST.items():

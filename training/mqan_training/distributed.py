@@ -72,17 +72,12 @@ class Processes:
         """Return this process's rows of a batch; none if there are fewer rows than processes."""
         return rows[self.rank :: self.count]
 
-    def wrap(self, network: nn.Module, *, in_parts: bool = False) -> nn.Module:
-        """Return the network with gradients that are averaged over the processes; its weights stay its own.
-
-        Args:
-            network: what is trained.
-            in_parts: whether there are steps in which some of its weights have no part.
-        """
+    def wrap(self, network: nn.Module) -> nn.Module:
+        """Return the network with gradients that are averaged over the processes; its weights stay its own."""
         if self.count == 1:
             return network
         # The buffers never change.
-        return DistributedDataParallel(network, forward_sync_buffers=False, find_unused_parameters=in_parts)
+        return DistributedDataParallel(network, forward_sync_buffers=False)
 
     def merge(self, own: Loss, num_tokens: int, *, counts: bool) -> tuple[Tensor, Loss, int]:
         """Return what to differentiate here, and the loss and number of tokens of the whole batch.

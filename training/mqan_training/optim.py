@@ -1,4 +1,4 @@
-"""Adam or Muon with the warm-up schedules of appendix B, and a moving average of the weights."""
+"""Adam with the warm-up schedules of appendix B, and a moving average of the weights."""
 
 import math
 
@@ -6,16 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from mqan_training.config import OptimConfig
-from mqan_training.muon import MuonWithAdam, num_parts
-
-_CONTEXTUAL = "contextual."  # names of the contextual encoder's parameters begin so
 
 
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     """Return the learning rate of a step, counted from 1.
 
     ``inverse_sqrt`` is the paper's: linear from 0 to the peak over the warm-up, then peak * sqrt(warmup / step).
-    ``linear`` and ``cosine`` fall to 0 at ``total_steps``. ``constant`` stays at the peak and falls linearly to 0 over
+    ``linear`` falls to 0 at ``total_steps``. ``constant`` stays at the peak and falls linearly to 0 over
     the last ``cooldown_steps``, so that a run can be made longer or shorter until then (Haegele et al. 2024).
     """
     warmup = max(config.warmup_steps, 1)
@@ -26,39 +23,23 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     if config.schedule == "constant":
         return config.peak_rate * min(1.0, (total_steps - step + 1) / max(config.cooldown_steps, 1))
     done = min(max(step - warmup, 0) / max(total_steps - warmup, 1), 1.0)
-    if config.schedule == "linear":
-        return config.peak_rate * (1 - done)
-    return config.peak_rate * 0.5 * (1 + math.cos(math.pi * done))
+    return config.peak_rate * (1 - done)
 
 
 def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:
-    """Return the optimiser of a module's parameters; weight decay, if any, is decoupled and spares vectors.
-
-    Each group has a ``rate_scale``, what its rate is of the run's (``set_rate``).
-    """
-    is_muon = config.method == "muon"
-    parameters: dict[tuple[bool, bool, int], list[nn.Parameter]] = {}
-    for name, parameter in module.named_parameters():
-        is_contextual = name.startswith(_CONTEXTUAL)
-        key = (is_contextual, parameter.dim() <= 1, num_parts(name, parameter) if is_muon else 0)
-        parameters.setdefault(key, []).append(parameter)
+    """Return the optimiser of a module's parameters; weight decay, if any, is decoupled and spares vectors."""
+    parameters = list(module.parameters())
     groups = [
-        {
-            "params": found,
-            "num_parts": parts,
-            "weight_decay": 0.0 if is_vector else config.weight_decay,
-            "rate_scale": config.contextual_rate if is_contextual else 1.0,
-        }
-        for (is_contextual, is_vector, parts), found in sorted(parameters.items(), key=lambda group: group[0])
+        {"params": [p for p in parameters if (p.dim() <= 1) == is_vector], "weight_decay": decay}
+        for is_vector, decay in ((False, config.weight_decay), (True, 0.0))
     ]
-    optimizer = MuonWithAdam if is_muon else torch.optim.AdamW
-    return optimizer(groups, lr=0.0, betas=config.betas, eps=config.epsilon, fused=True)
+    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.epsilon, fused=True)
 
 
 def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
     """Set the learning rate of the next step."""
     for group in optimizer.param_groups:
-        group["lr"] = rate * group["rate_scale"]
+        group["lr"] = rate
 
 
 class WeightAverage:

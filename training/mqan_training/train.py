@@ -1,13 +1,13 @@
 """Train a recipe: ``mqan train RECIPE.yaml``; ``--resume`` goes on where a run was cut, with the same batches.
 
 mqan train training/recipes/debug.yaml --data DIR         under two minutes
-mqan train training/recipes/default.yaml --data DIR --resume
+mqan train training/recipes/paper.yaml --data DIR --resume
 """
 
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -38,15 +38,12 @@ from mqan_training.model.embeddings import load_vectors, write_vectors
 from mqan_training.model.network import Loss, Network
 from mqan_training.optim import WeightAverage, learning_rate, make_optimizer, set_rate
 from mqan_training.runlog import RunLog, console
-from mqan_training.sentence_encoder import first_layers, packaged_encoder, piece_vectors
 from mqan_training.transfer import (
     Pretrained,
     adopt,
     grow_pieces,
     record_source,
     recorded_source,
-    vectors_for,
-    with_fewer_columns,
 )
 from mqan_training.validation import read_validation, validate
 
@@ -98,8 +95,8 @@ def train(
         data: folder of the datasets.
         folder: where the run's checkpoints, logs and TensorBoard files go; all processes must see the same.
         resume: go on from the newest checkpoint in ``folder``.
-        pretrained: start from these weights, pieces and vectors instead of random weights and the recipe's vectors;
-            the recipe's vectors are used where they extend the learned ones. Not needed once there is a checkpoint.
+        pretrained: start from these weights, pieces and vectors instead of random weights and the recipe's vectors.
+            Not needed once there is a checkpoint.
         cache: folder where numbered examples are kept for the next start; None for none.
 
     Raises:
@@ -211,17 +208,13 @@ def prepare(
             f"max_answer_tokens {config.max_answer_tokens} takes {num_steps} steps of the decoder, model.max_positions "
             f"is {config.model.max_positions}: lower the one or raise the other"
         )
-    if pretrained is not None and config.vector_columns:
-        pretrained = with_fewer_columns(pretrained, config.vector_columns)
     device = processes.device
     vectors_path = _frozen_vectors(config, folder, processes, checkpoint, pretrained)
     vectors = load_vectors(vectors_path)
     table = PieceTable()
     with processes.one_after_the_other():  # the others take the examples from the cache
         tasks = read_tasks(config, data, table, cache)
-    streams = {
-        task.name: TaskStream(tasks[task.name], task, table, config.batch_tokens, config.seed) for task in config.tasks
-    }
+    streams = {task.name: TaskStream(tasks[task.name], config.batch_tokens, config.seed) for task in config.tasks}
     if checkpoint is not None:
         pieces = checkpoint.pieces
     else:
@@ -236,9 +229,6 @@ def prepare(
     network = Network(config.model, vectors, vocabulary)
     if pretrained is not None:
         adopt(network, pretrained)
-    is_new = checkpoint is None and (pretrained is None or not pretrained.model.contextual_layers)
-    if network.contextual is not None and is_new:
-        network.contextual.load_state_dict(first_layers(_encoder_of(config), config.model), strict=False)
     network.to(device)
     optimizer = make_optimizer(network, config.optim)
     average = WeightAverage(network, config.optim.average_decay) if config.optim.average_decay else None
@@ -254,7 +244,7 @@ def prepare(
         run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
         for name, drawn in checkpoint.drawn.items():
             streams[name].skip_to(drawn)
-    run.parallel = processes.wrap(network, in_parts=network.contextual is not None)
+    run.parallel = processes.wrap(network)
     return run
 
 
@@ -268,23 +258,13 @@ def _frozen_vectors(
     """Return the file of a run's frozen vectors, written to its folder where it is not one that there is already."""
     if checkpoint is not None:
         return checkpoint.vectors_path
-    if pretrained is None and config.vector_columns:
-        raise ValueError("vector_columns says what is kept of a network's vectors: give one to go on from with --from")
-    given = Path(config.vectors)
-    if pretrained is None and not config.model.contextual_layers:
-        return given
+    if pretrained is None:
+        return Path(config.vectors)
     path = folder / "vectors.safetensors"
     with processes.one_after_the_other():
         if processes.is_first:
-            vectors = load_vectors(given) if pretrained is None else vectors_for(pretrained, given)
-            if config.model.contextual_layers and vectors.pieces is None:
-                vectors = replace(vectors, pieces=piece_vectors(_encoder_of(config)))
-            write_vectors(path, vectors)
+            write_vectors(path, pretrained.vectors)
     return path
-
-
-def _encoder_of(config: TrainConfig) -> Path:
-    return Path(config.encoder) if config.encoder else packaged_encoder()
 
 
 def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
@@ -300,12 +280,11 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     rate = learning_rate(run.config.optim, run.step, run.config.steps)
     set_rate(run.optimizer, rate)
     run.network.train()
-    run.network.use_dropout(stream.config.dropout)
     with torch.autocast(processes.device.type, dtype=torch.bfloat16, enabled=run.is_reduced):
-        own_loss: Loss = run.parallel(batch, points=run.step <= run.config.span_steps)
+        own_loss: Loss = run.parallel(batch)
     objective, loss, num_tokens = processes.merge(own_loss, batch.num_tokens, counts=bool(own))
     run.optimizer.zero_grad(set_to_none=True)
-    (objective * stream.config.loss_weight).backward()
+    objective.backward()
     norm = torch.nn.utils.clip_grad_norm_(run.network.parameters(), run.config.optim.grad_clip)
     if not bool(torch.isfinite(norm)):
         raise FloatingPointError(f"step {run.step} ({task}): the gradient is not finite; lower optim.peak_rate")

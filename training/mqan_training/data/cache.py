@@ -1,7 +1,7 @@
 """Numbered examples on disk, so that only the first start of a run tokenises.
 
 One file a task, split and limits: safetensors with flat int32 arrays and the counts of pieces, and JSON with the pieces
-that the numbers stand for, the texts and what was left out. It is used only while the dataset's files (size and time of
+that the numbers stand for, and what was left out. It is used only while the dataset's files (size and time of
 change), the source of readers and tokenizer and the version of Unicode are what they were; anything else is read anew
 and written over it.
 """
@@ -29,7 +29,7 @@ import mqan_training.data.sql
 from mqan_training.data.dataset import Int32Array, Item, PieceCounts, PieceTable, TaskData
 from mqan_training.data.readers.task import Task
 
-_FORMAT = "2"
+_FORMAT = "3"
 _SOURCES = (mqan_core.text, mqan_core.example, mqan_training.data.dataset, mqan_training.data.sql)  # and all readers
 _PARTS = ("context", "question", "answer")
 _COUNTS = ("total", "not_in_context", "not_in_source")
@@ -116,7 +116,6 @@ def _save(path: Path, signature: str, data: TaskData, table: PieceTable) -> None
     document = {
         "name": data.name,
         "pieces": [table.pieces[number] for number in numbers],
-        "texts": data.texts,
         "dropped": data.dropped,
     }
     tensors["json"] = np.frombuffer(json.dumps(document).encode(), np.uint8)
@@ -145,7 +144,6 @@ def _load(path: Path, signature: str, table: PieceTable) -> TaskData | None:
     }
     contexts = [rows["context"][place] for place in tensors["context_of"].tolist()]
     items = [Item(*parts) for parts in zip(contexts, rows["question"], rows["answer"], strict=True)]
-    texts = [(question, answer) for question, answer in document["texts"]]
-    data = TaskData(document["name"], items, texts, Counter(document["dropped"]))
+    data = TaskData(document["name"], items, Counter(document["dropped"]))
     data.counts = PieceCounts(number_of, *(tensors[name] for name in _COUNTS))
     return data

@@ -116,13 +116,11 @@ class TaskData:
     Attributes:
         name: the task.
         items: its examples in piece numbers.
-        texts: question and first answer of each in text, for renaming classes.
         dropped: how many examples were left out, by reason.
     """
 
     name: str
     items: list[Item] = field(default_factory=list)
-    texts: list[tuple[str, str]] = field(default_factory=list)
     dropped: Counter[str] = field(default_factory=Counter)
 
     @cached_property
@@ -175,7 +173,6 @@ def number_examples(
         if context_numbers is None:  # only pieces of what is kept get numbers
             context_numbers = numbered(context, table)
         data.items.append(Item(context_numbers, numbered(question, table), table.numbers(answer)))
-        data.texts.append((example.question, example.answers[0]))
     return data
 
 

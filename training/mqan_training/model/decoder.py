@@ -35,7 +35,7 @@ class Recurrence(NamedTuple):
     """What a step of equations 7 to 9 leaves for the next.
 
     ``pointer_BC`` is where the step pointed in the context (lambda alpha^C where the decoder is tied, otherwise
-    alpha^C), ``coverage_BC`` the sum of this over all steps, ``question_pointer_BQ`` is (1 - lambda) alpha^Q; zeros
+    alpha^C), ``question_pointer_BQ`` is (1 - lambda) alpha^Q; zeros
     before the first step.
     """
 
@@ -43,7 +43,6 @@ class Recurrence(NamedTuple):
     cell_BD: Tensor
     c_tilde_BD: Tensor
     pointer_BC: Tensor
-    coverage_BC: Tensor
     question_pointer_BQ: Tensor
 
 
@@ -84,7 +83,6 @@ class DecoderState(NamedTuple):
     cell_BD: Tensor
     c_tilde_BD: Tensor
     pointer_BC: Tensor
-    coverage_BC: Tensor
     question_pointer_BQ: Tensor
     keys_BHKW: tuple[Tensor, ...]
     values_BHKW: tuple[Tensor, ...]
@@ -145,10 +143,6 @@ class Decoder(nn.Module):
         self.start_norm = nn.LayerNorm(width) if config.decoder_start == "context" else nn.Identity()
         self.lstm = nn.LSTMCell(2 * width, width)
         self.context_query = nn.Linear(width, width, bias=False)  # W_2 of equation 8
-        if config.pointer_shift:
-            self.shift = nn.Linear(width, 1)
-        if config.coverage:
-            self.cover_query = nn.Linear(width, width, bias=False)
         if config.question_pointer:
             self.question_query = nn.Linear(width, width, bias=False)  # W_3
         self.context_state = nn.Linear(2 * width, width, bias=False)  # W_4
@@ -166,10 +160,6 @@ class Decoder(nn.Module):
                 nn.init.xavier_uniform_(module.weight)
                 if module.bias is not None:
                     nn.init.zeros_(module.bias)
-        if config.pointer_shift:
-            nn.init.zeros_(self.shift.weight)  # a network that gains it answers as before
-        if config.coverage:
-            nn.init.zeros_(self.cover_query.weight)  # likewise
 
     def project(self, vectors: Tensor) -> Tensor:
         """Project the word vectors of answer words [..., E] to [..., D] (equation 2)."""
@@ -272,11 +262,11 @@ class Decoder(nn.Module):
         return mixture, DecoderState(*after, tuple(all_keys), tuple(all_values))
 
     def first_recurrence(self, encoded: Encoded) -> Recurrence:
-        """Return h_0, the cell, and zeros: the context state, the pointers and the coverage before the first step."""
+        """Return h_0, the cell, and zeros: the context state and the pointers before the first step."""
         c_fin = encoded.c_fin_BCD.float()
         zeros_BD = torch.zeros_like(c_fin[:, 0])
         nowhere_BC = torch.zeros_like(encoded.c_mask_BC, dtype=c_fin.dtype)
-        rest = zeros_BD, nowhere_BC, nowhere_BC, torch.zeros_like(encoded.q_mask_BQ, dtype=c_fin.dtype)
+        rest = zeros_BD, nowhere_BC, torch.zeros_like(encoded.q_mask_BQ, dtype=c_fin.dtype)
         if encoded.span is not None:
             return self._start_from(encoded.span.first_BD.float(), *rest)
         if self.config.decoder_start == "zeros":
@@ -336,12 +326,6 @@ class Decoder(nn.Module):
         h_BD, cell_BD = self.lstm(read, (before.h_BD, before.cell_BD))  # (7)
         fin_BJD, mask_BJ = reads
         scores_BJ = (fin_BJD @ self.context_query(h_BD)[:, :, None]).squeeze(2)
-        if config.pointer_shift:
-            next_BC = nn.functional.pad(before.pointer_BC[:, :-1], (1, 0))  # behind where the last step pointed
-            scores_BJ = scores_BJ + self.shift(h_BD) * next_BC.to(scores_BJ.dtype)
-        if config.coverage:  # equations 10 and 11 of See et al., with a product for their sum inside a tanh
-            covered_BC = (fin_BJD @ self.cover_query(h_BD)[:, :, None]).squeeze(2)
-            scores_BJ = scores_BJ + covered_BC * before.coverage_BC.to(scores_BJ.dtype)
         scores_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=scores_BJ.dtype)
         if config.question_pointer:
             scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None]).squeeze(2)
@@ -356,7 +340,7 @@ class Decoder(nn.Module):
         c_tilde_BD = torch.tanh(self.context_state(self.dropout(torch.cat([c_read_BD, h_BD], dim=-1))))  # (9)
         if not config.question_pointer:
             nowhere_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype)
-            after = Recurrence(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, before.coverage_BC + alpha_c_BC, nowhere_BQ)
+            after = Recurrence(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, nowhere_BQ)
             return after, c_tilde_BD, alpha_c_BC, nowhere_BQ, torch.ones_like(is_first_B)
         alpha_q_BQ = masked_softmax(scores_BQ, pointed_BQ)
         q_read_BD = (alpha_q_BQ[:, None, :].to(encoded.q_fin_BQD.dtype) @ encoded.q_fin_BQD).squeeze(1)
@@ -371,7 +355,7 @@ class Decoder(nn.Module):
             lambda_B = context_B / (context_B + question_B).clamp(min=1e-9)
             pointer_BC = lambda_B[:, None] * alpha_c_BC
             pointer_BQ = (1 - lambda_B[:, None]) * alpha_q_BQ
-        after = Recurrence(h_BD, cell_BD, c_tilde_BD, pointer_BC, before.coverage_BC + alpha_c_BC, pointer_BQ)
+        after = Recurrence(h_BD, cell_BD, c_tilde_BD, pointer_BC, pointer_BQ)
         return after, q_tilde_BD, alpha_c_BC, alpha_q_BQ, lambda_B
 
     def _mix(

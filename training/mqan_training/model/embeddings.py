@@ -1,8 +1,7 @@
 """Pretrained word vectors, from a GloVe text file or distilled from a sentence encoder, and the embedder over them.
 
 A vectors file is safetensors with int8 ``rows`` [W, S], ``scales`` [W] and the words in its metadata, most frequent
-first; that of a run with a contextual encoder has the rows, scales and texts of its word pieces, too. Rows are
-quantised when the file is made, so that training and serving read the same numbers.
+first. Rows are quantised when the file is made, so that training and serving read the same numbers.
 """
 
 import json
@@ -22,7 +21,6 @@ from mqan_core.example import Example
 from mqan_core.ngrams import ngram_buckets
 from mqan_core.text import read_tokens
 from mqan_core.vectors import FloatArray, Int8Array, quantize_rows
-from mqan_core.word_pieces import PieceVectors, WordPieces
 from mqan_training.errors import MissingVectorsError
 
 Int64Array = npt.NDArray[np.int64]
@@ -32,12 +30,11 @@ _MEAN_NORM = 5.0  # rows are scaled to this mean norm, about that of GloVe
 
 @dataclass(frozen=True, slots=True)
 class StaticVectors:
-    """Quantised pretrained rows and the words they belong to, and the word pieces that a contextual encoder reads."""
+    """Quantised pretrained rows and the words they belong to."""
 
     words: tuple[str, ...]
     rows: Int8Array
     scales: FloatArray
-    pieces: PieceVectors | None = None
 
     @property
     def width(self) -> int:
@@ -76,29 +73,12 @@ def quantized_vectors(words: Sequence[str], rows: FloatArray) -> StaticVectors:
     return StaticVectors(tuple(words), quantized, scales)
 
 
-def join_columns(first: StaticVectors, second: StaticVectors) -> StaticVectors:
-    """Put the columns of two sets of vectors side by side, [first ; second]; zeros where one lacks the word.
-
-    The words of ``first`` keep their order and come first, so that a network trained on them can go on.
-    """
-    known = set(first.words)
-    words = (*first.words, *[word for word in second.words if word not in known])
-    row_of = {word: row for row, word in enumerate(words)}
-    rows = np.zeros((len(words), first.width + second.width), np.float32)
-    rows[: len(first.words), : first.width] = first.dequantized()
-    rows[[row_of[word] for word in second.words], first.width :] = second.dequantized()
-    return StaticVectors(words, *quantize_rows(rows))
-
-
 def write_vectors(path: Path, vectors: StaticVectors) -> None:
     """Write quantised vectors as they are."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     tensors: dict[str, np.ndarray] = {"rows": vectors.rows, "scales": vectors.scales}
     texts = {"words": json.dumps(list(vectors.words))}
-    if vectors.pieces is not None:
-        tensors.update(piece_rows=vectors.pieces.rows, piece_scales=vectors.pieces.scales)
-        texts["pieces"] = json.dumps(list(vectors.pieces.word_pieces.pieces))
     save_file(tensors, str(temporary), texts)
     temporary.replace(path)
 
@@ -116,11 +96,7 @@ def load_vectors(path: Path) -> StaticVectors:
     try:
         with safe_open(str(path), framework="numpy") as file:
             words = json.loads(file.metadata()["words"])
-            pieces = None
-            if "pieces" in file.metadata():
-                word_pieces = WordPieces(json.loads(file.metadata()["pieces"]))
-                pieces = PieceVectors(word_pieces, file.get_tensor("piece_rows"), file.get_tensor("piece_scales"))
-            return StaticVectors(tuple(words), file.get_tensor("rows"), file.get_tensor("scales"), pieces)
+            return StaticVectors(tuple(words), file.get_tensor("rows"), file.get_tensor("scales"))
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise MissingVectorsError(
             f"{path} holds no word vectors: it was not made by `mqan embed`, or is damaged. Make it with "

@@ -16,8 +16,6 @@ from mqan_training.model.layers import (
     gather_steps,
     length_mask,
     masked_softmax,
-    near_mask,
-    sinusoidal_positions,
 )
 
 
@@ -49,31 +47,6 @@ class Coattention(nn.Module):
         return q_sum_BXD[:, 1:], c_coa_BXD[:, 1:], c_sum_BYD[:, 1:], q_coa_BYD[:, 1:]
 
 
-class SelfAlignment(nn.Module):
-    """For each word of a sequence, what stands where else it is said: ours, after R-Net (Wang et al. 2017).
-
-    Scores are plain products, as in the coattention, so that equal words find each other before anything is learnt.
-    """
-
-    def __init__(self, width: int, block: int = 0) -> None:
-        super().__init__()
-        self.dummy = nn.Parameter(torch.randn(1, 1, width) * 0.1)  # what a word that is said once attends to
-        self.block = block
-
-    def forward(self, read_BTD: Tensor, ind_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        """Return the encodings of the other positions, weighted by likeness, [B, T, D]."""
-        batch, length, _ = read_BTD.shape
-        dummy_B1D = self.dummy.expand(batch, -1, -1).to(read_BTD.dtype)
-        scores_BTX = read_BTD @ torch.cat([dummy_B1D, read_BTD], dim=1).transpose(1, 2)  # X = T + 1
-        position_T = torch.arange(length, device=mask_BT.device)
-        others_BTT = (position_T[:, None] != position_T[None, :]) & mask_BT[:, None, :]
-        if self.block:
-            others_BTT = others_BTT & near_mask(length, self.block, mask_BT.device)
-        always_BT1 = torch.ones_like(others_BTT[:, :, :1])
-        weights_BTX = masked_softmax(scores_BTX, torch.cat([always_BT1, others_BTT], dim=2)).to(ind_BTD.dtype)
-        return weights_BTX[:, :, 1:] @ ind_BTD
-
-
 class SelfAttentiveLayer(nn.Module):
     """Multi-head self-attention and feed-forward network of the encoder (equations 24 to 26)."""
 
@@ -95,31 +68,20 @@ class SelfAttentiveLayer(nn.Module):
 class SequenceTail(nn.Module):
     """Compression, self-attention and final encoding of a sequence (equations 20, 24 to 27)."""
 
-    def __init__(self, config: ModelConfig, num_parts: int, block: int = 0) -> None:
+    def __init__(self, config: ModelConfig, num_parts: int) -> None:
         super().__init__()
-        self.block = block
-        self.part_norms = nn.ModuleList(
-            nn.LayerNorm(config.width) for _ in range(num_parts if config.norm_parts else 0)
-        )
         self.compression = BiLSTM(num_parts * config.width, config.width)  # BiLSTM_com
         self.layers = nn.ModuleList(SelfAttentiveLayer(config) for _ in range(config.num_layers))
         self.final = BiLSTM(config.width, config.width)  # BiLSTM_fin
         self.norm = nn.LayerNorm(config.width) if config.norm == "pre" else nn.Identity()
         self.dropout = SequenceDropout(config.dropout)
-        self.add_positions = config.encoder_positions
         self.input_residual = config.input_residual
 
     def forward(self, parts: tuple[Tensor, ...], lengths_B: Tensor, mask_BT: Tensor) -> Tensor:
         """Map representations [B, T, D], the projected inputs first, to the final encoding [B, T, D]."""
-        read = [norm(part) for norm, part in zip(self.part_norms, parts, strict=True)] if self.part_norms else parts
-        x_BTD = self.compression(self.dropout(torch.cat(list(read), dim=-1)), lengths_B)  # (20) (21)
-        if self.add_positions:
-            x_BTD = x_BTD + sinusoidal_positions(x_BTD.shape[1], x_BTD.shape[2]).to(x_BTD)
-        mask = mask_BT[:, None, None, :]
-        if self.block:
-            mask = mask & near_mask(x_BTD.shape[1], self.block, mask.device)
+        x_BTD = self.compression(self.dropout(torch.cat(parts, dim=-1)), lengths_B)  # (20) (21)
         for layer in self.layers:
-            x_BTD = layer(x_BTD, mask)  # (24) to (26)
+            x_BTD = layer(x_BTD, mask_BT[:, None, None, :])  # (24) to (26)
         fin_BTD: Tensor = self.final(self.dropout(self.norm(x_BTD)), lengths_B)  # (27)
         if self.input_residual:
             fin_BTD = fin_BTD + parts[0] * mask_BT[:, :, None].to(fin_BTD.dtype)
@@ -127,11 +89,7 @@ class SequenceTail(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Encoder of context and question (appendix C), or of both as one sequence where there is no coattention.
-
-    Raises:
-        ValueError: blocks are asked for where context and question are one sequence.
-    """
+    """Encoder of context and question (appendix C), or of both as one sequence where there is no coattention."""
 
     def __init__(self, config: ModelConfig, vector_width: int) -> None:
         super().__init__()
@@ -140,20 +98,10 @@ class Encoder(nn.Module):
         self.config = config
         if config.coattention:
             self.coattention = Coattention(config.width)
-            self.context_tail = SequenceTail(config, 5 if config.self_alignment else 4, config.attention_block)
-            if config.self_alignment:
-                self.self_alignment = SelfAlignment(config.width, config.attention_block)
+            self.context_tail = SequenceTail(config, 4)
             if config.question_pointer:  # nothing else reads Q_fin
                 self.question_tail = SequenceTail(config, 4)
         else:
-            for name in ("pointer_shift", "coverage"):
-                if getattr(config, name):
-                    raise ValueError(f"model.{name} needs model.coattention: it knows places of the context alone")
-            if config.attention_block:
-                raise ValueError(
-                    "model.attention_block needs model.coattention: where the question stands behind the context, most "
-                    "of a long context would not see it"
-                )
             self.joined_tail = SequenceTail(config, 2)
         self.word_dropout = nn.Dropout(config.dropout)
         self.dropout = SequenceDropout(config.dropout)
@@ -180,10 +128,7 @@ class Encoder(nn.Module):
         if self.config.coattention_residual:
             c_read, q_read = c_ind_BCD + c_proj_BCD, q_ind_BQD + q_proj_BQD
         q_sum, c_coa, c_sum, q_coa = self.coattention(c_read, q_read, c_mask_BC, q_mask_BQ)
-        c_parts: tuple[Tensor, ...] = (c_proj_BCD, c_ind_BCD, q_sum, c_coa)
-        if self.config.self_alignment:
-            c_parts = (*c_parts, self.self_alignment(c_read, c_ind_BCD, c_mask_BC))
-        c_fin_BCD = self.context_tail(c_parts, c_lengths_B, c_mask_BC)
+        c_fin_BCD = self.context_tail((c_proj_BCD, c_ind_BCD, q_sum, c_coa), c_lengths_B, c_mask_BC)
         q_fin_BQD = q_ind_BQD
         if self.config.question_pointer:
             q_fin_BQD = self.question_tail((q_proj_BQD, q_ind_BQD, c_sum, q_coa), q_lengths_B, q_mask_BQ)

@@ -16,13 +16,6 @@ def length_mask(lengths_B: Tensor, max_length: int) -> Tensor:
     return torch.arange(max_length, device=lengths_B.device)[None, :] < lengths_B[:, None]
 
 
-def near_mask(length: int, block: int, device: torch.device) -> Tensor:
-    """Return the bool mask [T, T] that is true within blocks of ``block`` positions and between adjacent blocks."""
-    position_T = torch.arange(length, device=device)
-    first_T = position_T - position_T % block  # of each position's block
-    return (first_T[:, None] - first_T[None, :]).abs() <= block
-
-
 def masked_softmax(scores: Tensor, mask: Tensor, dim: int = -1) -> Tensor:
     """Softmax over the true positions of ``mask``, in float32 at least; the others get exactly 0.
 
@@ -112,12 +105,12 @@ class MultiHead(nn.Module):
     The projections of queries, keys and values are one matrix, so that self-attention takes one product for all three.
     """
 
-    def __init__(self, width: int, num_heads: int, head_width: int, dropout: float, *, bias: bool = False) -> None:
+    def __init__(self, width: int, num_heads: int, head_width: int, dropout: float) -> None:
         super().__init__()
         self.num_heads = num_heads
         self.head_width = head_width
-        self.inputs = nn.Linear(width, 3 * num_heads * head_width, bias=bias)
-        self.output = nn.Linear(num_heads * head_width, width, bias=bias)
+        self.inputs = nn.Linear(width, 3 * num_heads * head_width, bias=False)
+        self.output = nn.Linear(num_heads * head_width, width, bias=False)
         self.dropout = nn.Dropout(dropout)
         for part in (*self.inputs.weight.chunk(3), self.output.weight):
             nn.init.xavier_uniform_(part)

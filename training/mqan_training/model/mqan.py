@@ -7,10 +7,6 @@
   keys of similar words ("negative", "positive") are nearly equal and classification hardly trains.
 - Ours, not the paper's: ``coattention_residual`` adds them to what coattention reads, so that equal words of context
   and question are aligned from the first step; question answering then trains several times faster.
-- Ours, not the paper's: ``self_alignment`` (off by default) aligns the words of the context with each other in the same
-  way; a query then finds the columns that the request in its own context names.
-- Ours, not the paper's: ``pointer_shift`` (off by default) tells the pointer into the context which word follows what
-  it pointed to (location-based attention, Chorowski et al. 2015), so that it can go on in a quotation.
 
 The rungs of the paper's table 2 are this model without parts (``ModelConfig``): ``question_pointer: false`` is +CAtt;
 ``coattention: false`` beside it, so that context and question are read as one sequence, +SAtt; and no self-attentive

@@ -14,12 +14,9 @@ from mqan_core.text import word_of
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.batching import Batch
 from mqan_training.config import ModelConfig
-from mqan_training.data.metrics import UNANSWERABLE
-from mqan_training.model.contextual import ContextualEncoder, answer_places
 from mqan_training.model.decoder import Encoded, Mixture
 from mqan_training.model.embeddings import Embedder, StaticVectors
 from mqan_training.model.greedy import GreedyStep, SlotBatch, greedy_trace
-from mqan_training.model.layers import MultiHead, SequenceDropout
 from mqan_training.model.mqan import MQAN
 
 _LEAST_PROBABILITY = 1e-12  # keeps the logarithm finite
@@ -46,36 +43,21 @@ class Loss(NamedTuple):
 
 
 class Network(nn.Module):
-    """What a checkpoint holds: the n-gram table, the contextual encoder, if there is one, and MQAN.
-
-    Raises:
-        ValueError: the configuration has a contextual encoder, and the vectors have no word pieces.
-    """
+    """What a checkpoint holds: the n-gram table and MQAN."""
 
     def __init__(self, config: ModelConfig, vectors: StaticVectors, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.vocabulary = vocabulary
         self.embedder = Embedder(vectors, config.ngram_buckets, config.ngram_width)
         self.mqan = MQAN(config, self.embedder.width, vocabulary.num_generated)
-        self.contextual: ContextualEncoder | None = None
-        if config.contextual_layers:
-            if vectors.pieces is None:
-                raise ValueError("model.contextual_layers needs vectors with word pieces; these have none")
-            self.contextual = ContextualEncoder(config, vectors.pieces)
 
-    def forward(self, batch: Batch, *, points: bool = False) -> Loss:
-        """Return the loss of a batch under teacher forcing, or that of ``span_loss`` where the network only points."""
-        if points:
-            return self.span_loss(batch)
+    def forward(self, batch: Batch) -> Loss:
+        """Return the loss of a batch under teacher forcing."""
         vectors_NE = self.embedder(*batch.words)
         encoder, decoder = self.mqan.encoder, self.mqan.decoder
         projected_ND = encoder.project(vectors_NE)  # once: a word has the same dropout in context and question
         c_proj = nn.functional.embedding(batch.context_words, projected_ND)
         q_proj = nn.functional.embedding(batch.question_words, projected_ND)
-        if self.contextual is not None:
-            c_words, q_words = _words_to_read(self.contextual, batch)
-            c_added, q_added = self.contextual(c_words, q_words, batch.context_lengths, batch.question_lengths)
-            c_proj, q_proj = c_proj + c_added, q_proj + q_added
         encoded = self.mqan.encode(c_proj, q_proj, batch.context_lengths, batch.question_lengths)
         a_proj = nn.functional.embedding(batch.answer_words, decoder.project(vectors_NE))
         start = decoder.start.to(a_proj.dtype).expand(a_proj.shape[0], 1, -1)
@@ -94,39 +76,6 @@ class Network(nn.Module):
             terms = (gamma, (1 - gamma) * lambda_, (1 - gamma) * (1 - lambda_))
             mix = (float(terms[0].mean()), float(terms[1].mean()), float(terms[2].mean()))
         return Loss(losses.mean(), int(reachable.sum()), *_spreads(encoded, mixture.p_vocab_BAV[:, 0]), mix)
-
-    def span_loss(self, batch: Batch) -> Loss:
-        """Return the loss of the contextual encoder alone, which points at answers; what else a loss has is 0.
-
-        Raises:
-            ValueError: there is no contextual encoder.
-        """
-        if self.contextual is None:
-            raise ValueError("only a model with contextual_layers learns to point at answers with them")
-        begins_BJ, lengths_B = answer_places(batch.target_pieces, batch.question_pieces, batch.context_pieces)
-        refusal = self.vocabulary.piece_id(f" {UNANSWERABLE} ")
-        refused_B = (batch.target_ids[:, 0] == (-1 if refusal is None else refusal)) & (lengths_B == 1)
-        c_words, q_words = _words_to_read(self.contextual, batch)
-        mean = self.contextual.span_loss(
-            c_words, q_words, batch.context_lengths, batch.question_lengths, (begins_BJ, lengths_B, refused_B)
-        )
-        num_answers = int((begins_BJ.any(dim=1) | refused_B).sum())
-        return Loss(mean, max(num_answers, 1), 0.0, 0.0, 0.0, (0.0, 0.0, 0.0))
-
-    def use_dropout(self, rate: float | None) -> None:
-        """Train with another rate of dropout than the configuration's from now on, or, with None, with that one again.
-
-        That of the attention weights and of the contextual encoder stays as it is.
-        """
-        of_attention = {id(module.dropout) for module in self.modules() if isinstance(module, MultiHead)}
-        if self.contextual is not None:  # pretrained: it has a rate of its own
-            of_attention.add(id(self.contextual.dropout))
-        wanted = self.mqan.config.dropout if rate is None else rate
-        for module in self.modules():
-            if isinstance(module, SequenceDropout):
-                module.rate = wanted
-            elif isinstance(module, nn.Dropout) and id(module) not in of_attention:
-                module.p = wanted
 
     def generator_inputs(self) -> Tensor:
         """Return the projected decoder input of every generator piece, [V, D]; the end's is never used."""
@@ -167,15 +116,6 @@ class Network(nn.Module):
         encoder, decoder = self.mqan.encoder, self.mqan.decoder
         projected_BUD = encoder.project(vectors_BUE)
         c_proj, q_proj = gather_slots(projected_BUD, c_slots), gather_slots(projected_BUD, q_slots)
-        if self.contextual is not None:
-            pieces = self.contextual.pieces
-            words_BUM = torch.zeros(len(requests), ids.shape[1], pieces.width, dtype=dtype, device=device)
-            for i, request in enumerate(requests):
-                found = torch.from_numpy(pieces.lookup(request.slots.words))
-                words_BUM[i, : len(request.slots.pieces)] = found.to(device)
-            c_words, q_words = gather_slots(words_BUM, c_slots), gather_slots(words_BUM, q_slots)
-            c_added, q_added = self.contextual(c_words, q_words, c_lengths, q_lengths)
-            c_proj, q_proj = c_proj + c_added, q_proj + q_added
         encoded = self.mqan.encode(c_proj, q_proj, c_lengths, q_lengths)
         return encoded, SlotBatch(c_slots, q_slots, ids, decoder.project(vectors_BUE), self.generator_inputs())
 
@@ -207,13 +147,6 @@ def target_probability(
     p_q_BA = (mixture.p_question_BAQ * (target_pieces_BA[:, :, None] == question_pieces_BQ[:, None, :])).sum(dim=2)
     gamma, lambda_ = mixture.gamma_BA, mixture.lambda_BA
     return gamma * p_v_BA + (1 - gamma) * (lambda_ * p_c_BA + (1 - lambda_) * p_q_BA)  # (13)
-
-
-def _words_to_read(encoder: ContextualEncoder, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Return what a contextual encoder reads of a batch, [B, C, M] and [B, Q, M]."""
-    words_NM = encoder.embed(*batch.word_pieces)
-    context_BCM = nn.functional.embedding(batch.context_words, words_NM)
-    return context_BCM, nn.functional.embedding(batch.question_words, words_NM)
 
 
 def gather_slots(x_BUD: Tensor, slots_BT: Tensor) -> Tensor:

@@ -5,7 +5,6 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from mqan_training.data.readers import (
-    choices,
     cnn_dailymail,
     imdb,
     iwslt,
@@ -14,7 +13,6 @@ from mqan_training.data.readers import (
     mwsc,
     ontonotes,
     product_reviews,
-    pronouns,
     qasrl,
     rte,
     sick,
@@ -46,9 +44,7 @@ FOLDER_OF_JSON_LINES = "jsonl:"
 _METRICS_WITHOUT_REFERENCE = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")
 
 TASKS: dict[str, Task] = {
-    task.name: task
-    for tasks in ([module.TASK for module in (*_DECANLP, *_OTHERS)], choices.TASKS, pronouns.TASKS, multi30k.TASKS)
-    for task in tasks
+    task.name: task for tasks in ([module.TASK for module in (*_DECANLP, *_OTHERS)], multi30k.TASKS) for task in tasks
 }
 
 

@@ -1,0 +1,103 @@
+"""What engines of all kinds of bundle have in common: rows of requests that decode together."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from mqan_core.answer import Answer
+from mqan_runtime.step_loop import Decoding, StepLoop
+
+Request = TypeVar("Request")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row(Generic[Request]):
+    """What a row of a decoding answers."""
+
+    key: Any
+    request: Request
+    max_answer_tokens: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended(Generic[Request]):
+    """What has been decoded of a request, as the loop hands it out, to be written as an answer."""
+
+    row: Row[Request]
+    decoded: Any
+
+
+class RowEngine(ABC, Generic[Request]):
+    """Answers requests, row by row of a decoding.
+
+    Attributes:
+        loop: the loop over token ids below the text.
+    """
+
+    loop: StepLoop
+
+    @property
+    @abstractmethod
+    def max_answer_tokens(self) -> int:
+        """Most tokens that an answer can have: the decoder's positions less one for the end."""
+
+    @abstractmethod
+    def begin(self, rows: Sequence[Row[Request]]) -> Decoding:
+        """Read a batch; return its decoding before the first step."""
+
+    @abstractmethod
+    def write(self, ended: Ended[Request]) -> Answer:
+        """Turn what was decoded into text, with the sources of its words."""
+
+    def answer(self, requests: Sequence[Request], max_answer_tokens: Sequence[int]) -> list[Answer]:
+        """Answer a batch; each answer is what its request would get alone.
+
+        Args:
+            requests: at least one.
+            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
+
+        Raises:
+            ValueError: there are no requests, or a limit is out of range.
+        """
+        decoding = self.start(requests, max_answer_tokens, range(len(requests)))
+        answers: dict[int, Answer] = {}
+        while decoding.num_live:
+            answers.update((place, self.write(ended)) for place, ended in self.step(decoding))
+        return [answers[place] for place in range(len(requests))]
+
+    def start(self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Decoding:
+        """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
+
+        Args:
+            requests: at least one.
+            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
+            keys: what the caller knows each request by.
+
+        Raises:
+            ValueError: there are no requests, or a limit is out of range.
+        """
+        if not requests or not len(requests) == len(max_answer_tokens) == len(keys):
+            raise ValueError(
+                f"{len(requests)} requests with {len(max_answer_tokens)} limits and {len(keys)} keys; "
+                "expected one or more each"
+            )
+        if not all(1 <= limit <= self.max_answer_tokens for limit in max_answer_tokens):
+            raise ValueError(
+                f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
+            )
+        return self.begin([Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)])
+
+    def step(self, decoding: Decoding) -> list[tuple[Any, Ended[Request]]]:
+        """Take one step, of at least one row; return the keys of those that it ended, and what to ``write``."""
+        return [(row.key, Ended(row, decoded)) for row, decoded in self.loop.step(decoding)]
+
+    def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
+        """Let rows leave whose answers nobody waits for."""
+        for row in decoding.live_keys:
+            if any(row.key is key for key in keys):
+                decoding.drop(row)
+
+    def merge(self, decodings: Sequence[Decoding]) -> Decoding:
+        """Return decodings, of which at least one row has not left, as one; they are not to be used again."""
+        return self.loop.merge(decodings)
