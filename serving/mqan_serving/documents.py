@@ -92,6 +92,36 @@ class AnswerDocument(_Document):
         )
 
 
+class ItemErrorDocument(_Document):
+    """Why a question of a call was not answered."""
+
+    code: str = Field(description="Stable, machine-readable.", examples=["empty_question"])
+    message: str = Field(description="What is wrong, and where.", examples=["The question is empty."])
+    hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
+
+
+class ItemDocument(_Document):
+    """What became of a question: an answer or an error."""
+
+    id: str | None = Field(description="The question's id, where it has one.", examples=["height"])
+    answer: AnswerDocument | None
+    error: ItemErrorDocument | None
+
+
+class TextAnswersDocument(_Document):
+    """The answers about one text, in the order of its questions."""
+
+    id: str | None = Field(description="The text's id, where it has one.", examples=["mail-17"])
+    answers: list[ItemDocument]
+
+
+class AnswersDocument(_Document):
+    """The answers of a call, in the order of its texts."""
+
+    texts: list[TextAnswersDocument]
+    model: ModelVersionDocument
+
+
 class LimitsDocument(_Document):
     """Limits that hold for requests; more is refused, never cut."""
 

@@ -48,6 +48,8 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "context_too_long": ErrorKind(422, _INVALID, "Send a shorter context; GET /v1/model has the limits."),
         "question_too_long": ErrorKind(422, _INVALID, "Send a shorter question; GET /v1/model has the limits."),
         "word_too_long": ErrorKind(422, _INVALID, "Remove encoded data or split the word by spaces."),
+        "too_many_questions": ErrorKind(422, _INVALID, "Send them in several calls."),
+        "duplicate_id": ErrorKind(422, _INVALID, "Give each entry an id of its own, or leave ids out."),
         "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, "GET /v1/model has the limits."),
         "request_too_large": ErrorKind(413, _INVALID, "Send a smaller request; GET /v1/model has the limits."),
         "metadata_too_large": ErrorKind(431, _INVALID, "Send fewer or shorter headers than /v1/model allows."),

@@ -23,7 +23,13 @@ _REQUEST_ID = "x-request-id"
 _OPEN_PATHS = frozenset({"/health/live", "/health/ready", "/", "/docs", "/openapi.json"})
 METRICS_PATH = "/metrics"
 # The same names as in gRPC.
-_METHODS = {"/v1/answer": "Answer", "/v1/model": "GetModel", "/health/live": "Check", "/health/ready": "Check"}
+_METHODS = {
+    "/v1/answer": "Answer",
+    "/v1/answers": "AnswerMany",
+    "/v1/model": "GetModel",
+    "/health/live": "Check",
+    "/health/ready": "Check",
+}
 FAULT = "fault"  # in the state of a request: what is wrong with the rest of its body
 _HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
 

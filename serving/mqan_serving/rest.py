@@ -1,12 +1,13 @@
 """REST: the service as a FastAPI application, which runs in a plain uvicorn and inside Ray Serve alike."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, cast
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI, Request, Security
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBearer
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import ClientDisconnect
@@ -14,10 +15,12 @@ from starlette.requests import ClientDisconnect
 import mqan_core
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError, MqanError
-from mqan_serving.documents import AnswerDocument, ErrorDocument, HealthDocument, ModelDocument
+from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
 from mqan_serving.keys import ApiKeys
+from mqan_serving.many import answer_texts, parse_texts
+from mqan_serving.many_documents import MANY_SCHEMA, answers_document
 from mqan_serving.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
@@ -25,6 +28,8 @@ from mqan_serving.service import Service
 from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord
 from mqan_serving.validation import Question
+
+ResultT = TypeVar("ResultT")
 
 _CLIENT_GONE = 499  # never seen by anyone; the usual status of such requests in logs
 
@@ -133,26 +138,36 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
         tags=["answering"],
     )
     async def answer(request: Request) -> Response:
-        record: RequestRecord = request.state.record
-        try:
-            service = get_service()
-            _check_media_type(request)
+        async def run(service: Service, record: RequestRecord) -> BaseModel:
             question = service.validator.parse_json(await request.body())
             record.note_question(question)
             result = await _while_connected(request, service.answer(question, record.timeline))
-        except (asyncio.CancelledError, ClientDisconnect) as error:
-            record.log_cancelled()
-            if isinstance(error, ClientDisconnect):
-                return Response(status_code=_CLIENT_GONE)
-            raise
-        except HTTPException:
-            raise  # the framework's own refusal of the body
-        except Exception as error:
-            record.log_failure(error)
-            return failure_response(describe(error), record)
-        record.note_answer(result)
-        document = AnswerDocument.of(result, service.model)
-        return Response(document.model_dump_json(), media_type="application/json")
+            record.note_answer(result)
+            return AnswerDocument.of(result, service.model)
+
+        return await _respond(request, get_service, run)
+
+    @app.post(
+        "/v1/answers",
+        response_model=AnswersDocument,
+        responses=_error_responses([*codes_of_answer, "too_many_questions", "duplicate_id"]),
+        openapi_extra=MANY_SCHEMA,
+        dependencies=dependencies,
+        summary="Answer many questions about one or many texts",
+        operation_id="answerMany",
+        tags=["answering"],
+    )
+    async def answer_many(request: Request) -> Response:
+        async def run(service: Service, record: RequestRecord) -> BaseModel:
+            texts = parse_texts(service.validator, await request.body())
+            record.note_questions(len(texts), sum(len(text.items) for text in texts))
+            outcomes = await _while_connected(request, answer_texts(service, texts))
+            for outcome in (outcome for of_text in outcomes for outcome in of_text):
+                if isinstance(outcome.result, Answer):
+                    record.note_answer(outcome.result, outcome.timeline)
+            return answers_document(texts, outcomes, service.model)
+
+        return await _respond(request, get_service, run)
 
     @app.get(
         "/v1/model",
@@ -164,6 +179,30 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
     )
     async def get_model() -> ModelDocument:
         return ModelDocument.of(get_service().model)
+
+
+async def _respond(
+    request: Request,
+    get_service: Callable[[], Service],
+    run: Callable[[Service, RequestRecord], Awaitable[BaseModel]],
+) -> Response:
+    """Run what answers a request; log and tell whatever goes wrong."""
+    record: RequestRecord = request.state.record
+    try:
+        service = get_service()
+        _check_media_type(request)
+        document = await run(service, record)
+    except (asyncio.CancelledError, ClientDisconnect) as error:
+        record.log_cancelled()
+        if isinstance(error, ClientDisconnect):
+            return Response(status_code=_CLIENT_GONE)
+        raise
+    except HTTPException:
+        raise  # the framework's own refusal of the body
+    except Exception as error:
+        record.log_failure(error)
+        return failure_response(describe(error), record)
+    return Response(document.model_dump_json(), media_type="application/json")
 
 
 def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
@@ -211,7 +250,7 @@ def _check_media_type(request: Request) -> None:
         raise InputError("unsupported_media_type", "body", message, ERRORS["unsupported_media_type"].hint)
 
 
-async def _while_connected(request: Request, answering: Coroutine[Any, Any, Answer]) -> Answer:
+async def _while_connected(request: Request, answering: Coroutine[Any, Any, ResultT]) -> ResultT:
     """Await an answer, and cancel it when the caller goes away: nobody would read it.
 
     Raises:

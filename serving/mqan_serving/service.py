@@ -125,6 +125,7 @@ class AnswerService(Generic[RequestT]):
         self._unready_after_s = settings.unready_after_s
         self._admission = Admission(self.limits.max_concurrent_requests)
         num_threads = settings.threads_on(engine.provider)
+        self.num_side_by_side = 2 * num_threads * settings.batch_size_on(engine.provider)
         self._executor = executor or _engine_threads(num_threads)
         self._reader = FairReader()
         self._batcher = Batcher(
@@ -172,16 +173,8 @@ class AnswerService(Generic[RequestT]):
             InputError: it cannot be answered; the error says why and how to fix it.
             ServingError: the server is full, starting, draining or too slow.
         """
-        if not self.health.is_ready:
-            message = f"The server is {self.health.state}."
-            raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)
-        if not self._batcher.is_alive:
-            self.health.set_failed()
-            raise ServingError("unavailable", "The server has failed and is about to be replaced.")
-        timeout_s = self._timeout_s
-        if question.timeout_ms is not None:
-            # a number of any length, which may be more than a float holds: compared before it is divided
-            timeout_s = min(timeout_s * 1000, question.timeout_ms) / 1000
+        self.check_open()
+        timeout_s = self.timeout_s_of(question)
         deadline = time.monotonic() + timeout_s
         timeline = timeline or Timeline()
         with self._admission.admit(), self.metrics.track_request():
@@ -193,6 +186,26 @@ class AnswerService(Generic[RequestT]):
             except TimeoutError:
                 message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None
+
+    def check_open(self) -> None:
+        """Check that questions are taken.
+
+        Raises:
+            ServingError: the server is starting, draining or has failed.
+        """
+        if not self.health.is_ready:
+            message = f"The server is {self.health.state}."
+            raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)
+        if not self._batcher.is_alive:
+            self.health.set_failed()
+            raise ServingError("unavailable", "The server has failed and is about to be replaced.")
+
+    def timeout_s_of(self, question: Question) -> float:
+        """Return how long a question may take: its own limit or the server's, whichever is less."""
+        if question.timeout_ms is None:
+            return self._timeout_s
+        # a number of any length, which may be more than a float holds: compared before it is divided
+        return min(self._timeout_s * 1000, question.timeout_ms) / 1000
 
     async def drain(self, timeout_s: float) -> None:
         """Refuse new requests and wait for those in progress, at most ``timeout_s``."""

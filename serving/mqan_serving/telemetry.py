@@ -111,7 +111,7 @@ class RequestRecord:
         self._method = method
         self._metrics = metrics
         self._is_counted = False
-        self._answer: Answer | None = None
+        self._answers: list[tuple[Answer, Timeline]] = []
         self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
 
     def note_key(self, name: str | None) -> None:
@@ -126,9 +126,13 @@ class RequestRecord:
         self._values["question_chars"] = len(question.question)
         self._values["hash"] = hashlib.sha256(text).hexdigest()[:16]
 
-    def note_answer(self, answer: Answer) -> None:
-        """Note the answer, which is told of when the request is counted."""
-        self._answer = answer
+    def note_questions(self, num_texts: int, num_questions: int) -> None:
+        """Note how much was asked in one call."""
+        self._values |= {"texts": num_texts, "questions": num_questions}
+
+    def note_answer(self, answer: Answer, timeline: Timeline | None = None) -> None:
+        """Note an answer, which is told of when the request is counted; of several, each with its own stages."""
+        self._answers.append((answer, timeline or self.timeline))
 
     def log_failure(self, error: BaseException) -> None:
         """Log a refused or failed request; a fault of ours with its traceback."""
@@ -153,9 +157,10 @@ class RequestRecord:
                 values = {**self._values, "code": self.code}
                 is_fault = self.code == "internal"
                 self.timeline.trace("mqan.Answer", self._headers, values, is_fault=is_fault)
-            if self._answer is not None and self.code == OK:
-                self._metrics.count_answer(self._answer, self.timeline)
-                num_tokens = len(self._answer.tokens)
+            if self._answers and self.code == OK:
+                for answer, timeline in self._answers:
+                    self._metrics.count_answer(answer, timeline)
+                num_tokens = sum(len(answer.tokens) for answer, _ in self._answers)
                 log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
 
     def _elapsed_ms(self) -> float:

@@ -1,0 +1,82 @@
+"""The JSON of a call with many questions: its schema, and what becomes of it."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from mqan_core.answer import Answer
+from mqan_serving.documents import (
+    AnswerDocument,
+    AnswersDocument,
+    ItemDocument,
+    ItemErrorDocument,
+    ModelVersionDocument,
+    TextAnswersDocument,
+)
+from mqan_serving.many import MOST_QUESTIONS, MOST_TEXTS, AskedText, Outcome
+from mqan_serving.service import Model
+from mqan_serving.validation import Question
+
+
+def _question_schema() -> dict[str, Any]:
+    schema = Question.model_json_schema()
+    named = {"id": {"type": "string", "description": "Comes back with the answer.", "examples": ["height"]}}
+    rest = {name: field for name, field in schema["properties"].items() if name != "context"}
+    return {**schema, "title": "AskedQuestion", "properties": {**named, **rest}, "required": ["question"]}
+
+
+def _schema() -> dict[str, Any]:
+    questions = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": MOST_QUESTIONS,
+        "description": "Questions about the context; a string is a question with nothing else.",
+        "items": {"anyOf": [{"type": "string"}, _question_schema()]},
+    }
+    context = {"type": "string", "description": "The text.", "examples": ["The tower is 330 m tall."]}
+    text_id = {"type": "string", "description": "Comes back with the answers.", "examples": ["mail-17"]}
+    text: dict[str, Any] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"id": text_id, "context": context, "questions": questions},
+        "required": ["context", "questions"],
+    }
+    many = {"type": "array", "minItems": 1, "maxItems": MOST_TEXTS, "items": text}
+    texts = {"type": "object", "additionalProperties": False, "properties": {"texts": many}, "required": ["texts"]}
+    return {"title": "Questions", "anyOf": [text, texts]}
+
+
+MANY_SCHEMA: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": _schema(),
+                "example": {
+                    "context": "The tower is 330 m tall and was finished in 1889.",
+                    "questions": ["How tall is the tower?", {"id": "year", "question": "When was it finished?"}],
+                },
+            }
+        },
+    }
+}
+
+
+def answers_document(
+    texts: Sequence[AskedText], outcomes: Sequence[Sequence[Outcome]], model: Model
+) -> AnswersDocument:
+    """Return the response to a call."""
+    return AnswersDocument.model_construct(
+        texts=[
+            TextAnswersDocument.model_construct(id=text.id, answers=[_item(outcome, model) for outcome in of_text])
+            for text, of_text in zip(texts, outcomes, strict=True)
+        ],
+        model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
+    )
+
+
+def _item(outcome: Outcome, model: Model) -> ItemDocument:
+    result = outcome.result
+    if isinstance(result, Answer):
+        return ItemDocument.model_construct(id=outcome.id, answer=AnswerDocument.of(result, model), error=None)
+    error = ItemErrorDocument.model_construct(code=result.code, message=result.message, hint=result.hint)
+    return ItemDocument.model_construct(id=outcome.id, answer=None, error=error)

@@ -1,0 +1,147 @@
+"""Many questions in one call: each has its own answer or error, in order, and none waits for the others' faults."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from mqan_serving.many import MOST_QUESTIONS, MOST_TEXTS
+
+CONTEXT = "The kettle is in the kitchen."
+
+
+async def ask(callers: Any, **body: Any) -> Any:
+    response = await callers.rest.post("/v1/answers", json=body)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+async def test_questions_about_one_text_are_answered_in_order(start_server: Any) -> None:
+    callers = await start_server()
+    questions = ["Where is it?", {"id": "short", "question": "What is it?", "max_answer_tokens": 1}]
+    found = await ask(callers, context=CONTEXT, questions=questions)
+    [of_text] = found["texts"]
+    assert of_text["id"] is None
+    first, second = of_text["answers"]
+    assert (first["id"], first["answer"]["answer"], first["error"]) == (None, "The kettle is", None)
+    assert (second["id"], second["answer"]["answer"]) == ("short", "The")
+    assert found["model"] == {"name": "stand-in", "version": "1"}
+    alone = (await callers.post(question="Where is it?")).json()
+    assert first["answer"] == alone
+
+
+async def test_each_question_has_its_own_error(start_server: Any) -> None:
+    callers = await start_server()
+    questions = [
+        {"id": "a", "question": " "},
+        {"id": "b", "question": "Where?", "max_answer_tokens": 0},
+        {"id": "c"},
+        {"id": "d", "question": "Where?", "colour": "red"},
+        {"id": "e", "question": 5},
+        {"id": 6, "question": "Where?"},
+        {"id": "g", "question": "Where?", "context": "another"},
+        7,
+        {"id": "h", "question": "Where?"},
+    ]
+    [of_text] = (await ask(callers, context=CONTEXT, questions=questions))["texts"]
+    codes = [answer["error"] and answer["error"]["code"] for answer in of_text["answers"]]
+    assert codes == [
+        "empty_question",
+        "max_answer_tokens_out_of_range",
+        "missing_field",
+        "unknown_field",
+        "wrong_type",
+        "wrong_type",
+        "unknown_field",
+        "wrong_type",
+        None,
+    ]
+    assert of_text["answers"][-1]["answer"]["answer"] == "The kettle is"
+    assert all(answer["error"]["hint"] for answer in of_text["answers"][:-1])
+
+
+async def test_a_text_that_breaks_the_engine_costs_only_its_own_answers(start_server: Any) -> None:
+    callers = await start_server(max_batch_size=1)
+    texts = [
+        {"id": "x", "context": "explode now", "questions": ["Why?"]},
+        {"id": "y", "context": CONTEXT, "questions": ["Where?"]},
+        {"id": "z", "context": "", "questions": ["Where?"]},
+    ]
+    x, y, z = (await ask(callers, texts=texts))["texts"]
+    assert x["answers"][0]["error"]["code"] == "internal"
+    assert "secret" not in x["answers"][0]["error"]["message"]
+    assert (y["id"], y["answers"][0]["answer"]["answer"]) == ("y", "The kettle is")
+    assert z["answers"][0]["error"]["code"] == "empty_context"
+
+
+async def test_a_call_may_ask_more_than_the_server_has_places(start_server: Any) -> None:
+    callers = await start_server(max_queued_requests=1, max_batch_size=1, num_threads=1)
+    questions = [{"id": str(i), "question": f"Where {i}?"} for i in range(MOST_QUESTIONS)]
+    [of_text] = (await ask(callers, context=CONTEXT, questions=questions))["texts"]
+    assert [answer["id"] for answer in of_text["answers"]] == [str(i) for i in range(MOST_QUESTIONS)]
+    assert all(answer["answer"]["answer"] == "The kettle is" for answer in of_text["answers"])
+
+
+async def test_a_question_that_finds_no_place_in_time_says_so(start_server: Any, engine: Any) -> None:
+    callers = await start_server(max_queued_requests=1, max_batch_size=1, num_threads=1)
+    engine.may_answer.clear()
+    held = [asyncio.create_task(callers.post()) for _ in range(2)]
+    async with asyncio.timeout(5):
+        while callers.service.num_requests < 2:
+            await asyncio.sleep(0.001)
+    questions = [{"question": "Where?", "timeout_ms": 200}]
+    [of_text] = (await ask(callers, context=CONTEXT, questions=questions))["texts"]
+    assert of_text["answers"][0]["error"]["code"] == "overloaded"
+    engine.may_answer.set()
+    assert [(await one).status_code for one in held] == [200, 200]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "code"),
+    [
+        ("[", 400, "malformed_request"),
+        ([], 400, "malformed_request"),
+        ({}, 422, "missing_field"),
+        ({"context": CONTEXT}, 422, "missing_field"),
+        ({"context": CONTEXT, "questions": []}, 422, "wrong_type"),
+        ({"context": CONTEXT, "questions": "Where?"}, 422, "wrong_type"),
+        ({"context": 5, "questions": ["Where?"]}, 422, "wrong_type"),
+        ({"context": CONTEXT, "questions": ["Where?"], "colour": 1}, 422, "unknown_field"),
+        ({"texts": [], "context": CONTEXT}, 422, "unknown_field"),
+        ({"texts": [5]}, 422, "wrong_type"),
+        ({"texts": [{"context": "a", "questions": ["b"]}] * (MOST_TEXTS + 1)}, 422, "too_many_questions"),
+        ({"context": CONTEXT, "questions": ["Where?"] * (MOST_QUESTIONS + 1)}, 422, "too_many_questions"),
+        ({"texts": [{"context": "a", "questions": ["b"] * 256}] * 5}, 422, "too_many_questions"),
+        ({"context": CONTEXT, "questions": [{"id": "a", "question": "b"}] * 2}, 422, "duplicate_id"),
+        ({"texts": [{"id": "a", "context": "a", "questions": ["b"]}] * 2}, 422, "duplicate_id"),
+    ],
+)
+async def test_a_call_that_makes_no_sense_is_refused_as_a_whole(
+    start_server: Any, body: Any, status: int, code: str
+) -> None:
+    callers = await start_server()
+    headers = {"content-type": "application/json"}
+    given = {"content": body, "headers": headers} if isinstance(body, str) else {"json": body}
+    response = await callers.rest.post("/v1/answers", **given)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert callers.service.num_requests == 0
+
+
+async def test_a_draining_server_refuses_the_call(start_server: Any) -> None:
+    callers = await start_server()
+    callers.service.health.set_draining()
+    response = await callers.rest.post("/v1/answers", json={"context": CONTEXT, "questions": ["Where?"]})
+    assert response.status_code == 503
+    assert response.headers["retry-after"] == "1"
+
+
+async def test_a_caller_who_goes_away_frees_all_places(start_server: Any, engine: Any) -> None:
+    callers = await start_server(max_batch_size=1)
+    engine.may_answer.clear()
+    call = asyncio.create_task(callers.rest.post("/v1/answers", json={"context": CONTEXT, "questions": ["a"] * 3}))
+    async with asyncio.timeout(5):
+        while callers.service.num_requests < 2:
+            await asyncio.sleep(0.001)
+        call.cancel()
+        while callers.service.num_requests:
+            await asyncio.sleep(0.001)
