@@ -19,6 +19,7 @@ from mqan_core.request import read_request
 from mqan_runtime.answering_graphs import (
     EMBEDDINGS_INPUTS,
     EMBEDDINGS_OUTPUTS,
+    NUM_BEST,
     NUM_FIELDS,
     READER_INPUTS,
     reader_outputs,
@@ -51,6 +52,7 @@ class Ended:
     row: _Row
     trace: Trace
     masses: npt.NDArray[np.float32]
+    evidence: npt.NDArray[np.float32]
 
 
 class AnsweringLoop(StepLoop):
@@ -63,9 +65,12 @@ class AnsweringLoop(StepLoop):
             ended[row] = find_repeats(state["trace"][row, : position[row]]) is not None  # type: ignore[arg-type]
         return ended
 
-    def hand_out(self, state: Mapping[str, Array], row: int) -> tuple[Trace, npt.NDArray[np.float32]]:
+    def hand_out(
+        self, state: Mapping[str, Array], row: int
+    ) -> tuple[Trace, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         trace: Trace = super().hand_out(state, row)
-        return trace, state["masses"][row].astype(np.float32)
+        masses, evidence = (state[name][row].astype(np.float32) for name in ("masses", "evidence"))
+        return trace, masses, evidence
 
 
 class AnsweringEngine:
@@ -120,7 +125,7 @@ class AnsweringEngine:
         if num_together is None:
             num_together = _WINDOWS_TOGETHER if self.provider == CUDA else 1
         reads = (sessions[EMBEDDINGS], sessions[graphs.reader])
-        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS}, sizes.num_layers, num_together)
+        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS, "BEST": NUM_BEST}, sizes.num_layers, num_together)
         self.loop = AnsweringLoop(sessions[graphs.decoder_step], constants, state)
 
     @classmethod
