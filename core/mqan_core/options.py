@@ -44,7 +44,7 @@ class Options:
     @property
     def is_plain(self) -> bool:
         """Whether nothing is asked for beside the question."""
-        return self == Options()
+        return self == PLAIN
 
     @property
     def quotes(self) -> bool:
@@ -69,6 +69,9 @@ class Options:
         if self.quotes and Source.CONTEXT not in self.sources:
             name = "all" if self.every else "contiguous"
             raise _senseless(name, f"{name} quotes the context, which sources leaves out.", "Add context to sources.")
+
+
+PLAIN = Options()
 
 
 def choices_of(labels: Sequence[str]) -> tuple[Choice, ...]:

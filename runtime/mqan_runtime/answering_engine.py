@@ -12,9 +12,10 @@ from mqan_core.answer import Answer, Source
 from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, open_answering_bundle
 from mqan_core.calibration import calibrate
 from mqan_core.decision import REPEATS, decide, find_repeats
-from mqan_core.errors import BundleError
-from mqan_core.example import Choice
+from mqan_core.errors import BundleError, InputError
 from mqan_core.layout import Layout
+from mqan_core.options import PLAIN, Options
+from mqan_core.outcome import complete
 from mqan_core.request import read_request
 from mqan_runtime.answering_graphs import (
     EMBEDDINGS_INPUTS,
@@ -141,15 +142,20 @@ class AnsweringEngine:
         """Most tokens that an answer can have: the decoder's positions less one for the end."""
         return self.bundle.manifest.max_positions - 1
 
-    def read(self, context: str, question: str, choices: Sequence[Choice] = ()) -> WindowedRequest:
-        """Tokenise a context, a question and the labels to choose from.
+    def read(self, context: str, question: str, options: Options = PLAIN) -> WindowedRequest:
+        """Tokenise a context, a question and what else is asked for.
 
         Raises:
-            InputError: one of them holds nothing but white space, or the question is too long for a window.
+            InputError: one of them holds nothing but white space, the question is too long for a window, or
+                the options make no sense together or are not answered yet.
         """
+        options.check()
+        _check_answered(options)
+        # in one order whatever the caller's: 8-bit products round on what is added up in another order
+        choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
         request = read_request(self.bundle.vocabulary, context, question, choices)
         windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-        return WindowedRequest(request, tuple(windows))
+        return WindowedRequest(request, tuple(windows), options)
 
     def answer(self, requests: Sequence[WindowedRequest], max_answer_tokens: Sequence[int]) -> list[Answer]:
         """Answer a batch; each answer is what its request would get alone.
@@ -205,9 +211,9 @@ class AnsweringEngine:
         behind = len(request.question_tokens)
         masses = ended.masses[behind : behind + len(request.choices)].tolist()
         answer = decide(ended.trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
-        if answer.choices or not answer.answered or answer.truncated:
-            return answer
-        return calibrate(answer, self._calibration)
+        if not (answer.choices or not answer.answered or answer.truncated):
+            answer = calibrate(answer, self._calibration)
+        return complete(answer, row.windowed.options, request, ended.evidence.tolist(), len(row.windowed.windows))
 
     def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
         """Let rows leave whose answers nobody waits for."""
@@ -218,6 +224,23 @@ class AnsweringEngine:
     def merge(self, decodings: Sequence[Decoding]) -> Decoding:
         """Return decodings, of which at least one row has not left, as one; they are not to be used again."""
         return self.loop.merge(decodings)
+
+
+def _check_answered(options: Options) -> None:
+    """Refuse what this engine does not answer yet, rather than answer something else.
+
+    Raises:
+        InputError: such an option is set.
+    """
+    for name, is_set in (
+        ("contiguous", options.contiguous),
+        ("all", options.every),
+        ("alternatives", options.alternatives > 0),
+        ("explain", options.explain),
+    ):
+        if is_set:
+            message = f"{name} is not supported by this version."
+            raise InputError("option_not_supported", name, message, "Leave the field out.")
 
 
 def _choose(bundle: AnsweringBundle, provider: Provider, precision: Precision) -> Graphs:
