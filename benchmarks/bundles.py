@@ -25,6 +25,7 @@ from squad import read_questions
 
 from mqan_core.answering import AnsweringBundle
 from mqan_core.example import Choice
+from mqan_core.options import Options
 from mqan_runtime.interface import AnswerEngine, open_engine
 from mqan_training.data.readers.registry import task_named
 
@@ -99,7 +100,8 @@ def read_sentences(data: Path) -> list[tuple[str, str]]:
 
 def time_answers(engine: AnswerEngine, texts: Sequence[tuple[str, str]], choices: Sequence[Choice]) -> list[float]:
     """Return the milliseconds of processor time of each answer; the first is given once more before."""
-    ask: Callable[[str, str], Any] = lambda c, q: engine.answer([engine.read(c, q, choices)], [LIMIT])  # noqa: E731
+    options = Options(choices=tuple(choices))
+    ask: Callable[[str, str], Any] = lambda c, q: engine.answer([engine.read(c, q, options)], [LIMIT])
     ask(*texts[0])
     times = []
     for text in texts:

@@ -79,12 +79,47 @@ class ChoiceProbability:
         probability: its share of all choices and the refusal, which sum to 1.
         among_choices: its share of the choices alone, which sum to 1.
         against_refusal: its share of itself and the refusal: over one half where it holds, when several can.
+        spans: the words of the context that the model looked at most when it decided; empty where the label was not
+            chosen.
     """
 
     label: str
     probability: float
     among_choices: float
     against_refusal: float
+    spans: tuple[AnswerSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in the context that answers, and how likely it does."""
+
+    span: AnswerSpan
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A word that could have been said at a step: its share of the mixture, and the source that gave most of it."""
+
+    text: str
+    probability: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class StepExplanation:
+    """What the model looked at when it chose a word.
+
+    Attributes:
+        context: pointer weight of each word of the context that has any to speak of, by its span; the largest first.
+        question: the same of the question.
+        candidates: the likeliest words, the likeliest first.
+    """
+
+    context: tuple[tuple[Span, float], ...]
+    question: tuple[tuple[Span, float], ...]
+    candidates: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +139,12 @@ class Answer:
             right.
         refusal: probability of there being none; 0 of a model that cannot refuse.
         choices: the labels to choose from, in the caller's order; empty for a free answer.
+        chosen: the labels that hold, in the caller's order: one, or several of ``multiple``; empty for a free answer.
+        expected: of a scale, its expected value, the lowest level being 1; None otherwise.
+        alternatives: the next best answers, each whole, the likeliest first.
+        places: every place of the context that answers, in the order of the text, where all are asked for.
+        num_windows: windows that the context was read in.
+        explanation: of each step, where it is asked for.
     """
 
     text: str
@@ -114,6 +155,12 @@ class Answer:
     answered: bool = True
     refusal: float = 0.0
     choices: tuple[ChoiceProbability, ...] = ()
+    chosen: tuple[str, ...] = ()
+    expected: float | None = None
+    alternatives: "tuple[Answer, ...]" = ()
+    places: tuple[Place, ...] = ()
+    num_windows: int = 1
+    explanation: tuple[StepExplanation, ...] = ()
 
 
 def compose(tokens: Sequence[AnswerToken], probability: float, truncated: bool, context: str, question: str) -> Answer:

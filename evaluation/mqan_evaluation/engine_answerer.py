@@ -7,6 +7,7 @@ from typing import Any
 
 from mqan_core.answering import open_answering_bundle
 from mqan_core.errors import InputError
+from mqan_core.options import Options
 from mqan_evaluation.answerers import Ask, Decision, decision_of
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.session import CUDA, Precision
@@ -52,6 +53,6 @@ class EngineAnswerer:
 
     def _read(self, ask: Ask) -> Any | None:
         try:
-            return self.engine.read(ask.context, ask.question, ask.choices)
+            return self.engine.read(ask.context, ask.question, Options(choices=tuple(ask.choices)))
         except InputError:
             return None

@@ -8,6 +8,7 @@ from torch import Tensor
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError
 from mqan_core.example import Example
+from mqan_core.options import Options
 from mqan_export.parity import MAX_DIFFERENCE, ParityError, answer_difference
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.window_texts import WindowedRequest
@@ -139,14 +140,15 @@ def decision_difference(left: Answer, right: Answer) -> float | None:
     worst = answer_difference(left, right)
     if worst is None or left.answered != right.answered:
         return None
-    pairs = zip(left.choices, right.choices, strict=True)
+    by_label = (sorted(answer.choices, key=lambda choice: choice.label) for answer in (left, right))
+    pairs = zip(*by_label, strict=True)
     of_choices = max((abs(a.probability - b.probability) for a, b in pairs), default=0.0)
     return max(worst, of_choices, abs(left.refusal - right.refusal))
 
 
 def _read(engine: AnsweringEngine, example: Example) -> tuple[Example, WindowedRequest] | None:
     try:
-        return example, engine.read(example.context, example.question, example.choices)
+        return example, engine.read(example.context, example.question, Options(choices=example.choices))
     except InputError:
         return None
 

@@ -10,14 +10,16 @@ import numpy.typing as npt
 from mqan_core.answer import Answer
 from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, open_answering_bundle
 from mqan_core.decision import REPEATS, decide, find_repeats
-from mqan_core.errors import BundleError
-from mqan_core.example import Choice
+from mqan_core.errors import BundleError, InputError
 from mqan_core.layout import Layout
+from mqan_core.options import PLAIN, Options
+from mqan_core.outcome import complete
 from mqan_core.request import read_request
 from mqan_core.temperatures import Temperatures
 from mqan_runtime.answering_graphs import (
     EMBEDDINGS_INPUTS,
     EMBEDDINGS_OUTPUTS,
+    NUM_BEST,
     NUM_FIELDS,
     READER_INPUTS,
     reader_outputs,
@@ -45,9 +47,12 @@ class AnsweringLoop(StepLoop):
             ended[row] = find_repeats(state["trace"][row, : position[row]]) is not None  # type: ignore[arg-type]
         return ended
 
-    def hand_out(self, state: Mapping[str, Array], row: int) -> tuple[Trace, npt.NDArray[np.float32]]:
+    def hand_out(
+        self, state: Mapping[str, Array], row: int
+    ) -> tuple[Trace, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         trace: Trace = super().hand_out(state, row)
-        return trace, state["masses"][row].astype(np.float32)
+        masses, evidence = (state[name][row].astype(np.float32) for name in ("masses", "evidence"))
+        return trace, masses, evidence
 
 
 class AnsweringEngine(RowEngine[WindowedRequest]):
@@ -101,7 +106,7 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         if num_together is None:
             num_together = _WINDOWS_TOGETHER if self.provider == CUDA else 1
         reads = (sessions[EMBEDDINGS], sessions[graphs.reader])
-        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS}, sizes.num_layers, num_together)
+        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS, "BEST": NUM_BEST}, sizes.num_layers, num_together)
         self.loop = AnsweringLoop(sessions[graphs.decoder_step], constants, state)
 
     @classmethod
@@ -116,15 +121,20 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
     def max_answer_tokens(self) -> int:
         return self.bundle.manifest.max_positions - 1
 
-    def read(self, context: str, question: str, choices: Sequence[Choice] = ()) -> WindowedRequest:
-        """Tokenise a context, a question and the labels to choose from.
+    def read(self, context: str, question: str, options: Options = PLAIN) -> WindowedRequest:
+        """Tokenise a context, a question and what else is asked for.
 
         Raises:
-            InputError: one of them holds nothing but white space, or the question is too long for a window.
+            InputError: one of them holds nothing but white space, the question is too long for a window, or
+                the options make no sense together or are not answered yet.
         """
+        options.check()
+        _check_answered(options)
+        # in one order whatever the caller's: 8-bit products round on what is added up in another order
+        choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
         request = read_request(self.bundle.vocabulary, context, question, choices)
         windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-        return WindowedRequest(request, tuple(windows))
+        return WindowedRequest(request, tuple(windows), options)
 
     def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Decoding:
         constants, sizes = self.reader.read([row.request for row in rows])
@@ -134,11 +144,30 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
 
     def write(self, ended: Ended[WindowedRequest]) -> Answer:
         row, request = ended.row, ended.row.request.request
-        trace, place_masses = ended.decoded
+        trace, place_masses, evidence = ended.decoded
         behind = len(request.question_tokens)
         masses = place_masses[behind : behind + len(request.choices)].tolist()
         answer = decide(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
-        return answer if answer.truncated else self._temperatures.calibrate(answer)
+        if not answer.truncated:
+            answer = self._temperatures.calibrate(answer)
+        return complete(answer, row.request.options, request, evidence.tolist(), len(row.request.windows))
+
+
+def _check_answered(options: Options) -> None:
+    """Refuse what this engine does not answer yet, rather than answer something else.
+
+    Raises:
+        InputError: such an option is set.
+    """
+    for name, is_set in (
+        ("contiguous", options.contiguous),
+        ("all", options.every),
+        ("alternatives", options.alternatives > 0),
+        ("explain", options.explain),
+    ):
+        if is_set:
+            message = f"{name} is not supported by this version."
+            raise InputError("option_not_supported", name, message, "Leave the field out.")
 
 
 def _choose(bundle: AnsweringBundle, provider: Provider, precision: Precision) -> Graphs:

@@ -12,7 +12,7 @@ from mqan_core.answer import Answer
 from mqan_core.attribution import attribute
 from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
 from mqan_core.errors import BundleError, InputError, MqanError
-from mqan_core.example import Choice
+from mqan_core.options import PLAIN, Options
 from mqan_core.request import Request, read_request
 from mqan_core.text import word_of
 from mqan_runtime.decoding import Batch, Decoding, GreedyLoop
@@ -103,19 +103,26 @@ class Engine(RowEngine[Request]):
     def max_answer_tokens(self) -> int:
         return self.bundle.manifest.max_positions - 1
 
-    def read(self, context: str, question: str, choices: Sequence[Choice] = ()) -> Request:
+    def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
         """Tokenise a context and a question.
 
         Raises:
-            InputError: the context or the question holds nothing but white space, or there are choices, which such a
-                model does not read apart.
+            InputError: the context or the question holds nothing but white space, or more is asked for than
+                such a model can answer.
         """
-        if choices:
+        if options.choices:
             raise InputError(
                 "choices_not_supported",
                 "choices",
                 "This model does not choose from a list of labels.",
                 "Name the labels in the question, or serve a model of bundle format 6.",
+            )
+        if not options.is_plain:
+            raise InputError(
+                "options_not_supported",
+                "question",
+                "This model answers plain questions only.",
+                "Leave the options out, or serve a model of bundle format 6.",
             )
         return read_request(self.bundle.vocabulary, context, question)
 

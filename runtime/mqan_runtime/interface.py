@@ -7,8 +7,8 @@ from typing import Any, Protocol
 from mqan_core.answer import Answer
 from mqan_core.answering import open_answering_bundle, verify_answering_files
 from mqan_core.bundle import open_bundle, read_file
-from mqan_core.example import Choice
 from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
+from mqan_core.options import PLAIN, Options
 from mqan_core.vocab import Vocabulary
 
 
@@ -71,7 +71,7 @@ class AnswerEngine(Protocol):
     def max_answer_tokens(self) -> int:
         """Most tokens that an answer can have."""
 
-    def read(self, context: str, question: str, choices: Sequence[Choice] = ()) -> Any:
+    def read(self, context: str, question: str, options: Options = PLAIN) -> Any:
         """Tokenise a request.
 
         Raises:

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
+from mqan_core.answer import Source
 from mqan_core.layout import Window
+from mqan_core.options import PLAIN, Options
 from mqan_core.request import Request
 from mqan_runtime.answering_graphs import NUM_NULL, NUM_SOURCES, READER_INPUTS, reader_outputs, step_constants
 from mqan_runtime.denormals import denormals_as_zero
@@ -31,10 +33,12 @@ class WindowedRequest:
     Attributes:
         request: its words.
         windows: its pieces.
+        options: what is asked for beside the question.
     """
 
     request: Request
     windows: tuple[Window, ...]
+    options: Options = PLAIN
 
     @property
     def num_context_tokens(self) -> int:
@@ -91,7 +95,7 @@ class TextReader:
             array.fill(sizes["V"] if name == "slot_ids" else 0)
         constants["null"].fill(np.inf)
         for row, windowed in enumerate(requests):
-            _describe(windowed.request, row, constants)
+            _describe(windowed.request, windowed.options, row, constants)
         flat = ((row, windowed, window) for row, windowed in enumerate(requests) for window in windowed.windows)
         while some := list(islice(flat, self._num_together)):
             outputs = self._run([window for _, _, window in some])
@@ -130,14 +134,14 @@ class TextReader:
             constants["slot_inputs"][row, request.slots.question] = read["inputs"][:num_question]
 
 
-def _describe(request: Request, row: int, constants: Buffers) -> None:
+def _describe(request: Request, options: Options, row: int, constants: Buffers) -> None:
     """Put what is known of a request without reading it into its row."""
     slots = request.slots
     num_context, num_question = len(slots.context), len(slots.question)
     constants["context_mask"][row, :num_context] = True
     constants["question_mask"][row, :num_question] = True
     constants["pointed"][row, len(request.question_tokens) if request.choices else 0 : num_question] = True
-    constants["allowed"][row] = (0, 1, 0) if request.choices else (1, 1, 1)
+    constants["allowed"][row] = (0, 1, 0) if request.choices else [s in options.sources for s in Source]
     constants["context_slots"][row, :num_context] = slots.context
     constants["question_slots"][row, :num_question] = slots.question
     constants["slot_ids"][row, : len(slots.pieces)] = slots.generator_ids

@@ -9,10 +9,12 @@ import onnx
 import pytest
 
 from mqan_core.answer import Answer, Source
+from mqan_core.attribution import TraceField
 from mqan_core.decision import find_repeats
 from mqan_core.errors import BundleError, InputError
-from mqan_core.example import Choice
+from mqan_core.options import Options, choices_of
 from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.answering_graphs import NUM_BEST
 from mqan_runtime.interface import open_engine
 from mqan_runtime.session import CPU, check_graph
 from mqan_runtime.step_loop import Decoding
@@ -33,7 +35,7 @@ def engine(bundle: Path, request: pytest.FixtureRequest) -> AnsweringEngine:
 
 
 def read_all(engine: AnsweringEngine, number: int, seed: int) -> list[WindowedRequest]:
-    return [engine.read(e.context, e.question, e.choices) for e in make_examples(number, seed)]
+    return [engine.read(e.context, e.question, Options(choices=e.choices)) for e in make_examples(number, seed)]
 
 
 def check_same(answer: Answer, alone: Answer) -> None:
@@ -101,7 +103,7 @@ def test_choices_have_no_order_and_share_one_step(engine: AnsweringEngine) -> No
         context, question = make_text(rng, 20), make_text(rng, 5)
         labels = rng.sample(LABELS, 4)
         orders = list(itertools.permutations(labels))
-        requests = [engine.read(context, question, [Choice(label) for label in order]) for order in orders]
+        requests = [engine.read(context, question, Options(choices=choices_of(order))) for order in orders]
         decoding = engine.start(requests, [9] * len(requests), range(len(requests)))
         found = dict(engine.step(decoding))
         assert not decoding.num_live
@@ -113,6 +115,27 @@ def test_choices_have_no_order_and_share_one_step(engine: AnsweringEngine) -> No
             assert (answer.text, answer.answered) == (answers[0].text, answers[0].answered)
             assert sum(c.probability for c in answer.choices) + answer.refusal == pytest.approx(1, abs=1e-4)
             assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-5)
+
+
+def test_the_step_hands_out_evidence_and_the_generators_best_pieces(engine: AnsweringEngine) -> None:
+    requests = [request for request in read_all(engine, 60, 8) if request.request.choices]
+    decoding = engine.start(requests, [5] * len(requests), range(len(requests)))
+    found = dict(engine.step(decoding))
+    for key, request in enumerate(requests):
+        evidence = found[key].evidence
+        assert evidence[: request.num_context_tokens].sum() == pytest.approx(1, abs=1e-5)
+        assert not evidence[request.num_context_tokens :].any()
+    free = [request for request in read_all(engine, 60, 9) if not request.request.choices]
+    decoding = engine.start(free, [5] * len(free), range(len(free)))
+    engine.step(decoding)
+    shares = decoding.state["best_masses"].astype(np.float32)
+    assert shares.shape[1] == NUM_BEST
+    assert (np.diff(shares, axis=1) <= 0).all()
+    trace = decoding.state["trace"][:, 0]
+    is_piece = trace[:, TraceField.SLOT] < 0
+    assert is_piece.any()
+    assert (decoding.state["best_ids"][is_piece, 0] == trace[is_piece, TraceField.PIECE]).all()
+    assert shares[is_piece, 0] == pytest.approx(trace[is_piece, TraceField.PROBABILITY], abs=1e-6)
 
 
 def test_a_chosen_label_is_quoted_and_a_refusal_has_no_text(engine: AnsweringEngine) -> None:
@@ -158,7 +181,7 @@ def test_what_cannot_be_read_is_refused(engine: AnsweringEngine) -> None:
         ("Ada.", "who " * 300, (), "question_too_long"),
     ):
         with pytest.raises(InputError) as caught:
-            engine.read(context, question, [Choice(label) for label in labels])
+            engine.read(context, question, Options(choices=choices_of(labels)))
         assert caught.value.code == code
     with pytest.raises(ValueError, match="1 to 63"):
         engine.answer([engine.read("Ada.", "Who?")], [64])

@@ -33,13 +33,25 @@ class SlotBatch(NamedTuple):
 
 
 class LoopState(NamedTuple):
-    """Everything that changes from step to step."""
+    """Everything that changes from step to step, and what the last step held the generator's pieces for, [B, V]."""
 
     input_BD: Tensor
     position_B: Tensor
     finished_B: Tensor
     decoder: DecoderState
     trace_BKF: Tensor
+    generated_BV: Tensor | None = None  # shares of the mixture; none before the first step
+
+    def best_generated(self, number: int) -> tuple[Tensor, Tensor]:
+        """Return the generator's likeliest pieces at the last step and their shares of the mixture, [B, number] each.
+
+        Raises:
+            ValueError: no step has been taken.
+        """
+        if self.generated_BV is None:
+            raise ValueError("the generator says nothing before the first step; take a step first")
+        shares, ids = self.generated_BV.topk(number, dim=1)
+        return ids, shares
 
 
 class GreedyStep(nn.Module):
@@ -118,7 +130,9 @@ class GreedyStep(nn.Module):
         ended_B = (~is_slot_B1 & (piece_B1 == self.end_id)).squeeze(1)
         if self.refuses:
             ended_B = ended_B | (~is_slot_B1 & (piece_B1 == REFUSAL_ID)).squeeze(1)
-        return LoopState(input_BD, state.position_B + 1, state.finished_B | ended_B, decoder_state, trace_BKF)
+        generated_BV = p_vocab_BV * gamma_B1
+        position_B, finished_B = state.position_B + 1, state.finished_B | ended_B
+        return LoopState(input_BD, position_B, finished_B, decoder_state, trace_BKF, generated_BV)
 
     def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:
         """Return the decoder inputs of generator pieces, [B, D]."""

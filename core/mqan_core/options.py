@@ -1,0 +1,120 @@
+"""What may be asked for beside the question itself, and which of it makes sense together."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mqan_core.answer import Source
+from mqan_core.errors import InputError
+from mqan_core.example import Choice
+
+MOST_CHOICES = 255
+MOST_LEVELS = 10
+MOST_ALTERNATIVES = 20
+YES_NO = (Choice("yes"), Choice("no"))
+ALL_SOURCES = frozenset(Source)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is asked for beside the question.
+
+    Attributes:
+        choices: the closed set of labels to choose from; empty for a free answer.
+        multiple: whether several labels can be right: each is judged by itself.
+        is_scale: whether the choices are levels, low to high, of which an expected value is wanted.
+        sources: where the words of a free answer may come from.
+        contiguous: whether a free answer is to be one unbroken quotation of the context.
+        every: whether every place of the context that answers is wanted.
+        alternatives: how many further answers are wanted.
+        min_probability: below this there is no answer.
+        explain: whether each step is to be explained.
+    """
+
+    choices: tuple[Choice, ...] = ()
+    multiple: bool = False
+    is_scale: bool = False
+    sources: frozenset[Source] = ALL_SOURCES
+    contiguous: bool = False
+    every: bool = False
+    alternatives: int = 0
+    min_probability: float | None = None
+    explain: bool = False
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is asked for beside the question."""
+        return self == PLAIN
+
+    @property
+    def quotes(self) -> bool:
+        """Whether the answer is made of unbroken quotations of the context."""
+        return self.contiguous or self.every
+
+    def check(self) -> None:
+        """Check that the options make sense together.
+
+        Raises:
+            InputError: they do not; its field is the option's name in REST.
+        """
+        _check_numbers(self)
+        if self.choices:
+            _check_choices(self)
+        elif self.multiple:
+            raise _senseless("multiple", "multiple is about choices, and there are none.", "Send choices, too.")
+        elif self.is_scale:
+            raise _senseless("scale", "The scale has no levels.", f"Send 2 to {MOST_LEVELS} levels, low to high.")
+        if not self.sources:
+            raise _senseless("sources", "No source is allowed.", "Name at least one, or leave the field out.")
+        if self.quotes and Source.CONTEXT not in self.sources:
+            name = "all" if self.every else "contiguous"
+            raise _senseless(name, f"{name} quotes the context, which sources leaves out.", "Add context to sources.")
+
+
+PLAIN = Options()
+
+
+def choices_of(labels: Sequence[str]) -> tuple[Choice, ...]:
+    """Return labels without descriptions."""
+    return tuple(Choice(label) for label in labels)
+
+
+def _check_numbers(options: Options) -> None:
+    least = options.min_probability
+    if least is not None and not (math.isfinite(least) and 0 <= least <= 1):
+        raise _out_of_range("min_probability", f"min_probability is {least}; 0 to 1 is accepted.")
+    if not 0 <= options.alternatives <= MOST_ALTERNATIVES:
+        found = f"alternatives is {options.alternatives}; 0 to {MOST_ALTERNATIVES} are accepted."
+        raise _out_of_range("alternatives", found)
+
+
+def _check_choices(options: Options) -> None:
+    name = "scale" if options.is_scale else "choices"
+    most = MOST_LEVELS if options.is_scale else MOST_CHOICES
+    least = 2 if options.is_scale else 1
+    if not least <= len(options.choices) <= most:
+        found = f"{name} has {len(options.choices)} labels; {least} to {most} are accepted."
+        raise InputError("wrong_number_of_choices", name, found, "Send as many as are accepted.")
+    seen: set[str] = set()
+    for choice in options.choices:
+        if choice.label in seen:
+            found = f"{name} has the label {choice.label[:40]!r} twice."
+            raise InputError("duplicate_choice", name, found, "Send each label once.")
+        seen.add(choice.label)
+    for field, is_set, why in (
+        ("multiple", options.is_scale and options.multiple, "one level of a scale is right, not several"),
+        ("sources", options.sources != ALL_SOURCES, "a label is chosen, not copied or generated"),
+        ("contiguous", options.contiguous, "a label is chosen, not quoted"),
+        ("all", options.every, "a label is chosen, not quoted; multiple asks for all labels that are right"),
+        ("alternatives", options.alternatives > 0, "every label has its probability already"),
+    ):
+        if is_set:
+            raise _senseless(field, f"{field} makes no sense with {name}: {why}.", f"Leave out {field} or {name}.")
+
+
+def _senseless(field: str, message: str, hint: str) -> InputError:
+    return InputError("senseless_combination", field, message, hint)
+
+
+def _out_of_range(field: str, message: str) -> InputError:
+    return InputError("option_out_of_range", field, message, "Choose a number in this range or leave the field out.")

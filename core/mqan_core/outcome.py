@@ -1,0 +1,98 @@
+"""What options make of a decided answer: evidence, expected values, several labels, a least probability."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from mqan_core.answer import Answer, AnswerSpan, ChoiceProbability, Source
+from mqan_core.options import Options
+from mqan_core.request import Request
+
+MOST_EVIDENCE: Final = 3  # words that are looked at
+_HOLDS: Final = 0.5  # of several labels, those that are likelier than not
+
+
+def complete(
+    answer: Answer, options: Options, request: Request, evidence: Sequence[float], num_windows: int = 1
+) -> Answer:
+    """Return a decided answer with what its options ask for.
+
+    Args:
+        answer: as it was decided, its choices in any order.
+        options: what is asked for.
+        request: its words.
+        evidence: how the decision divided its attention over the context's words; read for choices only.
+        num_windows: windows that the context was read in.
+    """
+    of_label = {choice.label: choice for choice in answer.choices}
+    in_order = tuple(of_label[choice.label] for choice in options.choices)
+    answer = replace(answer, num_windows=num_windows, choices=in_order)
+    if options.multiple:
+        answer = _several(answer, options.min_probability)
+    elif answer.choices:
+        chosen = (answer.text,) if answer.answered else ()
+        answer = replace(answer, chosen=chosen, choices=_normalised(answer.choices))
+        if options.is_scale:
+            expected = sum(level * c.among_choices for level, c in enumerate(answer.choices, start=1))
+            answer = replace(answer, expected=expected)
+    least = options.min_probability
+    if answer.answered and not options.multiple and least is not None and _sureness(answer) < least:
+        answer = _unanswered(answer)
+    if not answer.chosen:
+        return answer
+    spans = evidence_spans(request, evidence)
+    choices = tuple(replace(c, spans=spans) if c.label in answer.chosen else c for c in answer.choices)
+    return replace(answer, choices=choices)
+
+
+def evidence_spans(request: Request, weights: Sequence[float]) -> tuple[AnswerSpan, ...]:
+    """Return the words of the context that were looked at most, at most ``MOST_EVIDENCE``, neighbours as one span."""
+    tokens = request.context_tokens
+    best = sorted(range(len(tokens)), key=lambda i: (-weights[i], i))[:MOST_EVIDENCE]
+    runs: list[list[int]] = []
+    for i in sorted(i for i in best if weights[i] > 0):
+        if runs and runs[-1][-1] == i - 1:
+            runs[-1].append(i)
+        else:
+            runs.append([i])
+    places = [(tokens[run[0]].start, tokens[run[-1]].end) for run in runs]
+    return tuple(AnswerSpan(Source.CONTEXT, start, end, request.context[start:end]) for start, end in places)
+
+
+def _several(answer: Answer, min_probability: float | None) -> Answer:
+    """Return the answer that holds every label for itself."""
+    least = _HOLDS if min_probability is None else min_probability
+    chosen = tuple(c.label for c in answer.choices if c.against_refusal > _HOLDS and c.against_refusal >= least)
+    if not chosen:
+        return replace(_unanswered(answer), choices=_normalised(answer.choices))
+    probability = 1.0
+    for choice in answer.choices:
+        probability *= choice.against_refusal if choice.label in chosen else 1 - choice.against_refusal
+    return replace(
+        answer,
+        text=", ".join(chosen),
+        probability=probability,
+        tokens=(),
+        spans=(),
+        answered=True,
+        choices=_normalised(answer.choices),
+        chosen=chosen,
+    )
+
+
+def _normalised(choices: Sequence[ChoiceProbability]) -> tuple[ChoiceProbability, ...]:
+    """Return choices whose shares of one another sum to 1 as far as float64 goes."""
+    total = sum(choice.among_choices for choice in choices)
+    if total <= 0:
+        return tuple(replace(choice, among_choices=1 / len(choices)) for choice in choices)
+    return tuple(replace(choice, among_choices=choice.among_choices / total) for choice in choices)
+
+
+def _sureness(answer: Answer) -> float:
+    """Return what ``min_probability`` is compared with: the best label's share of all labels, or the probability."""
+    return max((choice.among_choices for choice in answer.choices), default=answer.probability)
+
+
+def _unanswered(answer: Answer) -> Answer:
+    """Return the answer that there is none; the refusal keeps its own probability."""
+    return replace(answer, text="", tokens=(), spans=(), truncated=False, answered=False, chosen=())

@@ -1,0 +1,50 @@
+"""Options that make no sense are refused, each with its field and why."""
+
+import math
+
+import pytest
+
+from mqan_core.answer import Source
+from mqan_core.errors import InputError
+from mqan_core.options import YES_NO, Options, choices_of
+
+SENSELESS = [
+    (Options(multiple=True), "senseless_combination", "multiple"),
+    (Options(is_scale=True), "senseless_combination", "scale"),
+    (Options(sources=frozenset()), "senseless_combination", "sources"),
+    (Options(contiguous=True, sources=frozenset({Source.VOCABULARY})), "senseless_combination", "contiguous"),
+    (Options(every=True, sources=frozenset({Source.QUESTION})), "senseless_combination", "all"),
+    (Options(YES_NO, sources=frozenset({Source.CONTEXT})), "senseless_combination", "sources"),
+    (Options(YES_NO, contiguous=True), "senseless_combination", "contiguous"),
+    (Options(YES_NO, every=True), "senseless_combination", "all"),
+    (Options(YES_NO, alternatives=1), "senseless_combination", "alternatives"),
+    (Options(YES_NO, is_scale=True, multiple=True), "senseless_combination", "multiple"),
+    (Options(choices_of(["low"]), is_scale=True), "wrong_number_of_choices", "scale"),
+    (Options(choices_of("abcdefghijk"), is_scale=True), "wrong_number_of_choices", "scale"),
+    (Options(choices_of([str(i) for i in range(256)])), "wrong_number_of_choices", "choices"),
+    (Options(choices_of(["a", "b", "a"])), "duplicate_choice", "choices"),
+    (Options(min_probability=1.5), "option_out_of_range", "min_probability"),
+    (Options(min_probability=math.nan), "option_out_of_range", "min_probability"),
+    (Options(alternatives=21), "option_out_of_range", "alternatives"),
+]
+
+
+@pytest.mark.parametrize(("options", "code", "field"), SENSELESS)
+def test_what_makes_no_sense_is_refused(options: Options, code: str, field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        options.check()
+    assert (caught.value.code, caught.value.field) == (code, field)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(),
+        Options(YES_NO),
+        Options(choices_of([str(i) for i in range(255)]), multiple=True, min_probability=0.5),
+        Options(choices_of(["low", "high"]), is_scale=True),
+        Options(contiguous=True, every=True, alternatives=20, sources=frozenset({Source.CONTEXT})),
+    ],
+)
+def test_what_makes_sense_is_accepted(options: Options) -> None:
+    options.check()

@@ -1,0 +1,124 @@
+"""What a question can ask of a bundle with a pretrained reader."""
+
+import random
+
+import pytest
+
+from mqan_core.answer import Answer, Source
+from mqan_core.errors import InputError
+from mqan_core.options import PLAIN, YES_NO, Options, choices_of
+from mqan_runtime.answering_engine import AnsweringEngine
+from tests.answering import LETTERS, WORDS, make_text, make_trained, write_small_bundle
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> AnsweringEngine:
+    folder = tmp_path_factory.mktemp("options") / "bundle"
+    write_small_bundle(folder, make_trained())
+    return AnsweringEngine.open(folder, provider="cpu")
+
+
+def ask(engine: AnsweringEngine, context: str, question: str, options: Options = PLAIN) -> Answer:
+    return engine.answer([engine.read(context, question, options)], [6])[0]
+
+
+def test_whatever_the_labels_one_of_them_is_chosen_and_their_order_is_nothing(engine: AnsweringEngine) -> None:
+    rng = random.Random(1)
+    num_answered = 0
+    for _ in range(300):
+        context, question = make_text(rng, 25), make_text(rng, 4)
+        labels = list({" ".join(rng.choices(WORDS, k=rng.randint(1, 3))) for _ in range(rng.randint(2, 20))})
+        answer = ask(engine, context, question, Options(choices_of(labels)))
+        assert [c.label for c in answer.choices] == labels
+        assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-6)
+        shuffled = rng.sample(labels, len(labels))
+        other = ask(engine, context, question, Options(choices_of(shuffled)))
+        found = {c.label: c.among_choices for c in answer.choices}
+        assert {c.label: c.among_choices for c in other.choices} == pytest.approx(found, abs=1e-5)
+        if not answer.answered:
+            assert (answer.text, answer.chosen) == ("", ())
+            continue
+        num_answered += 1
+        assert answer.text in labels
+        for choice in answer.choices:
+            assert bool(choice.spans) == (choice.label == answer.text)
+            for span in choice.spans:
+                assert span.source is Source.CONTEXT
+                assert span.text == context[span.start : span.end]
+    assert num_answered > 30
+
+
+def test_255_labels_are_read(engine: AnsweringEngine) -> None:
+    labels = [a + b for a in LETTERS[:17] for b in LETTERS[:15]]
+    answer = ask(engine, make_text(random.Random(2), 60), "who wrote notes?", Options(choices_of(labels)))
+    assert [c.label for c in answer.choices] == labels
+    assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-6)
+
+
+def test_several_labels_are_held_each_by_itself(engine: AnsweringEngine) -> None:
+    rng = random.Random(3)
+    counts = set()
+    for _ in range(30):
+        options = Options(choices_of(["yes", "no", "notes", "storms"]), multiple=True)
+        answer = ask(engine, make_text(rng, 20), make_text(rng, 4), options)
+        assert answer.chosen == tuple(c.label for c in answer.choices if c.against_refusal > 0.5)
+        assert answer.answered == bool(answer.chosen)
+        counts.add(len(answer.chosen))
+    assert len(counts) > 1
+
+
+def test_a_scale_has_an_expected_value(engine: AnsweringEngine) -> None:
+    answer = ask(engine, "Storms had torn its walls.", "How old?", Options(choices_of("abcd"), is_scale=True))
+    assert answer.expected == pytest.approx(sum(i * c.among_choices for i, c in enumerate(answer.choices, 1)))
+    assert answer.expected is not None
+    assert 1 <= answer.expected <= 4
+    assert ask(engine, "Storms had torn its walls.", "How old?", Options(YES_NO)).expected is None
+
+
+def test_words_come_from_the_sources_that_are_allowed(engine: AnsweringEngine) -> None:
+    rng = random.Random(4)
+    free, num_words = set(), 0
+    for i in range(100):
+        context, question = make_text(rng, 20), make_text(rng, 5)
+        only = list(Source)[i % 3]
+        answer = ask(engine, context, question, Options(sources=frozenset({only})))
+        assert {token.source for token in answer.tokens} <= {only}
+        num_words += len(answer.tokens)
+        if only is Source.CONTEXT:
+            assert all(t.span is not None and context[t.span.start : t.span.end] == t.text for t in answer.tokens)
+        free |= {token.source for token in ask(engine, context, question).tokens}
+    assert num_words > 30
+    assert len(free) > 1
+
+
+def test_below_the_least_probability_there_is_no_answer(engine: AnsweringEngine) -> None:
+    rng = random.Random(5)
+    num_withheld = 0
+    for choices in ((), YES_NO):
+        for _ in range(20):
+            context, question = make_text(rng, 20), make_text(rng, 5)
+            plain = ask(engine, context, question, Options(choices))
+            least = ask(engine, context, question, Options(choices, min_probability=1.0))
+            none = ask(engine, context, question, Options(choices, min_probability=0.0))
+            assert none == plain
+            if plain.answered and max((c.among_choices for c in plain.choices), default=plain.probability) < 1:
+                num_withheld += 1
+                assert (least.answered, least.text, least.tokens, least.spans) == (False, "", (), ())
+    assert num_withheld > 5
+
+
+def test_windows_are_counted(engine: AnsweringEngine) -> None:
+    for num_words in (5, 700):
+        request = engine.read(make_text(random.Random(6), num_words), "who?")
+        assert engine.answer([request], [2])[0].num_windows == len(request.windows)
+    assert len(request.windows) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [(Options(contiguous=True), "contiguous"), (Options(every=True), "all"), (Options(explain=True), "explain")],
+)
+def test_what_is_not_answered_yet_is_refused(engine: AnsweringEngine, options: Options, field: str) -> None:
+    with pytest.raises(InputError) as caught:
+        engine.read("Ada.", "who?", options)
+    assert (caught.value.code, caught.value.field) == ("option_not_supported", field)
