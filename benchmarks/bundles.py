@@ -15,7 +15,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -101,7 +101,10 @@ def read_sentences(data: Path) -> list[tuple[str, str]]:
 def time_answers(engine: AnswerEngine, texts: Sequence[tuple[str, str]], choices: Sequence[Choice]) -> list[float]:
     """Return the milliseconds of processor time of each answer; the first is given once more before."""
     options = Options(choices=tuple(choices))
-    ask: Callable[[str, str], Any] = lambda c, q: engine.answer([engine.read(c, q, options)], [LIMIT])
+
+    def ask(context: str, question: str) -> Any:
+        return engine.answer([engine.read(context, question, options)], [LIMIT])
+
     ask(*texts[0])
     times = []
     for text in texts:
