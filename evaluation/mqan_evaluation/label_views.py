@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import yaml
 
 from mqan_core.example import Choice, Example
-from mqan_training.config import parse
+from mqan_training.config import parse, read_yaml
 from mqan_training.data.questions.asked import YES_NO, fitted
 from mqan_training.data.shapes.dataset_file import LabelsPart, load_dataset, readable
 
@@ -37,8 +36,7 @@ def held_back_sets(path: Path = _WORDINGS) -> dict[str, LabelSet]:
     Raises:
         ValueError: the file is not as it must be, or the synonyms are not one new name for each label.
     """
-    document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    sets = {name: parse(LabelSet, body, f"{path}: {name}") for name, body in document.items()}
+    sets = {name: parse(LabelSet, body, f"{path}: {name}") for name, body in read_yaml(path).items()}
     for name, label_set in sets.items():
         labels = {readable(key, label.name) for key, label in labels_part(name).labels.items()}
         given = label_set.synonyms

@@ -119,16 +119,17 @@ def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, p
     return kind.open(folder, provider=provider, num_threads=num_threads, precision=precision)
 
 
-def verify_files(folder: Path) -> None:
-    """Check every file of a bundle against its hash, also those that no engine on this machine would read.
+def verify_files(folder: Path) -> ServedManifest:
+    """Check every file of a bundle against its hash, also those that no engine here would read; return its manifest.
 
     Raises:
         BundleError: a file is missing, is a link, or is not what the manifest says.
     """
     if format_of(folder) == ANSWERING_FORMAT:
-        verify_answering_files(open_answering_bundle(folder))
-    else:
-        open_bundle(folder)  # reads them all
+        bundle = open_answering_bundle(folder)
+        verify_answering_files(bundle)
+        return bundle.manifest
+    return open_bundle(folder).manifest  # reads all files
 
 
 def format_of(folder: Path) -> int:

@@ -23,7 +23,6 @@ from mqan_runtime.session import CPU
 from mqan_runtime.step_loop import Array, Buffers, allocate
 
 _LARGE: Final = 1024  # pieces read at once, whose memory onnxruntime shall not keep for ever
-_OF_WINDOW = ("null", "summary")  # the reader's outputs that are not of words
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from mqan_core.bundle import open_bundle
 from mqan_core.errors import EngineFailedError
+from mqan_runtime.interface import verify_files
 from mqan_serving.announcement import announce
 from mqan_serving.errors import SettingsError
 from mqan_serving.keys import read_keys
@@ -89,7 +89,7 @@ def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
     _check_ports(settings)
     _check_keys(settings)
     folder = find_bundle(settings)
-    manifest = open_bundle(folder).manifest  # a damaged bundle is reported now, not by replicas that do not start
+    manifest = verify_files(folder)  # a damaged bundle is reported now, not by replicas that do not start
     key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
     given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.

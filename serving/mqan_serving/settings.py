@@ -106,9 +106,7 @@ class Settings(BaseSettings):
     max_running_tokens: int = Field(
         16384, ge=1, description="The same of all requests being answered: they hold about 5 kB of memory a token."
     )
-    max_queued_requests: int = Field(
-        256, ge=1, le=100_000, description="Requests that wait: about 2 s of work of one core; more are told to retry."
-    )
+    max_queued_requests: int = Field(256, ge=1, le=100_000, description="Requests that wait; more are told to retry.")
     request_timeout_s: float = Field(
         30.0, gt=0, le=3600, description="Seconds until a request is given up: far beyond a full queue of short texts."
     )

@@ -490,7 +490,6 @@ def test_tasks_are_consistent(name: str) -> None:
         ("zre", "validation", 426),
         ("wikisql", "train", 56_355),
         ("wikisql", "validation", 8_421),
-        ("wikisql_shuffled", "train", 56_355),
         ("subj", "train", 9_000),
         ("wnut17", "train", 3_394),
         ("wnut17", "validation", 1_009),

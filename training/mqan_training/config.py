@@ -108,17 +108,25 @@ class TrainConfig:
                 raise ValueError(f"{name} is {value}; it must be at least {least}{instead}")
 
 
-def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> TrainConfig:
-    """Read a recipe, with dotted overrides such as ``{"optim.peak_rate": "1e-3", "tasks.sst.weight": "2"}``.
+def read_yaml(path: Path) -> Any:
+    """Read a YAML file.
 
     Raises:
-        ValueError: the file is not YAML, a key or a task is unknown, a value has the wrong type or is too small, or a
-            key is missing.
+        ValueError: it is not YAML.
     """
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     except yaml.YAMLError as error:
         raise ValueError(f"{path}: not YAML: {error}") from error
+
+
+def read_settings(path: Path, overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Read a file of settings, with dotted overrides such as ``{"optim.peak_rate": "1e-3", "tasks.sst.weight": "2"}``.
+
+    Raises:
+        ValueError: it is no mapping in YAML, or an override does not fit it.
+    """
+    document = read_yaml(path)
     if not isinstance(document, dict):
         raise ValueError(f"{path}: expected a mapping of settings")
     for key, text in (overrides or {}).items():
@@ -134,7 +142,17 @@ def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> Train
             target[last] = yaml.safe_load(text)
         except yaml.YAMLError as error:
             raise ValueError(f"override {key}: not YAML: {error}") from error
-    return parse(TrainConfig, document, str(path))
+    return document
+
+
+def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> TrainConfig:
+    """Read a recipe, with overrides as of ``read_settings``.
+
+    Raises:
+        ValueError: the file is not YAML, a key or a task is unknown, a value has the wrong type or is too small, or a
+            key is missing.
+    """
+    return parse(TrainConfig, read_settings(path, overrides), str(path))
 
 
 def _named(items: list[Any], name: str, key: str) -> Any:

@@ -4,10 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from mqan_training.config import ModelConfig
+from mqan_training.config import ModelConfig, read_settings, read_yaml
 
 
 class _Part(BaseModel):
@@ -80,25 +79,16 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recip
     Raises:
         ValueError: the file is not YAML, or a key or value is wrong; the message names it.
     """
-    try:
-        document: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
-        for key, text in (overrides or {}).items():
-            target = document
-            *parents, last = key.split(".")
-            for parent in parents:
-                target = target.setdefault(parent, {})
-            target[last] = yaml.safe_load(text)
-    except (yaml.YAMLError, AttributeError, TypeError) as error:
-        raise ValueError(f"{path}: not a recipe in YAML, or an override that does not fit it: {error}") from error
-    return parse_recipe(document, str(path))
+    return parse_recipe(read_settings(path, overrides), str(path))
 
 
 def is_mixture(path: Path) -> bool:
-    """Return whether a file holds a recipe of a pretrained reader, and not one of the paper's reader."""
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError:
-        return False
+    """Return whether a file holds a recipe of a pretrained reader, and not one of the paper's reader.
+
+    Raises:
+        ValueError: it is not YAML.
+    """
+    document = read_yaml(path)
     return isinstance(document, dict) and "sources" in document
 
 

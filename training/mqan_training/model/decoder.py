@@ -18,14 +18,8 @@ from torch import Tensor, nn
 
 from mqan_core.vocab import NUM_SPECIAL
 from mqan_training.config import ModelConfig
-from mqan_training.model.layers import (
-    FeedForward,
-    MultiHead,
-    Residual,
-    masked_softmax,
-    reset_lstm,
-    sinusoidal_positions,
-)
+from mqan_training.model.decoder_layer import DecoderLayer
+from mqan_training.model.layers import masked_softmax, reset_lstm, sinusoidal_positions
 from mqan_training.model.tie import Copied, Span, Tie, copied_from, hazard
 
 _NEVER = 20.0  # is taken from the logit of what cannot be at a step
@@ -86,44 +80,6 @@ class DecoderState(NamedTuple):
     question_pointer_BQ: Tensor
     keys_BHKW: tuple[Tensor, ...]
     values_BHKW: tuple[Tensor, ...]
-
-
-class DecoderLayer(nn.Module):
-    """Self-attention over the answer so far, attention over the context, feed-forward network (equations 4 to 6)."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.self_attention = MultiHead(config.width, config.num_heads, config.head_width, config.attention_dropout)
-        self.context_attention = MultiHead(config.width, config.num_heads, config.head_width, config.attention_dropout)
-        self.ffn = FeedForward(config.width, config.ffn_width, config.dropout)
-        self.around_self = Residual(config.width, config.norm, config.dropout)
-        self.around_context = Residual(config.width, config.norm, config.dropout)
-        self.around_ffn = Residual(config.width, config.norm, config.dropout)
-
-    def forward(
-        self,
-        a_BTD: Tensor,
-        answer: tuple[Tensor, Tensor, Tensor, Tensor],
-        context: tuple[Tensor, Tensor, Tensor],
-    ) -> Tensor:
-        """Map [B, T, D] to [B, T, D].
-
-        Args:
-            a_BTD: representations of the answer.
-            answer: what ``read_answer`` returned for them, the keys and values with those of earlier words, and the
-                mask over these.
-            context: keys, values and mask of the context.
-        """
-        a_BTD = self.around_self.leave(a_BTD, self.self_attention.attend(*answer))
-        c_keys_BHCW, c_values_BHCW, c_mask_BC = context
-        queries = self.context_attention.queries(self.around_context.enter(a_BTD))
-        attended = self.context_attention.attend(queries, c_keys_BHCW, c_values_BHCW, c_mask_BC[:, None, None, :])
-        a_BTD = self.around_context.leave(a_BTD, attended)  # (5)
-        return self.around_ffn.leave(a_BTD, self.ffn(self.around_ffn.enter(a_BTD)))  # (6)
-
-    def read_answer(self, a_BTD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the self-attention's queries, keys and values of answer positions, each [B, H, T, W]."""
-        return self.self_attention.queries_keys_values(self.around_self.enter(a_BTD))
 
 
 class Decoder(nn.Module):

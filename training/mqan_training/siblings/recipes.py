@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import (
     BaseModel,
     ConfigDict,
@@ -18,6 +17,7 @@ from pydantic import (
     field_validator,
 )
 
+from mqan_training.config import read_settings
 from mqan_training.siblings.tasks import sibling_task
 
 Architecture = Literal["lstm", "me-lstm", "arc-i", "arc-ii"]
@@ -128,21 +128,7 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Share
     Raises:
         ValueError: the file is not YAML, a key is unknown or missing, or a value is not what its key takes.
     """
-    try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
-        if not isinstance(document, dict):
-            raise ValueError(f"{path}: expected a mapping of settings")
-        for key, text in (overrides or {}).items():
-            *parents, last = key.split(".")
-            target: Any = document
-            for parent in parents:
-                target = target.setdefault(parent, {})
-                if not isinstance(target, dict):
-                    raise ValueError(f"override {key}: {parent} is not a group of settings")
-            target[last] = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML: {error}") from error
-    return parse_recipe(document, str(path))
+    return parse_recipe(read_settings(path, overrides), str(path))
 
 
 def parse_recipe(document: Mapping[str, Any], where: str) -> SharedMemoryRecipe | MtDnnRecipe:

@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
-import yaml
-
-from mqan_training.config import parse
+from mqan_training.config import parse, read_yaml
 from mqan_training.data.made.template import Nodes, compile_template, slots_of
 from mqan_training.data.made.values import Values
 from mqan_training.data.shapes.dataset_file import Field, Form, Label, LabelsPart
@@ -222,7 +219,7 @@ def kind_names() -> list[str]:
 @cache
 def shared() -> Shared:
     """Read what all kinds share."""
-    return parse(Shared, _read(_SHARED), str(_SHARED))
+    return parse(Shared, read_yaml(_SHARED), str(_SHARED))
 
 
 @cache
@@ -233,7 +230,7 @@ def load_kind(name: str) -> Kind:
         ValueError: the file is malformed, or a template names a field, rows or labels that are not there.
     """
     path = KINDS / f"{name}.yaml"
-    content = parse(_File, _read(path), str(path))
+    content = parse(_File, read_yaml(path), str(path))
     fields = {**shared().fields, **content.fields}
     labels = {**shared().labels, **content.labels}
     phrases = {
@@ -275,10 +272,3 @@ def _check(
     for name, label in spec.labels.items():
         if name not in labels or label not in labels[name].labels:
             raise ValueError(f"{where}: there is no label {label!r} in a set {name!r}; define it under `labels`.")
-
-
-def _read(path: Path) -> Any:
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML: {error}") from error

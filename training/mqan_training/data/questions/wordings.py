@@ -192,16 +192,6 @@ WHICH_MENTION = (
     "Which is the {name}?",
 )
 
-BEST_ANSWER = (
-    "Which answer is right?",
-    "Which answer is correct?",
-    "What is the right answer?",
-    "Choose the best answer.",
-    "Pick the correct answer.",
-    "Answer the question.",
-    "Which of these is the answer?",
-)
-
 IS_ANSWER = (
     '{question} Is "{answer}" the right answer?',
     '{question} Is it "{answer}"?',

@@ -22,7 +22,6 @@ from mqan_training.data.readers import (
     sst,
     subj,
     wikisql,
-    wikisql_shuffled,
     wnut17,
     woz,
     xnli,
@@ -33,7 +32,7 @@ from mqan_training.data.readers.task import Task
 
 # The ten of decaNLP in the paper's order, then those for transfer and for comparison.
 _DECANLP = (squad, iwslt, cnn_dailymail, multinli, sst, qasrl, zre, woz, wikisql, mwsc)
-_OTHERS = (squad_unanswerable, imdb, product_reviews, snli, sick, rte, xnli, subj, ontonotes, wnut17, wikisql_shuffled)
+_OTHERS = (squad_unanswerable, imdb, product_reviews, snli, sick, rte, xnli, subj, ontonotes, wnut17)
 
 ALL = "all"
 """In a list of names: every task of ``TASKS``."""

@@ -6,9 +6,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from mqan_training.config import parse
+from mqan_training.config import parse, read_yaml
 
 TASKS = Path(__file__).resolve().parent.parent / "tasks"
 """Folder of the dataset files."""
@@ -265,11 +263,7 @@ def load_dataset(name: str, folder: Path = TASKS) -> Dataset:
         near = get_close_matches(name, dataset_names(folder), n=3)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Write {path} to add it."
         raise ValueError(f"There is no dataset {name!r}. {hint}")
-    try:
-        document = yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML: {error}") from error
-    content = parse(_Document, document, str(path))
+    content = parse(_Document, read_yaml(path), str(path))
     parts = {part: _parse_part(body, f"{path}: parts.{part}") for part, body in content.parts.items()}
     if not parts and not content.reader:
         raise ValueError(f"{path}: give `parts`, `reader` or both.")
