@@ -113,15 +113,9 @@ def multiplications(operator: str, inputs: Shapes, outputs: Shapes) -> tuple[int
     """Return how many multiplications an operator's products need, and their kind."""
     if operator == "MatMulIntegerToFloat":
         return prod(outputs[0]) * inputs[0][-1], "int8"
-    if operator == "DynamicQuantizeLSTM":
-        steps, directions, batch, hidden = outputs[0]
-        return steps * directions * batch * 4 * hidden * (inputs[0][-1] + hidden), "int8"
-    if operator == "QAttention":
+    if operator == "Attention":  # of queries, keys and values that were projected before
         batch, length, width = outputs[0]
-        return batch * length * width * (3 * inputs[0][-1] + 2 * length), "int8"
-    if operator == "MultiHeadAttention":
-        keys = prod(inputs[1]) // outputs[0][0]  # length times width, whatever the layout
-        return 2 * outputs[0][0] * outputs[0][1] * keys, "float32"
+        return 2 * batch * length * length * width, "float32"
     if operator in ("MatMul", "FusedMatMul"):
         shared = inputs[0][-1] if len(inputs[0]) < 2 or inputs[0][-2] == outputs[0][-2] else inputs[0][-2]
         return prod(outputs[0]) * shared, "float32"

@@ -1,1 +1,1 @@
-"""Checkpoint to bundle: graphs, tracing, ranges of activations and parity."""
+"""Checkpoint to bundle: graphs, tracing, 8-bit products and parity."""

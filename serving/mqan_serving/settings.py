@@ -21,7 +21,7 @@ _PREFIX = "MQAN_"
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
 _DEFAULT_BUNDLE = default_bundle()
-_MAX_BATCH_SIZE_ON_CPU = 4  # measured: 104 answers a second and 285 MB, against 68 and 640 MB with 32
+_MAX_BATCH_SIZE_ON_CPU = 4  # larger ones are padded more and hold more memory
 _MAX_BATCH_SIZE_ON_GPU = 32
 
 
@@ -104,7 +104,7 @@ class Settings(BaseSettings):
         8192, ge=1, description="Requests times longest input of a batch: bounds memory and the wait for a batch."
     )
     max_running_tokens: int = Field(
-        16384, ge=1, description="The same of all requests being answered: they hold about 5 kB of memory a token."
+        16384, ge=1, description="The same of all requests being answered: bounds their memory."
     )
     max_queued_requests: int = Field(256, ge=1, le=100_000, description="Requests that wait; more are told to retry.")
     request_timeout_s: float = Field(
