@@ -145,6 +145,7 @@ class Answer:
         places: every place of the context that answers, in the order of the text, where all are asked for.
         num_windows: windows that the context was read in.
         explanation: of each step, where it is asked for.
+        is_multiple: whether several of the choices could be right.
     """
 
     text: str
@@ -161,6 +162,19 @@ class Answer:
     places: tuple[Place, ...] = ()
     num_windows: int = 1
     explanation: tuple[StepExplanation, ...] = ()
+    is_multiple: bool = False
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """How likely each choice is: its share of all, or with several that can be right, by itself."""
+        return tuple(c.against_refusal if self.is_multiple else c.among_choices for c in self.choices)
+
+    @property
+    def confidence(self) -> float:
+        """How sure the answer is: the best choice's share, or the probability; of no answer, that there is none."""
+        if self.choices and self.answered:
+            return max(self.shares)
+        return self.probability if self.answered else self.refusal
 
 
 def compose(tokens: Sequence[AnswerToken], probability: float, truncated: bool, context: str, question: str) -> Answer:

@@ -32,6 +32,7 @@ WINDOW: Final = 384  # pieces of a window, question and choices included
 LEAST_CONTEXT: Final = 128  # pieces of context in a window, however long question and choices are
 OVERLAP: Final = 64  # pieces that neighbouring windows share
 MOST_PIECES: Final = 16  # pieces of a word that are read: a run of ideographs is one word
+MOST_CHOICES: Final = 1024  # pieces of all labels: each window has them, and each attends to each of its pieces
 MOST_QUESTION: Final = 256  # pieces of the question and of the longest label
 SHARED: Final = 1  # the group of question and context, which attend to all and which all attend to
 _NUM_MARKS = 3  # [CLS], and [SEP] behind question and context
@@ -84,7 +85,7 @@ class Layout:
             choices: tokens of each label.
 
         Raises:
-            InputError: question and longest label are longer than a window allows.
+            InputError: question and longest label, or all labels, are longer than a window allows.
         """
         question_ids = [self.ids(token) for token in question]
         choice_ids = [[i for token in tokens for i in self.ids(token)] for tokens in choices]
@@ -98,7 +99,15 @@ class Layout:
                 f"The question and the longest choice take {num_question + longest} word pieces.",
                 f"At most {MOST_QUESTION} are read; shorten the question or the choice.",
             )
-        num_before = num_question + sum(1 + len(ids) for ids in choice_ids) + _NUM_MARKS
+        num_choices = sum(1 + len(ids) for ids in choice_ids)
+        if num_choices > MOST_CHOICES:
+            raise InputError(
+                "choices_too_long",
+                "choices",
+                f"The choices take {num_choices} word pieces; at most {MOST_CHOICES} are read.",
+                "Send fewer choices, or shorter labels and descriptions.",
+            )
+        num_before = num_question + num_choices + _NUM_MARKS
         size = max(WINDOW - num_before, LEAST_CONTEXT)
         head = _Head(self._first, self._between, question_ids, choice_ids, longest)
         return [

@@ -26,7 +26,7 @@ def complete(
     """
     of_label = {choice.label: choice for choice in answer.choices}
     in_order = tuple(of_label[choice.label] for choice in options.choices)
-    answer = replace(answer, num_windows=num_windows, choices=in_order)
+    answer = replace(answer, num_windows=num_windows, choices=in_order, is_multiple=options.multiple)
     if options.multiple:
         answer = _several(answer, options.min_probability)
     elif answer.choices:

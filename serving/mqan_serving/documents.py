@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerToken, Source
+from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
 from mqan_serving.service import Model
 
 
@@ -48,6 +48,18 @@ class QuotationDocument(_Document):
     text: str = Field(description="Exactly text[start:end].", examples=["330"])
 
 
+class ChoiceDocument(_Document):
+    """How likely one of the choices is."""
+
+    label: str = Field(description="As the caller gave it.", examples=["billing"])
+    probability: float = Field(
+        description="Its share of all choices, which sum to 1; with `multiple` how likely it is by itself."
+    )
+    spans: list[QuotationDocument] = Field(
+        description="The words of the context that the model looked at most, for a label that was chosen."
+    )
+
+
 class ModelVersionDocument(_Document):
     """Identity of a model."""
 
@@ -69,6 +81,17 @@ class AnswerDocument(_Document):
     tokens: list[TokenDocument]
     spans: list[QuotationDocument]
     truncated: bool = Field(description="Whether the answer was cut at max_answer_tokens before the model ended it.")
+    answered: bool = Field(
+        description="Whether there is an answer: not where the text does not say, no choice is right, or "
+        "`min_probability` is not reached. The answer is empty then."
+    )
+    confidence: float = Field(
+        description="Of choices, the best one's probability; of no answer, that there is none; else `probability`."
+    )
+    choices: list[ChoiceDocument] = Field(description="The choices, in the caller's order; empty for a free answer.")
+    chosen: list[str] = Field(description="The labels that hold; several only with `multiple`.")
+    expected: float | None = Field(description="Expected value of a scale, its lowest level being 1; null without one.")
+    windows: int = Field(description="Windows of the context that were read, each of up to 384 word pieces.")
     model: ModelVersionDocument
 
     @classmethod
@@ -78,16 +101,19 @@ class AnswerDocument(_Document):
             answer=answer.text,
             probability=answer.probability,
             tokens=[_token(token) for token in answer.tokens],
-            spans=[
-                QuotationDocument.model_construct(
-                    source="context" if s.source is Source.CONTEXT else "question",
-                    start=s.start,
-                    end=s.end,
-                    text=s.text,
-                )
-                for s in answer.spans
-            ],
+            spans=[_quotation(span) for span in answer.spans],
             truncated=answer.truncated,
+            answered=answer.answered,
+            confidence=answer.confidence,
+            choices=[
+                ChoiceDocument.model_construct(
+                    label=choice.label, probability=share, spans=[_quotation(span) for span in choice.spans]
+                )
+                for choice, share in zip(answer.choices, answer.shares, strict=True)
+            ],
+            chosen=list(answer.chosen),
+            expected=answer.expected,
+            windows=answer.num_windows,
             model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
         )
 
@@ -186,6 +212,11 @@ class ErrorDocument(_Document):
     message: str = Field(description="What is wrong, and where.", examples=["The question is empty."])
     hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
     request_id: str = Field(description="Names this request in the server's log.", examples=["5f0c1d2e3a4b5c6d"])
+
+
+def _quotation(span: AnswerSpan) -> QuotationDocument:
+    source: Literal["context", "question"] = "context" if span.source is Source.CONTEXT else "question"
+    return QuotationDocument.model_construct(source=source, start=span.start, end=span.end, text=span.text)
 
 
 def _token(token: AnswerToken) -> TokenDocument:

@@ -22,6 +22,7 @@ from mqan.v1 import answer_pb2
 from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
 from mqan_core.errors import InputError
+from mqan_serving.asked import ChoiceField, SourceName
 from mqan_serving.errors import ServingError, describe
 from mqan_serving.keys import ApiKeys
 from mqan_serving.metrics import Metrics
@@ -40,6 +41,11 @@ _SOURCES = {
     Source.CONTEXT: answer_pb2.SOURCE_CONTEXT,
     Source.QUESTION: answer_pb2.SOURCE_QUESTION,
     Source.VOCABULARY: answer_pb2.SOURCE_VOCABULARY,
+}
+_SOURCE_NAMES: dict[int, SourceName] = {
+    answer_pb2.SOURCE_CONTEXT: "context",
+    answer_pb2.SOURCE_QUESTION: "question",
+    answer_pb2.SOURCE_VOCABULARY: "vocabulary",
 }
 
 MessageT = TypeVar("MessageT", bound=Message)
@@ -84,14 +90,7 @@ class RpcMethods:
             service = self._get_service()
             service.validator.check_size(len(message))
             request = parse_message(answer_pb2.AnswerRequest, message)
-            limit = request.max_answer_tokens if request.HasField("max_answer_tokens") else None
-            remaining_s = _remaining_s(context)
-            question = Question(
-                context=request.context,
-                question=request.question,
-                max_answer_tokens=limit,
-                timeout_ms=None if remaining_s is None else max(1, math.ceil(1000 * remaining_s)),
-            )
+            question = _question(request, _remaining_s(context))
             record.note_question(question)
             result = await service.answer(question, record.timeline)
             record.note_answer(result)
@@ -264,6 +263,30 @@ def parse_message(message_type: Callable[[], MessageT], content: bytes) -> Messa
     return message
 
 
+def _question(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Question:
+    """Return the question of a request.
+
+    Raises:
+        InputError: a source is none of the contract's.
+    """
+    names = [_SOURCE_NAMES.get(source) for source in request.sources]
+    if None in names:
+        message = "sources names a source that is neither context, question nor vocabulary."
+        raise InputError("wrong_type", "sources", message, "Use the contract's enumeration Source.")
+    return Question(
+        context=request.context,
+        question=request.question,
+        max_answer_tokens=request.max_answer_tokens if request.HasField("max_answer_tokens") else None,
+        timeout_ms=None if remaining_s is None else max(1, math.ceil(1000 * remaining_s)),
+        choices=[ChoiceField(label=c.label, description=c.description) for c in request.choices] or None,
+        multiple=request.multiple,
+        yes_no=request.yes_no,
+        scale=list(request.scale) or None,
+        sources=[name for name in names if name is not None] or None,
+        min_probability=request.min_probability if request.HasField("min_probability") else None,
+    )
+
+
 def _answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
     return answer_pb2.AnswerResponse(
         answer=answer.text,
@@ -272,6 +295,15 @@ def _answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
         spans=[_span(span) for span in answer.spans],
         truncated=answer.truncated,
         model=answer_pb2.ModelVersion(name=model.name, version=model.version),
+        answered=answer.answered,
+        confidence=answer.confidence,
+        choices=[
+            answer_pb2.ChoiceProbability(label=choice.label, probability=share, spans=[_span(s) for s in choice.spans])
+            for choice, share in zip(answer.choices, answer.shares, strict=True)
+        ],
+        chosen=answer.chosen,
+        expected=answer.expected,
+        windows=answer.num_windows,
     )
 
 

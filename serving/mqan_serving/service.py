@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
+from mqan_core.options import PLAIN, Options
 from mqan_runtime.interface import AnswerEngine, ServedBundle, open_engine
 from mqan_serving.admission import Admission
 from mqan_serving.batching import Batcher, Stepper
@@ -43,7 +44,7 @@ class Engine(Stepper[RequestT], Protocol[RequestT]):
     def max_answer_tokens(self) -> int:
         """Most tokens that an answer can have."""
 
-    def read(self, context: str, question: str) -> RequestT:
+    def read(self, context: str, question: str, options: Options = PLAIN) -> RequestT:
         """Tokenise a request."""
 
 
@@ -239,7 +240,7 @@ class AnswerService(Generic[RequestT]):
 
     def _check_and_read(self, question: Question) -> tuple[RequestT, int]:
         max_answer_tokens = self.validator.check(question)
-        request = self._engine.read(question.context, question.question)
+        request = self._engine.read(question.context, question.question, question.options)
         self.validator.check_lengths(request)
         return request, max_answer_tokens
 

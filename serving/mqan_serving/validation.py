@@ -4,18 +4,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from mqan_core.errors import InputError
 from mqan_core.text import has_words, measure
+from mqan_serving.asked import AskedFor
 from mqan_serving.errors import ERRORS
 
 
-class Question(BaseModel):
+class Question(AskedFor):
     """A question about a context."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     context: str = Field(description="The text that the question is about.", examples=["The tower is 330 m tall."])
     question: str = Field(
@@ -145,11 +144,15 @@ class Validator:
         Takes time linear in the length of the texts.
 
         Raises:
-            InputError: a text is blank, cannot be encoded or has too many tokens, a word is too long, or a number is
-                out of range.
+            InputError: a text is blank, cannot be encoded or has too many tokens, a word is too long, a number is out
+                of range, or what is asked for makes no sense together.
         """
         for field, text in (("context", question.context), ("question", question.question)):
             self._check_text(field, text)
+        for choice in question.options.choices:
+            self._check_text("choice", choice.label)
+            if choice.description:
+                self._check_text("choice", choice.description)
         limit = self.limits.max_answer_tokens
         wanted = question.max_answer_tokens
         if wanted is None:
@@ -201,7 +204,7 @@ class Validator:
     def _check_length(self, field: str, length: int) -> None:
         limit = self._most_tokens(field)
         if length > limit:
-            code = f"{field}_too_long"
+            code = f"{field}_too_long" if field != "choice" else "choices_too_long"
             message = f"The {field} has {length} tokens; at most {limit} are accepted."
             raise InputError(code, field, message, ERRORS[code].hint)
 

@@ -13,6 +13,7 @@ from mqan_cli.main import app
 from mqan_core.answering import open_answering_bundle, verify_answering_files
 from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
+from mqan_core.options import Options
 from mqan_core.temperatures import Temperatures
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
@@ -235,12 +236,14 @@ def test_a_manifest_holds_the_maps_that_were_fitted(tmp_path: Path) -> None:
     opened = open_answering_bundle(bundle)
     assert opened.manifest.scores == {"sst": {"em": 88.25}}
     engine = AnsweringEngine(opened)
-    choices = [Choice("negative"), Choice("positive")]
+    options = Options(choices=(Choice("negative"), Choice("positive")))
     plain = AnsweringEngine(replace(opened, manifest=replace(opened.manifest, calibration={})))
-    asked = ("The harbour was closed in 1923.", "negative or positive?", choices)
+    asked = ("The harbour was closed in 1923.", "negative or positive?", options)
     mapped, given = (e.answer([e.read(*asked)], [1])[0] for e in (engine, plain))
-    assert mapped == Temperatures(opened.manifest.calibration).calibrate(given)
-    assert mapped.choices != given.choices
+    expected = Temperatures(opened.manifest.calibration).calibrate(given)
+    assert mapped.shares == pytest.approx(expected.shares, abs=1e-9)
+    assert (mapped.probability, mapped.refusal) == pytest.approx((expected.probability, expected.refusal), abs=1e-9)
+    assert mapped.shares != pytest.approx(given.shares, abs=1e-3)
     card = (bundle / MODEL_CARD).read_text(encoding="utf-8")
     assert "| sst | a \\| b | Good? (x, y) | x | (not in the text) |" in card
 

@@ -122,7 +122,7 @@ def test_the_step_hands_out_evidence_and_the_generators_best_pieces(engine: Answ
     decoding = engine.start(requests, [5] * len(requests), range(len(requests)))
     found = dict(engine.step(decoding))
     for key, request in enumerate(requests):
-        evidence = found[key].evidence
+        _, _, evidence = found[key].decoded
         assert evidence[: request.num_context_tokens].sum() == pytest.approx(1, abs=1e-5)
         assert not evidence[request.num_context_tokens :].any()
     free = [request for request in read_all(engine, 60, 9) if not request.request.choices]

@@ -14,6 +14,7 @@ from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.bundle import Bundle, Dimensions, Manifest
 from mqan_core.errors import EngineFailedError
+from mqan_core.options import PLAIN, Options
 from mqan_core.text import read_tokens
 from mqan_core.vectors import WordVectors
 from mqan_core.vocab import Vocabulary
@@ -80,7 +81,7 @@ class StandInEngine:
         manifest = Manifest("stand-in", "1", dimensions, 50, {}, {"squad": {"nf1": 50.0}}, {})
         self.bundle = Bundle(manifest, "0" * 64, b"", b"", vocabulary, vectors)
 
-    def read(self, context: str, question: str) -> ReadText:
+    def read(self, context: str, question: str, options: Options = PLAIN) -> ReadText:
         lengths = [len(read_tokens(text)) for text in (context, question)]
         return ReadText(context, question, *lengths)
 

@@ -20,6 +20,7 @@ from mqan_client.results import (
     Answer,
     AnswerSpan,
     AnswerToken,
+    ChoiceProbability,
     Limits,
     Masses,
     Model,
@@ -28,13 +29,15 @@ from mqan_client.results import (
     Source,
     Span,
 )
-from mqan_client.transport import Retries
+from mqan_client.transport import Choice, Retries
 
 __all__ = [
     "Answer",
     "AnswerSpan",
     "AnswerToken",
     "AsyncClient",
+    "Choice",
+    "ChoiceProbability",
     "Client",
     "ClientError",
     "DeadlineExceededError",

@@ -9,11 +9,11 @@
 """
 
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 from urllib.parse import urlsplit
 
 from mqan_client.results import Answer, Model
-from mqan_client.transport import AsyncTransport, Question, Retries, Transport, authorization
+from mqan_client.transport import Asked, AsyncTransport, Retries, Transport, authorization, question_of
 
 DEFAULT_URL = "grpc://127.0.0.1:9000"
 DEFAULT_TIMEOUT_S = 30.0
@@ -46,22 +46,22 @@ class Client:
         self._timeout_s = timeout_s
         self._transport = _open(url, retries or Retries(), authorization(api_key))
 
-    def answer(
-        self, context: str, question: str, *, max_answer_tokens: int | None = None, timeout_s: float | None = None
-    ) -> Answer:
+    def answer(self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]) -> Answer:
         """Answer a question about a context.
 
         Args:
             context: the text that the question is about.
             question: the question, in natural language.
-            max_answer_tokens: most tokens of the answer; the server's limit when None.
             timeout_s: longest duration of this call; the client's when None.
+            asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
+                may be right; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come from;
+                ``min_probability``, below which there is no answer; ``max_answer_tokens``.
 
         Raises:
             ClientError: there is no answer; the class says whose fault it is.
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return self._transport.answer(Question(context, question, max_answer_tokens), timeout_s)
+        return self._transport.answer(question_of(context, question, asked), timeout_s)
 
     def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.
@@ -107,21 +107,23 @@ class AsyncClient:
         self._transport = _open_async(url, retries or Retries(), authorization(api_key))
 
     async def answer(
-        self, context: str, question: str, *, max_answer_tokens: int | None = None, timeout_s: float | None = None
+        self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
     ) -> Answer:
         """Answer a question about a context.
 
         Args:
             context: the text that the question is about.
             question: the question, in natural language.
-            max_answer_tokens: most tokens of the answer; the server's limit when None.
             timeout_s: longest duration of this call; the client's when None.
+            asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
+                may be right; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come from;
+                ``min_probability``, below which there is no answer; ``max_answer_tokens``.
 
         Raises:
             ClientError: there is no answer; the class says whose fault it is.
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.answer(Question(context, question, max_answer_tokens), timeout_s)
+        return await self._transport.answer(question_of(context, question, asked), timeout_s)
 
     async def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.

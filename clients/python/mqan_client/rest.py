@@ -5,7 +5,7 @@ import json
 import math
 import ssl
 import time
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import httpx2
@@ -23,6 +23,7 @@ from mqan_client.results import (
     Answer,
     AnswerSpan,
     AnswerToken,
+    ChoiceProbability,
     Limits,
     Masses,
     Model,
@@ -139,11 +140,15 @@ def _verification(url: str) -> ssl.SSLContext | bool:
 
 def _body(question: Question) -> bytes:
     document: dict[str, Any] = {"context": question.context, "question": question.question}
-    if question.max_answer_tokens is not None:
-        document["max_answer_tokens"] = question.max_answer_tokens
+    if question.choices:
+        document["choices"] = [asdict(choice) for choice in question.choices]
+    for name in ("max_answer_tokens", "multiple", "yes_no", "scale", "sources", "min_probability"):
+        value = getattr(question, name)
+        if value not in (None, False, ()):
+            document[name] = list(value) if isinstance(value, tuple) else value
     try:
         return json.dumps(document, ensure_ascii=False).encode("utf-8")
-    except UnicodeEncodeError as error:
+    except (UnicodeEncodeError, TypeError) as error:
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_text") from None
 
 
@@ -193,13 +198,30 @@ def _read_answer(document: Any) -> Answer:
             )
             for token in document["tokens"]
         )
-        spans = tuple(
-            AnswerSpan(Source(span["source"]), span["start"], span["end"], span["text"]) for span in document["spans"]
+        return Answer(
+            document["answer"],
+            document["probability"],
+            tokens,
+            _read_spans(document["spans"]),
+            document["truncated"],
+            ModelVersion(**document["model"]),
+            # a server before 0.17 knows none of these
+            document.get("answered", True),
+            document.get("confidence", document["probability"]),
+            tuple(
+                ChoiceProbability(choice["label"], choice["probability"], _read_spans(choice["spans"]))
+                for choice in document.get("choices", ())
+            ),
+            tuple(document.get("chosen", ())),
+            document.get("expected"),
+            document.get("windows", 1),
         )
-        model = ModelVersion(**document["model"])
-        return Answer(document["answer"], document["probability"], tokens, spans, document["truncated"], model)
     except (KeyError, TypeError, ValueError) as error:
         raise _unknown(error) from None
+
+
+def _read_spans(documents: Any) -> tuple[AnswerSpan, ...]:
+    return tuple(AnswerSpan(Source(span["source"]), span["start"], span["end"], span["text"]) for span in documents)
 
 
 def _read_model(document: Any) -> Model:

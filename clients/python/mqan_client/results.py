@@ -67,6 +67,21 @@ class ModelVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class ChoiceProbability:
+    """How likely one of the choices is.
+
+    Attributes:
+        label: as it was given.
+        probability: its share of all choices, which sum to 1; with ``multiple`` how likely it is by itself.
+        spans: the words of the context that the model looked at most, for a label that was chosen.
+    """
+
+    label: str
+    probability: float
+    spans: tuple[AnswerSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer that says where each of its words came from.
 
@@ -78,6 +93,12 @@ class Answer:
         spans: neighbouring copied tokens, merged into quotations, in order.
         truncated: whether it was cut at the limit of tokens.
         model: the model that answered.
+        answered: whether there is an answer; the text is empty otherwise.
+        confidence: of choices, the best one's probability; of no answer, that there is none; else ``probability``.
+        choices: the choices, in the order in which they were given; empty for a free answer.
+        chosen: the labels that hold; several only with ``multiple``.
+        expected: expected value of a scale, its lowest level being 1; None without one.
+        windows: windows of the context that were read.
     """
 
     text: str
@@ -86,6 +107,12 @@ class Answer:
     spans: tuple[AnswerSpan, ...]
     truncated: bool
     model: ModelVersion
+    answered: bool = True
+    confidence: float = 0.0
+    choices: tuple[ChoiceProbability, ...] = ()
+    chosen: tuple[str, ...] = ()
+    expected: float | None = None
+    windows: int = 1
 
 
 @dataclass(frozen=True, slots=True)

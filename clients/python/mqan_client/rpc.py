@@ -24,6 +24,7 @@ from mqan_client.results import (
     Answer,
     AnswerSpan,
     AnswerToken,
+    ChoiceProbability,
     Limits,
     Masses,
     Model,
@@ -39,6 +40,7 @@ _SOURCES = {
     answer_pb2.SOURCE_QUESTION: Source.QUESTION,
     answer_pb2.SOURCE_VOCABULARY: Source.VOCABULARY,
 }
+_NUMBERS = {source: number for number, source in _SOURCES.items()}
 _ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
     grpc.StatusCode.INVALID_ARGUMENT: (InvalidRequestError, "invalid_input"),
     grpc.StatusCode.UNAUTHENTICATED: (UnauthenticatedError, "unauthenticated"),
@@ -152,8 +154,14 @@ def _request(question: Question) -> answer_pb2.AnswerRequest:
             context=question.context,
             question=question.question,
             max_answer_tokens=question.max_answer_tokens,
+            choices=[answer_pb2.Choice(label=c.label, description=c.description) for c in question.choices],
+            multiple=question.multiple,
+            yes_no=question.yes_no,
+            scale=question.scale,
+            sources=[_NUMBERS[source] for source in question.sources],
+            min_probability=question.min_probability,
         )
-    except ValueError as error:  # a lone surrogate, or a number that is no uint32
+    except (ValueError, TypeError) as error:  # a lone surrogate, a number that is no uint32, a value of another type
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
 
 
@@ -181,7 +189,8 @@ def _explain(
 
 
 def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
-    sources = {token.source for token in response.tokens} | {span.source for span in response.spans}
+    all_spans = [*response.spans, *(span for choice in response.choices for span in choice.spans)]
+    sources = {token.source for token in response.tokens} | {span.source for span in all_spans}
     if not sources <= _SOURCES.keys():
         raise ServerError("The answer names a source that this client does not know.", code="unknown_response")
     tokens = tuple(
@@ -194,9 +203,25 @@ def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
         )
         for token in response.tokens
     )
-    spans = tuple(AnswerSpan(_SOURCES[span.source], span.start, span.end, span.text) for span in response.spans)
-    model = ModelVersion(response.model.name, response.model.version)
-    return Answer(response.answer, response.probability, tokens, spans, response.truncated, model)
+    is_old = not response.windows  # a server before 0.17
+    return Answer(
+        response.answer,
+        response.probability,
+        tokens,
+        _read_spans(response.spans),
+        response.truncated,
+        ModelVersion(response.model.name, response.model.version),
+        response.answered or is_old,
+        response.probability if is_old else response.confidence,
+        tuple(ChoiceProbability(c.label, c.probability, _read_spans(c.spans)) for c in response.choices),
+        tuple(response.chosen),
+        response.expected if response.HasField("expected") else None,
+        1 if is_old else response.windows,
+    )
+
+
+def _read_spans(spans: Iterable[answer_pb2.AnswerSpan]) -> tuple[AnswerSpan, ...]:
+    return tuple(AnswerSpan(_SOURCES[span.source], span.start, span.end, span.text) for span in spans)
 
 
 def _read_model(response: answer_pb2.GetModelResponse) -> Model:

@@ -2,11 +2,18 @@
 
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypedDict
 
-from mqan_client.errors import ClientError, DeadlineExceededError, OverloadedError, UnavailableError
-from mqan_client.results import Answer, Model
+from mqan_client.errors import (
+    ClientError,
+    DeadlineExceededError,
+    InvalidRequestError,
+    OverloadedError,
+    UnavailableError,
+)
+from mqan_client.results import Answer, Model, Source
 
 TOO_LATE = "No answer came in time."
 # 23 days, for who waits as long as it takes: sockets, and what carries deadlines, count milliseconds in 32 bits.
@@ -14,12 +21,59 @@ _LONGEST_S = 2e6
 
 
 @dataclass(frozen=True, slots=True)
+class Choice:
+    """A label to choose from, and what it stands for."""
+
+    label: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked."""
+    """What is asked; the fields are those of the contract."""
 
     context: str
     question: str
+    max_answer_tokens: int | None = None
+    choices: tuple[Choice, ...] = ()
+    multiple: bool = False
+    yes_no: bool = False
+    scale: tuple[str, ...] = ()
+    sources: tuple[Source, ...] = ()
+    min_probability: float | None = None
+
+
+class Asked(TypedDict, total=False):
+    """What may be asked for beside context and question: the fields of ``Question``."""
+
     max_answer_tokens: int | None
+    choices: Sequence[str | Choice]
+    multiple: bool
+    yes_no: bool
+    scale: Sequence[str]
+    sources: Sequence[Source | str]
+    min_probability: float | None
+
+
+def question_of(context: str, question: str, asked: Asked) -> Question:
+    """Return a question with what is asked for.
+
+    Raises:
+        InvalidRequestError: a name is unknown, or a source is.
+    """
+    try:
+        return Question(
+            context,
+            question,
+            **{
+                **asked,
+                "choices": tuple(c if isinstance(c, Choice) else Choice(c) for c in asked.get("choices", ())),
+                "scale": tuple(asked.get("scale", ())),
+                "sources": tuple(Source(source) for source in asked.get("sources", ())),
+            },  # type: ignore[arg-type]
+        )
+    except (TypeError, ValueError) as error:
+        raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
 
 
 @dataclass(frozen=True, slots=True)

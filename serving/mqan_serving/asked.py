@@ -1,0 +1,104 @@
+"""The fields of a question that say what kind of answer is wanted, and the options that they stand for."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mqan_core.answer import Source
+from mqan_core.errors import InputError
+from mqan_core.example import Choice
+from mqan_core.options import ALL_SOURCES, MOST_CHOICES, MOST_LEVELS, YES_NO, Options
+
+SourceName = Literal["context", "question", "vocabulary"]
+
+
+class ChoiceField(BaseModel):
+    """A label to choose from."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    label: str = Field(description="What the answer says when it is chosen.", examples=["billing"])
+    description: str = Field(
+        default="", description="What the label stands for, read beside it.", examples=["invoices, payments, refunds"]
+    )
+
+
+class AskedFor(BaseModel):
+    """What is asked for beside context and question. At most one of choices, yes_no and scale."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    choices: list[str | ChoiceField] | None = Field(
+        default=None,
+        description=f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter.",
+        examples=[["billing", "shipping", {"label": "technical support", "description": "faults of the product"}]],
+    )
+    multiple: bool = Field(default=False, description="Whether several choices can be right: each is judged by itself.")
+    yes_no: bool = Field(default=False, description='Whether the answer is to be "yes" or "no".')
+    scale: list[str] | None = Field(
+        default=None,
+        description=f"2 to {MOST_LEVELS} levels, low to high, to choose from; the response has an expected value.",
+        examples=[["bad", "fair", "good"]],
+    )
+    sources: list[SourceName] | None = Field(
+        default=None,
+        description="Where the words of a free answer may come from; with context alone no word can be invented. "
+        "Unset: everywhere.",
+        examples=[["context"]],
+    )
+    min_probability: float | None = Field(
+        default=None, description="Below this, 0 to 1, there is no answer: answered is false.", examples=[0.5]
+    )
+
+    @property
+    def options(self) -> Options:
+        """What the fields stand for.
+
+        Raises:
+            InputError: they make no sense together.
+        """
+        given = [
+            name
+            for name, is_given in (
+                ("choices", self.choices is not None),
+                ("yes_no", self.yes_no),
+                ("scale", self.scale is not None),
+            )
+            if is_given
+        ]
+        if len(given) > 1:
+            raise InputError(
+                "senseless_combination",
+                given[1],
+                f"{' and '.join(given)} ask for different answers to one question.",
+                "Leave all but one of them out; ask twice for both.",
+            )
+        if self.choices is not None and not self.choices:
+            _refuse_empty("choices")
+        if self.scale is not None and not self.scale:
+            _refuse_empty("scale")
+        options = Options(
+            choices=self._choices(),
+            multiple=self.multiple,
+            is_scale=self.scale is not None,
+            sources=ALL_SOURCES if self.sources is None else frozenset(map(Source, self.sources)),
+            min_probability=self.min_probability,
+        )
+        options.check()
+        return options
+
+    def _choices(self) -> tuple[Choice, ...]:
+        if self.yes_no:
+            return YES_NO
+        if self.scale is not None:
+            return tuple(Choice(level) for level in self.scale)
+        return tuple(
+            Choice(choice) if isinstance(choice, str) else Choice(choice.label, choice.description)
+            for choice in self.choices or ()
+        )
+
+
+def _refuse_empty(name: str) -> None:
+    raise InputError(
+        "wrong_number_of_choices", name, f"{name} is an empty list.", "Send the labels, or leave the field out."
+    )

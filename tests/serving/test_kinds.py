@@ -1,0 +1,169 @@
+"""What a question can ask, over REST and gRPC alike, with a small bundle whose network answers at random."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from mqan_client import Answer, Choice, Client, InvalidRequestError, Source
+from mqan_runtime.answering_engine import AnsweringEngine
+from tests.answering import LABELS, make_text, make_trained, write_small_bundle
+
+CONTEXT = "The old harbour was closed in 1923 because storms had torn its walls. Ada wrote notes."
+QUESTION = "Who wrote notes?"
+
+
+@pytest.fixture(scope="module")
+def served(
+    tmp_path_factory: pytest.TempPathFactory, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
+) -> Iterator[tuple[Client, Client, str]]:
+    """A client over REST, one over gRPC, and the URL of REST."""
+    folder: Path = tmp_path_factory.mktemp("kinds") / "bundle"
+    write_small_bundle(folder, make_trained())
+    with ExitStack() as stack:
+        http_port, grpc_port = stack.enter_context(serve_local(AnsweringEngine.open(folder)))
+        url = f"http://127.0.0.1:{http_port}"
+        rest, rpc = (stack.enter_context(Client(u)) for u in (url, f"grpc://127.0.0.1:{grpc_port}"))
+        yield rest, rpc, url
+
+
+def ask(served: tuple[Client, Client, str], context: str = CONTEXT, question: str = QUESTION, **asked: Any) -> Answer:
+    """Ask over both; the answers are the same."""
+    rest, rpc, _ = served
+    answer = rest.answer(context, question, **asked)
+    assert rpc.answer(context, question, **asked) == answer
+    return answer
+
+
+def test_a_free_answer_says_whether_there_is_one(served: Any) -> None:
+    answers = [ask(served, make_text(random.Random(i), 12)) for i in range(20)]
+    assert {answer.answered for answer in answers} == {True, False}
+    for answer in answers:
+        assert bool(answer.text) >= answer.answered
+        assert answer.confidence == (answer.probability if answer.answered else pytest.approx(answer.confidence))
+        assert (answer.choices, answer.chosen, answer.expected, answer.windows) == ((), (), None, 1)
+
+
+def test_one_of_the_choices_is_the_answer_whatever_their_order(served: Any) -> None:
+    chance = random.Random(3)
+    num_answered = 0
+    for _ in range(30):
+        labels = chance.sample(LABELS, chance.randint(1, len(LABELS)))
+        text = make_text(chance, chance.choice((1, 30, 200)))
+        answer = ask(served, text, choices=labels)
+        assert [choice.label for choice in answer.choices] == labels
+        assert sum(choice.probability for choice in answer.choices) == pytest.approx(1, abs=1e-6)
+        if answer.answered:
+            num_answered += 1
+            assert answer.text in labels
+            assert answer.chosen == (answer.text,)
+            assert answer.confidence == max(choice.probability for choice in answer.choices)
+            [chosen] = [choice for choice in answer.choices if choice.label == answer.text]
+            assert chosen.spans
+            assert all(text[span.start : span.end] == span.text for span in chosen.spans)
+        turned = ask(served, text, choices=labels[::-1])
+        assert turned.text == answer.text
+        assert [c.probability for c in turned.choices[::-1]] == pytest.approx(
+            [c.probability for c in answer.choices], abs=1e-5
+        )
+    assert num_answered
+
+
+def test_descriptions_are_read(served: Any) -> None:
+    plain = ask(served, choices=["negative", "positive"])
+    told = ask(served, choices=[Choice("negative", "storms had torn its walls"), "positive"])
+    assert [c.label for c in told.choices] == ["negative", "positive"]
+    assert told.choices[0].probability != pytest.approx(plain.choices[0].probability, abs=1e-4)
+
+
+def test_several_choices_are_judged_each_by_itself(served: Any) -> None:
+    for i in range(10):
+        answer = ask(served, make_text(random.Random(i), 20), choices=LABELS, multiple=True)
+        holds = tuple(choice.label for choice in answer.choices if choice.probability > 0.5)
+        assert answer.chosen == holds
+        assert answer.answered == bool(holds)
+        assert answer.text == ", ".join(holds)
+
+
+def test_yes_or_no_and_a_scale(served: Any) -> None:
+    answer = ask(served, yes_no=True)
+    assert [choice.label for choice in answer.choices] == ["yes", "no"]
+    levels = ["negative", "no", "positive"]
+    rated = ask(served, scale=levels)
+    assert [choice.label for choice in rated.choices] == levels
+    assert rated.expected == pytest.approx(sum(i * c.probability for i, c in enumerate(rated.choices, start=1)))
+
+
+def test_with_the_context_alone_no_word_is_invented(served: Any) -> None:
+    for i in range(20):
+        answer = ask(served, make_text(random.Random(i), 25), sources=["context"])
+        assert {token.source for token in answer.tokens} <= {Source.CONTEXT}
+    assert any(
+        Source.CONTEXT not in {t.source for t in ask(served, make_text(random.Random(i), 25)).tokens} for i in range(20)
+    )
+
+
+def test_what_is_too_unsure_is_no_answer(served: Any) -> None:
+    sure = ask(served, choices=["negative", "positive"], min_probability=0.0)
+    best = max(choice.probability for choice in sure.choices)
+    unsure = ask(served, choices=["negative", "positive"], min_probability=min(1.0, best + 1e-3))
+    assert (unsure.answered, unsure.text, unsure.chosen) == (False, "", ())
+    assert [c.probability for c in unsure.choices] == [c.probability for c in sure.choices]
+
+
+def test_long_texts_say_how_many_windows_were_read(served: Any) -> None:
+    assert ask(served, make_text(random.Random(0), 600)).windows > 1
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"choices": ["a", "b"], "yes_no": True}, "senseless_combination"),
+        ({"scale": ["a", "b"], "yes_no": True}, "senseless_combination"),
+        ({"choices": ["a", "b"], "sources": ["context"]}, "senseless_combination"),
+        ({"multiple": True}, "senseless_combination"),
+        ({"choices": ["a", "a"]}, "duplicate_choice"),
+        ({"choices": [str(i) for i in range(256)]}, "wrong_number_of_choices"),
+        ({"scale": ["a"]}, "wrong_number_of_choices"),
+        ({"choices": ["a", " "]}, "empty_choice"),
+        ({"choices": ["a", "b " * 300]}, "question_too_long"),
+        ({"choices": [f"{i} " * 100 for i in range(20)]}, "choices_too_long"),
+        ({"min_probability": 1.5}, "option_out_of_range"),
+        ({"min_probability": float("nan")}, "option_out_of_range"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(served: Any, asked: dict[str, Any], code: str) -> None:
+    for client in served[:2]:
+        with pytest.raises(InvalidRequestError) as refused:
+            client.answer(CONTEXT, QUESTION, **asked)
+        is_json = client is served[0] and asked.get("min_probability") != asked.get("min_probability")
+        assert refused.value.code == ("malformed_request" if is_json else code)  # JSON has no NaN
+
+
+def test_empty_lists_are_refused_over_rest(served: Any) -> None:
+    for name in ("choices", "scale"):
+        body = {"context": CONTEXT, "question": QUESTION, name: []}
+        response = httpx2.post(f"{served[2]}/v1/answer", json=body, trust_env=False)
+        assert (response.status_code, response.json()["code"]) == (422, "wrong_number_of_choices")
+
+
+def test_many_questions_may_be_of_any_kind(served: Any) -> None:
+    questions = [
+        {"id": "free", "question": QUESTION},
+        {"id": "choices", "question": QUESTION, "choices": LABELS},
+        {"id": "yes", "question": QUESTION, "yes_no": True},
+        {"id": "wrong", "question": QUESTION, "yes_no": True, "scale": ["a", "b"]},
+    ]
+    body = {"context": CONTEXT, "questions": questions}
+    [of_text] = httpx2.post(f"{served[2]}/v1/answers", json=body, trust_env=False).json()["texts"]
+    free, choices, yes, wrong = of_text["answers"]
+    assert free["answer"]["answer"] == ask(served).text
+    assert [c["label"] for c in choices["answer"]["choices"]] == LABELS
+    assert [c["probability"] for c in yes["answer"]["choices"]] == [
+        c.probability for c in ask(served, yes_no=True).choices
+    ]
+    assert wrong["error"]["code"] == "senseless_combination"
