@@ -47,8 +47,8 @@ class Window:
         segments: segment ids, 1 for the context, [S].
         groups: ``SHARED``, or 2 and up for the labels; a piece attends to its own group and to ``SHARED``, pieces of
             ``SHARED`` attend to all, [S].
-        firsts, lasts: first and last piece of each word: the question's words, the separators of the labels, the
-            context's words ``words``, [T].
+        firsts, lasts: first and last piece of each word: the question's words, the labels with the separators in front
+            of them, the context's words ``words``, [T].
         words: the part of the context's words that this window holds.
         counted: the part of these that count as read here; the parts of all windows make up the context.
     """
@@ -131,8 +131,8 @@ class _Head:
         start = len(pieces)  # the position at which all labels begin
         for group, ids in enumerate(choices, start=SHARED + 1):
             self.firsts.append(len(pieces))
-            self.lasts.append(len(pieces))
             pieces += [between, *ids]
+            self.lasts.append(len(pieces) - 1)
             positions += range(start, start + 1 + len(ids))
             groups += [group] * (1 + len(ids))
         self.pieces, self.positions, self.groups = pieces, positions, groups

@@ -117,15 +117,13 @@ class ReaderGraph(nn.Module):
         bias_N1SS = torch.where(attention_mask(groups_NS)[:, None], 0.0, _HIDDEN)
         for layer in self.layers:
             x_NSM = layer(x_NSM, bias_N1SS)
-        num_windows, num_pieces, width = vectors_NSM.shape
-        begins_N1 = torch.arange(num_windows)[:, None] * num_pieces
-        states_NTM = x_NSM.reshape(-1, width)[firsts_NT + begins_N1]
+        states_NTM = _means(x_NSM, firsts_NT, lasts_NT)
         words_NTD = self.word(states_NTM)
         start_NT, end_NT = self.span(states_NTM).unbind(dim=-1)
         pairs = [context.keys_values(words_NTD) for context in self.contexts]  # type: ignore[operator]
         return (
             words_NTD,
-            self.projection(_word_vectors(vectors_NSM, firsts_NT, lasts_NT)),
+            self.projection(_means(vectors_NSM, firsts_NT, torch.minimum(lasts_NT, firsts_NT + (MOST_PIECES - 1)))),
             start_NT,
             end_NT,
             self.null(x_NSM[:, 0]),
@@ -148,13 +146,12 @@ class ReaderGraph(nn.Module):
         )
 
 
-def _word_vectors(vectors_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> Tensor:
-    """Return the mean of the vectors of each word's first ``MOST_PIECES`` pieces, [N, T, M]."""
-    place_S = torch.arange(vectors_NSM.shape[1])
-    ends_NT = torch.minimum(lasts_NT, firsts_NT + MOST_PIECES - 1)
-    is_of_NTS = (place_S >= firsts_NT[..., None]) & (place_S <= ends_NT[..., None])
-    counts_NT1 = (ends_NT - firsts_NT + 1).to(vectors_NSM.dtype)[..., None]
-    return (is_of_NTS.to(vectors_NSM.dtype) @ vectors_NSM) / counts_NT1
+def _means(x_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> Tensor:
+    """Return the mean of what each word's pieces have, [N, T, M]."""
+    place_S = torch.arange(x_NSM.shape[1])
+    is_of_NTS = (place_S >= firsts_NT[..., None]) & (place_S <= lasts_NT[..., None])
+    counts_NT1 = (lasts_NT - firsts_NT + 1).to(x_NSM.dtype)[..., None]
+    return (is_of_NTS.to(x_NSM.dtype) @ x_NSM) / counts_NT1
 
 
 def trace_reader(graph: ReaderGraph, num_layers: int) -> onnx.ModelProto:

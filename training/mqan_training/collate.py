@@ -82,6 +82,7 @@ def reader_inputs(
     num_question = common_size(max(len(request.slots.question) for request in requests))
     c_places, c_mask = np.zeros((len(requests), num_context), np.int64), np.zeros((len(requests), num_context), bool)
     q_places, q_mask = np.zeros((len(requests), num_question), np.int64), np.zeros((len(requests), num_question), bool)
+    c_counts, q_counts = np.ones_like(c_places), np.ones_like(q_places)
     pointed = np.zeros_like(q_mask)
     for n, (row, window) in enumerate(flat):
         for target, values in (
@@ -93,15 +94,17 @@ def reader_inputs(
             target[n, : len(values)] = values
         of_question = len(requests[row].slots.question)
         counted, behind = window.counted, of_question - window.words.start
-        c_places[row, counted] = n * size + window.firsts[counted.start + behind : counted.stop + behind]
+        words, lengths = slice(counted.start + behind, counted.stop + behind), window.lasts - window.firsts + 1
+        c_places[row, counted], c_counts[row, counted] = n * size + window.firsts[words], lengths[words]
         if window.words.start == 0:
             q_places[row, :of_question] = n * size + window.firsts[:of_question]
+            q_counts[row, :of_question] = lengths[:of_question]
             q_mask[row, :of_question] = True
             pointed[row, len(requests[row].question_tokens) if requests[row].choices else 0 : of_question] = True
     for row, request in enumerate(requests):
         c_mask[row, : len(request.slots.context)] = True
     arrays = (pieces, positions, segments, groups, np.array([row for row, _ in flat]))
-    rest = (c_places, q_places, c_mask, q_mask, pointed, allowed)
+    rest = (c_places, q_places, c_counts, q_counts, c_mask, q_mask, pointed, allowed)
     return ReaderInputs(*(torch.from_numpy(np.ascontiguousarray(array)) for array in (*arrays, *rest)))
 
 

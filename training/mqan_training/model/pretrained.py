@@ -2,8 +2,8 @@
 
 - One sequence of word pieces holds question, choices and context (``mqan_core.layout``); all layers of the BERT are
   trained on.
-- A word's state is that of its first piece. States, projected, are C_fin and Q_fin; there is nothing else between the
-  reader and the decoder.
+- A word's state is the mean of its pieces' states; that of a choice's separator is the mean over the whole choice.
+  States, projected, are C_fin and Q_fin; there is nothing else between the reader and the decoder.
 - The reader scores each word as first and last of the answer (``span``), with a loss of its own, and [CLS] as the
   answer not being there. The decoder is tied to these scores (``tie.py``).
 
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from mqan_core.layout import SHARED
 from mqan_training.config import ModelConfig
@@ -31,6 +32,7 @@ class ReaderInputs(NamedTuple):
         groups_NS: 0 for padding, ``SHARED``, or the group of a label (``mqan_core.layout``).
         rows_N: the request of each window.
         c_places_BC, q_places_BQ: where each word's first piece stands in the N * S pieces; 0 for padding.
+        c_counts_BC, q_counts_BQ: how many pieces a word has, its first one included; 1 for padding.
         c_mask_BC, q_mask_BQ: bool, which words are there.
         pointed_BQ: bool, which words of the question may be pointed at.
         allowed_B3: 1 where context, question and vocabulary may be used, else 0.
@@ -43,6 +45,8 @@ class ReaderInputs(NamedTuple):
     rows_N: Tensor
     c_places_BC: Tensor
     q_places_BQ: Tensor
+    c_counts_BC: Tensor
+    q_counts_BQ: Tensor
     c_mask_BC: Tensor
     q_mask_BQ: Tensor
     pointed_BQ: Tensor
@@ -53,6 +57,21 @@ def attention_mask(groups_NS: Tensor) -> Tensor:
     """Return which piece attends to which, bool [N, S, S]: all to what is shared, labels not to each other."""
     from_NS1, to_N1S = groups_NS[:, :, None], groups_NS[:, None, :]
     return (to_N1S > 0) & ((from_NS1 == SHARED) | (to_N1S == SHARED) | (from_NS1 == to_N1S))
+
+
+def mean_states(states_NSM: Tensor, places_BT: Tensor, counts_BT: Tensor) -> Tensor:
+    """Return the mean of the states of each word's pieces, [B, T, M].
+
+    Args:
+        states_NSM: states of all pieces.
+        places_BT: where each word's first piece stands in the N * S pieces.
+        counts_BT: how many pieces it has, all in one window.
+    """
+    sums_NSM = functional.pad(states_NSM.float().cumsum(dim=1), (0, 0, 1, 0))  # of the pieces in front of each
+    rows_BT, firsts_BT = places_BT // states_NSM.shape[1], places_BT % states_NSM.shape[1]
+    sums_BTM = sums_NSM[rows_BT, firsts_BT + counts_BT] - sums_NSM[rows_BT, firsts_BT]
+    mean_BTM: Tensor = sums_BTM / counts_BT[..., None]
+    return mean_BTM
 
 
 class PretrainedNetwork(nn.Module):
@@ -82,8 +101,8 @@ class PretrainedNetwork(nn.Module):
         """Read requests."""
         mask = attention_mask(inputs.groups_NS)
         states_NSM = self.bert(inputs.pieces_NS, inputs.positions_NS, inputs.segments_NS, mask)
-        flat_XM = states_NSM.flatten(0, 1)
-        c_states_BCM, q_states_BQM = flat_XM[inputs.c_places_BC], flat_XM[inputs.q_places_BQ]
+        c_states_BCM = mean_states(states_NSM, inputs.c_places_BC, inputs.c_counts_BC)
+        q_states_BQM = mean_states(states_NSM, inputs.q_places_BQ, inputs.q_counts_BQ)
         c_fin_BCD, q_fin_BQD = self.project(c_states_BCM), self.project(q_states_BQM)
         c_span_BC2, q_span_BQ2 = self.span(c_states_BCM).float(), self.span(q_states_BQM).float()
         first_BD, null_B2 = self._over_windows(states_NSM[:, 0], inputs)
