@@ -24,8 +24,7 @@ export function makeProblem(question: string, error: ClientError): HTMLElement {
  */
 export function makeCard(name: string, question: string, answer: Answer, links: Links): Card {
   const items: Item[] = [];
-  const detail = make("p", { class: "detail", role: "status" });
-  const parts: HTMLElement[] = [answered(answer) ? words(name, answer, detail, items, links) : absent(answer)];
+  const parts = answered(answer) ? words(name, answer, items, links) : [absent(answer)];
   if (typeof answer.expected === "number") parts.push(make("p", { class: "of" }, `Expected value ${answer.expected.toFixed(2)}`));
   if (answer.choices?.length) parts.push(bars(name, answer, items, links));
   if (answer.places?.length) parts.push(candidates(`${name}p`, answer.places, items, links));
@@ -36,7 +35,7 @@ export function makeCard(name: string, question: string, answer: Answer, links: 
   if ((answer.windows ?? 1) > 1) parts.push(make("p", { class: "of" }, `Read in ${answer.windows} parts.`));
   const asked = items.filter((item) => item.source === "question");
   const title = make("h2", { dir: "auto" }, ...markPlaces(question, asked, links));
-  const element = make("article", {}, title, ...parts, detail);
+  const element = make("article", {}, title, ...parts);
   return { element, items: items.filter((item) => item.source === "context") };
 }
 
@@ -48,14 +47,19 @@ function absent(answer: Answer): HTMLElement {
   return make("p", { class: "absent" }, "∅ Not in the text ", make("span", { class: "of" }, percent(answer.probability)));
 }
 
-function words(name: string, answer: Answer, detail: HTMLElement, items: Item[], links: Links): HTMLElement {
+function words(name: string, answer: Answer, items: Item[], links: Links): HTMLElement[] {
   const line = make("p", { class: "words", dir: "auto" });
+  const parts: HTMLElement[] = [line];
   if (answer.choices?.length) line.append(make("strong", {}, answer.answer));
   else if (answer.tokens.length === 0) line.append("(empty)");
-  else line.append(...tokens(name, answer, detail, items, links));
+  else {
+    const detail = make("p", { class: "detail", role: "status" }, "Point at a word, or tap it, to see where it came from.");
+    line.append(...tokens(name, answer, detail, items, links));
+    parts.push(detail);
+  }
   const cut = answer.truncated ? ", cut at the limit" : "";
   line.append(" ", make("small", {}, percent(answer.confidence ?? answer.probability) + cut));
-  return line;
+  return parts;
 }
 
 /** The words of an answer as buttons, with what stands between them in the answer. */
@@ -68,7 +72,7 @@ function tokens(name: string, answer: Answer, detail: HTMLElement, items: Item[]
     const between = found < 0 ? " " : answer.answer.slice(from, found);
     if (found >= 0) from = found + token.text.length;
     const label = `${token.text}, ${ORIGIN[token.source]}`;
-    const element = make("button", { type: "button", class: `token ${token.source}`, "aria-label": label }, token.text);
+    const element = button({ class: `token ${token.source}`, "aria-label": label }, () => {}, token.text);
     links.addWord(id, element, () => (detail.textContent = describe(token)));
     return [document.createTextNode(between), element];
   });
@@ -90,9 +94,9 @@ function bars(name: string, answer: Answer, items: Item[], links: Links): HTMLEl
     const isChosen = answered(answer) && choice.label === answer.answer;
     const bar = make("span", { class: "bar" });
     bar.style.width = percent(choice.probability).replace(" ", "");
-    const attributes = { class: isChosen ? "choice chosen" : "choice", type: "button" };
     const label = make("bdi", {}, isChosen ? `✓ ${choice.label}` : choice.label);
-    const row = make("button", attributes, label, make("span", { class: "of" }, percent(choice.probability)), bar);
+    const of = make("span", { class: "of" }, percent(choice.probability));
+    const row = button({ class: isChosen ? "choice chosen" : "choice" }, () => {}, label, of, bar);
     for (const span of choice.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
     links.addWord(id, row);
     return make("li", {}, row);

@@ -124,6 +124,8 @@ function show(state: State, results: (Answer | ClientError)[]): void {
   at("text").scrollTop = 0;
   at("shown").hidden = false;
   scrollToFirst();
+  const { top } = at("results").getBoundingClientRect();
+  if (top > innerHeight / 2) at("results").scrollIntoView(); // in one column the answers stand below the questions
 }
 
 /** Long texts open at their first quotation. */
