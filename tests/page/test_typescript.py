@@ -4,6 +4,7 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,17 +39,14 @@ def test_the_client_against_a_server(node_packages: FindPackages, page_server: s
     assert "skipped" not in shown
 
 
-def test_the_built_package_answers(node_packages: FindPackages, page_server: str, tmp_path: Path) -> None:
+def test_the_built_package_runs_the_code_of_the_page(
+    node_packages: FindPackages, browse: Any, page_server: str, tmp_path: Path
+) -> None:
     folder = node_packages("typescript")
     installed = tmp_path / "node_modules" / "@mqan" / "client"
     installed.mkdir(parents=True)
     run(folder, "tsc", "--project", "tsconfig.build.json", "--outDir", str(installed / "dist"))
     (installed / "package.json").write_text((folder / "package.json").read_text())
     program = tmp_path / "ask.mjs"
-    program.write_text(
-        'import { Client } from "@mqan/client";\n'
-        f'const client = new Client("{page_server}");\n'
-        'const context = "The tower is 330 m tall.";\n'
-        'console.log((await client.answer({ context, question: "How tall is the tower?" })).answer);\n'
-    )
+    program.write_text(browse("code", page_server)["TypeScript"])
     assert "330" in run(tmp_path, "node", str(program))

@@ -89,11 +89,12 @@ function describe(token: AnswerToken): string {
 
 function bars(name: string, answer: Answer, items: Item[], links: Links): HTMLElement {
   const choices: Choice[] = answer.choices ?? [];
+  const chosen = answer.chosen ?? [answer.answer];
   return make("ol", { class: "choices", "aria-label": "Choices" }, ...choices.map((choice, i) => {
     const id = `${name}c${i}`;
-    const isChosen = answered(answer) && choice.label === answer.answer;
+    const isChosen = answered(answer) && chosen.includes(choice.label);
     const bar = make("span", { class: "bar" });
-    bar.style.width = percent(choice.probability).replace(" ", "");
+    bar.style.width = `${100 * choice.probability}%`;
     const label = make("bdi", {}, isChosen ? `✓ ${choice.label}` : choice.label);
     const of = make("span", { class: "of" }, percent(choice.probability));
     const row = button({ class: isChosen ? "choice chosen" : "choice" }, () => {}, label, of, bar);

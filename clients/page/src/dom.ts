@@ -28,7 +28,7 @@ export function button(attributes: Record<string, string | undefined>, act: () =
 
 /** Write a probability. */
 export function percent(probability: number): string {
-  return `${(100 * probability).toFixed(1)} %`;
+  return `${(100 * probability).toFixed(1)}\u00a0%`;
 }
 
 /** Copy text. Pages of plain HTTP on other hosts than this one have no clipboard: there a selection is copied. */

@@ -125,7 +125,7 @@ function show(state: State, results: (Answer | ClientError)[]): void {
   at("shown").hidden = false;
   scrollToFirst();
   const { top } = at("results").getBoundingClientRect();
-  if (top > innerHeight / 2) at("results").scrollIntoView(); // in one column the answers stand below the questions
+  if (top > innerHeight / 2) scrollTo(0, scrollY + top); // in one column the answers stand below the questions
 }
 
 /** Long texts open at their first quotation. */

@@ -13,13 +13,13 @@ export function snippet(language: Language, requests: AnswerRequest[], base: URL
 
 function curl(requests: AnswerRequest[], base: URL): string {
   const one = (request: AnswerRequest): string =>
-    `curl ${shell(new URL("v1/answer", base).href)} -H 'content-type: application/json' -d ${shell(JSON.stringify(request, null, 2))}`;
+    `curl ${shell(new URL("v1/answer", base).href)} \\\n  -H 'content-type: application/json' -d ${shell(JSON.stringify(request, null, 2))}`;
   return requests.map(one).join("\n\n");
 }
 
 function grpcurl(requests: AnswerRequest[], base: URL): string {
   const one = (request: AnswerRequest): string =>
-    `grpcurl -plaintext -d ${shell(JSON.stringify(request, null, 2))} ${base.hostname}:9000 mqan.v1.QuestionAnswering/Answer`;
+    `grpcurl -plaintext -d ${shell(JSON.stringify(request, null, 2))} \\\n  ${base.hostname}:9000 mqan.v1.QuestionAnswering/Answer`;
   return requests.map(one).join("\n\n");
 }
 

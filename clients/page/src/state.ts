@@ -7,6 +7,7 @@ export const KINDS = {
   quotation: "One quotation",
   every: "Every place",
   choices: "Choices",
+  several: "Several choices",
   yes_no: "Yes or no",
   scale: "Score",
 } as const;
@@ -27,7 +28,7 @@ export interface State {
 
 /** Whether questions of a kind need labels. */
 export function hasLabels(kind: Kind): boolean {
-  return kind === "choices" || kind === "scale";
+  return kind === "choices" || kind === "several" || kind === "scale";
 }
 
 /** Return the request for one question. */
@@ -37,6 +38,7 @@ export function requestOf(context: string, { question, kind, labels }: Question,
     quotation: { sources: ["context"], contiguous: true },
     every: { all: true },
     choices: { choices: labels },
+    several: { choices: labels, multiple: true },
     yes_no: { yes_no: true },
     scale: { scale: labels },
   };

@@ -49,6 +49,8 @@ export interface Candidate {
 export type Answer = components["schemas"]["AnswerDocument"] & {
   answered?: boolean;
   choices?: Choice[];
+  /** The labels that hold, where several can. */
+  chosen?: string[];
   confidence?: number | null;
   expected?: number | null;
   alternatives?: Candidate[];
