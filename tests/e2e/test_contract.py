@@ -2,9 +2,12 @@
 
 import json
 import re
+import shlex
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import httpx2
@@ -221,6 +224,18 @@ def test_the_reference_names_everything_in_the_document(rest: httpx2.Client) -> 
         assert all(f"<code>{field}</code>" in page for field in schema["properties"])
     links = set(re.findall(r'href="#([^"]*)"', page))
     assert links <= document["components"]["schemas"].keys()
+
+
+def test_reference_shows_what_to_send_and_what_comes_back(rest: httpx2.Client) -> None:
+    shown = [unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", rest.get("/docs").text, re.DOTALL)]
+    num_operations = sum(len(operations) for operations in rest.get("/openapi.json").json()["paths"].values())
+    assert len(shown) == 2 * num_operations
+    for command, example in zip(shown[::2], shown[1::2], strict=True):
+        address, *given = shlex.split(command)[1:]
+        path = urlsplit(address).path
+        answered = rest.post(path, json=json.loads(given[-1])) if given else rest.get(path)
+        assert answered.status_code == 200
+        assert json.loads(example).keys() == answered.json().keys()
 
 
 @pytest.mark.parametrize("path", ["/", "/docs"])

@@ -269,6 +269,8 @@ export async function apiKey(open, { key }) {
   await page.waitForSelector("#answers article .token");
   assert.ok(await page.locator("#key-form").isHidden());
   assert.ok(!page.url().includes(key));
+  const code = await page.textContent("#snippet");
+  assert.ok(code.includes("Bearer KEY") && !code.includes(key));
 }
 
 // Kinds of questions that the server of this test does not answer yet: its documents come from the test.
@@ -291,16 +293,18 @@ export async function kinds(open, { documents }) {
   await assertUnbroken(page);
 }
 
+async function assertAccessible(page, axe, state) {
+  await page.evaluate(axe());
+  const found = await page.evaluate(() => window.axe.run());
+  const told = found.violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
+  assert.deepEqual(told, [], `axe, ${state}`);
+  const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(inner <= outer, `${state}: the page is ${inner} px wide on ${outer} px`);
+}
+
 export async function accessible(open, { colorScheme, width }, axe) {
   const page = await open({ colorScheme, viewport: { width, height: 800 } });
-  const check = async (state) => {
-    await page.evaluate(axe());
-    const found = await page.evaluate(() => window.axe.run());
-    const told = found.violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
-    assert.deepEqual(told, [], `axe, ${state}`);
-    const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
-    assert.ok(inner <= outer, `${state}: the page is ${inner} px wide on ${outer} px`);
-  };
+  const check = (state) => assertAccessible(page, axe, state);
   await check("at the start");
   await ask(page, TEXT, QUESTION, "Is this review positive or negative?", "why ".repeat(3000));
   await page.click("#code summary");
@@ -311,4 +315,7 @@ export async function accessible(open, { colorScheme, width }, axe) {
   await page.fill("#context", "");
   await page.click("#ask");
   await check("with a problem");
+  await page.click("nav a");
+  await page.waitForURL("**/docs");
+  await check("the reference");
 }

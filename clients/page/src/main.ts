@@ -151,7 +151,7 @@ function remember(state: State): void {
 function showCode(): void {
   const state = readState();
   at("code").hidden = problemOf(state) !== undefined;
-  at("snippet").textContent = snippet(language, requests(state), base);
+  at("snippet").textContent = snippet(language, requests(state), { base, needsKey: options.apiKey !== undefined });
   for (const each of at("languages").children) each.setAttribute("aria-pressed", `${each.textContent === language}`);
   at("copied").textContent = "";
 }

@@ -152,46 +152,55 @@ export interface components {
             /**
              * Max Answer Tokens
              * @description Tokens of an answer.
+             * @example 100
              */
             max_answer_tokens: number;
             /**
              * Max Concurrent Requests
              * @description Requests inside one replica, those that wait included.
+             * @example 260
              */
             max_concurrent_requests: number;
             /**
              * Max Context Tokens
              * @description Tokens of a context.
+             * @example 4000
              */
             max_context_tokens: number;
             /**
              * Max Metadata Bytes
              * @description Bytes of HTTP headers: names and values, and 32 for each pair, as HTTP/2 counts them.
+             * @example 8192
              */
             max_metadata_bytes: number;
             /**
              * Max Question Tokens
              * @description Tokens of a question.
+             * @example 256
              */
             max_question_tokens: number;
             /**
              * Max Queued Requests
              * @description Those of them that wait.
+             * @example 256
              */
             max_queued_requests: number;
             /**
              * Max Request Bytes
              * @description Bytes of a request.
+             * @example 1048576
              */
             max_request_bytes: number;
             /**
              * Max Timeout Ms
              * @description Milliseconds that a request may take; longer deadlines are cut to it.
+             * @example 30000
              */
             max_timeout_ms: number;
             /**
              * Max Word Length
              * @description Characters of one token.
+             * @example 1000
              */
             max_word_length: number;
         };
@@ -229,11 +238,13 @@ export interface components {
             /**
              * Num Generated
              * @description Pieces that the model can generate.
+             * @example 9000
              */
             num_generated: number;
             /**
              * Num Words
              * @description Words that have a pretrained vector; others are read by their characters.
+             * @example 48734
              */
             num_words: number;
             /**
@@ -247,11 +258,13 @@ export interface components {
             /**
              * Server Version
              * @description Version of the server's software; the model's own is in `model`.
+             * @example 0.16.0
              */
             server_version: string;
             /**
              * Sha256
              * @description SHA-256 of the bundle's manifest, which covers every file of the model.
+             * @example 5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c5f0c
              */
             sha256: string;
         };
@@ -260,9 +273,15 @@ export interface components {
          * @description Identity of a model.
          */
         ModelVersionDocument: {
-            /** Name */
+            /**
+             * Name
+             * @example mqan-default
+             */
             name: string;
-            /** Version */
+            /**
+             * Version
+             * @example 0.15.0
+             */
             version: string;
         };
         /**
@@ -300,11 +319,20 @@ export interface components {
          * @description A validation score of the model, as measured.
          */
         ScoreDocument: {
-            /** Metric */
+            /**
+             * Metric
+             * @example nf1
+             */
             metric: string;
-            /** Task */
+            /**
+             * Task
+             * @example squad
+             */
             task: string;
-            /** Value */
+            /**
+             * Value
+             * @example 68.8
+             */
             value: number;
         };
         /**
@@ -405,6 +433,11 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    /**
+                     * @example {
+                     *       "status": "ready"
+                     *     }
+                     */
                     "application/json": components["schemas"]["HealthDocument"];
                 };
             };
