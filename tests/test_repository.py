@@ -13,7 +13,14 @@ import pytest
 import mqan_core
 from mqan_serving.ray_version import TESTED
 
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/architecture.md", "docs/operations.md"]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "docs/architecture.md",
+    "docs/operations.md",
+    "docs/page.md",
+]
 _LINK = re.compile(r"\]\(([^)#\s]+)")
 _PIN = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.!]*")
 

@@ -14,7 +14,6 @@ from mqan_export.reader_graph import OPSET
 from mqan_export.trace import traced
 from mqan_runtime.answering_graphs import (
     DYNAMIC,
-    NUM_BEST,
     NUM_FIELDS,
     NUM_NULL,
     NUM_SOURCES,
@@ -125,8 +124,7 @@ class AnsweringStepGraph(nn.Module):
         after = self.step(encoded, slots, before)
         copied_B1 = 1 - after.trace_BKF[:, 0, TraceField.GAMMA, None]  # at the first step
         masses_BQ = torch.where(is_first_B1, after.decoder.question_pointer_BQ * copied_B1, given["masses"])
-        # alpha^C, as coverage was zeros; the pointer itself is zero where nothing may be copied from the context
-        evidence_BC = torch.where(is_first_B1, after.decoder.coverage_BC, given["evidence"])
+        evidence_BC = torch.where(is_first_B1, after.attended_BC, given["evidence"])  # type: ignore[arg-type]
         return (
             after.input_BD,
             after.position_B,
@@ -138,7 +136,6 @@ class AnsweringStepGraph(nn.Module):
             after.decoder.question_pointer_BQ,
             masses_BQ,
             evidence_BC,
-            *after.best_generated(NUM_BEST),
             *after.decoder.keys_BHKW,
             *after.decoder.values_BHKW,
             after.trace_BKF,
@@ -164,12 +161,12 @@ class AnsweringStepGraph(nn.Module):
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
         config = self.step.decoder.config
         sizes = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5, "D": config.width, "H": config.num_heads}
-        sizes |= {"W": config.head_width, "F": NUM_FIELDS, "NULL": NUM_NULL, "SOURCE": NUM_SOURCES, "BEST": NUM_BEST}
+        sizes |= {"W": config.head_width, "F": NUM_FIELDS, "NULL": NUM_NULL, "SOURCE": NUM_SOURCES}
         axes = {**step_constants(config.num_layers), **step_state(config.num_layers)}
         tensors = {name: torch.rand([sizes[axis] for axis in axes[name]]) for name in self.names}
         for name in ("context_mask", "question_mask", "pointed"):
             tensors[name] = torch.ones_like(tensors[name], dtype=torch.bool)
-        for name in ("context_slots", "question_slots", "slot_ids", "position", "best_ids"):
+        for name in ("context_slots", "question_slots", "slot_ids", "position"):
             tensors[name] = torch.ones_like(tensors[name], dtype=torch.int64)
         tensors["finished"] = torch.zeros(sizes["B"], dtype=torch.bool)
         return tuple(tensors[name] for name in self.names)

@@ -19,7 +19,6 @@ from mqan_core.temperatures import Temperatures
 from mqan_runtime.answering_graphs import (
     EMBEDDINGS_INPUTS,
     EMBEDDINGS_OUTPUTS,
-    NUM_BEST,
     NUM_FIELDS,
     READER_INPUTS,
     reader_outputs,
@@ -106,7 +105,7 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         if num_together is None:
             num_together = _WINDOWS_TOGETHER if self.provider == CUDA else 1
         reads = (sessions[EMBEDDINGS], sessions[graphs.reader])
-        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS, "BEST": NUM_BEST}, sizes.num_layers, num_together)
+        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS}, sizes.num_layers, num_together)
         self.loop = AnsweringLoop(sessions[graphs.decoder_step], constants, state)
 
     @classmethod

@@ -60,7 +60,6 @@ _STEP_CONSTANTS: Final[Tensors] = {
     "context_values": ("LAYER", "B", "H", "C", "W"),
 }
 NUM_SOURCES: Final = 3
-NUM_BEST: Final = 5  # of the generator's pieces that a step hands out
 _STEP_STATE: Final[Tensors] = {  # all zeros before the first step
     "input": ("B", "D"),
     "position": ("B",),
@@ -72,8 +71,6 @@ _STEP_STATE: Final[Tensors] = {  # all zeros before the first step
     "question_pointer": ("B", "Q"),
     "masses": ("B", "Q"),  # what the first step gave to each word of the question, and so to each choice's separator
     "evidence": ("B", "C"),  # how the first step divided its attention over the context: where a choice was decided
-    "best_ids": ("B", "BEST"),  # the pieces that the generator held most likely at the last step, the likeliest first
-    "best_masses": ("B", "BEST"),  # and their shares of the whole mixture
     "answer_keys": ("LAYER", "B", "H", "K", "W"),
     "answer_values": ("LAYER", "B", "H", "K", "W"),
     "trace": ("B", "K", "F"),

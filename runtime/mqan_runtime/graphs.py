@@ -90,7 +90,6 @@ TYPES: Final[dict[str, str]] = {
     "question_lengths": "int64",
     "slot_ids": "int64",
     "position": "int64",
-    "best_ids": "int64",
     "finished": "bool",
     "pointed": "bool",
     "context_mask": "bool",

@@ -63,8 +63,8 @@ class ChoiceDocument(_Document):
 class ModelVersionDocument(_Document):
     """Identity of a model."""
 
-    name: str
-    version: str
+    name: str = Field(examples=["mqan-default"])
+    version: str = Field(examples=["0.15.0"])
 
 
 class AnswerDocument(_Document):
@@ -151,38 +151,49 @@ class AnswersDocument(_Document):
 class LimitsDocument(_Document):
     """Limits that hold for requests; more is refused, never cut."""
 
-    max_request_bytes: int = Field(description="Bytes of a request.")
-    max_context_tokens: int = Field(description="Tokens of a context.")
-    max_question_tokens: int = Field(description="Tokens of a question.")
-    max_answer_tokens: int = Field(description="Tokens of an answer.")
-    max_word_length: int = Field(description="Characters of one token.")
+    max_request_bytes: int = Field(description="Bytes of a request.", examples=[1048576])
+    max_context_tokens: int = Field(description="Tokens of a context.", examples=[4000])
+    max_question_tokens: int = Field(description="Tokens of a question.", examples=[256])
+    max_answer_tokens: int = Field(description="Tokens of an answer.", examples=[100])
+    max_word_length: int = Field(description="Characters of one token.", examples=[1000])
     max_metadata_bytes: int = Field(
-        description="Bytes of HTTP headers: names and values, and 32 for each pair, as HTTP/2 counts them."
+        description="Bytes of HTTP headers: names and values, and 32 for each pair, as HTTP/2 counts them.",
+        examples=[8192],
     )
-    max_timeout_ms: int = Field(description="Milliseconds that a request may take; longer deadlines are cut to it.")
-    max_concurrent_requests: int = Field(description="Requests inside one replica, those that wait included.")
-    max_queued_requests: int = Field(description="Those of them that wait.")
+    max_timeout_ms: int = Field(
+        description="Milliseconds that a request may take; longer deadlines are cut to it.", examples=[30000]
+    )
+    max_concurrent_requests: int = Field(
+        description="Requests inside one replica, those that wait included.", examples=[260]
+    )
+    max_queued_requests: int = Field(description="Those of them that wait.", examples=[256])
 
 
 class ScoreDocument(_Document):
     """A validation score of the model, as measured."""
 
-    task: str
-    metric: str
-    value: float
+    task: str = Field(examples=["squad"])
+    metric: str = Field(examples=["nf1"])
+    value: float = Field(examples=[68.8])
 
 
 class ModelDocument(_Document):
     """The served model and its limits."""
 
     model: ModelVersionDocument
-    sha256: str = Field(description="SHA-256 of the bundle's manifest, which covers every file of the model.")
+    sha256: str = Field(
+        description="SHA-256 of the bundle's manifest, which covers every file of the model.", examples=["5f0c" * 16]
+    )
     provider: str = Field(description="Execution provider that runs the model.", examples=["CPUExecutionProvider"])
     limits: LimitsDocument
-    num_generated: int = Field(description="Pieces that the model can generate.")
-    num_words: int = Field(description="Words that have a pretrained vector; others are read by their characters.")
+    num_generated: int = Field(description="Pieces that the model can generate.", examples=[9000])
+    num_words: int = Field(
+        description="Words that have a pretrained vector; others are read by their characters.", examples=[48734]
+    )
     scores: list[ScoreDocument]
-    server_version: str = Field(description="Version of the server's software; the model's own is in `model`.")
+    server_version: str = Field(
+        description="Version of the server's software; the model's own is in `model`.", examples=[__version__]
+    )
 
     @classmethod
     def of(cls, model: Model) -> "ModelDocument":

@@ -221,7 +221,10 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
 
     @app.get(
         "/health/ready",
-        responses=_error_responses(["unavailable"]),
+        responses={
+            200: {"content": {"application/json": {"example": {"status": "ready"}}}},
+            **_error_responses(["unavailable"]),
+        },
         summary="Whether to send requests here",
         operation_id="isReady",
         tags=["health"],

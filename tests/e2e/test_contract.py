@@ -2,9 +2,12 @@
 
 import json
 import re
+import shlex
 import time
+from html import unescape
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import httpx2
@@ -223,6 +226,18 @@ def test_the_reference_names_everything_in_the_document(rest: httpx2.Client) -> 
     assert links <= document["components"]["schemas"].keys()
 
 
+def test_reference_shows_what_to_send_and_what_comes_back(rest: httpx2.Client) -> None:
+    shown = [unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", rest.get("/docs").text, re.DOTALL)]
+    num_operations = sum(len(operations) for operations in rest.get("/openapi.json").json()["paths"].values())
+    assert len(shown) == 2 * num_operations
+    for command, example in zip(shown[::2], shown[1::2], strict=True):
+        address, *given = shlex.split(command)[1:]
+        path = urlsplit(address).path
+        answered = rest.post(path, json=json.loads(given[-1])) if given else rest.get(path)
+        assert answered.status_code == 200
+        assert json.loads(example).keys() == answered.json().keys()
+
+
 @pytest.mark.parametrize("path", ["/", "/docs"])
 def test_pages_need_nothing_from_elsewhere(rest: httpx2.Client, path: str) -> None:
     response = rest.get(path)
@@ -230,7 +245,7 @@ def test_pages_need_nothing_from_elsewhere(rest: httpx2.Client, path: str) -> No
     policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assert not re.search(r"(src|href)=\"(?!data:|#|/[^/]|/\")", response.text)
+    assert not re.search(r"(src|href)=\"(?!data:|#|/[^/]|/\"|[a-z]+\")", response.text)
     assert "innerHTML" not in response.text
 
 

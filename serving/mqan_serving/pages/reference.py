@@ -5,6 +5,7 @@ FastAPI's own page loads its script from a content delivery network, which a ser
 
 import json
 import re
+import shlex
 from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
@@ -12,8 +13,11 @@ from typing import Any
 from mqan_serving.pages import Page
 
 _REF = "#/components/schemas/"
+_EXAMPLE_SERVER = "http://127.0.0.1:8000"
+_EXAMPLE_OF = {"number": 0.9, "integer": 1, "string": "text", "boolean": False}
 _STYLE = """
-:root { color-scheme: light dark; --line: #8886; --faint: #8882; }
+:root { color-scheme: light dark; --line: #c9cbd1; --faint: #eeeef1; background: #fff; color: #1c1d21; }
+@media (prefers-color-scheme: dark) { :root { --line: #454952; --faint: #24262c; background: #15161a; color: #ecedf0; } }
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.5rem 0 .3rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
@@ -22,6 +26,11 @@ th, td { text-align: left; vertical-align: top; padding: .35rem .8rem .35rem 0; 
 th { font-weight: 600; border-top: 0; } td:first-child { white-space: nowrap; }
 code, pre { font: .9em ui-monospace, monospace; background: var(--faint); border-radius: .3rem; padding: .1rem .3rem; }
 pre { padding: .7rem; overflow-x: auto; } a { color: inherit; } small { opacity: .7; }
+h2, code, td { overflow-wrap: anywhere; }
+@media (max-width: 40rem) {
+  table, tbody, tr, td { display: block; } tr:has(th) { display: none; } td { border: 0; padding: .1rem 0; }
+  td:first-child { white-space: normal; } tr { border-top: 1px solid var(--line); padding: .4rem 0; }
+}
 """
 
 
@@ -37,32 +46,60 @@ def render_reference(document: Mapping[str, Any]) -> Page:
     parts.append('<p><a href="/">Try it</a> · <a href="/openapi.json">OpenAPI document</a></p>')
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            parts.append(_operation(method.upper(), path, operation))
+            parts.append(_operation(method.upper(), path, operation, schemas))
     parts += [_schema(name, schema) for name, schema in schemas.items()]
     return Page.of(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f'<title>{escape(info["title"])}: REST API</title>\n<link rel="icon" href="data:,">\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n" + "\n".join(parts) + "\n</body>\n</html>\n"
+        f"<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n" + "\n".join(parts) + "\n</main>\n</body>\n</html>\n"
     )
 
 
-def _operation(method: str, path: str, operation: Mapping[str, Any]) -> str:
+def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Mapping[str, Any]) -> str:
     parts = [f"<h2><code>{method} {escape(path)}</code></h2>", f"<p>{_prose(operation['summary'])}.</p>"]
     if operation.get("security"):
         parts.append("<p>Needs an API key: <code>authorization: Bearer KEY</code>.</p>")
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    command = f"curl {_EXAMPLE_SERVER}{path}"
+    if operation.get("security"):
+        command += " -H 'authorization: Bearer KEY'"
     if body is not None:
         sample = {
             name: field["examples"][0] for name, field in body["properties"].items() if name in body.get("required", ())
         }
-        parts += ["<h3>Request</h3>", _fields(body), f"<pre>{escape(json.dumps(sample, indent=2))}</pre>"]
+        command += f" \\\n  -H 'content-type: application/json' -d {shlex.quote(json.dumps(sample, indent=2))}"
+        parts += ["<h3>Request</h3>", _fields(body)]
+    parts.append(_pre("Example request", command))
     rows = [
         (f"<code>{escape(status)}</code>", _prose(response["description"]), _type_of(_json_schema(response)))
         for status, response in sorted(operation["responses"].items())
     ]
     parts += ["<h3>Responses</h3>", _table(("Status", "When, or the error's code", "Body"), rows)]
+    answered = _json_body(operation["responses"]["200"]).get("example")
+    answered = answered or _example(_json_schema(operation["responses"]["200"]), schemas)
+    parts.append(_pre("Example response", json.dumps(answered, indent=2)))
     return "\n".join(parts)
+
+
+def _example(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
+    """Make an example of a schema out of the examples of its fields."""
+    if "$ref" in schema:
+        return _example(schemas[schema["$ref"].removeprefix(_REF)], schemas)
+    if "anyOf" in schema:
+        return _example(schema["anyOf"][0], schemas)
+    if "properties" in schema:
+        return {name: _example(field, schemas) for name, field in schema["properties"].items()}
+    if schema.get("type") == "array":
+        return [_example(schema["items"], schemas)]
+    for known in ("examples", "enum"):
+        if known in schema:
+            return schema[known][0]
+    return schema.get("const", _EXAMPLE_OF.get(schema.get("type", "")))
+
+
+def _pre(title: str, text: str) -> str:
+    return f'<h3>{title}</h3>\n<pre tabindex="0">{escape(text)}</pre>'
 
 
 def _schema(name: str, schema: Mapping[str, Any]) -> str:
@@ -95,8 +132,13 @@ def _type_of(schema: Mapping[str, Any]) -> str:
 
 
 def _json_schema(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = response.get("content", {}).get("application/json", {}).get("schema", {})
+    schema: Mapping[str, Any] = _json_body(response).get("schema", {})
     return schema
+
+
+def _json_body(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    body: Mapping[str, Any] = response.get("content", {}).get("application/json", {})
+    return body
 
 
 def _prose(text: str) -> str:

@@ -33,25 +33,14 @@ class SlotBatch(NamedTuple):
 
 
 class LoopState(NamedTuple):
-    """Everything that changes from step to step, and what the last step held the generator's pieces for, [B, V]."""
+    """Everything that changes from step to step, and alpha^C of the last step."""
 
     input_BD: Tensor
     position_B: Tensor
     finished_B: Tensor
     decoder: DecoderState
     trace_BKF: Tensor
-    generated_BV: Tensor | None = None  # shares of the mixture; none before the first step
-
-    def best_generated(self, number: int) -> tuple[Tensor, Tensor]:
-        """Return the generator's likeliest pieces at the last step and their shares of the mixture, [B, number] each.
-
-        Raises:
-            ValueError: no step has been taken.
-        """
-        if self.generated_BV is None:
-            raise ValueError("the generator says nothing before the first step; take a step first")
-        shares, ids = self.generated_BV.topk(number, dim=1)
-        return ids, shares
+    attended_BC: Tensor | None = None  # none before the first step
 
 
 class GreedyStep(nn.Module):
@@ -130,9 +119,8 @@ class GreedyStep(nn.Module):
         ended_B = (~is_slot_B1 & (piece_B1 == self.end_id)).squeeze(1)
         if self.refuses:
             ended_B = ended_B | (~is_slot_B1 & (piece_B1 == REFUSAL_ID)).squeeze(1)
-        generated_BV = p_vocab_BV * gamma_B1
         position_B, finished_B = state.position_B + 1, state.finished_B | ended_B
-        return LoopState(input_BD, position_B, finished_B, decoder_state, trace_BKF, generated_BV)
+        return LoopState(input_BD, position_B, finished_B, decoder_state, trace_BKF, alpha_c_BC)
 
     def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:
         """Return the decoder inputs of generator pieces, [B, D]."""

@@ -1,0 +1,118 @@
+/** An answer as a card. */
+
+import type { Answer, AnswerToken, Candidate, Choice, ClientError } from "../../typescript/src/index.ts";
+import { button, make, percent } from "./dom.ts";
+import type { Item, Links } from "./links.ts";
+import { markPlaces } from "./marked.ts";
+
+export interface Card {
+  element: HTMLElement;
+  /** What has a place in the text. */
+  items: Item[];
+}
+
+/** Make the card of a question that was not answered because of an error. */
+export function makeProblem(question: string, error: ClientError): HTMLElement {
+  const told = [error.message, error.hint, error.requestId && `(request ${error.requestId})`].filter(Boolean).join(" ");
+  return make("article", {}, make("h2", { dir: "auto" }, question), make("p", { class: "problem", role: "alert" }, told));
+}
+
+/**
+ * Make the card of an answer.
+ *
+ * @param name begins the ids of its items; unique on the page.
+ */
+export function makeCard(name: string, question: string, answer: Answer, links: Links): Card {
+  const items: Item[] = [];
+  const parts = answered(answer) ? words(name, answer, items, links) : [absent(answer)];
+  if (typeof answer.expected === "number") parts.push(make("p", { class: "of" }, `Expected value ${answer.expected.toFixed(2)}`));
+  if (answer.choices?.length) parts.push(bars(name, answer, items, links));
+  if (answer.places?.length) parts.push(candidates(`${name}p`, answer.places, items, links));
+  if (answer.alternatives?.length) {
+    const list = candidates(`${name}a`, answer.alternatives, items, links);
+    parts.push(make("details", {}, make("summary", {}, `Other answers (${answer.alternatives.length})`), list));
+  }
+  if ((answer.windows ?? 1) > 1) parts.push(make("p", { class: "of" }, `Read in ${answer.windows} parts.`));
+  const asked = items.filter((item) => item.source === "question");
+  const title = make("h2", { dir: "auto" }, ...markPlaces(question, asked, links));
+  const element = make("article", {}, title, ...parts);
+  return { element, items: items.filter((item) => item.source === "context") };
+}
+
+function answered(answer: Answer): boolean {
+  return answer.answered !== false;
+}
+
+function absent(answer: Answer): HTMLElement {
+  return make("p", { class: "absent" }, "∅ Not in the text ", make("span", { class: "of" }, percent(answer.probability)));
+}
+
+function words(name: string, answer: Answer, items: Item[], links: Links): HTMLElement[] {
+  const line = make("p", { class: "words", dir: "auto" });
+  const parts: HTMLElement[] = [line];
+  if (answer.choices?.length) line.append(make("strong", {}, answer.answer));
+  else if (answer.tokens.length === 0) line.append("(empty)");
+  else {
+    const detail = make("p", { class: "detail", role: "status" }, "Point at a word, or tap it, to see where it came from.");
+    line.append(...tokens(name, answer, detail, items, links));
+    parts.push(detail);
+  }
+  const cut = answer.truncated ? ", cut at the limit" : "";
+  line.append(" ", make("small", {}, percent(answer.confidence ?? answer.probability) + cut));
+  return parts;
+}
+
+/** The words of an answer as buttons, with what stands between them in the answer. */
+function tokens(name: string, answer: Answer, detail: HTMLElement, items: Item[], links: Links): Node[] {
+  let from = 0;
+  return answer.tokens.flatMap((token, i) => {
+    const id = `${name}t${i}`;
+    if (token.span && token.source !== "vocabulary") items.push({ id, source: token.source, ...token.span });
+    const found = answer.answer.indexOf(token.text, from);
+    const between = found < 0 ? " " : answer.answer.slice(from, found);
+    if (found >= 0) from = found + token.text.length;
+    const label = `${token.text}, ${ORIGIN[token.source]}`;
+    const element = button({ class: `token ${token.source}`, "aria-label": label }, () => {}, token.text);
+    links.addWord(id, element, () => (detail.textContent = describe(token)));
+    return [document.createTextNode(between), element];
+  });
+}
+
+const ORIGIN = { context: "from the text", question: "from the question", vocabulary: "the model’s own word" } as const;
+
+function describe(token: AnswerToken): string {
+  const { context, question, vocabulary } = token.masses;
+  const place = token.span ? `, characters ${token.span.start} to ${token.span.end}` : "";
+  const masses = `text ${percent(context)}, question ${percent(question)}, own words ${percent(vocabulary)}`;
+  return `“${token.text}” ${ORIGIN[token.source]}${place}; probability ${percent(token.probability)}. The model’s trust: ${masses}.`;
+}
+
+function bars(name: string, answer: Answer, items: Item[], links: Links): HTMLElement {
+  const choices: Choice[] = answer.choices ?? [];
+  const chosen = answer.chosen ?? [answer.answer];
+  return make("ol", { class: "choices", "aria-label": "Choices" }, ...choices.map((choice, i) => {
+    const id = `${name}c${i}`;
+    const isChosen = answered(answer) && chosen.includes(choice.label);
+    const bar = make("span", { class: "bar" });
+    bar.style.width = `${100 * choice.probability}%`;
+    const label = make("bdi", {}, isChosen ? `✓ ${choice.label}` : choice.label);
+    const of = make("span", { class: "of" }, percent(choice.probability));
+    const row = button({ class: isChosen ? "choice chosen" : "choice" }, () => {}, label, of, bar);
+    for (const span of choice.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
+    links.addWord(id, row);
+    return make("li", {}, row);
+  }));
+}
+
+function candidates(name: string, found: Candidate[], items: Item[], links: Links): HTMLElement {
+  return make("ol", { class: "choices" }, ...found.map((candidate, i) => {
+    const id = `${name}${i}`;
+    const { start, end } = candidate;
+    if (start !== undefined && end !== undefined) items.push({ id, source: "context", start, end });
+    for (const span of candidate.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
+    const text = make("bdi", {}, candidate.answer ?? candidate.text ?? "");
+    const row = button({ class: "choice" }, () => {}, text, make("span", { class: "of" }, percent(candidate.probability)));
+    links.addWord(id, row);
+    return make("li", {}, row);
+  }));
+}

@@ -1,0 +1,43 @@
+/** Elements. Text is only ever set as text, never as HTML. */
+
+/** Return the element of the page with an id. */
+export function at<E extends HTMLElement = HTMLElement>(id: string): E {
+  const element = document.getElementById(id);
+  if (element === null) throw new Error(`the page has no #${id}`);
+  return element as E;
+}
+
+/** Make an element with attributes and children; attributes that are undefined are left out. */
+export function make<K extends keyof HTMLElementTagNameMap>(
+  tag: K,
+  attributes: Record<string, string | undefined> = {},
+  ...children: (Node | string)[]
+): HTMLElementTagNameMap[K] {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) if (value !== undefined) element.setAttribute(name, value);
+  element.append(...children);
+  return element;
+}
+
+/** Make a button that does something. */
+export function button(attributes: Record<string, string | undefined>, act: () => void, ...children: (Node | string)[]) {
+  const element = make("button", { type: "button", ...attributes }, ...children);
+  element.addEventListener("click", act);
+  return element;
+}
+
+/** Write a probability. */
+export function percent(probability: number): string {
+  return `${(100 * probability).toFixed(1)}\u00a0%`;
+}
+
+/** Copy text. Pages of plain HTTP on other hosts than this one have no clipboard: there a selection is copied. */
+export async function copy(text: string): Promise<void> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = make("textarea", { "aria-hidden": "true" });
+  area.value = text;
+  document.body.append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+}

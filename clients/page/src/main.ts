@@ -1,0 +1,263 @@
+/** The page: reads what is asked, asks the server that it comes from, shows the answers. */
+
+import { Client, ClientError, UnauthenticatedError, type Answer, type ClientOptions } from "../../typescript/src/index.ts";
+import { type Card, makeCard, makeProblem } from "./answers.ts";
+import { at, button, copy, make } from "./dom.ts";
+import listed from "./examples.json";
+import { Links } from "./links.ts";
+import { markPlaces } from "./marked.ts";
+import { Questions } from "./questions.ts";
+import { LANGUAGES, type Language, snippet } from "./snippets.ts";
+import { fromFragment, hasLabels, type Kind, KINDS, requestOf, type State, toFragment } from "./state.ts";
+
+/** `expected` holds the answers that count as right, for the tests; without it the model's limits are shown. */
+interface Example extends State {
+  group: string;
+  title: string;
+  note?: string;
+}
+
+const MAX_HISTORY = 30;
+const NUM_ALTERNATIVES = 3;
+const examples = listed as Example[];
+const base = new URL(".", document.baseURI.split("#")[0]);
+
+const context = at<HTMLTextAreaElement>("context");
+const more = at<HTMLInputElement>("more");
+const questions = new Questions(at("questions"));
+let options: ClientOptions = {};
+let client = new Client(base.href, options);
+let running: AbortController | undefined;
+let language: Language = "curl";
+let links = new Links();
+
+function readState(): State {
+  return { context: context.value, questions: questions.read().filter((question) => question.question.trim() !== "") };
+}
+
+function showState(state: State, note = ""): void {
+  context.value = state.context;
+  questions.show(state.questions);
+  at("note").textContent = note;
+  at("note").hidden = !note;
+  showCode();
+}
+
+function requests(state: State) {
+  return state.questions.map((question) => requestOf(state.context, question, more.checked ? NUM_ALTERNATIVES : 0));
+}
+
+/** Return what keeps a state from being asked. */
+function problemOf(state: State): string | undefined {
+  if (!state.context.trim()) return "Paste a text first, or choose an example.";
+  if (!state.questions.length) return "Ask a question.";
+  const without = state.questions.find((question) => hasLabels(question.kind) && !question.labels.length);
+  return without && `“${without.question}” needs its ${without.kind === "scale" ? "levels" : "choices"}, one a line.`;
+}
+
+async function ask(): Promise<void> {
+  cancel("");
+  clear();
+  const state = readState();
+  const problem = problemOf(state);
+  at("problem").textContent = problem ?? "";
+  if (problem) return;
+  history.replaceState(null, "", toFragment(state));
+  showCode();
+  const mine = (running = new AbortController());
+  showBusy(true);
+  const total = state.questions.length;
+  const onProgress = (numEnded: number): void => {
+    if (running === mine && total > 1) at("status").textContent = `${numEnded} of ${total} answered`;
+  };
+  const results = await client.answerMany(requests(state), { signal: mine.signal, concurrency: 4, onProgress });
+  if (running !== mine) return; // cancelled, or something newer is asked
+  running = undefined;
+  showBusy(false);
+  at("status").textContent = "";
+  show(state, results);
+  remember(state);
+}
+
+function cancel(told: string): void {
+  running?.abort();
+  running = undefined;
+  showBusy(false);
+  at("status").textContent = told;
+}
+
+function showBusy(isBusy: boolean): void {
+  at("results").setAttribute("aria-busy", `${isBusy}`);
+  at("cancel").hidden = !isBusy;
+  if (isBusy) at("status").textContent = "Asking …";
+}
+
+function clear(): void {
+  at("shown").hidden = true;
+  at("answers").replaceChildren();
+  at("text").replaceChildren();
+  at("problem").textContent = "";
+  at("start").hidden = true;
+}
+
+function show(state: State, results: (Answer | ClientError)[]): void {
+  const refused = results.find((result) => result instanceof UnauthenticatedError);
+  at("key-form").hidden = !refused;
+  if (refused) {
+    at("problem").textContent = `${refused.message} ${refused.hint}`;
+    at("key").focus();
+    return;
+  }
+  links = new Links();
+  const items: Card["items"] = [];
+  const cards = state.questions.map(({ question }, i) => {
+    const result = results[i];
+    if (result === undefined || result instanceof ClientError) {
+      return makeProblem(question, result ?? new ClientError("There is no answer.", { code: "no_answer" }));
+    }
+    const card = makeCard(`q${i}`, question, result, links);
+    items.push(...card.items);
+    return card.element;
+  });
+  at("answers").replaceChildren(...cards);
+  at("text").replaceChildren(...markPlaces(state.context, items, links));
+  at("text").scrollTop = 0;
+  at("shown").hidden = false;
+  scrollToFirst();
+  const { top } = at("results").getBoundingClientRect();
+  if (top > innerHeight / 2) scrollTo(0, scrollY + top); // in one column the answers stand below the questions
+}
+
+/** Long texts open at their first quotation. */
+function scrollToFirst(): void {
+  const box = at("text");
+  const first = box.querySelector("mark");
+  if (first) box.scrollTop = first.getBoundingClientRect().top - box.getBoundingClientRect().top - box.clientHeight / 3;
+}
+
+function remember(state: State): void {
+  const list = at("asked");
+  const title = `${state.questions.map(({ question }) => question).join(" · ")} — ${state.context.slice(0, 60)}`;
+  const again = (): void => {
+    showState(state);
+    void ask();
+  };
+  for (const row of list.children) if (row.textContent === title) row.remove();
+  list.prepend(make("li", {}, button({ dir: "auto" }, again, title)));
+  while (list.children.length > MAX_HISTORY) list.lastElementChild?.remove();
+  at("history").hidden = false;
+}
+
+function showCode(): void {
+  const state = readState();
+  at("code").hidden = problemOf(state) !== undefined;
+  at("snippet").textContent = snippet(language, requests(state), { base, needsKey: options.apiKey !== undefined });
+  for (const each of at("languages").children) each.setAttribute("aria-pressed", `${each.textContent === language}`);
+  at("copied").textContent = "";
+}
+
+function addExamples(): void {
+  const select = at<HTMLSelectElement>("example");
+  for (const group of new Set(examples.map((example) => example.group))) {
+    const rows = examples.map((example, i) => ({ example, i })).filter(({ example }) => example.group === group);
+    const listed = rows.map(({ example, i }) => make("option", { value: `${i}` }, example.title));
+    select.append(make("optgroup", { label: group }, ...listed));
+  }
+  select.addEventListener("change", () => {
+    const example = examples[Number(select.value)];
+    if (select.value === "" || !example) return;
+    const asked = example.questions.map(({ question, kind, labels }) => ({ question, kind, labels }));
+    showState({ context: example.context, questions: asked }, example.note);
+    void ask();
+  });
+}
+
+async function openFile(file: File | undefined): Promise<void> {
+  if (!file) return;
+  try {
+    context.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+    at("problem").textContent = "";
+  } catch {
+    at("problem").textContent = `${file.name} is not text in UTF-8. Save it as UTF-8, or paste its text.`;
+  }
+  showCode();
+}
+
+async function describeServer(): Promise<void> {
+  const model = await client.getModel();
+  const on = model.provider.replace("ExecutionProvider", "");
+  at("model").textContent = `Model ${model.model.name} ${model.model.version} on ${on}; server ${model.server_version}.`;
+}
+
+/** Servers whose contract has no choices answer free questions only. */
+async function offerKinds(): Promise<void> {
+  const document = await (await fetch(new URL("openapi.json", base))).json();
+  const body = document.paths["/v1/answer"].post.requestBody.content["application/json"].schema;
+  const known: object = body.properties ?? document.components.schemas[body.$ref.split("/").pop()].properties;
+  const sample = { question: "", labels: ["a", "b"] };
+  const kinds = (Object.keys(KINDS) as Kind[]).filter((kind) =>
+    Object.keys(requestOf("", { ...sample, kind })).every((field) => field in known),
+  );
+  questions.offer(kinds);
+  at("more-row").hidden = !("alternatives" in known);
+}
+
+function listen(): void {
+  at("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    void ask();
+  });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      void ask();
+    } else if (event.key === "Escape") links.release();
+  });
+  at("form").addEventListener("input", showCode);
+  at("add").addEventListener("click", () => questions.add().focus());
+  at("cancel").addEventListener("click", () => cancel("Cancelled."));
+  at("file").addEventListener("change", (event) => void openFile((event.target as HTMLInputElement).files?.[0]));
+  at("share").addEventListener("click", async () => {
+    history.replaceState(null, "", toFragment(readState()));
+    await copy(location.href);
+    at("shared").textContent = "Copied.";
+  });
+  at("copy").addEventListener("click", async () => {
+    await copy(at("snippet").textContent ?? "");
+    at("copied").textContent = "Copied.";
+  });
+  at("key-form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    useKey(at<HTMLInputElement>("key").value.trim());
+  });
+  addEventListener("hashchange", openFragment);
+  for (const name of LANGUAGES) {
+    at("languages").append(button({}, () => ((language = name), showCode()), name));
+  }
+}
+
+function useKey(apiKey: string): void {
+  try {
+    options = { ...options, apiKey };
+    client = new Client(base.href, options);
+  } catch (error) {
+    at("problem").textContent = (error as Error).message;
+    return;
+  }
+  void describeServer().catch(() => {});
+  void ask();
+}
+
+function openFragment(): void {
+  if (location.hash.length < 2) return;
+  const state = fromFragment(location.hash);
+  if (state) showState(state);
+  else at("problem").textContent = "The link is not complete: nothing can be read from it.";
+}
+
+listen();
+addExamples();
+showState({ context: "", questions: [] });
+openFragment();
+describeServer().catch(() => {}); // the page can ask without knowing the model's name
+offerKinds().catch(() => {});

@@ -1,0 +1,63 @@
+/** The list of questions, which can be added to, changed and removed. */
+
+import { button, make } from "./dom.ts";
+import { hasLabels, type Kind, KINDS, type Question } from "./state.ts";
+
+export class Questions {
+  readonly #list: HTMLElement;
+  /** Kinds that the server answers; all until it has said. */
+  #kinds = new Set<Kind>(Object.keys(KINDS) as Kind[]);
+
+  constructor(list: HTMLElement) {
+    this.#list = list;
+  }
+
+  /** Offer some kinds only. */
+  offer(kinds: Kind[]): void {
+    this.#kinds = new Set(kinds);
+    for (const option of this.#list.querySelectorAll("option")) option.disabled = !this.#kinds.has(option.value as Kind);
+  }
+
+  read(): Question[] {
+    return [...this.#list.children].map((row) => ({
+      question: row.querySelector("input")?.value ?? "",
+      kind: (row.querySelector("select")?.value ?? "free") as Kind,
+      labels: (row.querySelector("textarea")?.value ?? "").split("\n").map((label) => label.trim()).filter(Boolean),
+    }));
+  }
+
+  show(questions: Question[]): void {
+    this.#list.replaceChildren();
+    for (const question of questions.length ? questions : [EMPTY]) this.add(question);
+  }
+
+  /** Add a row and return its field. */
+  add(given: Question = EMPTY): HTMLInputElement {
+    const text = make("input", { "aria-label": "Question", placeholder: "Ask something", dir: "auto", autocomplete: "off" });
+    const kinds = Object.entries(KINDS).map(([kind, title]) => make("option", { value: kind }, title));
+    for (const option of kinds) option.disabled = !this.#kinds.has(option.value as Kind);
+    const kind = make("select", { "aria-label": "Kind of answer" }, ...kinds);
+    const labels = make("textarea", { rows: "3", dir: "auto" });
+    const update = (): void => {
+      const isScale = kind.value === "scale";
+      labels.hidden = !hasLabels(kind.value as Kind);
+      labels.placeholder = isScale ? "Levels from low to high, one a line" : "Choices, one a line";
+      labels.setAttribute("aria-label", labels.placeholder);
+    };
+    const remove = (): void => {
+      row.remove();
+      if (!this.#list.children.length) this.add();
+      this.#list.querySelector("input")?.focus();
+    };
+    const row = make("li", {}, text, kind, button({ "aria-label": "Remove this question" }, remove, "✕"), labels);
+    text.value = given.question;
+    kind.value = given.kind;
+    labels.value = given.labels.join("\n");
+    kind.addEventListener("change", update);
+    update();
+    this.#list.append(row);
+    return text;
+  }
+}
+
+const EMPTY: Question = { question: "", kind: "free", labels: [] };

@@ -1,0 +1,69 @@
+/** A request as code in several languages. */
+
+import type { AnswerRequest } from "../../typescript/src/index.ts";
+
+export const LANGUAGES = ["curl", "Python", "grpcurl", "TypeScript"] as const;
+export type Language = (typeof LANGUAGES)[number];
+
+/** The server that code is written for. */
+export interface Target {
+  base: URL;
+  /** Whether it asks for an API key, for which the code has a place; the key itself is not shown. */
+  needsKey: boolean;
+}
+
+/** Write requests to a server. */
+export function snippet(language: Language, requests: AnswerRequest[], target: Target): string {
+  const write = { curl, Python: python, grpcurl, TypeScript: typescript }[language];
+  return write(requests, target);
+}
+
+function curl(requests: AnswerRequest[], { base, needsKey }: Target): string {
+  const url = shell(new URL("v1/answer", base).href);
+  const head = `curl ${url} \\\n  -H 'content-type: application/json'${needsKey ? KEY_HEADER : ""} -d`;
+  return requests.map((request) => `${head} ${shell(JSON.stringify(request, null, 2))}`).join("\n\n");
+}
+
+function grpcurl(requests: AnswerRequest[], { base, needsKey }: Target): string {
+  const head = `grpcurl -plaintext${needsKey ? KEY_HEADER : ""} -d`;
+  const tail = `\\\n  ${base.hostname}:9000 mqan.v1.QuestionAnswering/Answer`;
+  return requests.map((request) => `${head} ${shell(JSON.stringify(request, null, 2))} ${tail}`).join("\n\n");
+}
+
+function python(requests: AnswerRequest[], { base, needsKey }: Target): string {
+  const context = requests[0]?.context ?? "";
+  const calls = requests.map(({ context: _, question, ...options }) => {
+    const given = Object.entries(options).map(([name, value]) => `, ${name}=${literal(value)}`);
+    return `    print(client.answer(context, ${literal(question)}${given.join("")}))`;
+  });
+  const head = `from mqan_client import Client\n\ncontext = ${literal(context)}`;
+  const key = needsKey ? ', api_key="KEY"' : "";
+  return `${head}\nwith Client(${literal(trim(base))}${key}) as client:\n${calls.join("\n")}`;
+}
+
+function typescript(requests: AnswerRequest[], { base, needsKey }: Target): string {
+  const context = requests[0]?.context ?? "";
+  const calls = requests.map(({ context: _, ...rest }) => {
+    const fields = Object.entries(rest).map(([name, value]) => `, ${name}: ${JSON.stringify(value)}`);
+    return `console.log((await client.answer({ context${fields.join("")} })).answer);`;
+  });
+  const key = needsKey ? ', { apiKey: "KEY" }' : "";
+  const head = `import { Client } from "@mqan/client";\n\nconst client = new Client(${JSON.stringify(trim(base))}${key});`;
+  return `${head}\nconst context = ${JSON.stringify(context)};\n${calls.join("\n")}`;
+}
+
+const KEY_HEADER = " -H 'authorization: Bearer KEY'";
+
+function trim(base: URL): string {
+  return base.href.replace(/\/$/, "");
+}
+
+function shell(text: string): string {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Python reads strings, numbers and lists of JSON as they are. */
+function literal(value: unknown): string {
+  if (typeof value === "boolean") return value ? "True" : "False";
+  return JSON.stringify(value);
+}

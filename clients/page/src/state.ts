@@ -1,0 +1,76 @@
+/** What is asked, and how it stands in the fragment of the page's address. */
+
+import type { AnswerRequest } from "../../typescript/src/index.ts";
+
+export const KINDS = {
+  free: "Free answer",
+  quotation: "One quotation",
+  every: "Every place",
+  choices: "Choices",
+  several: "Several choices",
+  yes_no: "Yes or no",
+  scale: "Score",
+} as const;
+
+export type Kind = keyof typeof KINDS;
+
+export interface Question {
+  question: string;
+  kind: Kind;
+  /** Labels of choices, or levels of a score from low to high. */
+  labels: string[];
+}
+
+export interface State {
+  context: string;
+  questions: Question[];
+}
+
+/** Whether questions of a kind need labels. */
+export function hasLabels(kind: Kind): boolean {
+  return kind === "choices" || kind === "several" || kind === "scale";
+}
+
+/** Return the request for one question. */
+export function requestOf(context: string, { question, kind, labels }: Question, alternatives = 0): AnswerRequest {
+  const more: Record<Kind, Partial<AnswerRequest>> = {
+    free: alternatives ? { alternatives } : {},
+    quotation: { sources: ["context"], contiguous: true },
+    every: { all: true },
+    choices: { choices: labels },
+    several: { choices: labels, multiple: true },
+    yes_no: { yes_no: true },
+    scale: { scale: labels },
+  };
+  return { context, question, ...more[kind] };
+}
+
+/** Write a state as a fragment. */
+export function toFragment(state: State): string {
+  let bytes = "";
+  for (const byte of new TextEncoder().encode(JSON.stringify(state))) bytes += String.fromCharCode(byte);
+  return `#${btoa(bytes).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "")}`;
+}
+
+/** Read a fragment; undefined if it holds no state. */
+export function fromFragment(fragment: string): State | undefined {
+  try {
+    const bytes = atob(fragment.slice(1).replaceAll("-", "+").replaceAll("_", "/"));
+    const text = new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.from(bytes, (byte) => byte.charCodeAt(0)));
+    const state: unknown = JSON.parse(text);
+    return isState(state) ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isState(value: unknown): value is State {
+  const { context, questions } = (value ?? {}) as Partial<State>;
+  return typeof context === "string" && Array.isArray(questions) && questions.every(isQuestion);
+}
+
+function isQuestion(value: unknown): value is Question {
+  const { question, kind, labels } = (value ?? {}) as Partial<Question>;
+  const isKind = typeof kind === "string" && Object.hasOwn(KINDS, kind);
+  return typeof question === "string" && isKind && Array.isArray(labels) && labels.every((label) => typeof label === "string");
+}

@@ -1,0 +1,143 @@
+/** The client: REST over fetch, in browsers and in Node. */
+
+import type { Answer, AnswerRequest, Model } from "./documents.ts";
+import { ClientError, errorOf, InvalidRequestError, ServerError, UnavailableError } from "./errors.ts";
+import { DEFAULT_RETRIES, pause, reasonOf, type Retries, waitAfter } from "./retries.ts";
+
+export interface ClientOptions {
+  /** Names the caller, where the server asks for that. */
+  apiKey?: string;
+  /** Longest duration of one call in milliseconds, retries included. */
+  timeoutMs?: number;
+  retries?: Partial<Retries>;
+}
+
+export interface CallOptions {
+  /** Cancels the call. */
+  signal?: AbortSignal;
+}
+
+export interface ManyOptions extends CallOptions {
+  /** Most requests at the same time. */
+  concurrency?: number;
+  /** Called after each item with the number of items that have ended. */
+  onProgress?: (numEnded: number) => void;
+}
+
+const DEFAULT_TIMEOUT_MS = 30_000;
+const LONGEST_TIMEOUT_MS = 2 ** 31 - 1; // of timers
+const DEFAULT_CONCURRENCY = 8;
+
+/** Asks a server. Holds no connection of its own and need not be closed. */
+export class Client {
+  readonly #base: URL;
+  readonly #headers: Record<string, string> = {};
+  readonly #timeoutMs: number;
+  readonly #retries: Retries;
+
+  /**
+   * @param url the server, for example `https://answers.example` or, behind a prefix, `https://example.com/mqan/`.
+   * @throws InvalidRequestError if the URL is not one of HTTP, or an option is no option.
+   */
+  constructor(url = "http://127.0.0.1:8000", options: ClientOptions = {}) {
+    this.#base = readUrl(url);
+    this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    if (!(this.#timeoutMs > 0)) throw invalid("timeoutMs must be above 0.");
+    this.#retries = { ...DEFAULT_RETRIES, ...options.retries };
+    if (options.apiKey === undefined) return;
+    if (!/^[!-~]+$/.test(options.apiKey)) throw invalid("The API key is empty or has characters that no key has.");
+    this.#headers["authorization"] = `Bearer ${options.apiKey}`;
+  }
+
+  /**
+   * Answer a question about a text.
+   *
+   * @throws ClientError if there is no answer; the class says whose fault it is.
+   */
+  answer(request: AnswerRequest, options: CallOptions = {}): Promise<Answer> {
+    return this.#call<Answer>("v1/answer", options.signal, request);
+  }
+
+  /**
+   * Answer many questions, some at the same time. Returns an answer or an error for each, in order; a failure ends
+   * no other item.
+   */
+  async answerMany(requests: Iterable<AnswerRequest>, options: ManyOptions = {}): Promise<(Answer | ClientError)[]> {
+    const { concurrency = DEFAULT_CONCURRENCY, onProgress, signal } = options;
+    if (!Number.isInteger(concurrency) || concurrency < 1) throw invalid("concurrency must be a whole number above 0.");
+    const results: (Answer | ClientError)[] = [];
+    const waiting = Array.from(requests).entries(); // shared: each worker takes the next
+    let numEnded = 0;
+    const work = async (): Promise<void> => {
+      for (const [index, request] of waiting) {
+        results[index] = await this.answer(request, signal ? { signal } : {}).catch((error: unknown) => {
+          if (error instanceof ClientError) return error;
+          throw error;
+        });
+        onProgress?.(++numEnded);
+      }
+    };
+    await Promise.all(Array.from({ length: concurrency }, work));
+    return results;
+  }
+
+  /**
+   * Describe the served model and its limits.
+   *
+   * @throws ClientError if the server does not say.
+   */
+  getModel(options: CallOptions = {}): Promise<Model> {
+    return this.#call<Model>("v1/model", options.signal);
+  }
+
+  async #call<Document>(path: string, given: AbortSignal | undefined, body?: object): Promise<Document> {
+    const late = AbortSignal.timeout(Math.min(this.#timeoutMs, LONGEST_TIMEOUT_MS));
+    const signal = given ? AbortSignal.any([given, late]) : late;
+    for (let numFailed = 1; ; numFailed++) {
+      const outcome = await this.#attempt<Document>(path, signal, body);
+      if (!("error" in outcome)) return outcome.document;
+      const waitMs = waitAfter(outcome.error, numFailed, outcome.retryAfter, this.#retries);
+      if (waitMs === undefined) throw outcome.error;
+      await pause(waitMs, signal);
+    }
+  }
+
+  async #attempt<Document>(path: string, signal: AbortSignal, body?: object): Promise<Outcome<Document>> {
+    let response: Response;
+    try {
+      response = await fetch(new URL(path, this.#base), {
+        method: body ? "POST" : "GET",
+        headers: body ? { ...this.#headers, "content-type": "application/json" } : this.#headers,
+        ...(body && { body: JSON.stringify(body) }),
+        signal,
+      });
+      if (!response.ok) return { error: await errorOf(response), retryAfter: response.headers.get("retry-after") };
+    } catch {
+      if (signal.aborted) throw reasonOf(signal);
+      const told = { code: "unreachable", hint: "Check that it runs and that the URL is right." };
+      return { error: new UnavailableError(`The server at ${this.#base} cannot be reached.`, told), retryAfter: null };
+    }
+    try {
+      return { document: (await response.json()) as Document };
+    } catch {
+      if (signal.aborted) throw reasonOf(signal);
+      const told = { code: "invalid_response", hint: "Check that the URL is that of a mqan server." };
+      throw new ServerError("The response is not the JSON document that a mqan server sends.", told);
+    }
+  }
+}
+
+type Outcome<Document> = { document: Document } | { error: ClientError; retryAfter: string | null };
+
+function invalid(message: string): InvalidRequestError {
+  return new InvalidRequestError(message, { code: "invalid_option" });
+}
+
+function readUrl(url: string): URL {
+  const base = URL.canParse(url) ? new URL(url) : undefined;
+  if (base === undefined || !/^https?:$/.test(base.protocol)) {
+    throw invalid(`${JSON.stringify(url)} is no URL of a server; give one such as http://127.0.0.1:8000`);
+  }
+  if (!base.pathname.endsWith("/")) base.pathname += "/";
+  return base;
+}

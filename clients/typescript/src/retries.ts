@@ -1,0 +1,53 @@
+/** When to ask again. A question always gets the same answer, so it may be asked twice. */
+
+import { CancelledError, type ClientError, DeadlineExceededError, OverloadedError, UnavailableError } from "./errors.ts";
+
+export interface Retries {
+  /** Most attempts of one call, the first included. */
+  maxAttempts: number;
+  /** Longest wait before the second attempt, in milliseconds; it doubles from attempt to attempt. */
+  initialMs: number;
+  /** Longest wait before any attempt; what the server asks for, cut to as much, comes on top. */
+  maxMs: number;
+}
+
+export const DEFAULT_RETRIES: Retries = { maxAttempts: 5, initialMs: 100, maxMs: 2000 };
+
+/** Return the milliseconds to wait after a failure, or undefined if there is to be no other attempt. */
+export function waitAfter(
+  error: ClientError,
+  numFailed: number,
+  retryAfter: string | null,
+  retries: Retries,
+): number | undefined {
+  const mayPass = error instanceof OverloadedError || error instanceof UnavailableError;
+  if (!mayPass || numFailed >= retries.maxAttempts) return undefined;
+  const longest = Math.min(retries.initialMs * 2 ** (numFailed - 1), retries.maxMs);
+  const asked = retryAfter !== null && /^\d+$/.test(retryAfter) ? Math.min(1000 * Number(retryAfter), retries.maxMs) : 0;
+  // Waits differ, so that callers refused together do not come back together.
+  return longest * (0.5 + Math.random() / 2) + asked;
+}
+
+/** Wait; rejects when the signal fires. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => {
+      clearTimeout(timer);
+      reject(reasonOf(signal));
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** Return the error that an aborted signal stands for. */
+export function reasonOf(signal: AbortSignal): ClientError {
+  const isLate = signal.reason instanceof DOMException && signal.reason.name === "TimeoutError";
+  return isLate
+    ? new DeadlineExceededError("No answer came in time.", { code: "deadline_exceeded" })
+    : new CancelledError("The call was cancelled.", { code: "cancelled" });
+}

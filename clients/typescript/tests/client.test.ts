@@ -1,0 +1,109 @@
+/** The client against a real server, which MQAN_URL names, and against sockets of our own that fail as told. */
+
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import {
+  CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError, quote, ServerError,
+  toUtf16, UnavailableError,
+} from "../src/index.ts";
+
+const url = process.env["MQAN_URL"];
+const CONTEXT = "The Eiffel Tower 🗼 is 330 metres tall. It stands in Paris.";
+const QUESTION = "Where does the Eiffel Tower stand?";
+
+describe.skipIf(url === undefined)("a real server (MQAN_URL)", () => {
+  const client = new Client(url);
+
+  it("answers, with offsets in code points", async () => {
+    const answer = await client.answer({ context: CONTEXT, question: QUESTION });
+    expect(answer.tokens.length).toBeGreaterThan(0);
+    for (const span of answer.spans) expect(quote(span.source === "context" ? CONTEXT : QUESTION, span)).toBe(span.text);
+  });
+
+  it("answers many in order, with an error in its place", async () => {
+    const questions = ["Where does the tower stand?", " ", "How tall is the tower?"];
+    let ended = 0;
+    const requests = questions.map((question) => ({ context: CONTEXT, question }));
+    const results = await client.answerMany(requests, { concurrency: 2, onProgress: (n) => (ended = n) });
+    expect(ended).toBe(3);
+    expect(results[1]).toBeInstanceOf(InvalidRequestError);
+    expect((results[1] as ClientError).code).toBe("empty_question");
+    expect(results[0]).toEqual(await client.answer(requests[0]!));
+    expect(results[2]).toEqual(await client.answer(requests[2]!));
+  });
+
+  it("describes the model", async () => {
+    expect((await client.getModel()).limits.max_question_tokens).toBeGreaterThan(0);
+  });
+});
+
+describe("failures", () => {
+  let server: Server | undefined;
+  afterEach(() => server?.closeAllConnections());
+
+  async function failing(statuses: number[], headers: Record<string, string> = {}): Promise<[string, number[]]> {
+    const times: number[] = [];
+    server = createServer((_, response) => {
+      times.push(performance.now());
+      const status = statuses.shift() ?? 200;
+      response.writeHead(status, { "content-type": "application/json", ...headers });
+      response.end(status === 200 ? '{"answer": "yes"}' : '{"code": "c", "message": "m", "hint": "h", "request_id": "r"}');
+    });
+    await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
+    return [`http://127.0.0.1:${(server.address() as AddressInfo).port}`, times];
+  }
+  const ask = { context: "c", question: "q" };
+
+  it("asks again while the server is full or starting", async () => {
+    const [at, times] = await failing([503, 429]);
+    expect((await new Client(at).answer(ask)).answer).toBe("yes");
+    expect(times.length).toBe(3);
+  });
+
+  it("waits as long as the server asks", async () => {
+    const [at, times] = await failing([429], { "retry-after": "1" });
+    await new Client(at).answer(ask);
+    expect(times[1]! - times[0]!).toBeGreaterThan(1000);
+  });
+
+  it("gives up after the last attempt and says why", async () => {
+    const [at, times] = await failing([429, 429, 429]);
+    const error: unknown = await new Client(at, { retries: { maxAttempts: 2 } }).answer(ask).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(OverloadedError);
+    expect(error).toMatchObject({ code: "c", message: "m", hint: "h", requestId: "r", status: 429 });
+    expect(times.length).toBe(2);
+  });
+
+  it("does not repeat what cannot get better", async () => {
+    const [at, times] = await failing([422]);
+    await expect(new Client(at).answer(ask)).rejects.toBeInstanceOf(InvalidRequestError);
+    const [other] = await failing([500]);
+    await expect(new Client(other).answer(ask)).rejects.toBeInstanceOf(ServerError);
+    expect(times.length).toBe(1);
+  });
+
+  it("ends in time, and when it is cancelled", async () => {
+    const [at] = await failing([503, 503, 503, 503], { "retry-after": "2" });
+    await expect(new Client(at, { timeoutMs: 50 }).answer(ask)).rejects.toBeInstanceOf(DeadlineExceededError);
+    const cancelled = new AbortController();
+    const call = new Client(at).answer(ask, { signal: cancelled.signal });
+    cancelled.abort();
+    await expect(call).rejects.toBeInstanceOf(CancelledError);
+  });
+
+  it("says that nobody listens, and that a URL or a key is none", async () => {
+    const client = new Client("http://127.0.0.1:1", { retries: { maxAttempts: 1 } });
+    await expect(client.answer(ask)).rejects.toBeInstanceOf(UnavailableError);
+    expect(() => new Client("grpc://127.0.0.1:9000")).toThrow(InvalidRequestError);
+    expect(() => new Client("http://127.0.0.1", { apiKey: "ä" })).toThrow(InvalidRequestError);
+    await expect(client.answerMany([], { concurrency: 0 })).rejects.toBeInstanceOf(InvalidRequestError);
+  });
+});
+
+describe("offsets", () => {
+  it("count code points", () => {
+    expect(quote("a🗼bc", { start: 1, end: 3 })).toBe("🗼b");
+    expect(toUtf16("a🗼bc", { start: 2, end: 4 })).toEqual({ start: 3, end: 5 });
+  });
+});

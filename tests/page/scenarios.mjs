@@ -1,0 +1,321 @@
+// What people do with the page. Each function gets `open`, which opens the page, and throws if the page fails them.
+
+import assert from "node:assert/strict";
+
+const TEXT = "The Eiffel Tower is 330 metres tall. It was built by Gustave Eiffel's company for a fair in Paris.";
+const QUESTION = "Who built the Eiffel Tower?";
+
+async function fill(page, context, ...questions) {
+  await page.fill("#context", context);
+  for (const [i, question] of questions.entries()) {
+    if (i) await page.click("#add");
+    await page.locator("#questions input").nth(i).fill(question);
+  }
+}
+
+async function ask(page, context = TEXT, ...questions) {
+  await fill(page, context, ...(questions.length ? questions : [QUESTION]));
+  await page.click("#ask");
+  await page.waitForSelector("#answers article");
+}
+
+const answerOf = (article) =>
+  article.evaluate((node) => {
+    const words = node.querySelector(".words")?.cloneNode(true);
+    words?.querySelector("small").remove();
+    return words?.textContent.trim() ?? "";
+  });
+
+const isLit = (locator) => locator.evaluate((node) => node.classList.contains("lit"));
+
+export async function examples(open) {
+  const page = await open();
+  const answers = {};
+  for (const option of await page.locator("#example option[value]:not([value=''])").all()) {
+    const value = await option.getAttribute("value");
+    await page.selectOption("#example", value);
+    await page.waitForSelector("#answers article");
+    const found = await page.locator("#answers article").all();
+    answers[await option.textContent()] = await Promise.all(found.map(answerOf));
+  }
+  return answers;
+}
+
+export async function wordsAndPlaces(open) {
+  const page = await open({ hasTouch: true });
+  await ask(page);
+  const word = page.locator("#answers .token.context").first();
+  const place = page.locator("#text .place").first();
+  assert.equal(await word.textContent(), await place.textContent());
+  const both = async () => [await isLit(word), await isLit(place)];
+  assert.deepEqual(await both(), [false, false]);
+  await word.hover();
+  assert.deepEqual(await both(), [true, true], "hovering a word");
+  assert.match(await page.textContent(".detail"), /from the text, characters \d+ to \d+; probability/);
+  await page.mouse.move(0, 0);
+  assert.deepEqual(await both(), [false, false], "leaving it");
+  await place.hover();
+  assert.deepEqual(await both(), [true, true], "hovering a place");
+  await page.mouse.move(0, 0);
+  await word.focus();
+  assert.deepEqual(await both(), [true, true], "focusing a word");
+  await page.focus("#context");
+  assert.deepEqual(await both(), [false, false], "leaving it by keyboard");
+  await place.focus();
+  await page.keyboard.press("Enter");
+  await page.focus("#context");
+  assert.deepEqual(await both(), [true, true], "a place that was chosen stays lit");
+  await page.keyboard.press("Escape");
+  assert.deepEqual(await both(), [false, false], "until Escape");
+  await word.tap();
+  assert.deepEqual(await both(), [true, true], "tapping a word");
+}
+
+export async function keyboardAlone(open) {
+  const page = await open();
+  const reach = async (selector) => {
+    for (let i = 0; i < 60; i++) {
+      await page.keyboard.press("Tab");
+      if (await page.evaluate((wanted) => document.activeElement?.matches(wanted), selector)) return;
+    }
+    assert.fail(`Tab does not reach ${selector}`);
+  };
+  await reach("#context");
+  await page.keyboard.type(TEXT);
+  await reach("#questions input");
+  await page.keyboard.type(QUESTION);
+  await page.keyboard.press("Control+Enter");
+  await page.waitForSelector("#answers article");
+  await reach("#answers .token");
+  assert.ok(await isLit(page.locator("#text .place").first()));
+  await reach("#text .place");
+  await reach("#code summary");
+  await page.keyboard.press("Enter");
+  await reach("#copy");
+}
+
+export async function errors(open) {
+  const page = await open();
+  await page.click("#ask");
+  assert.match(await page.textContent("#problem"), /Paste a text/);
+  await page.fill("#context", TEXT);
+  await page.click("#ask");
+  assert.match(await page.textContent("#problem"), /Ask a question/);
+  await ask(page);
+  assert.equal(await page.textContent("#problem"), "");
+  await ask(page, TEXT, "why ".repeat(3000));
+  await page.waitForSelector(".problem");
+  assert.match(await page.textContent(".problem"), /tokens.*limits.*request/s);
+  assert.equal(await page.locator(".token:not(.legend .token)").count(), 0, "an old answer stands under a new error");
+  await page.fill("#context", "");
+  await page.click("#ask");
+  assert.ok(await page.locator("#shown").isHidden(), "an old answer stands under a new error");
+}
+
+export async function oneOfSeveralFails(open) {
+  const page = await open();
+  await ask(page, TEXT, QUESTION, "why ".repeat(3000), "How tall is it?");
+  const hasProblem = await page.locator("#answers article").evaluateAll((all) => all.map((a) => !!a.querySelector(".problem")));
+  assert.deepEqual(hasProblem, [false, true, false]);
+}
+
+const ATTACK = `<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;`;
+
+async function assertUnbroken(page) {
+  assert.equal(await page.evaluate(() => window.broken), undefined);
+  assert.equal(await page.locator("img, body script:not(:last-child)").count(), 0);
+}
+
+export async function attacks(open) {
+  const page = await open();
+  await ask(page, `${TEXT} ${ATTACK}`, `${QUESTION} ${ATTACK}`, `What comes after "Paris."?`);
+  assert.equal(await page.textContent("#text"), `${TEXT} ${ATTACK}`);
+  assert.equal(await page.textContent("#answers h2"), `${QUESTION} ${ATTACK}`);
+  assert.ok((await page.textContent("#snippet")).includes("<img src=x"));
+  await assertUnbroken(page);
+  const hash = await page.evaluate(() => location.hash);
+  await page.goto("about:blank");
+  await page.goBack();
+  assert.ok(hash.length > 10);
+  assert.equal(await page.inputValue("#context"), `${TEXT} ${ATTACK}`);
+  await assertUnbroken(page);
+}
+
+export async function offsets(open) {
+  const page = await open();
+  for (const context of [`🗼👩‍👩‍👧 ${TEXT}`, `שלום עולם 🙂. ${TEXT}`, `e\u0301té 𝒳. ${TEXT} 🗼`]) {
+    await ask(page, context);
+    assert.equal(await page.textContent("#text"), context);
+    const words = await page.locator("#answers .token.context").allTextContents();
+    assert.ok(words.length > 0);
+    assert.deepEqual(await page.locator("#text .place").allTextContents(), words);
+  }
+  const link = page.url();
+  const other = await open();
+  await other.goto(link);
+  assert.equal(await other.inputValue("#context"), `e\u0301té 𝒳. ${TEXT} 🗼`);
+}
+
+export async function link(open) {
+  const page = await open();
+  await fill(page, TEXT, QUESTION, "How tall is it?");
+  await page.click("#share");
+  await page.waitForFunction(() => document.getElementById("shared").textContent === "Copied.");
+  const other = await open();
+  await other.goto(await page.evaluate(() => navigator.clipboard.readText()));
+  assert.equal(await other.inputValue("#context"), TEXT);
+  const asked = await other.locator("#questions input").evaluateAll((all) => all.map((input) => input.value));
+  assert.deepEqual(asked, [QUESTION, "How tall is it?"]);
+  await other.evaluate(() => (location.hash = "#broken"));
+  await other.waitForFunction(() => document.getElementById("problem").textContent.includes("link"));
+}
+
+// Holds requests back until they are let go, so that there is time to do something else.
+async function hold(page) {
+  const held = [];
+  await page.route("**/v1/answer", (route) => held.push(route));
+  return held;
+}
+
+const until = async (condition) => {
+  for (let i = 0; !condition(); i++) {
+    assert.ok(i < 2000, "it does not happen");
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+};
+
+export async function busyAndCancelled(open) {
+  const page = await open();
+  const held = await hold(page);
+  await fill(page, TEXT, QUESTION);
+  await page.click("#ask");
+  await until(() => held.length === 1);
+  assert.equal(await page.getAttribute("#results", "aria-busy"), "true");
+  const ended = page.waitForEvent("requestfailed");
+  await page.click("#cancel");
+  await ended;
+  assert.equal(await page.getAttribute("#results", "aria-busy"), "false");
+  assert.equal(await page.textContent("#status"), "Cancelled.");
+
+  await page.click("#ask");
+  await until(() => held.length === 2);
+  const old = page.waitForEvent("requestfailed");
+  await page.locator("#questions input").fill("How tall is the Eiffel Tower?");
+  await page.click("#ask");
+  await old;
+  await until(() => held.length === 3);
+  await held[2].continue();
+  await page.waitForSelector("#answers article");
+  assert.equal(await page.textContent("#answers h2"), "How tall is the Eiffel Tower?");
+  assert.equal(await page.locator("#answers article").count(), 1);
+}
+
+export async function longTexts(open) {
+  const page = await open();
+  await ask(page, `${"Rain fell on the hills, and later on the sea.\n".repeat(20)}${TEXT}`);
+  assert.ok((await page.locator("#text").evaluate((node) => node.scrollTop)) > 0);
+  await page.waitForFunction(() => {
+    const [outer, inner] = ["#text", "#text mark"].map((name) => document.querySelector(name).getBoundingClientRect());
+    return outer.top <= inner.top && inner.bottom <= outer.bottom;
+  });
+  await page.locator("#text").evaluate((node) => (node.scrollTop = 0));
+  await page.locator("#answers .token.context").first().click();
+  await page.waitForFunction(() => document.getElementById("text").scrollTop > 0);
+}
+
+export async function files(open) {
+  const page = await open();
+  const file = (content) => ({ name: "tower.txt", mimeType: "text/plain", buffer: Buffer.from(content) });
+  await page.setInputFiles("#file", file(`${TEXT} 🗼`));
+  await page.waitForFunction((text) => document.getElementById("context").value === text, `${TEXT} 🗼`);
+  await page.setInputFiles("#file", file([0x63, 0x61, 0x66, 0xe9]));
+  await page.waitForFunction(() => document.getElementById("problem").textContent.includes("UTF-8"));
+  assert.equal(await page.inputValue("#context"), `${TEXT} 🗼`);
+}
+
+export async function historyOfTheSession(open) {
+  const page = await open();
+  await ask(page);
+  await ask(page, TEXT, "How tall is the Eiffel Tower?");
+  await page.click("#history summary");
+  assert.equal(await page.locator("#asked button").count(), 2);
+  await page.locator("#asked button").nth(1).click();
+  await page.waitForFunction((asked) => document.querySelector("#answers h2")?.textContent === asked, QUESTION);
+  assert.equal(await page.locator("#asked button").count(), 2);
+}
+
+export async function code(open) {
+  const page = await open();
+  await ask(page, `It's "330" metres \\ tall 🗼 $HOME \`id\`.`, "What's tall?");
+  await page.click("#code summary");
+  const copied = {};
+  for (const language of await page.locator("#languages button").all()) {
+    await language.click();
+    await page.click("#copy");
+    await page.waitForFunction(() => document.getElementById("copied").textContent === "Copied.");
+    copied[await language.textContent()] = await page.evaluate(() => navigator.clipboard.readText());
+  }
+  return copied;
+}
+
+export async function apiKey(open, { key }) {
+  const page = await open();
+  await fill(page, TEXT, QUESTION);
+  await page.click("#ask");
+  await page.waitForSelector("#key-form:not([hidden])");
+  assert.match(await page.textContent("#problem"), /key/);
+  await page.fill("#key", key);
+  await page.keyboard.press("Enter");
+  await page.waitForSelector("#answers article .token");
+  assert.ok(await page.locator("#key-form").isHidden());
+  assert.ok(!page.url().includes(key));
+  const code = await page.textContent("#snippet");
+  assert.ok(code.includes("Bearer KEY") && !code.includes(key));
+}
+
+// Kinds of questions that the server of this test does not answer yet: its documents come from the test.
+export async function kinds(open, { documents }) {
+  const page = await open();
+  await page.route("**/v1/answer", (route) => route.fulfill({ json: documents[route.request().postDataJSON().question] }));
+  await ask(page, `The bill is too high. ${ATTACK}`, ...Object.keys(documents));
+  const [chosen, refused, more] = await page.locator("#answers article").all();
+  assert.equal(await chosen.locator(".choice").count(), 2);
+  assert.ok((await chosen.locator(".choice.chosen").textContent()).includes(ATTACK));
+  await chosen.locator(".choice.chosen").hover();
+  assert.ok(await isLit(page.locator("#text .place", { hasText: "bill" })), "the evidence of a choice lights up");
+  const widths = await chosen.locator(".bar").evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().width));
+  assert.ok(Math.abs(widths[0] / widths[1] - 3) < 0.1, "bars are as long as probabilities are high");
+  assert.match(await refused.textContent(), /Not in the text/);
+  assert.equal(await refused.locator(".token").count(), 0);
+  assert.ok(await more.locator("details li").first().isHidden(), "other answers are folded away");
+  await more.locator("summary").click();
+  assert.ok(await more.locator("details li").first().isVisible());
+  await assertUnbroken(page);
+}
+
+async function assertAccessible(page, axe, state) {
+  await page.evaluate(axe());
+  const found = await page.evaluate(() => window.axe.run());
+  const told = found.violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => node.html).join(" ")}`);
+  assert.deepEqual(told, [], `axe, ${state}`);
+  const [inner, outer] = await page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
+  assert.ok(inner <= outer, `${state}: the page is ${inner} px wide on ${outer} px`);
+}
+
+export async function accessible(open, { colorScheme, width }, axe) {
+  const page = await open({ colorScheme, viewport: { width, height: 800 } });
+  const check = (state) => assertAccessible(page, axe, state);
+  await check("at the start");
+  await ask(page, TEXT, QUESTION, "Is this review positive or negative?", "why ".repeat(3000));
+  await page.click("#code summary");
+  await page.click("#history summary");
+  await check("with answers and an error");
+  await page.hover("#answers .token");
+  await check("with a word lit");
+  await page.fill("#context", "");
+  await page.click("#ask");
+  await check("with a problem");
+  await page.click("nav a");
+  await page.waitForURL("**/docs");
+  await check("the reference");
+}

@@ -1,0 +1,121 @@
+"""The page in a browser, with a server behind it."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mqan_serving.pages import load_playground
+
+_SCENARIOS = [
+    "wordsAndPlaces",
+    "keyboardAlone",
+    "errors",
+    "oneOfSeveralFails",
+    "attacks",
+    "offsets",
+    "link",
+    "busyAndCancelled",
+    "longTexts",
+    "files",
+    "historyOfTheSession",
+]
+_ATTACK = """<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;"""
+
+
+@pytest.mark.parametrize("scenario", _SCENARIOS)
+def test_scenario(browse: Any, page_server: str, scenario: str) -> None:
+    browse(scenario, page_server)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [320, 1280])
+def test_everybody_can_use_it(browse: Any, page_server: str, scheme: str, width: int) -> None:
+    browse("accessible", page_server, colorScheme=scheme, width=width)
+
+
+def test_every_example_is_answered_right(browse: Any, page_server: str, repository: Path) -> None:
+    examples = json.loads((repository / "clients/page/src/examples.json").read_text())
+    answers = browse("examples", page_server)
+    assert list(answers) == [example["title"] for example in examples]
+    assert len(examples) == 16
+    wrong = {
+        (example["title"], question["question"]): answer
+        for example in examples
+        for question, answer in zip(example["questions"], answers[example["title"]], strict=True)
+        if "expected" in question and answer.lower() not in [right.lower() for right in question["expected"]]
+    }
+    assert wrong == {}
+    without = [example for example in examples if not all("expected" in q for q in example["questions"])]
+    assert all("not trained" in example["note"] for example in without)
+
+
+def test_copied_code_runs(browse: Any, page_server: str, tmp_path: Path) -> None:
+    code = browse("code", page_server)
+    assert list(code) == ["curl", "Python", "grpcurl", "TypeScript"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    by_curl = subprocess.run(["sh", "-c", code["curl"]], capture_output=True, text=True, timeout=60, check=True)
+    answer = json.loads(by_curl.stdout)
+    python = [sys.executable, "-c", code["Python"]]
+    by_python = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True, env=environment)
+    assert answer["answer"] in by_python.stdout
+    assert "mqan.v1.QuestionAnswering/Answer" in code["grpcurl"]
+
+
+def test_a_server_that_asks_for_a_key(browse: Any, start_server: Any, tmp_path: Path) -> None:
+    keys = tmp_path / "keys"
+    made = subprocess.run(
+        [sys.executable, "-c", "from mqan_cli.main import app; app()", "key", "page", "--file", str(keys)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    key = next(word for word in made.stdout.split() if len(word) > 30)
+    server = start_server("local", api_key_file=keys)
+    browse("apiKey", server.rest, key=key)
+    assert server.stop() == 0
+
+
+def document(answer: str, **more: Any) -> dict[str, Any]:
+    """An answer as the contract of REST has it."""
+    model = {"name": "m", "version": "1"}
+    plain = {"answer": answer, "probability": 0.75, "tokens": [], "spans": [], "truncated": False, "model": model}
+    return plain | more
+
+
+def test_choices_refusals_and_other_answers(browse: Any, page_server: str) -> None:
+    bill = {"source": "context", "start": 4, "end": 8, "text": "bill"}
+    documents = {
+        "Which team?": document(
+            _ATTACK,
+            answered=True,
+            choices=[
+                {"label": _ATTACK, "probability": 0.75, "spans": [bill]},
+                {"label": "sales", "probability": 0.25, "spans": []},
+            ],
+        ),
+        "Who wrote it?": document("", answered=False),
+        "What is high?": document(
+            "bill",
+            answered=True,
+            tokens=[
+                {
+                    "text": "bill",
+                    "probability": 1.0,
+                    "source": "context",
+                    "masses": {"context": 1.0, "question": 0.0, "vocabulary": 0.0},
+                    "span": {"start": 4, "end": 8},
+                }
+            ],
+            alternatives=[document(_ATTACK, spans=[bill])],
+        ),
+    }
+    browse("kinds", page_server, documents=documents)
+
+
+def test_no_script_of_the_page_ends_early() -> None:
+    assert load_playground().html.count("</script>") == 1
