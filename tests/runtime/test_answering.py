@@ -149,7 +149,7 @@ def test_no_answer_says_the_same_for_ever(engine: AnsweringEngine) -> None:
     num_cut = 0
     while decoding.num_live:
         for _, ended in engine.step(decoding):
-            trace, _ = ended.decoded
+            trace, *_ = ended.decoded
             repeats = find_repeats(trace)
             if repeats is not None:
                 num_cut += 1
