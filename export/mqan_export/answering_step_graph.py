@@ -124,7 +124,7 @@ class AnsweringStepGraph(nn.Module):
         after = self.step(encoded, slots, before)
         copied_B1 = 1 - after.trace_BKF[:, 0, TraceField.GAMMA, None]  # at the first step
         masses_BQ = torch.where(is_first_B1, after.decoder.question_pointer_BQ * copied_B1, given["masses"])
-        evidence_BC = torch.where(is_first_B1, after.attended_BC, given["evidence"])  # type: ignore[arg-type]
+        evidence_BC = torch.where(is_first_B1, after.attended_BC, given["evidence"])
         return (
             after.input_BD,
             after.position_B,
