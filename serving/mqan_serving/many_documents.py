@@ -14,11 +14,11 @@ from mqan_serving.documents import (
 )
 from mqan_serving.many import MOST_QUESTIONS, MOST_TEXTS, AskedText, Outcome
 from mqan_serving.service import Model
-from mqan_serving.validation import Question
+from mqan_serving.validation import question_schema
 
 
 def _question_schema() -> dict[str, Any]:
-    schema = Question.model_json_schema()
+    schema = question_schema()
     named = {"id": {"type": "string", "description": "Comes back with the answer.", "examples": ["height"]}}
     rest = {name: field for name, field in schema["properties"].items() if name != "context"}
     return {**schema, "title": "AskedQuestion", "properties": {**named, **rest}, "required": ["question"]}

@@ -27,7 +27,7 @@ from mqan_serving.pages.reference import render_reference
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord
-from mqan_serving.validation import Question
+from mqan_serving.validation import question_schema
 
 ResultT = TypeVar("ResultT")
 
@@ -39,7 +39,7 @@ Positions are half-open ranges of Unicode code points in the caller's own string
 answer, so it may be retried. Every error has the same body; `code` is stable, `hint` says how to fix it."""
 
 _QUESTION_SCHEMA: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": Question.model_json_schema()}}}
+    "requestBody": {"required": True, "content": {"application/json": {"schema": question_schema()}}}
 }
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
@@ -29,6 +29,22 @@ class Question(AskedFor):
         description="Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
         examples=[2000],
     )
+
+
+def question_schema() -> dict[str, Any]:
+    """Return the JSON schema of a question, whole: an OpenAPI document has no place for its definitions."""
+    schema = Question.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def whole(part: Any) -> Any:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                return whole(definitions[part["$ref"].rpartition("/")[2]])
+            return {name: whole(inner) for name, inner in part.items()}
+        return [whole(inner) for inner in part] if isinstance(part, list) else part
+
+    found: dict[str, Any] = whole(schema)
+    return found
 
 
 class ReadRequest(Protocol):

@@ -18,12 +18,10 @@ interface Example extends State {
 }
 
 const MAX_HISTORY = 30;
-const NUM_ALTERNATIVES = 3;
 const examples = listed as Example[];
 const base = new URL(".", document.baseURI.split("#")[0]);
 
 const context = at<HTMLTextAreaElement>("context");
-const more = at<HTMLInputElement>("more");
 const questions = new Questions(at("questions"));
 let options: ClientOptions = {};
 let client = new Client(base.href, options);
@@ -44,7 +42,7 @@ function showState(state: State, note = ""): void {
 }
 
 function requests(state: State) {
-  return state.questions.map((question) => requestOf(state.context, question, more.checked ? NUM_ALTERNATIVES : 0));
+  return state.questions.map((question) => requestOf(state.context, question));
 }
 
 /** Return what keeps a state from being asked. */
@@ -199,7 +197,6 @@ async function offerKinds(): Promise<void> {
     Object.keys(requestOf("", { ...sample, kind })).every((field) => field in known),
   );
   questions.offer(kinds);
-  at("more-row").hidden = !("alternatives" in known);
 }
 
 function listen(): void {

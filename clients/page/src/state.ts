@@ -4,8 +4,7 @@ import type { AnswerRequest } from "../../typescript/src/index.ts";
 
 export const KINDS = {
   free: "Free answer",
-  quotation: "One quotation",
-  every: "Every place",
+  quotation: "Words of the text only",
   choices: "Choices",
   several: "Several choices",
   yes_no: "Yes or no",
@@ -32,11 +31,10 @@ export function hasLabels(kind: Kind): boolean {
 }
 
 /** Return the request for one question. */
-export function requestOf(context: string, { question, kind, labels }: Question, alternatives = 0): AnswerRequest {
+export function requestOf(context: string, { question, kind, labels }: Question): AnswerRequest {
   const more: Record<Kind, Partial<AnswerRequest>> = {
-    free: alternatives ? { alternatives } : {},
-    quotation: { sources: ["context"], contiguous: true },
-    every: { all: true },
+    free: {},
+    quotation: { sources: ["context"] },
     choices: { choices: labels },
     several: { choices: labels, multiple: true },
     yes_no: { yes_no: true },

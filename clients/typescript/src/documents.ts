@@ -13,27 +13,11 @@ export type Model = components["schemas"]["ModelDocument"];
 /** A label to choose, with or without a description. */
 export type ChoiceOption = string | { label: string; description?: string };
 
-/** A question about a text. Servers of models that answer free questions only refuse the fields from `choices` on. */
-export type AnswerRequest = Plain & {
-  choices?: ChoiceOption[];
-  multiple?: boolean;
-  yes_no?: boolean;
-  /** Levels of a score, low to high. */
-  scale?: string[];
-  sources?: Source[];
-  contiguous?: boolean;
-  all?: boolean;
-  alternatives?: number;
-  min_probability?: number;
-  explain?: boolean;
-};
+/** A question about a text. */
+export type AnswerRequest = Plain;
 
-/** One label of a question with choices, and where the model found the decision. */
-export interface Choice {
-  label: string;
-  probability: number;
-  spans: Quotation[];
-}
+/** One label of a question with choices, and the words of the text that spoke for it. */
+export type Choice = components["schemas"]["ChoiceDocument"];
 
 /** Another answer, or another place that answers. */
 export interface Candidate {
@@ -46,14 +30,14 @@ export interface Candidate {
 }
 
 /** An answer that says where each of its words came from. Fields that the server does not send are absent. */
-export type Answer = components["schemas"]["AnswerDocument"] & {
-  answered?: boolean;
-  choices?: Choice[];
-  /** The labels that hold, where several can. */
-  chosen?: string[];
-  confidence?: number | null;
-  expected?: number | null;
-  alternatives?: Candidate[];
-  places?: Candidate[];
-  windows?: number;
-};
+export type Answer = Partial<NewInAnswer> &
+  Omit<components["schemas"]["AnswerDocument"], keyof NewInAnswer> & {
+    alternatives?: Candidate[];
+    places?: Candidate[];
+  };
+
+/** What servers before 0.17 do not send. */
+type NewInAnswer = Pick<
+  components["schemas"]["AnswerDocument"],
+  "answered" | "choices" | "chosen" | "confidence" | "expected" | "windows"
+>;

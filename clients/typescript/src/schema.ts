@@ -55,6 +55,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/answers": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Answer many questions about one or many texts */
+        post: operations["answerMany"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/model": {
         parameters: {
             query?: never;
@@ -87,6 +104,31 @@ export interface components {
              * @example 330 m
              */
             answer: string;
+            /**
+             * Answered
+             * @description Whether there is an answer: not where the text does not say, no choice is right, or `min_probability` is not reached. The answer is empty then.
+             */
+            answered: boolean;
+            /**
+             * Choices
+             * @description The choices, in the caller's order; empty for a free answer.
+             */
+            choices: components["schemas"]["ChoiceDocument"][];
+            /**
+             * Chosen
+             * @description The labels that hold; several only with `multiple`.
+             */
+            chosen: string[];
+            /**
+             * Confidence
+             * @description Of choices, the best one's probability; of no answer, that there is none; else `probability`.
+             */
+            confidence: number;
+            /**
+             * Expected
+             * @description Expected value of a scale, its lowest level being 1; null without one.
+             */
+            expected: number | null;
             model: components["schemas"]["ModelVersionDocument"];
             /**
              * Probability
@@ -102,6 +144,42 @@ export interface components {
              * @description Whether the answer was cut at max_answer_tokens before the model ended it.
              */
             truncated: boolean;
+            /**
+             * Windows
+             * @description Windows of the context that were read, each of up to 384 word pieces.
+             */
+            windows: number;
+        };
+        /**
+         * AnswersDocument
+         * @description The answers of a call, in the order of its texts.
+         */
+        AnswersDocument: {
+            model: components["schemas"]["ModelVersionDocument"];
+            /** Texts */
+            texts: components["schemas"]["TextAnswersDocument"][];
+        };
+        /**
+         * ChoiceDocument
+         * @description How likely one of the choices is.
+         */
+        ChoiceDocument: {
+            /**
+             * Label
+             * @description As the caller gave it.
+             * @example billing
+             */
+            label: string;
+            /**
+             * Probability
+             * @description Its share of all choices, which sum to 1; with `multiple` how likely it is by itself.
+             */
+            probability: number;
+            /**
+             * Spans
+             * @description The words of the context that the model looked at most, for a label that was chosen.
+             */
+            spans: components["schemas"]["QuotationDocument"][];
         };
         /**
          * ErrorDocument
@@ -143,6 +221,44 @@ export interface components {
              * @enum {string}
              */
             status: "live" | "ready";
+        };
+        /**
+         * ItemDocument
+         * @description What became of a question: an answer or an error.
+         */
+        ItemDocument: {
+            answer: components["schemas"]["AnswerDocument"] | null;
+            error: components["schemas"]["ItemErrorDocument"] | null;
+            /**
+             * Id
+             * @description The question's id, where it has one.
+             * @example height
+             */
+            id: string | null;
+        };
+        /**
+         * ItemErrorDocument
+         * @description Why a question of a call was not answered.
+         */
+        ItemErrorDocument: {
+            /**
+             * Code
+             * @description Stable, machine-readable.
+             * @example empty_question
+             */
+            code: string;
+            /**
+             * Hint
+             * @description How to fix it.
+             * @example Send a question in natural language.
+             */
+            hint: string;
+            /**
+             * Message
+             * @description What is wrong, and where.
+             * @example The question is empty.
+             */
+            message: string;
         };
         /**
          * LimitsDocument
@@ -354,6 +470,20 @@ export interface components {
             start: number;
         };
         /**
+         * TextAnswersDocument
+         * @description The answers about one text, in the order of its questions.
+         */
+        TextAnswersDocument: {
+            /** Answers */
+            answers: components["schemas"]["ItemDocument"][];
+            /**
+             * Id
+             * @description The text's id, where it has one.
+             * @example mail-17
+             */
+            id: string | null;
+        };
+        /**
          * TokenDocument
          * @description One token of an answer.
          */
@@ -463,6 +593,33 @@ export interface operations {
             content: {
                 "application/json": {
                     /**
+                     * Choices
+                     * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
+                     * @example [
+                     *       "billing",
+                     *       "shipping",
+                     *       {
+                     *         "description": "faults of the product",
+                     *         "label": "technical support"
+                     *       }
+                     *     ]
+                     */
+                    choices?: (string | {
+                        /**
+                         * Description
+                         * @description What the label stands for, read beside it.
+                         * @default
+                         * @example invoices, payments, refunds
+                         */
+                        description?: string;
+                        /**
+                         * Label
+                         * @description What the answer says when it is chosen.
+                         * @example billing
+                         */
+                        label: string;
+                    })[] | null;
+                    /**
                      * Context
                      * @description The text that the question is about.
                      * @example The tower is 330 m tall.
@@ -475,17 +632,53 @@ export interface operations {
                      */
                     max_answer_tokens?: number | null;
                     /**
+                     * Min Probability
+                     * @description Below this, 0 to 1, there is no answer: answered is false.
+                     * @example 0.5
+                     */
+                    min_probability?: number | null;
+                    /**
+                     * Multiple
+                     * @description Whether several choices can be right: each is judged by itself.
+                     * @default false
+                     */
+                    multiple?: boolean;
+                    /**
                      * Question
                      * @description The question, in natural language. It is also the task.
                      * @example How tall is the tower?
                      */
                     question: string;
                     /**
+                     * Scale
+                     * @description 2 to 10 levels, low to high, to choose from; the response has an expected value.
+                     * @example [
+                     *       "bad",
+                     *       "fair",
+                     *       "good"
+                     *     ]
+                     */
+                    scale?: string[] | null;
+                    /**
+                     * Sources
+                     * @description Where the words of a free answer may come from; with context alone no word can be invented. Unset: everywhere.
+                     * @example [
+                     *       "context"
+                     *     ]
+                     */
+                    sources?: ("context" | "question" | "vocabulary")[] | null;
+                    /**
                      * Timeout Ms
                      * @description Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.
                      * @example 2000
                      */
                     timeout_ms?: number | null;
+                    /**
+                     * Yes No
+                     * @description Whether the answer is to be "yes" or "no".
+                     * @default false
+                     */
+                    yes_no?: boolean;
                 };
             };
         };
@@ -553,7 +746,353 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `overloaded` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `metadata_too_large` */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `deadline_exceeded` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+        };
+    };
+    answerMany: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "context": "The tower is 330 m tall and was finished in 1889.",
+                 *       "questions": [
+                 *         "How tall is the tower?",
+                 *         {
+                 *           "id": "year",
+                 *           "question": "When was it finished?"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description The text.
+                     * @example The tower is 330 m tall.
+                     */
+                    context: string;
+                    /**
+                     * @description Comes back with the answers.
+                     * @example mail-17
+                     */
+                    id?: string;
+                    /** @description Questions about the context; a string is a question with nothing else. */
+                    questions: (string | {
+                        /**
+                         * Choices
+                         * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
+                         * @example [
+                         *       "billing",
+                         *       "shipping",
+                         *       {
+                         *         "description": "faults of the product",
+                         *         "label": "technical support"
+                         *       }
+                         *     ]
+                         */
+                        choices?: (string | {
+                            /**
+                             * Description
+                             * @description What the label stands for, read beside it.
+                             * @default
+                             * @example invoices, payments, refunds
+                             */
+                            description?: string;
+                            /**
+                             * Label
+                             * @description What the answer says when it is chosen.
+                             * @example billing
+                             */
+                            label: string;
+                        })[] | null;
+                        /**
+                         * @description Comes back with the answer.
+                         * @example height
+                         */
+                        id?: string;
+                        /**
+                         * Max Answer Tokens
+                         * @description Most tokens the answer may have. Unset: the server's limit.
+                         * @example 20
+                         */
+                        max_answer_tokens?: number | null;
+                        /**
+                         * Min Probability
+                         * @description Below this, 0 to 1, there is no answer: answered is false.
+                         * @example 0.5
+                         */
+                        min_probability?: number | null;
+                        /**
+                         * Multiple
+                         * @description Whether several choices can be right: each is judged by itself.
+                         * @default false
+                         */
+                        multiple?: boolean;
+                        /**
+                         * Question
+                         * @description The question, in natural language. It is also the task.
+                         * @example How tall is the tower?
+                         */
+                        question: string;
+                        /**
+                         * Scale
+                         * @description 2 to 10 levels, low to high, to choose from; the response has an expected value.
+                         * @example [
+                         *       "bad",
+                         *       "fair",
+                         *       "good"
+                         *     ]
+                         */
+                        scale?: string[] | null;
+                        /**
+                         * Sources
+                         * @description Where the words of a free answer may come from; with context alone no word can be invented. Unset: everywhere.
+                         * @example [
+                         *       "context"
+                         *     ]
+                         */
+                        sources?: ("context" | "question" | "vocabulary")[] | null;
+                        /**
+                         * Timeout Ms
+                         * @description Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.
+                         * @example 2000
+                         */
+                        timeout_ms?: number | null;
+                        /**
+                         * Yes No
+                         * @description Whether the answer is to be "yes" or "no".
+                         * @default false
+                         */
+                        yes_no?: boolean;
+                    })[];
+                } | {
+                    texts: {
+                        /**
+                         * @description The text.
+                         * @example The tower is 330 m tall.
+                         */
+                        context: string;
+                        /**
+                         * @description Comes back with the answers.
+                         * @example mail-17
+                         */
+                        id?: string;
+                        /** @description Questions about the context; a string is a question with nothing else. */
+                        questions: (string | {
+                            /**
+                             * Choices
+                             * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
+                             * @example [
+                             *       "billing",
+                             *       "shipping",
+                             *       {
+                             *         "description": "faults of the product",
+                             *         "label": "technical support"
+                             *       }
+                             *     ]
+                             */
+                            choices?: (string | {
+                                /**
+                                 * Description
+                                 * @description What the label stands for, read beside it.
+                                 * @default
+                                 * @example invoices, payments, refunds
+                                 */
+                                description?: string;
+                                /**
+                                 * Label
+                                 * @description What the answer says when it is chosen.
+                                 * @example billing
+                                 */
+                                label: string;
+                            })[] | null;
+                            /**
+                             * @description Comes back with the answer.
+                             * @example height
+                             */
+                            id?: string;
+                            /**
+                             * Max Answer Tokens
+                             * @description Most tokens the answer may have. Unset: the server's limit.
+                             * @example 20
+                             */
+                            max_answer_tokens?: number | null;
+                            /**
+                             * Min Probability
+                             * @description Below this, 0 to 1, there is no answer: answered is false.
+                             * @example 0.5
+                             */
+                            min_probability?: number | null;
+                            /**
+                             * Multiple
+                             * @description Whether several choices can be right: each is judged by itself.
+                             * @default false
+                             */
+                            multiple?: boolean;
+                            /**
+                             * Question
+                             * @description The question, in natural language. It is also the task.
+                             * @example How tall is the tower?
+                             */
+                            question: string;
+                            /**
+                             * Scale
+                             * @description 2 to 10 levels, low to high, to choose from; the response has an expected value.
+                             * @example [
+                             *       "bad",
+                             *       "fair",
+                             *       "good"
+                             *     ]
+                             */
+                            scale?: string[] | null;
+                            /**
+                             * Sources
+                             * @description Where the words of a free answer may come from; with context alone no word can be invented. Unset: everywhere.
+                             * @example [
+                             *       "context"
+                             *     ]
+                             */
+                            sources?: ("context" | "question" | "vocabulary")[] | null;
+                            /**
+                             * Timeout Ms
+                             * @description Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.
+                             * @example 2000
+                             */
+                            timeout_ms?: number | null;
+                            /**
+                             * Yes No
+                             * @description Whether the answer is to be "yes" or "no".
+                             * @default false
+                             */
+                            yes_no?: boolean;
+                        })[];
+                    }[];
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AnswersDocument"];
+                };
+            };
+            /** @description `malformed_request` or `invalid_timeout` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unauthenticated` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `request_too_slow` */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `request_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unsupported_media_type` or `unsupported_encoding` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unknown_host` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
             422: {
                 headers: {
                     [name: string]: unknown;

@@ -17,7 +17,9 @@ _EXAMPLE_SERVER = "http://127.0.0.1:8000"
 _EXAMPLE_OF = {"number": 0.9, "integer": 1, "string": "text", "boolean": False}
 _STYLE = """
 :root { color-scheme: light dark; --line: #c9cbd1; --faint: #eeeef1; background: #fff; color: #1c1d21; }
-@media (prefers-color-scheme: dark) { :root { --line: #454952; --faint: #24262c; background: #15161a; color: #ecedf0; } }
+@media (prefers-color-scheme: dark) {
+  :root { --line: #454952; --faint: #24262c; background: #15161a; color: #ecedf0; }
+}
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin: 2.5rem 0 .3rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
