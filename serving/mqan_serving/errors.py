@@ -10,7 +10,7 @@ gets the traceback.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from mqan_core.errors import InputError, MqanError
@@ -58,6 +58,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "too_many_questions": ErrorKind(422, _INVALID, "Send them in several calls."),
         "duplicate_id": ErrorKind(422, _INVALID, "Give each entry an id of its own, or leave ids out."),
         "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, "GET /v1/model has the limits."),
+        "unknown_model": ErrorKind(404, "NOT_FOUND", "GET /v1/models lists what is served."),
         "request_too_large": ErrorKind(413, _INVALID, "Send a smaller request; GET /v1/model has the limits."),
         "metadata_too_large": ErrorKind(431, _INVALID, "Send fewer or shorter headers than /v1/model allows."),
         "unsupported_media_type": ErrorKind(415, _INVALID, "Send the header content-type: application/json."),
@@ -100,6 +101,18 @@ class ServingError(MqanError):
         self.retry_after_s = retry_after_s
 
 
+class PlacedError(InputError):
+    """Something in a caller's document, at a place of it.
+
+    Attributes:
+        place: names of the fields that lead to it; of a question its id, too.
+    """
+
+    def __init__(self, code: str, place: tuple[str, ...], message: str, hint: str) -> None:
+        super().__init__(code, place[-1] if place else "body", message, hint)
+        self.place = place
+
+
 class SettingsError(MqanError, ValueError):
     """The server cannot start; the message names the setting at fault."""
 
@@ -117,6 +130,7 @@ class Failure:
     hint: str
     kind: ErrorKind
     retry_after_s: int | None = None
+    place: tuple[str, ...] = ()
 
     @property
     def is_internal(self) -> bool:
@@ -124,11 +138,26 @@ class Failure:
         return self.code == "internal"
 
 
+class AnsweringError(MqanError):
+    """A question among several could not be answered.
+
+    Attributes:
+        failure: why, and where it stands in the caller's document.
+    """
+
+    def __init__(self, failure: Failure, place: tuple[str, ...]) -> None:
+        super().__init__(failure.message)
+        self.failure = replace(failure, place=place)
+
+
 def describe(error: BaseException) -> Failure:
     """Return what callers are told about an exception; nothing of an unexpected one is passed on."""
+    if isinstance(error, AnsweringError):
+        return error.failure
     if isinstance(error, InputError):
+        place = error.place if isinstance(error, PlacedError) else ()
         code = error.code if error.code in ERRORS else "invalid_input"
-        return Failure(code, error.message, error.hint or ERRORS[code].hint, ERRORS[code])
+        return Failure(code, error.message, error.hint or ERRORS[code].hint, ERRORS[code], place=place)
     if isinstance(error, ServingError):
         kind = ERRORS[error.code]
         return Failure(error.code, error.message, kind.hint, kind, error.retry_after_s)

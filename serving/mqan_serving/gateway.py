@@ -5,12 +5,14 @@ how a body comes, the last resort for faults.
 import asyncio
 import ipaddress
 from collections.abc import Mapping
+from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqan_core.errors import InputError
+from mqan_serving.error_bodies import body_of
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe
 from mqan_serving.keys import ApiKeys
 from mqan_serving.metrics import CANCELLED, OK, Metrics
@@ -27,6 +29,9 @@ _METHODS = {
     "/v1/answer": "Answer",
     "/v1/answers": "AnswerMany",
     "/v1/model": "GetModel",
+    "/v1/models": "GetModel",
+    "/v1/systemone": "AnswerMany",
+    "/v1/decisions": "AnswerMany",
     "/health/live": "Check",
     "/health/ready": "Check",
 }
@@ -44,8 +49,10 @@ def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[s
         all_headers["www-authenticate"] = "Bearer"
     if failure.code in ("unavailable", "request_too_slow"):
         all_headers["connection"] = "close"  # the next attempt shall find another server, and the rest is not awaited
-    body = {"code": failure.code, "message": failure.message, "hint": failure.hint, "request_id": record.request_id}
-    return JSONResponse(body, failure.kind.http, all_headers)
+    body: dict[str, Any] = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+    body["request_id"] = record.request_id
+    status, body = body_of(record.path, failure) or (failure.kind.http, body)
+    return JSONResponse(body, status, all_headers)
 
 
 def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
@@ -86,6 +93,7 @@ class Gateway:
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
         record = RequestRecord("rest", _METHODS.get(scope["path"], "other"), request_id, self._metrics, headers)
+        record.path = scope["path"]
         scope.setdefault("state", {})["record"] = record
         started = False
 
@@ -97,6 +105,8 @@ class Gateway:
                 response_headers = MutableHeaders(scope=message)
                 if self._echoes_request_id:
                     response_headers[_REQUEST_ID] = request_id
+                if scope["path"] == "/v1/systemone":
+                    response_headers["x-typesafe-request-id"] = request_id
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 

@@ -17,6 +17,7 @@ from mqan_core.answer import Answer
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
+from mqan_serving.foreign import add_foreign_routes
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
 from mqan_serving.keys import ApiKeys
 from mqan_serving.many import answer_texts, parse_texts
@@ -62,7 +63,11 @@ def create_rest_app(
     """
     app = _create_app(settings, keys, metrics, echoes_request_id=echoes_request_id)
     # Does nothing but tell the documentation where to put a key.
-    _add_answering(app, get_service, [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else [])
+    dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []
+    _add_answering(app, get_service, dependencies)
+    add_foreign_routes(
+        app, get_service, lambda request, run: _respond(request, get_service, run), _while_connected, dependencies
+    )
     _add_health(app, get_service)
     playground = load_playground()
 

@@ -96,6 +96,7 @@ class RequestRecord:
         headers: what it came with, for its trace.
 
     Attributes:
+        path: where it was sent to, which says how its errors look.
         timeline: its stages.
         code: how it ended, or will end if nothing more goes wrong; one of ``metrics.CODES``.
     """
@@ -104,6 +105,7 @@ class RequestRecord:
         self, transport: str, method: str, request_id: str, metrics: Metrics, headers: Mapping[str, str]
     ) -> None:
         self.request_id = request_id
+        self.path = ""
         self.timeline = Timeline()
         self._headers = headers
         self.code = OK
