@@ -1,0 +1,149 @@
+"""The decision formats of TypeSafe and OpenAI, over a small bundle whose network answers at random."""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_serving.adapting import choice_confidence, score_confidence
+from tests.answering import make_trained, write_small_bundle
+
+STATE = {"note": "The old harbour was closed in 1923 because storms had torn its walls."}
+QUESTIONS = {
+    "closed": {"type": "noul", "instructions": "Was it closed?", "criteria": {"true": "no ship may enter"}},
+    "who": {"type": "choice", "criteria": {"storms": "wind", "ada": None, "Füße": {"a": 1}}},
+    "haste": {"type": "score", "instructions": ["How", "pressing?"], "criteria": ["can wait", {"day": "today"}]},
+}
+DECISIONS = [
+    {"type": "predicate", "name": "closed", "instructions": "It was closed."},
+    {"type": "choice", "instructions": "Who?", "choices": [{"value": True}, {"value": "true", "description": "so"}]},
+    {
+        "type": "score",
+        "name": "haste",
+        "instructions": [{"type": "input_text", "text": "How pressing?"}],
+        "levels": [{"label": "0", "description": "can wait"}, {"label": "1", "description": "today"}],
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def rest(
+    tmp_path_factory: pytest.TempPathFactory, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
+) -> Iterator[httpx2.Client]:
+    """A client of a server."""
+    folder: Path = tmp_path_factory.mktemp("foreign") / "bundle"
+    write_small_bundle(folder, make_trained())
+    with serve_local(AnsweringEngine.open(folder)) as (http_port, _):
+        client = httpx2.Client(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=20)
+        yield client
+        client.close()
+
+
+def ask(rest: httpx2.Client, **changes: Any) -> httpx2.Response:
+    body = {"model": "jev-latest", "state": STATE, "questions": QUESTIONS, "ignored": 1} | changes
+    return rest.post("/v1/systemone", json=body)
+
+
+def decide(rest: httpx2.Client, **changes: Any) -> httpx2.Response:
+    body = {"model": "small", "input": "The old harbour was closed in 1923.", "questions": DECISIONS} | changes
+    return rest.post("/v1/decisions", json=body)
+
+
+def test_systemone_answers_every_kind_with_its_evidence(rest: httpx2.Client) -> None:
+    response = ask(rest)
+    assert response.status_code == 200, response.text
+    assert response.headers["x-typesafe-request-id"] == response.headers["x-request-id"]
+    found = response.json()
+    assert list(found["answers"]) == list(QUESTIONS)
+    noul, choice, score = found["answers"].values()
+    assert 0 <= noul["noul"] <= 1
+    assert list(choice["probabilities"]) == ["storms", "ada", "Füße"]
+    assert choice["choice"] == max(choice["probabilities"], key=choice["probabilities"].get)
+    assert math.fsum(choice["probabilities"].values()) == pytest.approx(1, abs=1e-6)
+    assert score["legend"] == {"0": "can wait", "1": {"day": "today"}}
+    assert score["score"] == pytest.approx(score["probabilities"]["1"])
+    text = '{"note": "' + STATE["note"] + '"}'
+    sources = [span for answer in found["answers"].values() for span in answer["x_sources"]]
+    assert sources
+    assert all(text[span["start"] : span["end"]] == span["text"] for span in sources)
+
+
+def test_answers_are_those_of_the_service_and_do_not_depend_on_ids_or_order(rest: httpx2.Client) -> None:
+    found = ask(rest).json()["answers"]
+    turned = ask(rest, questions={f"x{name}": QUESTIONS[name] for name in reversed(QUESTIONS)}).json()["answers"]
+    assert turned["xclosed"]["noul"] == pytest.approx(found["closed"]["noul"], abs=1e-5)
+    for name in ("who", "haste"):
+        assert turned[f"x{name}"]["probabilities"] == pytest.approx(found[name]["probabilities"], abs=1e-5)
+    body = {"context": "Storms.", "question": "Who?", "choices": ["storms", "ada"]}
+    own = rest.post("/v1/answer", json=body).json()["choices"]
+    question = {"q": {"type": "choice", "instructions": "Who?", "criteria": {"storms": None, "ada": None}}}
+    other = ask(rest, state="Storms.", questions=question).json()["answers"]["q"]["probabilities"]
+    assert list(other.values()) == pytest.approx([choice["probability"] for choice in own])
+
+
+@pytest.mark.parametrize(
+    ("changes", "place"),
+    [
+        ({"state": None}, ["state"]),
+        ({"questions": {}}, ["questions"]),
+        ({"assets": [1]}, ["assets"]),
+        ({"questions": {"a": {"type": "box"}}}, ["questions", "a", "type"]),
+        ({"questions": {"a": {"type": "noul"}}}, ["questions", "a", "noul", "instructions"]),
+        ({"questions": {"a": {"type": "choice", "criteria": {}}}}, ["questions", "a", "choice", "criteria"]),
+        ({"questions": {"a": {"type": "score", "criteria": {"0": "x"}}}}, ["questions", "a", "score", "criteria"]),
+        ({"state": " "}, ["questions", "closed", "noul"]),
+    ],
+)
+def test_systemone_says_where_a_request_is_wrong(rest: httpx2.Client, changes: Any, place: list[str]) -> None:
+    response = ask(rest, **changes)
+    assert response.status_code == 422
+    [problem] = response.json()["detail"]
+    assert problem["loc"] == ["body", *place]
+    assert problem["msg"]
+
+
+def test_an_unknown_model_is_refused_in_each_format(rest: httpx2.Client) -> None:
+    response = ask(rest, model="another")
+    assert (response.status_code, response.json()["detail"]["error_type"]) == (400, "api_usage_error")
+    response = decide(rest, model="another")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "unknown_model")
+
+
+def test_decisions_are_answered_in_order(rest: httpx2.Client) -> None:
+    response = decide(rest)
+    assert response.status_code == 200, response.text
+    predicate, choice, score = response.json()["answers"]
+    assert (predicate["name"], choice["name"], score["name"]) == ("closed", None, "haste")
+    assert 0 <= predicate["probability"] <= 1
+    assert [entry["value"] for entry in choice["probabilities"]] == [True, "true"]
+    assert [(entry["value"], entry["label"]) for entry in score["probabilities"]] == [(0, "0"), (1, "1")]
+    parts = [{"role": "user", "content": [{"type": "input_text", "text": "The old harbour was closed in 1923."}]}]
+    again, *_ = decide(rest, input=parts).json()["answers"]
+    assert again["probability"] == pytest.approx(predicate["probability"], abs=1e-5)
+    assert again["x_sources"] == predicate["x_sources"]
+
+
+def test_decisions_refuse_with_openais_error(rest: httpx2.Client) -> None:
+    response = decide(rest, questions=[{"type": "predicate"}])
+    assert response.status_code == 400
+    error = response.json()["error"]
+    assert (error["type"], error["param"]) == ("invalid_request_error", "questions.0.instructions")
+
+
+def test_models_are_listed_for_both_kinds_of_clients(rest: httpx2.Client) -> None:
+    found = rest.get("/v1/models").json()
+    assert [model["name"] for model in found["models"]] == ["small", "jev-latest"]
+    assert [model["id"] for model in found["data"]] == ["small"]
+
+
+def test_confidence_is_0_where_nothing_is_known_and_1_where_all_is() -> None:
+    for confidence in (choice_confidence, score_confidence):
+        assert confidence([1.0]) == confidence([0, 1, 0]) == 1
+    assert choice_confidence([0.25] * 4) == 0
+    assert choice_confidence([0.9, 0.1]) == pytest.approx(0.8)
+    assert score_confidence([0.2, 0.8]) == pytest.approx(0.6)
