@@ -7,7 +7,6 @@ from mqan_serving.errors import Failure
 
 _TYPES_OF_SYSTEMONE = {"unauthenticated": "authentication_error", "unknown_model": "api_usage_error"}
 _TYPES_OF_OPENAI = {401: "authentication_error", 429: "rate_limit_error"}
-_TYPES_OF_TEI = {413: "validation", 422: "validation", 429: "overloaded"}
 
 
 def body_of(path: str, failure: Failure) -> tuple[int, dict[str, Any]] | None:
@@ -34,17 +33,8 @@ def _openai(failure: Failure) -> tuple[int, dict[str, Any]]:
     return status, {"error": {"message": message, "type": kind, "param": param, "code": failure.code}}
 
 
-def _tei(failure: Failure) -> tuple[int, dict[str, Any]]:
-    status = 422 if failure.kind.http == 400 else failure.kind.http
-    kind = _TYPES_OF_TEI.get(status, "backend" if status >= 500 else "validation")
-    return status, {"error": f"{failure.message} {failure.hint}", "error_type": kind}
-
-
 _SHAPES: dict[str, Callable[[Failure], tuple[int, dict[str, Any]]]] = {
     "/v1/systemone": _systemone,
     "/v1/decisions": _openai,
     "/v1/models": _openai,
-    "/v1/hf/question-answering": _tei,
-    "/v1/hf/zero-shot-classification": _tei,
-    "/predict": _tei,
 }
