@@ -72,6 +72,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decide as OpenAI's Decisions do */
+        post: operations["decisions"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/model": {
         parameters: {
             query?: never;
@@ -83,6 +100,40 @@ export interface paths {
         get: operations["getModel"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what is served, for clients of TypeSafe and OpenAI */
+        get: operations["listModels"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/systemone": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Decide as TypeSafe's System One does */
+        post: operations["systemone"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1148,6 +1199,56 @@ export interface operations {
             };
         };
     };
+    decisions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "input": "Boiler leaks since Monday",
+                 *       "model": "jev-latest",
+                 *       "questions": [
+                 *         {
+                 *           "instructions": "Water is escaping.",
+                 *           "name": "leak",
+                 *           "type": "predicate"
+                 *         },
+                 *         {
+                 *           "choices": [
+                 *             {
+                 *               "value": "plumber"
+                 *             },
+                 *             {
+                 *               "value": "roofer"
+                 *             }
+                 *           ],
+                 *           "instructions": "Who?",
+                 *           "name": "trade",
+                 *           "type": "choice"
+                 *         }
+                 *       ]
+                 *     }
+                 */
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+        };
+    };
     getModel: {
         parameters: {
             query?: never;
@@ -1200,6 +1301,77 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+        };
+    };
+    listModels: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
+                };
+            };
+        };
+    };
+    systemone: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "model": "jev-latest",
+                 *       "questions": {
+                 *         "haste": {
+                 *           "criteria": [
+                 *             "can wait",
+                 *             "today"
+                 *           ],
+                 *           "instructions": "How pressing?",
+                 *           "type": "score"
+                 *         },
+                 *         "leak": {
+                 *           "instructions": "Is water escaping?",
+                 *           "type": "noul"
+                 *         },
+                 *         "trade": {
+                 *           "criteria": {},
+                 *           "instructions": "Who should come?",
+                 *           "type": "choice"
+                 *         }
+                 *       },
+                 *       "state": {
+                 *         "note": "Boiler leaks since Monday"
+                 *       }
+                 *     }
+                 */
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": unknown;
                 };
             };
         };

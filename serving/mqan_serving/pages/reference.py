@@ -62,13 +62,16 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Ma
     parts = [f"<h2><code>{method} {escape(path)}</code></h2>", f"<p>{_prose(operation['summary'])}.</p>"]
     if operation.get("security"):
         parts.append("<p>Needs an API key: <code>authorization: Bearer KEY</code>.</p>")
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    content = _json_body(operation.get("requestBody", {}))
     command = f"curl {_EXAMPLE_SERVER}{path}"
     if operation.get("security"):
         command += " -H 'authorization: Bearer KEY'"
-    if body is not None:
-        sample = {
-            name: field["examples"][0] for name, field in body["properties"].items() if name in body.get("required", ())
+    if content:
+        body = _object_of(content["schema"], schemas)
+        sample = content.get("example") or {
+            name: _example(field, schemas)
+            for name, field in body.get("properties", {}).items()
+            if name in body.get("required", ())
         }
         command += f" \\\n  -H 'content-type: application/json' -d {shlex.quote(json.dumps(sample, indent=2))}"
         parts += ["<h3>Request</h3>", _fields(body)]
@@ -80,8 +83,16 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Ma
     parts += ["<h3>Responses</h3>", _table(("Status", "When, or the error's code", "Body"), rows)]
     answered = _json_body(operation["responses"]["200"]).get("example")
     answered = answered or _example(_json_schema(operation["responses"]["200"]), schemas)
-    parts.append(_pre("Example response", json.dumps(answered, indent=2)))
+    if answered:
+        parts.append(_pre("Example response", json.dumps(answered, indent=2)))
     return "\n".join(parts)
+
+
+def _object_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object that a schema is, or the first that it may be."""
+    if "$ref" in schema:
+        return _object_of(schemas[schema["$ref"].removeprefix(_REF)], schemas)
+    return _object_of(schema["anyOf"][0], schemas) if "anyOf" in schema else schema
 
 
 def _example(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
@@ -112,7 +123,7 @@ def _schema(name: str, schema: Mapping[str, Any]) -> str:
 def _fields(schema: Mapping[str, Any]) -> str:
     required = schema.get("required", ())
     rows = []
-    for name, field in schema["properties"].items():
+    for name, field in schema.get("properties", {}).items():
         words = [_prose(field["description"])] if "description" in field else []
         words += [f"For example <code>{escape(json.dumps(example))}</code>." for example in field.get("examples", ())]
         optional = "" if name in required else " <small>optional</small>"
