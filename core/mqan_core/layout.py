@@ -11,6 +11,8 @@ A window is one sequence, as a BERT is pretrained on:
   of the labels cannot matter.
 - A context that is longer than a window is read in several that overlap, each with question and choices before it. A
   word counts in the window in which it has the most text around it.
+- Choices that are longer than ``TOGETHER`` pieces are read in several groups, each with the question and the context's
+  beginning around it; the rest of the context is read with the first group. They are still chosen from together.
 
 Shape letters: S pieces of a window, T words of a window.
 """
@@ -32,7 +34,8 @@ WINDOW: Final = 384  # pieces of a window, question and choices included
 LEAST_CONTEXT: Final = 128  # pieces of context in a window, however long question and choices are
 OVERLAP: Final = 64  # pieces that neighbouring windows share
 MOST_PIECES: Final = 16  # pieces of a word that are read: a run of ideographs is one word
-MOST_CHOICES: Final = 1024  # pieces of all labels: each window has them, and each attends to each of its pieces
+TOGETHER: Final = 1024  # pieces of labels that are read together: each attends to all of the text
+MOST_CHOICES: Final = 8192  # pieces of all labels
 MOST_QUESTION: Final = 256  # pieces of the question and of the longest label
 SHARED: Final = 1  # the group of question and context, which attend to all and which all attend to
 _NUM_MARKS = 3  # [CLS], and [SEP] behind question and context
@@ -50,6 +53,7 @@ class Window:
             ``SHARED`` attend to all, [S].
         firsts, lasts: first and last piece of each word: the question's words, the labels with the separators in front
             of them, the context's words ``words``, [T].
+        labels: the labels that this window holds.
         words: the part of the context's words that this window holds.
         counted: the part of these that count as read here; the parts of all windows make up the context.
     """
@@ -60,6 +64,7 @@ class Window:
     groups: Int64Array
     firsts: Int64Array
     lasts: Int64Array
+    labels: slice
     words: slice
     counted: slice
 
@@ -107,13 +112,26 @@ class Layout:
                 f"The choices take {num_choices} word pieces; at most {MOST_CHOICES} are read.",
                 "Send fewer choices, or shorter labels and descriptions.",
             )
-        num_before = num_question + num_choices + _NUM_MARKS
+        groups = _groups([1 + len(ids) for ids in choice_ids])
+        num_before = num_question + sum(1 + len(ids) for ids in choice_ids[groups[0]]) + _NUM_MARKS
         size = max(WINDOW - num_before, LEAST_CONTEXT)
-        head = _Head(self._first, self._between, question_ids, choice_ids, longest)
-        return [
-            head.window(context_ids[words], words, counted, self._between)
-            for words, counted in _parts([len(ids) for ids in context_ids], size)
-        ]
+        parts = _parts([len(ids) for ids in context_ids], size)
+        heads = [_Head(self._first, self._between, question_ids, choice_ids, labels, longest) for labels in groups]
+        first, *others = heads
+        windows = [first.window(context_ids[words], words, counted, self._between) for words, counted in parts]
+        words = parts[0][0]
+        return [*windows, *(head.window(context_ids[words], words, slice(0, 0), self._between) for head in others)]
+
+
+def _groups(lengths: Sequence[int]) -> list[slice]:
+    """Cut labels of so many pieces into groups of at most ``TOGETHER``, one at least."""
+    groups, start, total = [], 0, 0
+    for i, length in enumerate(lengths):
+        if total + length > TOGETHER:
+            groups.append(slice(start, i))
+            start, total = i, 0
+        total += length
+    return [*groups, slice(start, len(lengths))]
 
 
 class _Head:
@@ -125,8 +143,10 @@ class _Head:
         between: int,
         question: Sequence[Sequence[int]],
         choices: Sequence[Sequence[int]],
+        labels: slice,
         longest: int,
     ) -> None:
+        self.labels = labels
         pieces = [first]
         self.firsts: list[int] = []
         self.lasts: list[int] = []
@@ -138,7 +158,7 @@ class _Head:
         positions = list(range(len(pieces)))
         groups = [SHARED] * len(pieces)
         start = len(pieces)  # the position at which all labels begin
-        for group, ids in enumerate(choices, start=SHARED + 1):
+        for group, ids in enumerate(choices[labels], start=SHARED + 1):
             self.firsts.append(len(pieces))
             pieces += [between, *ids]
             self.lasts.append(len(pieces) - 1)
@@ -160,6 +180,7 @@ class _Head:
             np.array([*self.groups, *[SHARED] * num_context], np.int64),
             np.concatenate([np.array(self.firsts, np.int64), ends - lengths]),
             np.concatenate([np.array(self.lasts, np.int64), ends - 1]),
+            self.labels,
             words,
             counted,
         )

@@ -113,8 +113,9 @@ class TextReader:
     def _place(self, read: Buffers, windowed: WindowedRequest, window: Window, row: int, constants: Buffers) -> None:
         """Put what was read of a window into its request's row."""
         request, counted = windowed.request, window.counted
-        num_question = len(request.slots.question)
-        behind = num_question - window.words.start
+        num_words = len(request.question_tokens)
+        num_before = num_words + window.labels.stop - window.labels.start
+        behind = num_before - window.words.start
         context = slice(counted.start + behind, counted.stop + behind)
         constants["context"][row, counted] = read["words"][context]
         for name in ("start", "end"):
@@ -126,11 +127,17 @@ class TextReader:
         summary: npt.NDArray[np.float32] = read["summary"]  # type: ignore[assignment]
         constants["summary"][row] += summary / len(windowed.windows)
         np.minimum(constants["null"][row], read["null"], out=constants["null"][row])
-        if window.words.start == 0:
-            constants["question"][row, :num_question] = read["words"][:num_question]
+        if window.words.start > 0:
+            return
+        labels = slice(num_words + window.labels.start, num_words + window.labels.stop)
+        pairs = [(labels, slice(num_words, num_before))]
+        if window.labels.start == 0:
+            pairs.append((slice(0, num_words), slice(0, num_words)))
+        for to, of in pairs:
+            constants["question"][row, to] = read["words"][of]
             for name in ("start", "end"):
-                constants[f"question_{name}"][row, :num_question] = read[name][:num_question]
-            constants["slot_inputs"][row, request.slots.question] = read["inputs"][:num_question]
+                constants[f"question_{name}"][row, to] = read[name][of]
+            constants["slot_inputs"][row, request.slots.question[to]] = read["inputs"][of]
 
 
 def _describe(request: Request, options: Options, row: int, constants: Buffers) -> None:

@@ -8,6 +8,7 @@ from mqan_core.answer import Answer, Source
 from mqan_core.errors import InputError
 from mqan_core.options import PLAIN, YES_NO, Options, choices_of
 from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_training.torch_answers import answer_batch
 from tests.answering import LETTERS, WORDS, make_text, make_trained, write_small_bundle
 
 
@@ -53,6 +54,31 @@ def test_255_labels_are_read(engine: AnsweringEngine) -> None:
     answer = ask(engine, make_text(random.Random(2), 60), "who wrote notes?", Options(choices_of(labels)))
     assert [c.label for c in answer.choices] == labels
     assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-6)
+
+
+@pytest.mark.parametrize("num_words", [40, 500])
+def test_labels_that_take_several_readings_are_chosen_from_together(
+    tmp_path_factory: pytest.TempPathFactory, num_words: int
+) -> None:
+    folder, trained = tmp_path_factory.mktemp("groups") / "bundle", make_trained()
+    write_small_bundle(folder, trained)
+    exact = AnsweringEngine.open(folder, provider="cpu", precision="float32")
+    labels = [f"{' '.join(WORDS[i % 20] for i in range(k, k + 12))} {LETTERS[k % 36]}{k}" for k in range(255)]
+    context = make_text(random.Random(4), num_words)
+    windowed = exact.read(context, "who wrote notes?", Options(choices_of(labels)))
+    assert sum(window.labels.start > 0 for window in windowed.windows) >= 2
+    answer = exact.answer([windowed], [6])[0]
+    assert [c.label for c in answer.choices] == labels
+    [other] = answer_batch(trained.network, trained.vocabulary, trained.layout, [windowed.request], 6)
+    found = {c.label: c.probability for c in answer.choices}
+    assert {c.label: c.probability for c in other.choices} == pytest.approx(found, abs=1e-5)
+    turned = ask(exact, context, "who wrote notes?", Options(choices_of(labels[::-1])))
+    assert {c.label: c.probability for c in turned.choices} == pytest.approx(found, abs=1e-6)
+    alone = ask(exact, context, "who wrote notes?", Options(choices_of(["yes", "no"])))
+    beside = exact.answer(
+        [windowed, exact.read(context, "who wrote notes?", Options(choices_of(["yes", "no"])))], [6, 6]
+    )
+    assert [c.probability for c in beside[1].choices] == pytest.approx([c.probability for c in alone.choices], abs=1e-6)
 
 
 def test_several_labels_are_held_each_by_itself(engine: AnsweringEngine) -> None:

@@ -93,12 +93,18 @@ def reader_inputs(
         ):
             target[n, : len(values)] = values
         of_question = len(requests[row].slots.question)
-        counted, behind = window.counted, of_question - window.words.start
+        of_words = len(requests[row].question_tokens)
+        num_before = of_words + window.labels.stop - window.labels.start
+        counted, behind = window.counted, num_before - window.words.start
         words, lengths = slice(counted.start + behind, counted.stop + behind), window.lasts - window.firsts + 1
         c_places[row, counted], c_counts[row, counted] = n * size + window.firsts[words], lengths[words]
         if window.words.start == 0:
-            q_places[row, :of_question] = n * size + window.firsts[:of_question]
-            q_counts[row, :of_question] = lengths[:of_question]
+            labels = slice(of_words + window.labels.start, of_words + window.labels.stop)
+            own = slice(of_words, num_before)
+            q_places[row, labels], q_counts[row, labels] = n * size + window.firsts[own], lengths[own]
+            if window.labels.start == 0:
+                q_places[row, :of_words] = n * size + window.firsts[:of_words]
+                q_counts[row, :of_words] = lengths[:of_words]
             q_mask[row, :of_question] = True
             pointed[row, len(requests[row].question_tokens) if requests[row].choices else 0 : of_question] = True
     for row, request in enumerate(requests):

@@ -64,7 +64,8 @@ class Prepared:
 def prepare(
     example: Example, vocabulary: Vocabulary, layout: Layout, max_answer_tokens: int, rng: np.random.Generator
 ) -> Prepared | None:
-    """Read an example; None where it cannot be trained on: no text, or an answer too long or out of reach.
+    """Read an example; None where it cannot be trained on: no text, choices that take
+    several readings, or an answer too long or out of reach.
 
     Of a context that is longer than a window the one with the answer is kept.
     """
@@ -72,6 +73,8 @@ def prepare(
         return None
     request = read_request(vocabulary, example.context, example.question, example.choices)
     windows = layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    if windows[-1].labels.start > 0:
+        return None  # choices that are not read together
     if len(windows) > 1:
         words = _window_with(windows, request.context_tokens, example, rng)
         request = _cut(request, words, vocabulary)
