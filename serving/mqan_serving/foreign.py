@@ -10,6 +10,12 @@ from pydantic import BaseModel, RootModel
 from mqan_core.answer import Answer
 from mqan_serving import decisions, systemone
 from mqan_serving.adapting import Place, answers_of, asked
+from mqan_serving.foreign_examples import (
+    DECISIONS_REQUEST,
+    DECISIONS_RESPONSE,
+    SYSTEMONE_REQUEST,
+    SYSTEMONE_RESPONSE,
+)
 from mqan_serving.many import Outcome, answer_texts
 from mqan_serving.service import Service
 from mqan_serving.telemetry import RequestRecord
@@ -18,29 +24,6 @@ from mqan_serving.validation import Question
 Run = Callable[[Service, RequestRecord], Awaitable[BaseModel]]
 Respond = Callable[[Request, Run], Awaitable[Response]]
 Wait = Callable[[Request, Coroutine[Any, Any, list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
-
-_SYSTEMONE_EXAMPLE = {
-    "model": "jev-latest",
-    "state": {"note": "Boiler leaks since Monday"},
-    "questions": {
-        "leak": {"type": "noul", "instructions": "Is water escaping?"},
-        "trade": {"type": "choice", "instructions": "Who should come?", "criteria": {"plumber": None, "roofer": None}},
-        "haste": {"type": "score", "instructions": "How pressing?", "criteria": ["can wait", "today"]},
-    },
-}
-_DECISIONS_EXAMPLE = {
-    "model": "jev-latest",
-    "input": "Boiler leaks since Monday",
-    "questions": [
-        {"type": "predicate", "name": "leak", "instructions": "Water is escaping."},
-        {
-            "type": "choice",
-            "name": "trade",
-            "instructions": "Who?",
-            "choices": [{"value": "plumber"}, {"value": "roofer"}],
-        },
-    ],
-}
 
 
 def add_foreign_routes(
@@ -68,7 +51,8 @@ def add_foreign_routes(
 
     @app.post(
         "/v1/systemone",
-        openapi_extra=_schema(_SYSTEMONE_EXAMPLE),
+        openapi_extra=_schema(SYSTEMONE_REQUEST),
+        responses=_responses(SYSTEMONE_RESPONSE),
         dependencies=dependencies,
         summary="Decide as TypeSafe's System One does",
         operation_id="systemone",
@@ -84,7 +68,8 @@ def add_foreign_routes(
 
     @app.post(
         "/v1/decisions",
-        openapi_extra=_schema(_DECISIONS_EXAMPLE),
+        openapi_extra=_schema(DECISIONS_REQUEST),
+        responses=_responses(DECISIONS_RESPONSE),
         dependencies=dependencies,
         summary="Decide as OpenAI's Decisions do",
         operation_id="decisions",
@@ -100,6 +85,7 @@ def add_foreign_routes(
 
     @app.get(
         "/v1/models",
+        responses=_responses(systemone.list_models("mqan-default", "1")),
         dependencies=dependencies,
         summary="List what is served, for clients of TypeSafe and OpenAI",
         operation_id="listModels",
@@ -108,6 +94,11 @@ def add_foreign_routes(
     async def list_models() -> Response:
         model = get_service().model
         return JSONResponse(systemone.list_models(model.name, model.version))
+
+
+def _responses(example: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
+    content = {"application/json": {"schema": {"type": "object"}, "example": example}}
+    return {200: {"description": "Successful Response", "content": content}}
 
 
 def _schema(example: dict[str, Any]) -> dict[str, Any]:

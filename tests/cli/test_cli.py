@@ -390,7 +390,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             asked.append((folder, provider))
             return cls()
 
-        def read(self, context: str, question: str) -> tuple[str, str]:
+        def read(self, context: str, question: str, options: object = None) -> tuple[str, str]:
             return context, question
 
         def answer(self, requests: list[Any], max_answer_tokens: list[int]) -> list[Answer]:

@@ -12,6 +12,7 @@ import pytest
 from mqan_client import AsyncClient, Client, InvalidRequestError, Retries, Source
 from mqan_core.answer import Answer, AnswerToken, Masses, Span, compose
 from mqan_core.answer import Source as CoreSource
+from mqan_core.options import PLAIN, Options
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
 
@@ -30,7 +31,7 @@ class CopyingEngine:
         self.vocabulary = Vocabulary([" yes "], ["yes"])
         self.bundle: Any = SimpleNamespace(manifest=manifest, sha256="ab" * 32, vocabulary=self.vocabulary)
 
-    def read(self, context: str, question: str) -> Request:
+    def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
         return read_request(self.vocabulary, context, question)
 
     def start(self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:

@@ -48,7 +48,13 @@ def test_rest_answers_as_the_engine_does(
     body = ask(rest, context, question, limit)
     most = limit or rest.get("/v1/model").json()["limits"]["max_answer_tokens"]
     expected = engine.answer([engine.read(context, question)], [most])[0]
-    assert set(body) == {"answer", "probability", "tokens", "spans", "truncated", "model"}
+    of_choices = {"choices", "chosen", "expected"}
+    assert set(body) == {
+        *("answer", "answered", "probability", "confidence", "tokens", "spans", "truncated", "windows", "model"),
+        *of_choices,
+    }
+    assert not any(body[name] for name in of_choices)
+    assert (body["answered"], body["windows"]) == (expected.answered, expected.num_windows)
     assert body["answer"] == expected.text
     assert body["truncated"] == expected.truncated
     assert body["probability"] == pytest.approx(expected.probability, rel=1e-3)
@@ -77,6 +83,7 @@ def test_grpc_carries_the_same_fields(
         place["source"] = place["source"].removeprefix("SOURCE_").lower()
     for token in message["tokens"]:
         token.setdefault("span", None)
+    message.setdefault("expected", None)
     assert message == ask(rest, context, question, limit)
 
 
@@ -170,7 +177,7 @@ def check_refusal(response: httpx2.Response, status: int, code: str) -> None:
         ),
         (b"\xff\xff\xff", "malformed_request"),
         (b"\x0a\x01\xff\x12\x01q", "malformed_request"),
-        (b"\x0a\x01c\x12\x01q\x22\x01x", "unknown_field"),
+        (b"\x0a\x01c\x12\x01q\x7a\x01x", "unknown_field"),
         (b"\x0a\x01c\x12\x01q" + b"\x78\x01" * 2000, "unknown_field"),
     ],
     ids=range(9),

@@ -40,11 +40,13 @@ def ask(served: tuple[Client, Client, str], context: str = CONTEXT, question: st
 
 
 def test_a_free_answer_says_whether_there_is_one(served: Any) -> None:
-    answers = [ask(served, make_text(random.Random(i), 12)) for i in range(20)]
-    assert {answer.answered for answer in answers} == {True, False}
-    for answer in answers:
-        assert bool(answer.text) >= answer.answered
-        assert answer.confidence == (answer.probability if answer.answered else pytest.approx(answer.confidence))
+    for i in range(20):
+        answer = ask(served, make_text(random.Random(i), 12))
+        assert bool(answer.text) == answer.answered
+        if answer.answered:
+            assert answer.confidence == answer.probability
+            withheld = ask(served, make_text(random.Random(i), 12), min_probability=1.0)
+            assert (withheld.answered, withheld.text, withheld.spans) == (False, "", ())
         assert (answer.choices, answer.chosen, answer.expected, answer.windows) == ((), (), None, 1)
 
 
@@ -100,11 +102,9 @@ def test_yes_or_no_and_a_scale(served: Any) -> None:
 
 def test_with_the_context_alone_no_word_is_invented(served: Any) -> None:
     for i in range(20):
-        answer = ask(served, make_text(random.Random(i), 25), sources=["context"])
-        assert {token.source for token in answer.tokens} <= {Source.CONTEXT}
-    assert any(
-        Source.CONTEXT not in {t.source for t in ask(served, make_text(random.Random(i), 25)).tokens} for i in range(20)
-    )
+        for source in Source:
+            answer = ask(served, make_text(random.Random(i), 25), sources=[source])
+            assert {token.source for token in answer.tokens} <= {source}
 
 
 def test_what_is_too_unsure_is_no_answer(served: Any) -> None:
@@ -130,7 +130,7 @@ def test_long_texts_say_how_many_windows_were_read(served: Any) -> None:
         ({"choices": [str(i) for i in range(256)]}, "wrong_number_of_choices"),
         ({"scale": ["a"]}, "wrong_number_of_choices"),
         ({"choices": ["a", " "]}, "empty_choice"),
-        ({"choices": ["a", "b " * 300]}, "question_too_long"),
+        ({"choices": ["a", "b " * 300]}, "choices_too_long"),
         ({"choices": [f"{i} " * 100 for i in range(99)]}, "choices_too_long"),
         ({"min_probability": 1.5}, "option_out_of_range"),
         ({"min_probability": float("nan")}, "option_out_of_range"),
@@ -140,8 +140,7 @@ def test_what_makes_no_sense_is_refused(served: Any, asked: dict[str, Any], code
     for client in served[:2]:
         with pytest.raises(InvalidRequestError) as refused:
             client.answer(CONTEXT, QUESTION, **asked)
-        is_json = client is served[0] and asked.get("min_probability") != asked.get("min_probability")
-        assert refused.value.code == ("malformed_request" if is_json else code)  # JSON has no NaN
+        assert refused.value.code == code
 
 
 def test_empty_lists_are_refused_over_rest(served: Any) -> None:
@@ -163,7 +162,6 @@ def test_many_questions_may_be_of_any_kind(served: Any) -> None:
     free, choices, yes, wrong = of_text["answers"]
     assert free["answer"]["answer"] == ask(served).text
     assert [c["label"] for c in choices["answer"]["choices"]] == LABELS
-    assert [c["probability"] for c in yes["answer"]["choices"]] == [
-        c.probability for c in ask(served, yes_no=True).choices
-    ]
+    alone = [choice.probability for choice in ask(served, yes_no=True).choices]
+    assert [choice["probability"] for choice in yes["answer"]["choices"]] == pytest.approx(alone, abs=1e-5)
     assert wrong["error"]["code"] == "senseless_combination"

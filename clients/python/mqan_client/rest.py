@@ -144,7 +144,7 @@ def _body(question: Question) -> bytes:
         document["choices"] = [asdict(choice) for choice in question.choices]
     for name in ("max_answer_tokens", "multiple", "yes_no", "scale", "sources", "min_probability"):
         value = getattr(question, name)
-        if value not in (None, False, ()):
+        if value is not None and value is not False and value != ():
             document[name] = list(value) if isinstance(value, tuple) else value
     try:
         return json.dumps(document, ensure_ascii=False).encode("utf-8")

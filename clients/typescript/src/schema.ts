@@ -1244,7 +1244,65 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    /**
+                     * @example {
+                     *       "answers": [
+                     *         {
+                     *           "name": "leak",
+                     *           "probability": 0.645,
+                     *           "type": "predicate",
+                     *           "x_answered": true,
+                     *           "x_sources": [
+                     *             {
+                     *               "end": 12,
+                     *               "source": "context",
+                     *               "start": 0,
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ]
+                     *         },
+                     *         {
+                     *           "choice": "plumber",
+                     *           "confidence": 0.313,
+                     *           "name": "trade",
+                     *           "probabilities": [
+                     *             {
+                     *               "probability": 0.656,
+                     *               "value": "plumber"
+                     *             },
+                     *             {
+                     *               "probability": 0.344,
+                     *               "value": "roofer"
+                     *             }
+                     *           ],
+                     *           "type": "choice",
+                     *           "x_answered": true,
+                     *           "x_sources": [
+                     *             {
+                     *               "end": 12,
+                     *               "source": "context",
+                     *               "start": 0,
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ]
+                     *         }
+                     *       ],
+                     *       "model": "mqan-default",
+                     *       "usage": {
+                     *         "input_tokens": 14,
+                     *         "input_tokens_details": {
+                     *           "cache_write_tokens": 0,
+                     *           "cached_tokens": 0
+                     *         },
+                     *         "output_tokens": 0,
+                     *         "output_tokens_details": {
+                     *           "reasoning_tokens": 0
+                     *         },
+                     *         "total_tokens": 14
+                     *       }
+                     *     }
+                     */
+                    "application/json": Record<string, never>;
                 };
             };
         };
@@ -1320,7 +1378,32 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    /**
+                     * @example {
+                     *       "data": [
+                     *         {
+                     *           "created": 0,
+                     *           "id": "mqan-default",
+                     *           "object": "model",
+                     *           "owned_by": "mqan"
+                     *         }
+                     *       ],
+                     *       "models": [
+                     *         {
+                     *           "description": "mqan 1",
+                     *           "name": "mqan-default",
+                     *           "release_date": "2026-11-26"
+                     *         },
+                     *         {
+                     *           "description": "mqan 1",
+                     *           "name": "jev-latest",
+                     *           "release_date": "2026-11-26"
+                     *         }
+                     *       ],
+                     *       "object": "list"
+                     *     }
+                     */
+                    "application/json": Record<string, never>;
                 };
             };
         };
@@ -1371,7 +1454,71 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": unknown;
+                    /**
+                     * @example {
+                     *       "answers": {
+                     *         "haste": {
+                     *           "confidence": 0.454,
+                     *           "legend": {
+                     *             "0": "can wait",
+                     *             "1": "today"
+                     *           },
+                     *           "probabilities": {
+                     *             "0": 0.273,
+                     *             "1": 0.727
+                     *           },
+                     *           "score": 0.727,
+                     *           "type": "score",
+                     *           "x_answered": true,
+                     *           "x_sources": [
+                     *             {
+                     *               "end": 22,
+                     *               "source": "context",
+                     *               "start": 10,
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ]
+                     *         },
+                     *         "leak": {
+                     *           "noul": 0.59,
+                     *           "type": "noul",
+                     *           "x_answered": true,
+                     *           "x_sources": [
+                     *             {
+                     *               "end": 22,
+                     *               "source": "context",
+                     *               "start": 10,
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ]
+                     *         },
+                     *         "trade": {
+                     *           "choice": "plumber",
+                     *           "confidence": 0.646,
+                     *           "probabilities": {
+                     *             "plumber": 0.823,
+                     *             "roofer": 0.177
+                     *           },
+                     *           "type": "choice",
+                     *           "x_answered": true,
+                     *           "x_sources": [
+                     *             {
+                     *               "end": 22,
+                     *               "source": "context",
+                     *               "start": 10,
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ]
+                     *         }
+                     *       },
+                     *       "model": "mqan-default",
+                     *       "usage": {
+                     *         "input_tokens": 30,
+                     *         "output_tokens": 0
+                     *       }
+                     *     }
+                     */
+                    "application/json": Record<string, never>;
                 };
             };
         };
