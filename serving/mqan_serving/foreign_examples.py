@@ -7,7 +7,11 @@ SYSTEMONE_REQUEST: Final[dict[str, Any]] = {
     "state": {"note": "Boiler leaks since Monday"},
     "questions": {
         "leak": {"type": "noul", "instructions": "Is water escaping?"},
-        "trade": {"type": "choice", "instructions": "Who should come?", "criteria": {"plumber": None, "roofer": None}},
+        "trade": {
+            "type": "choice",
+            "instructions": "Who should come?",
+            "criteria": {"plumber": "pipes", "roofer": "roofs"},
+        },
         "haste": {"type": "score", "instructions": "How pressing?", "criteria": ["can wait", "today"]},
     },
 }

@@ -1434,7 +1434,10 @@ export interface operations {
                  *           "type": "noul"
                  *         },
                  *         "trade": {
-                 *           "criteria": {},
+                 *           "criteria": {
+                 *             "plumber": "pipes",
+                 *             "roofer": "roofs"
+                 *           },
                  *           "instructions": "Who should come?",
                  *           "type": "choice"
                  *         }
