@@ -80,8 +80,11 @@ def test_counts_are_exact_and_keys_are_asked_for(
         assert httpx2.get(f"{own_port}{path}", trust_env=False, headers=headers).status_code == 404
     limits = httpx2.get(f"{server.rest}/v1/model", trust_env=False, headers=headers).json()["limits"]
     assert f"mqan_requests_in_flight_limit {float(limits['max_concurrent_requests'] * replicas)}" in text
+    # Each request has one line in the log, too. Ray hands lines on after a moment, and none once it has ended.
+    deadline = time.monotonic() + 30
+    while len(_LOGGED.findall(server.log.read_text())) < seen.total() and time.monotonic() < deadline:
+        time.sleep(0.05)
     assert server.stop() == 0
-    # Each request has one line in the log, too.
     logged = [json.loads(line) for line in _LOGGED.findall(server.log.read_text())]
     assert Counter((line.get("code", "ok"), line["transport"]) for line in logged) == Counter(
         {(code, way): count for (code, _, way), count in seen.items()}
