@@ -28,6 +28,7 @@ class Terminal:
         self.process, self._master = pty.fork()
         if self.process == 0:
             try:
+                signal.signal(signal.SIGINT, signal.SIG_DFL)  # as a terminal's programs begin, wherever tests run
                 if piped is not None:
                     reading, writing = os.pipe()
                     os.write(writing, piped)

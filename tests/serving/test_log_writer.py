@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from mqan_serving.log_writer import LogWriter
+from mqan_serving.telemetry import flush_logs
 
 _BOUND = 2000  # characters that wait
 _SERVER = "from mqan_cli.main import app; app(['serve', '--local'])"
@@ -27,7 +28,11 @@ pytestmark = pytest.mark.timeout(120)  # a line that is not there would be waite
 
 @contextmanager
 def stderr_is_a_pipe() -> Iterator[tuple[BinaryIO, BinaryIO]]:
-    """Put a pipe that holds one page in place of standard error; its two ends."""
+    """Put a pipe that holds one page in place of standard error; its two ends.
+
+    What servers of earlier tests have logged is written before: it would end up in the pipe.
+    """
+    assert flush_logs(10)
     reading, writing = os.pipe()
     fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
     with open(reading, "rb") as reader, open(writing, "wb", buffering=0) as writer, pytest.MonkeyPatch.context() as now:
