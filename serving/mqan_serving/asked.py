@@ -1,5 +1,6 @@
 """The fields of a question that say what kind of answer is wanted, and the options that they stand for."""
 
+from functools import cached_property
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -50,9 +51,9 @@ class AskedFor(BaseModel):
         default=None, description="Below this, 0 to 1, there is no answer: answered is false.", examples=[0.5]
     )
 
-    @property
+    @cached_property
     def options(self) -> Options:
-        """What the fields stand for.
+        """What the fields stand for, found once: they are looked at before and while the question is read.
 
         Raises:
             InputError: they make no sense together.

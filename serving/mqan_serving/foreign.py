@@ -9,7 +9,7 @@ from pydantic import BaseModel, RootModel
 
 from mqan_core.answer import Answer
 from mqan_serving import decisions, systemone
-from mqan_serving.adapting import Place, answers_of, asked
+from mqan_serving.adapting import answers_of, asked
 from mqan_serving.foreign_examples import (
     DECISIONS_REQUEST,
     DECISIONS_RESPONSE,
@@ -19,7 +19,6 @@ from mqan_serving.foreign_examples import (
 from mqan_serving.many import Outcome, answer_texts
 from mqan_serving.service import Service
 from mqan_serving.telemetry import RequestRecord
-from mqan_serving.validation import Question
 
 Run = Callable[[Service, RequestRecord], Awaitable[BaseModel]]
 Respond = Callable[[Request, Run], Awaitable[Response]]
@@ -39,49 +38,47 @@ def add_foreign_routes(
         dependencies: of every route.
     """
 
-    async def answer(
-        request: Request, service: Service, record: RequestRecord, questions: Sequence[Question], places: list[Place]
-    ) -> list[Answer]:
-        record.note_questions(1, len(questions))
-        [outcomes] = await wait(request, answer_texts(service, asked(questions)))
-        for outcome in outcomes:
-            if isinstance(outcome.result, Answer):
-                record.note_answer(outcome.result, outcome.timeline)
-        return answers_of(outcomes, places)
+    def add(
+        path: str,
+        parse: Callable[[bytes, str], Sequence[Any]],
+        tell: Callable[[Any, Sequence[Answer], str], dict[str, Any]],
+        examples: tuple[dict[str, Any], dict[str, Any]],
+        summary: str,
+    ) -> None:
+        async def decide(request: Request) -> Response:
+            async def run(service: Service, record: RequestRecord) -> BaseModel:
+                rows = parse(await request.body(), service.model.name)
+                texts = asked([row.question for row in rows])
+                [outcomes] = await wait(request, answer_texts(service, texts, record))
+                found = answers_of(outcomes, [row.place for row in rows])
+                return RootModel[dict[str, Any]](tell(rows, found, service.model.name))
 
-    @app.post(
+            return await respond(request, run)
+
+        app.post(
+            path,
+            openapi_extra=_schema(examples[0]),
+            responses=_responses(examples[1]),
+            dependencies=dependencies,
+            summary=summary,
+            operation_id=path.rpartition("/")[2],
+            tags=["formats of others"],
+        )(decide)
+
+    add(
         "/v1/systemone",
-        openapi_extra=_schema(SYSTEMONE_REQUEST),
-        responses=_responses(SYSTEMONE_RESPONSE),
-        dependencies=dependencies,
-        summary="Decide as TypeSafe's System One does",
-        operation_id="systemone",
-        tags=["formats of others"],
+        systemone.parse,
+        systemone.respond,
+        (SYSTEMONE_REQUEST, SYSTEMONE_RESPONSE),
+        "Decide as TypeSafe's System One does",
     )
-    async def decide_systemone(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel:
-            rows = systemone.parse(await request.body(), service.model.name)
-            found = await answer(request, service, record, [r.question for r in rows], [r.place for r in rows])
-            return RootModel[dict[str, Any]](systemone.respond(rows, found, service.model.name))
-
-        return await respond(request, run)
-
-    @app.post(
+    add(
         "/v1/decisions",
-        openapi_extra=_schema(DECISIONS_REQUEST),
-        responses=_responses(DECISIONS_RESPONSE),
-        dependencies=dependencies,
-        summary="Decide as OpenAI's Decisions do",
-        operation_id="decisions",
-        tags=["formats of others"],
+        decisions.parse,
+        decisions.respond,
+        (DECISIONS_REQUEST, DECISIONS_RESPONSE),
+        "Decide as OpenAI's Decisions do",
     )
-    async def decide(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel:
-            rows = decisions.parse(await request.body(), service.model.name)
-            found = await answer(request, service, record, [r.question for r in rows], [r.place for r in rows])
-            return RootModel[dict[str, Any]](decisions.respond(rows, found, service.model.name))
-
-        return await respond(request, run)
 
     @app.get(
         "/v1/models",
@@ -97,10 +94,12 @@ def add_foreign_routes(
 
 
 def _responses(example: dict[str, Any]) -> dict[int | str, dict[str, Any]]:
-    content = {"application/json": {"schema": {"type": "object"}, "example": example}}
-    return {200: {"description": "Successful Response", "content": content}}
+    return {200: {"description": "Successful Response", "content": _content(example)}}
 
 
 def _schema(example: dict[str, Any]) -> dict[str, Any]:
-    content = {"application/json": {"schema": {"type": "object"}, "example": example}}
-    return {"requestBody": {"required": True, "content": content}}
+    return {"requestBody": {"required": True, "content": _content(example)}}
+
+
+def _content(example: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": {"type": "object"}, "example": example}}

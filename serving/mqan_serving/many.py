@@ -15,6 +15,7 @@ from mqan_core.answer import Answer
 from mqan_core.errors import InputError
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe
 from mqan_serving.service import Service
+from mqan_serving.telemetry import RequestRecord
 from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Question, Validator
 
@@ -151,14 +152,15 @@ def _refuse(code: str, field: str, message: str) -> InputError:
     return InputError(code, field, message, ERRORS[code].hint)
 
 
-async def answer_texts(service: Service, texts: Sequence[AskedText]) -> list[list[Outcome]]:
-    """Answer the questions of a call side by side, in their order.
+async def answer_texts(service: Service, texts: Sequence[AskedText], record: RequestRecord) -> list[list[Outcome]]:
+    """Answer the questions of a call side by side, in their order, and note them for the log and the metrics.
 
     A question waits for a place rather than being refused for others of the same call.
 
     Raises:
         ServingError: the server does not take questions now.
     """
+    record.note_questions(len(texts), sum(len(text.items) for text in texts))
     service.check_open()
     side_by_side = asyncio.Semaphore(service.num_side_by_side)
 
@@ -174,7 +176,11 @@ async def answer_texts(service: Service, texts: Sequence[AskedText]) -> list[lis
 
     async with asyncio.TaskGroup() as group:
         tasks = [[group.create_task(answer(item)) for item in text.items] for text in texts]
-    return [[task.result() for task in of_text] for of_text in tasks]
+    outcomes = [[task.result() for task in of_text] for of_text in tasks]
+    for outcome in (outcome for of_text in outcomes for outcome in of_text):
+        if isinstance(outcome.result, Answer):
+            record.note_answer(outcome.result, outcome.timeline)
+    return outcomes
 
 
 async def _answer_patiently(service: Service, question: Question, timeline: Timeline) -> Answer:

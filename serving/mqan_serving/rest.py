@@ -13,7 +13,6 @@ from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.requests import ClientDisconnect
 
 import mqan_core
-from mqan_core.answer import Answer
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
@@ -165,11 +164,7 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
     async def answer_many(request: Request) -> Response:
         async def run(service: Service, record: RequestRecord) -> BaseModel:
             texts = parse_texts(service.validator, await request.body())
-            record.note_questions(len(texts), sum(len(text.items) for text in texts))
-            outcomes = await _while_connected(request, answer_texts(service, texts))
-            for outcome in (outcome for of_text in outcomes for outcome in of_text):
-                if isinstance(outcome.result, Answer):
-                    record.note_answer(outcome.result, outcome.timeline)
+            outcomes = await _while_connected(request, answer_texts(service, texts, record))
             return answers_document(texts, outcomes, service.model)
 
         return await _respond(request, get_service, run)
