@@ -61,7 +61,7 @@ def train(
             "--from",
             exists=True,
             file_okay=False,
-            help="Checkpoint of the paper's network whose weights to start from.",
+            help="What to start from instead: a bundle, or with the paper's network a checkpoint.",
         ),
     ] = None,
     cache: Annotated[
@@ -84,19 +84,21 @@ def train(
         from mqan_training.recipe import is_mixture, load_recipe
 
         if is_mixture(recipe):
+            from mqan_export.bundle_weights import start_from_bundle
             from mqan_training.data.mixture import load_sources, validation_examples
             from mqan_training.mixture_run import train_mixture
 
             mixture = load_recipe(recipe, _parse_overrides(overrides))
-            if start is not None or ray_workers is not None:
-                raise CommandError("a recipe of a pretrained reader takes neither --from nor --ray-workers")
+            if ray_workers is not None:
+                raise CommandError("a recipe of a pretrained reader does not take --ray-workers")
+            begin = None if start is None else start_from_bundle(start)
             sources = load_sources(data, list(mixture.sources))
             validation = {
                 name: validation_examples(data, name, mixture.validate_examples, mixture.seed)
                 for name in mixture.validate_sources
             }
             folder = output or Path("runs") / mixture.name
-            print(train_mixture(mixture, sources, validation, folder, resume=resume))
+            print(train_mixture(mixture, sources, validation, folder, resume=resume, start=begin))
             return
         config = load_config(recipe, _parse_overrides(overrides))
         folder = output or Path("runs") / config.name

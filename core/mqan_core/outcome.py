@@ -95,4 +95,4 @@ def _sureness(answer: Answer) -> float:
 
 def _unanswered(answer: Answer) -> Answer:
     """Return the answer that there is none; the refusal keeps its own probability."""
-    return replace(answer, text="", tokens=(), spans=(), truncated=False, answered=False, chosen=())
+    return replace(answer, text="", tokens=(), spans=(), truncated=False, answered=False, chosen=(), places=())

@@ -72,8 +72,9 @@ Wrong answers, drawn at random from the sets above.
 ## Training
 
 `mqan train training/recipes/{recipe}.yaml --data DIR`: {steps:,} steps of about {batch:,} word pieces, \
-{hours:.1f} hours on a {device}. Each text is asked many questions, drawn anew: other labels, other wordings, questions
-that it does not answer. Sets that it is measured on under "never trained on" are in no form in the training data.
+{hours:.1f} hours on a {device}.{began} Each text is asked many questions, drawn anew: other labels, other wordings,
+questions that it does not answer. Sets that it is measured on under "never trained on" are in no form in the training
+data.
 
 It was trained on these datasets, by licence. What a licence forbids may bind this model, too.
 
@@ -136,6 +137,7 @@ def card_of(manifest: AnsweringManifest, measured: Measured, answers: Sequence[M
         steps=training.get("steps", 0),
         batch=training.get("batch_pieces", 2500),
         hours=float(training.get("seconds", 0)) / 3600,
+        began=f" It began with the weights of {origin}." if (origin := training.get("began_from")) else "",
         device="GPU" if training.get("device") == "cuda" else "CPU",
         licences="\n".join(_licences([str(name) for name in training.get("tasks", ())])),
     )

@@ -1,6 +1,7 @@
 """Answers questions with a bundle that has a pretrained reader: text in, attributed answers out. Needs no torch."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from mqan_core.errors import BundleError, InputError
 from mqan_core.layout import Layout
 from mqan_core.options import PLAIN, Options
 from mqan_core.outcome import complete
+from mqan_core.quotations import quote
 from mqan_core.request import read_request
 from mqan_core.temperatures import Temperatures
 from mqan_runtime.answering_graphs import (
@@ -28,8 +30,8 @@ from mqan_runtime.answering_graphs import (
 from mqan_runtime.graphs import NEXT
 from mqan_runtime.row_engine import Ended, Row, RowEngine
 from mqan_runtime.session import CUDA, Precision, Provider, has_cuda, is_int8, open_session
-from mqan_runtime.step_loop import Array, Decoding, StepLoop
-from mqan_runtime.window_texts import TextReader, WindowedRequest
+from mqan_runtime.step_loop import Array, Buffers, Decoding, StepLoop
+from mqan_runtime.window_texts import TextReader, WindowedRequest, scores_of
 
 _WINDOWS_TOGETHER: Final = 32  # on a GPU
 
@@ -137,8 +139,11 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
 
     def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Decoding:
         constants, sizes = self.reader.read([row.request for row in rows])
-        # a choice is made in one step: no word of it follows
-        most = [0 if row.request.request.choices else row.max_answer_tokens for row in rows]
+        rows = [_with_scores(row, constants, place) for place, row in enumerate(rows)]
+        # a choice and a quotation are made in one step: no word of it follows
+        most = [
+            0 if row.request.request.choices or row.request.options.quotes else row.max_answer_tokens for row in rows
+        ]
         return self.loop.begin(constants, rows, np.array(most, np.int64), sizes)
 
     def write(self, ended: Ended[WindowedRequest]) -> Answer:
@@ -146,10 +151,22 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         trace, place_masses, evidence = ended.decoded
         behind = len(request.question_tokens)
         masses = place_masses[behind : behind + len(request.choices)].tolist()
+        options, scores = row.request.options, row.request.scores
         answer = decide(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
         if not answer.truncated:
             answer = self._temperatures.calibrate(answer)
-        return complete(answer, row.request.options, request, evidence.tolist(), len(row.request.windows))
+        if scores is not None:
+            answer = quote(answer, scores, options, request, row.max_answer_tokens)
+        return complete(answer, options, request, evidence.tolist(), len(row.request.windows))
+
+
+def _with_scores(row: Row[WindowedRequest], constants: Buffers, place: int) -> Row[WindowedRequest]:
+    """Return a row with the scores of its words, where its answer is made of them."""
+    windowed = row.request
+    if not (windowed.options.quotes or windowed.options.alternatives):
+        return row
+    scores = scores_of(constants, place, windowed.num_context_tokens)
+    return replace(row, request=replace(windowed, scores=scores))
 
 
 def _check_answered(options: Options) -> None:
@@ -158,15 +175,9 @@ def _check_answered(options: Options) -> None:
     Raises:
         InputError: such an option is set.
     """
-    for name, is_set in (
-        ("contiguous", options.contiguous),
-        ("all", options.every),
-        ("alternatives", options.alternatives > 0),
-        ("explain", options.explain),
-    ):
-        if is_set:
-            message = f"{name} is not supported by this version."
-            raise InputError("option_not_supported", name, message, "Leave the field out.")
+    if options.explain:
+        message = "explain is not supported by this version."
+        raise InputError("option_not_supported", "explain", message, "Leave the field out.")
 
 
 def _choose(bundle: AnsweringBundle, provider: Provider, precision: Precision) -> Graphs:

@@ -16,6 +16,7 @@ import onnxruntime
 from mqan_core.answer import Source
 from mqan_core.layout import Window
 from mqan_core.options import PLAIN, Options
+from mqan_core.quotations import QuotationScores
 from mqan_core.request import Request
 from mqan_runtime.answering_graphs import NUM_NULL, NUM_SOURCES, READER_INPUTS, reader_outputs, step_constants
 from mqan_runtime.denormals import denormals_as_zero
@@ -33,11 +34,13 @@ class WindowedRequest:
         request: its words.
         windows: its pieces.
         options: what is asked for beside the question.
+        scores: of its words, where quotations are asked for and it has been read.
     """
 
     request: Request
     windows: tuple[Window, ...]
     options: Options = PLAIN
+    scores: QuotationScores | None = None
 
     @property
     def num_context_tokens(self) -> int:
@@ -138,6 +141,12 @@ class TextReader:
             for name in ("start", "end"):
                 constants[f"question_{name}"][row, to] = read[name][of]
             constants["slot_inputs"][row, request.slots.question[to]] = read["inputs"][of]
+
+
+def scores_of(constants: Buffers, row: int, num_words: int) -> QuotationScores:
+    """Return what was read of a row about where its answer stands."""
+    start, end = (constants[f"context_{name}"][row, :num_words].astype(np.float32) for name in ("start", "end"))
+    return QuotationScores(start, end, float(constants["null"][row, 0]))
 
 
 def _describe(request: Request, options: Options, row: int, constants: Buffers) -> None:

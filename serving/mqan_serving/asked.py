@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mqan_core.answer import Source
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.options import ALL_SOURCES, MOST_CHOICES, MOST_LEVELS, YES_NO, Options
+from mqan_core.options import ALL_SOURCES, MOST_ALTERNATIVES, MOST_CHOICES, MOST_LEVELS, YES_NO, Options
 
 SourceName = Literal["context", "question", "vocabulary"]
 
@@ -47,6 +47,17 @@ class AskedFor(BaseModel):
         "Unset: everywhere.",
         examples=[["context"]],
     )
+    contiguous: bool = Field(
+        default=False, description="Whether the answer is to be one unbroken quotation of the context."
+    )
+    all: bool = Field(
+        default=False, description="Whether every place of the context that answers is wanted; see `places`."
+    )
+    alternatives: int = Field(
+        default=0,
+        description=f"How many of the next best quotations are wanted, 0 to {MOST_ALTERNATIVES}; there may be fewer.",
+        examples=[3],
+    )
     min_probability: float | None = Field(
         default=None, description="Below this, 0 to 1, there is no answer: answered is false.", examples=[0.5]
     )
@@ -83,6 +94,9 @@ class AskedFor(BaseModel):
             multiple=self.multiple,
             is_scale=self.scale is not None,
             sources=ALL_SOURCES if self.sources is None else frozenset(map(Source, self.sources)),
+            contiguous=self.contiguous,
+            every=self.all,
+            alternatives=self.alternatives,
             min_probability=self.min_probability,
         )
         options.check()

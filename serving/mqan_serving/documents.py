@@ -60,6 +60,21 @@ class ChoiceDocument(_Document):
     )
 
 
+class PlaceDocument(QuotationDocument):
+    """A place of the context that answers."""
+
+    probability: float = Field(description="How likely it is the answer.", examples=[0.41])
+
+
+class AlternativeDocument(_Document):
+    """One of the next best answers: an unbroken quotation of the context."""
+
+    answer: str = Field(description="The quotation.", examples=["12 May 2024"])
+    probability: float = Field(description="How likely its first and last words are those of the answer.")
+    tokens: list[TokenDocument]
+    spans: list[QuotationDocument]
+
+
 class ModelVersionDocument(_Document):
     """Identity of a model."""
 
@@ -91,6 +106,13 @@ class AnswerDocument(_Document):
     choices: list[ChoiceDocument] = Field(description="The choices, in the caller's order; empty for a free answer.")
     chosen: list[str] = Field(description="The labels that hold; several only with `multiple`.")
     expected: float | None = Field(description="Expected value of a scale, its lowest level being 1; null without one.")
+    places: list[PlaceDocument] = Field(
+        description="With `all`, every place that answers, in the order of the text: those at least a fifth as likely "
+        "as the likeliest, and not below `min_probability`."
+    )
+    alternatives: list[AlternativeDocument] = Field(
+        description="The next best quotations, the likeliest first, as many as are wanted and are not below 0.001."
+    )
     windows: int = Field(description="Windows of the context that were read, each of up to 384 word pieces.")
     model: ModelVersionDocument
 
@@ -113,6 +135,19 @@ class AnswerDocument(_Document):
             ],
             chosen=list(answer.chosen),
             expected=answer.expected,
+            places=[
+                PlaceDocument.model_construct(**dict(_quotation(place.span)), probability=place.probability)
+                for place in answer.places
+            ],
+            alternatives=[
+                AlternativeDocument.model_construct(
+                    answer=other.text,
+                    probability=other.probability,
+                    tokens=[_token(token) for token in other.tokens],
+                    spans=[_quotation(span) for span in other.spans],
+                )
+                for other in answer.alternatives
+            ],
             windows=answer.num_windows,
             model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
         )

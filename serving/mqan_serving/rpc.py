@@ -283,6 +283,9 @@ def _question(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Q
         yes_no=request.yes_no,
         scale=list(request.scale) or None,
         sources=[name for name in names if name is not None] or None,
+        contiguous=request.contiguous,
+        all=request.all,
+        alternatives=request.alternatives,
         min_probability=request.min_probability if request.HasField("min_probability") else None,
     )
 
@@ -304,6 +307,16 @@ def _answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
         chosen=answer.chosen,
         expected=answer.expected,
         windows=answer.num_windows,
+        places=[answer_pb2.Place(span=_span(place.span), probability=place.probability) for place in answer.places],
+        alternatives=[
+            answer_pb2.Alternative(
+                answer=other.text,
+                probability=other.probability,
+                tokens=[_token(token) for token in other.tokens],
+                spans=[_span(span) for span in other.spans],
+            )
+            for other in answer.alternatives
+        ],
     )
 
 

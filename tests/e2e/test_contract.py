@@ -51,6 +51,7 @@ def test_rest_answers_as_the_engine_does(
     of_choices = {"choices", "chosen", "expected"}
     assert set(body) == {
         *("answer", "answered", "probability", "confidence", "tokens", "spans", "truncated", "windows", "model"),
+        *("places", "alternatives"),
         *of_choices,
     }
     assert not any(body[name] for name in of_choices)

@@ -1,12 +1,16 @@
 """What a question can ask of a bundle with a pretrained reader."""
 
+import math
 import random
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from mqan_core.answer import Answer, Source
 from mqan_core.errors import InputError
 from mqan_core.options import PLAIN, YES_NO, Options, choices_of
+from mqan_core.quotations import LEAST_SHARE
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.torch_answers import answer_batch
 from tests.answering import LETTERS, WORDS, make_text, make_trained, write_small_bundle
@@ -140,11 +144,76 @@ def test_windows_are_counted(engine: AnsweringEngine) -> None:
     assert len(request.windows) > 1
 
 
-@pytest.mark.parametrize(
-    ("options", "field"),
-    [(Options(contiguous=True), "contiguous"), (Options(every=True), "all"), (Options(explain=True), "explain")],
-)
-def test_what_is_not_answered_yet_is_refused(engine: AnsweringEngine, options: Options, field: str) -> None:
+def test_what_is_not_answered_yet_is_refused(engine: AnsweringEngine) -> None:
     with pytest.raises(InputError) as caught:
-        engine.read("Ada.", "who?", options)
-    assert (caught.value.code, caught.value.field) == ("option_not_supported", field)
+        engine.read("Ada.", "who?", Options(explain=True))
+    assert (caught.value.code, caught.value.field) == ("option_not_supported", "explain")
+
+
+def test_a_contiguous_answer_is_exactly_one_quotation(engine: AnsweringEngine) -> None:
+    rng, num_answered = random.Random(7), 0
+    for _ in range(200):
+        context = make_text(rng, rng.choice([1, 30, 700]))
+        answer = ask(engine, context, make_text(rng, 4), Options(contiguous=True))
+        if not answer.answered:
+            assert (answer.text, answer.spans, answer.probability) == ("", (), answer.refusal)
+            continue
+        num_answered += 1
+        [span] = answer.spans
+        assert (span.source, span.text, answer.text) == (Source.CONTEXT, context[span.start : span.end], span.text)
+        assert len(answer.tokens) <= 6
+        assert answer.probability == pytest.approx(math.prod(t.probability for t in answer.tokens))
+    assert num_answered > 30
+
+
+def test_places_do_not_overlap_and_are_about_as_likely_as_the_likeliest(engine: AnsweringEngine) -> None:
+    rng, numbers = random.Random(8), set()
+    for _ in range(100):
+        context, question = make_text(rng, 60), make_text(rng, 4)
+        answer = ask(engine, context, question, Options(every=True))
+        if not answer.answered:
+            assert answer.places == ()
+            continue
+        numbers.add(len(answer.places))
+        spans = [place.span for place in answer.places]
+        assert all(left.end <= right.start for left, right in pairwise(spans))
+        assert answer.text == ", ".join(context[span.start : span.end] for span in spans)
+        best = max(place.probability for place in answer.places)
+        assert min(place.probability for place in answer.places) >= LEAST_SHARE * best
+        one = ask(engine, context, question, Options(contiguous=True))
+        assert one.spans[0] in spans
+        assert (one.probability, answer.probability) == pytest.approx((best, best))
+        certain = ask(engine, context, question, Options(every=True, min_probability=1.0))
+        assert (certain.answered, certain.places) == (False, ())
+    assert max(numbers) > 1
+
+
+def test_alternatives_are_quotations_that_the_answer_is_not(engine: AnsweringEngine) -> None:
+    rng, num_found = random.Random(9), 0
+    for _ in range(100):
+        context, question = make_text(rng, 60), make_text(rng, 4)
+        plain = ask(engine, context, question)
+        answer = ask(engine, context, question, Options(alternatives=3))
+        others = answer.alternatives
+        assert replace(answer, alternatives=()) == plain
+        assert len(others) <= 3
+        assert len({a.text.casefold() for a in (answer, *others)}) == 1 + len(others)
+        for other in others:
+            num_found += 1
+            [span] = other.spans
+            assert other.text == context[span.start : span.end]
+            mine = [s for s in answer.spans if s.source is Source.CONTEXT]
+            assert all(s.end <= span.start or span.end <= s.start for s in mine)
+        assert [a.probability for a in others] == sorted((a.probability for a in others), reverse=True)
+    assert num_found > 30
+
+
+def test_quotations_are_the_same_in_any_batch(engine: AnsweringEngine) -> None:
+    rng = random.Random(10)
+    kinds = (PLAIN, Options(contiguous=True), Options(every=True, alternatives=2), Options(YES_NO))
+    requests = [engine.read(make_text(rng, 5 + 9 * i), make_text(rng, 4), kinds[i % 4]) for i in range(12)]
+    alone = [engine.answer([request], [6])[0] for request in requests]
+    for mine, together in zip(alone, engine.answer(requests, [6] * 12), strict=True):
+        assert (mine.text, [p.span for p in mine.places]) == (together.text, [p.span for p in together.places])
+        assert together.probability == pytest.approx(mine.probability, abs=1e-5)
+        assert [a.text for a in mine.alternatives] == [a.text for a in together.alternatives]

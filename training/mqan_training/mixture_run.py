@@ -35,6 +35,21 @@ _KEPT = 2
 _AVERAGE_EVERY = 10  # steps
 
 
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What a run may begin with instead of the pretrained reader alone.
+
+    Attributes:
+        weights: of the whole network, by name.
+        pieces: of the generator, end and refusal not among them.
+        origin: what they are of; checkpoints say it.
+    """
+
+    weights: Mapping[str, torch.Tensor]
+    pieces: tuple[str, ...]
+    origin: str
+
+
 @dataclass(slots=True)
 class MixtureRun:
     """Everything that a run works with."""
@@ -54,6 +69,7 @@ class MixtureRun:
     pool: int = 0
     index: int = 0
     seconds: float = 0.0
+    origin: str = ""
 
 
 def train_mixture(
@@ -63,6 +79,7 @@ def train_mixture(
     folder: Path,
     *,
     resume: bool = False,
+    start: Start | None = None,
 ) -> Path:
     """Run a recipe to its last step; return the last checkpoint.
 
@@ -72,6 +89,7 @@ def train_mixture(
         validation: examples to score the run on, by name of their source.
         folder: where checkpoints and logs go.
         resume: go on from the newest checkpoint there.
+        start: what to begin with, where no checkpoint is there.
 
     Raises:
         ValueError: the folder holds a run and ``resume`` was not asked for, or a source has no weight.
@@ -81,7 +99,7 @@ def train_mixture(
     newest = latest_checkpoint(folder)
     if newest is not None and not resume:
         raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
-    run = prepare_run(recipe, sources, validation, folder, newest)
+    run = prepare_run(recipe, sources, validation, folder, newest, start)
     folder.mkdir(parents=True, exist_ok=True)
     log = RunLog(folder, run.step)
     batches = run.stream.batches(run.pool, run.index)
@@ -111,6 +129,7 @@ def prepare_run(
     validation: Mapping[str, Sequence[Example]],
     folder: Path,
     newest: Path | None,
+    start: Start | None = None,
 ) -> MixtureRun:
     """Choose the generator's pieces, build the network, and put back a checkpoint's state."""
     if missing := [source.name for source in sources if source.name not in recipe.sources]:
@@ -121,10 +140,16 @@ def prepare_run(
     word_pieces = WordPieces((encoder / WORD_PIECES).read_text(encoding="utf-8").split("\n")[:-1])
     layout = Layout(word_pieces)
     checkpoint = None if newest is None else load_checkpoint(newest)
-    pieces = generator_pieces(sources, recipe) if checkpoint is None else checkpoint.pieces
+    if checkpoint is not None:
+        pieces = checkpoint.pieces
+    else:
+        pieces = start.pieces if start is not None else tuple(generator_pieces(sources, recipe))
     vocabulary = Vocabulary(pieces, refuses=True)
     bert = Bert.from_folder(encoder, recipe.reader_dropout)
     network = PretrainedNetwork(recipe.decoder.model_config_of(), bert, vocabulary.num_generated).to(device)
+    if start is not None and checkpoint is None:
+        _load(network, start)
+    origin = start.origin if start is not None else ""
     optimizer = make_optimizer(network, recipe)
     average = WeightAverage(network, recipe.average_decay)
     stream = MixtureStream(sources, recipe, vocabulary, layout)
@@ -134,10 +159,19 @@ def prepare_run(
     if checkpoint is not None:
         restore_run(checkpoint, network, optimizer)
         average.tensors = {name: tensor.to(device) for name, tensor in checkpoint.average.items()}
+        origin = checkpoint.training.get("began_from", "")
         run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
         run.pool, run.index = checkpoint.drawn["pool"], checkpoint.drawn["index"]
         console.print(f"resuming at step {run.step} of {recipe.steps}")
+    run.origin = origin
     return run
+
+
+def _load(network: PretrainedNetwork, start: Start) -> None:
+    try:
+        network.load_state_dict(dict(start.weights))
+    except RuntimeError as error:
+        raise ValueError(f"the weights to start from do not fit the model of the recipe: {error}") from error
 
 
 def make_optimizer(network: PretrainedNetwork, recipe: Recipe) -> torch.optim.Optimizer:
@@ -215,6 +249,11 @@ def save_run(run: MixtureRun) -> None:
         model=run.network,
         average=run.average.state(),
         optimizer=run.optimizer,
-        training={"seconds": run.seconds, "torch": torch.__version__, "device": run.device.type},
+        training={
+            "seconds": run.seconds,
+            "torch": torch.__version__,
+            "device": run.device.type,
+            **({"began_from": run.origin} if run.origin else {}),
+        },
     )
     prune_checkpoints(run.folder, _KEPT)

@@ -17,6 +17,7 @@ from mqan_client.errors import (
     UnavailableError,
 )
 from mqan_client.results import (
+    Alternative,
     Answer,
     AnswerSpan,
     AnswerToken,
@@ -25,6 +26,7 @@ from mqan_client.results import (
     Masses,
     Model,
     ModelVersion,
+    Place,
     Score,
     Source,
     Span,
@@ -32,6 +34,7 @@ from mqan_client.results import (
 from mqan_client.transport import Choice, Retries
 
 __all__ = [
+    "Alternative",
     "Answer",
     "AnswerSpan",
     "AnswerToken",
@@ -47,6 +50,7 @@ __all__ = [
     "Model",
     "ModelVersion",
     "OverloadedError",
+    "Place",
     "Retries",
     "Score",
     "ServerError",

@@ -55,7 +55,9 @@ class Client:
             timeout_s: longest duration of this call; the client's when None.
             asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
                 may be right; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come from;
-                ``min_probability``, below which there is no answer; ``max_answer_tokens``.
+                ``contiguous``, one unbroken quotation only; ``all``, every place that answers; ``alternatives``, how
+                many of the next best quotations; ``min_probability``, below which there is no answer;
+                ``max_answer_tokens``.
 
         Raises:
             ClientError: there is no answer; the class says whose fault it is.
@@ -117,7 +119,9 @@ class AsyncClient:
             timeout_s: longest duration of this call; the client's when None.
             asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
                 may be right; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come from;
-                ``min_probability``, below which there is no answer; ``max_answer_tokens``.
+                ``contiguous``, one unbroken quotation only; ``all``, every place that answers; ``alternatives``, how
+                many of the next best quotations; ``min_probability``, below which there is no answer;
+                ``max_answer_tokens``.
 
         Raises:
             ClientError: there is no answer; the class says whose fault it is.

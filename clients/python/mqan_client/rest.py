@@ -20,6 +20,7 @@ from mqan_client.errors import (
     UnavailableError,
 )
 from mqan_client.results import (
+    Alternative,
     Answer,
     AnswerSpan,
     AnswerToken,
@@ -28,6 +29,7 @@ from mqan_client.results import (
     Masses,
     Model,
     ModelVersion,
+    Place,
     Score,
     Source,
     Span,
@@ -43,6 +45,7 @@ _ERRORS: dict[int, tuple[type[ClientError], str]] = {
     503: (UnavailableError, "unavailable"),
     504: (DeadlineExceededError, "deadline_exceeded"),
 }
+_QUOTATIONS = ("contiguous", "all", "alternatives")
 _HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
 
@@ -142,9 +145,9 @@ def _body(question: Question) -> bytes:
     document: dict[str, Any] = {"context": question.context, "question": question.question}
     if question.choices:
         document["choices"] = [asdict(choice) for choice in question.choices]
-    for name in ("max_answer_tokens", "multiple", "yes_no", "scale", "sources", "min_probability"):
+    for name in ("max_answer_tokens", "multiple", "yes_no", "scale", "sources", "min_probability", *_QUOTATIONS):
         value = getattr(question, name)
-        if value is not None and value is not False and value != ():
+        if value is not None and value is not False and value != () and (name, value) != ("alternatives", 0):
             document[name] = list(value) if isinstance(value, tuple) else value
     try:
         return json.dumps(document, ensure_ascii=False).encode("utf-8")
@@ -188,20 +191,10 @@ def _read(response: httpx2.Response, content: bytes) -> Any:
 
 def _read_answer(document: Any) -> Answer:
     try:
-        tokens = tuple(
-            AnswerToken(
-                token["text"],
-                token["probability"],
-                Source(token["source"]),
-                Masses(**token["masses"]),
-                None if token["span"] is None else Span(**token["span"]),
-            )
-            for token in document["tokens"]
-        )
         return Answer(
             document["answer"],
             document["probability"],
-            tokens,
+            _read_tokens(document),
             _read_spans(document["spans"]),
             document["truncated"],
             ModelVersion(**document["model"]),
@@ -215,13 +208,35 @@ def _read_answer(document: Any) -> Answer:
             tuple(document.get("chosen", ())),
             document.get("expected"),
             document.get("windows", 1),
+            tuple(Place(_read_span(place), place["probability"]) for place in document.get("places", ())),
+            tuple(
+                Alternative(other["answer"], other["probability"], _read_tokens(other), _read_spans(other["spans"]))
+                for other in document.get("alternatives", ())
+            ),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _unknown(error) from None
 
 
+def _read_tokens(document: Any) -> tuple[AnswerToken, ...]:
+    return tuple(
+        AnswerToken(
+            token["text"],
+            token["probability"],
+            Source(token["source"]),
+            Masses(**token["masses"]),
+            None if token["span"] is None else Span(**token["span"]),
+        )
+        for token in document["tokens"]
+    )
+
+
 def _read_spans(documents: Any) -> tuple[AnswerSpan, ...]:
-    return tuple(AnswerSpan(Source(span["source"]), span["start"], span["end"], span["text"]) for span in documents)
+    return tuple(map(_read_span, documents))
+
+
+def _read_span(span: Any) -> AnswerSpan:
+    return AnswerSpan(Source(span["source"]), span["start"], span["end"], span["text"])
 
 
 def _read_model(document: Any) -> Model:

@@ -82,6 +82,24 @@ class ChoiceProbability:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A place of the context that answers, and how likely it is the answer."""
+
+    span: AnswerSpan
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """One of the next best answers: an unbroken quotation of the context."""
+
+    text: str
+    probability: float
+    tokens: tuple[AnswerToken, ...]
+    spans: tuple[AnswerSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer that says where each of its words came from.
 
@@ -99,6 +117,8 @@ class Answer:
         chosen: the labels that hold; several only with ``multiple``.
         expected: expected value of a scale, its lowest level being 1; None without one.
         windows: windows of the context that were read.
+        places: with ``all``, every place that answers, in the order of the text.
+        alternatives: the next best quotations, the likeliest first.
     """
 
     text: str
@@ -113,6 +133,8 @@ class Answer:
     chosen: tuple[str, ...] = ()
     expected: float | None = None
     windows: int = 1
+    places: tuple[Place, ...] = ()
+    alternatives: tuple[Alternative, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from mqan_client.errors import (
     UnavailableError,
 )
 from mqan_client.results import (
+    Alternative,
     Answer,
     AnswerSpan,
     AnswerToken,
@@ -29,6 +30,7 @@ from mqan_client.results import (
     Masses,
     Model,
     ModelVersion,
+    Place,
     Score,
     Source,
     Span,
@@ -159,6 +161,9 @@ def _request(question: Question) -> answer_pb2.AnswerRequest:
             yes_no=question.yes_no,
             scale=question.scale,
             sources=[_NUMBERS[source] for source in question.sources],
+            contiguous=question.contiguous,
+            all=question.all,
+            alternatives=question.alternatives,
             min_probability=question.min_probability,
         )
     except (ValueError, TypeError) as error:  # a lone surrogate, a number that is no uint32, a value of another type
@@ -189,25 +194,11 @@ def _explain(
 
 
 def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
-    all_spans = [*response.spans, *(span for choice in response.choices for span in choice.spans)]
-    sources = {token.source for token in response.tokens} | {span.source for span in all_spans}
-    if not sources <= _SOURCES.keys():
-        raise ServerError("The answer names a source that this client does not know.", code="unknown_response")
-    tokens = tuple(
-        AnswerToken(
-            token.text,
-            token.probability,
-            _SOURCES[token.source],
-            Masses(token.masses.context, token.masses.question, token.masses.vocabulary),
-            Span(token.span.start, token.span.end) if token.HasField("span") else None,
-        )
-        for token in response.tokens
-    )
     is_old = not response.windows  # a server before 0.17
     return Answer(
         response.answer,
         response.probability,
-        tokens,
+        _read_tokens(response.tokens),
         _read_spans(response.spans),
         response.truncated,
         ModelVersion(response.model.name, response.model.version),
@@ -217,11 +208,39 @@ def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
         tuple(response.chosen),
         response.expected if response.HasField("expected") else None,
         1 if is_old else response.windows,
+        tuple(Place(_read_span(place.span), place.probability) for place in response.places),
+        tuple(
+            Alternative(other.answer, other.probability, _read_tokens(other.tokens), _read_spans(other.spans))
+            for other in response.alternatives
+        ),
     )
 
 
+def _read_tokens(tokens: Iterable[answer_pb2.AnswerToken]) -> tuple[AnswerToken, ...]:
+    return tuple(
+        AnswerToken(
+            token.text,
+            token.probability,
+            _source(token.source),
+            Masses(token.masses.context, token.masses.question, token.masses.vocabulary),
+            Span(token.span.start, token.span.end) if token.HasField("span") else None,
+        )
+        for token in tokens
+    )
+
+
+def _source(number: int) -> Source:
+    if number not in _SOURCES:
+        raise ServerError("The answer names a source that this client does not know.", code="unknown_response")
+    return _SOURCES[number]
+
+
 def _read_spans(spans: Iterable[answer_pb2.AnswerSpan]) -> tuple[AnswerSpan, ...]:
-    return tuple(AnswerSpan(_SOURCES[span.source], span.start, span.end, span.text) for span in spans)
+    return tuple(map(_read_span, spans))
+
+
+def _read_span(span: answer_pb2.AnswerSpan) -> AnswerSpan:
+    return AnswerSpan(_source(span.source), span.start, span.end, span.text)
 
 
 def _read_model(response: answer_pb2.GetModelResponse) -> Model:

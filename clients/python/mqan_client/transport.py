@@ -40,6 +40,9 @@ class Question:
     yes_no: bool = False
     scale: tuple[str, ...] = ()
     sources: tuple[Source, ...] = ()
+    contiguous: bool = False
+    all: bool = False
+    alternatives: int = 0
     min_probability: float | None = None
 
 
@@ -52,6 +55,9 @@ class Asked(TypedDict, total=False):
     yes_no: bool
     scale: Sequence[str]
     sources: Sequence[Source | str]
+    contiguous: bool
+    all: bool
+    alternatives: int
     min_probability: float | None
 
 

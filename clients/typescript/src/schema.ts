@@ -145,10 +145,36 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AlternativeDocument
+         * @description One of the next best answers: an unbroken quotation of the context.
+         */
+        AlternativeDocument: {
+            /**
+             * Answer
+             * @description The quotation.
+             * @example 12 May 2024
+             */
+            answer: string;
+            /**
+             * Probability
+             * @description How likely its first and last words are those of the answer.
+             */
+            probability: number;
+            /** Spans */
+            spans: components["schemas"]["QuotationDocument"][];
+            /** Tokens */
+            tokens: components["schemas"]["TokenDocument"][];
+        };
+        /**
          * AnswerDocument
          * @description An answer that says where each of its words came from.
          */
         AnswerDocument: {
+            /**
+             * Alternatives
+             * @description The next best quotations, the likeliest first, as many as are wanted and are not below 0.001.
+             */
+            alternatives: components["schemas"]["AlternativeDocument"][];
             /**
              * Answer
              * @description The answer. Copied words keep the caller's casing, generated words are lower case.
@@ -181,6 +207,11 @@ export interface components {
              */
             expected: number | null;
             model: components["schemas"]["ModelVersionDocument"];
+            /**
+             * Places
+             * @description With `all`, every place that answers, in the order of the text: those at least a fifth as likely as the likeliest, and not below `min_probability`.
+             */
+            places: components["schemas"]["PlaceDocument"][];
             /**
              * Probability
              * @description How sure the model is of the whole answer: the product of the probabilities of its tokens and of its end, mapped to how often such answers were right on validation data where the model holds such a map.
@@ -452,6 +483,42 @@ export interface components {
             version: string;
         };
         /**
+         * PlaceDocument
+         * @description A place of the context that answers.
+         */
+        PlaceDocument: {
+            /**
+             * End
+             * @description One past the last code point.
+             * @example 16
+             */
+            end: number;
+            /**
+             * Probability
+             * @description How likely it is the answer.
+             * @example 0.41
+             */
+            probability: number;
+            /**
+             * Source
+             * @description The text that is quoted.
+             * @enum {string}
+             */
+            source: "context" | "question";
+            /**
+             * Start
+             * @description First code point in that text.
+             * @example 13
+             */
+            start: number;
+            /**
+             * Text
+             * @description Exactly text[start:end].
+             * @example 330
+             */
+            text: string;
+        };
+        /**
          * QuotationDocument
          * @description Neighbouring copied tokens as one quotation.
          */
@@ -644,6 +711,19 @@ export interface operations {
             content: {
                 "application/json": {
                     /**
+                     * All
+                     * @description Whether every place of the context that answers is wanted; see `places`.
+                     * @default false
+                     */
+                    all?: boolean;
+                    /**
+                     * Alternatives
+                     * @description How many of the next best quotations are wanted, 0 to 20; there may be fewer.
+                     * @default 0
+                     * @example 3
+                     */
+                    alternatives?: number;
+                    /**
                      * Choices
                      * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
                      * @example [
@@ -676,6 +756,12 @@ export interface operations {
                      * @example The tower is 330 m tall.
                      */
                     context: string;
+                    /**
+                     * Contiguous
+                     * @description Whether the answer is to be one unbroken quotation of the context.
+                     * @default false
+                     */
+                    contiguous?: boolean;
                     /**
                      * Max Answer Tokens
                      * @description Most tokens the answer may have. Unset: the server's limit.
@@ -888,6 +974,19 @@ export interface operations {
                     /** @description Questions about the context; a string is a question with nothing else. */
                     questions: (string | {
                         /**
+                         * All
+                         * @description Whether every place of the context that answers is wanted; see `places`.
+                         * @default false
+                         */
+                        all?: boolean;
+                        /**
+                         * Alternatives
+                         * @description How many of the next best quotations are wanted, 0 to 20; there may be fewer.
+                         * @default 0
+                         * @example 3
+                         */
+                        alternatives?: number;
+                        /**
                          * Choices
                          * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
                          * @example [
@@ -914,6 +1013,12 @@ export interface operations {
                              */
                             label: string;
                         })[] | null;
+                        /**
+                         * Contiguous
+                         * @description Whether the answer is to be one unbroken quotation of the context.
+                         * @default false
+                         */
+                        contiguous?: boolean;
                         /**
                          * @description Comes back with the answer.
                          * @example height
@@ -989,6 +1094,19 @@ export interface operations {
                         /** @description Questions about the context; a string is a question with nothing else. */
                         questions: (string | {
                             /**
+                             * All
+                             * @description Whether every place of the context that answers is wanted; see `places`.
+                             * @default false
+                             */
+                            all?: boolean;
+                            /**
+                             * Alternatives
+                             * @description How many of the next best quotations are wanted, 0 to 20; there may be fewer.
+                             * @default 0
+                             * @example 3
+                             */
+                            alternatives?: number;
+                            /**
                              * Choices
                              * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
                              * @example [
@@ -1015,6 +1133,12 @@ export interface operations {
                                  */
                                 label: string;
                             })[] | null;
+                            /**
+                             * Contiguous
+                             * @description Whether the answer is to be one unbroken quotation of the context.
+                             * @default false
+                             */
+                            contiguous?: boolean;
                             /**
                              * @description Comes back with the answer.
                              * @example height

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14mqan/v1/answer.proto\x12\x07mqan.v1\"\x8f\x02\n\rAnswerRequest\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x1e\n\x11max_answer_tokens\x18\x03 \x01(\rH\x00\x88\x01\x01\x12 \n\x07\x63hoices\x18\x04 \x03(\x0b\x32\x0f.mqan.v1.Choice\x12\x10\n\x08multiple\x18\x05 \x01(\x08\x12\x0e\n\x06yes_no\x18\x06 \x01(\x08\x12\r\n\x05scale\x18\x07 \x03(\t\x12 \n\x07sources\x18\x08 \x03(\x0e\x32\x0f.mqan.v1.Source\x12\x1c\n\x0fmin_probability\x18\t \x01(\x01H\x01\x88\x01\x01\x42\x14\n\x12_max_answer_tokensB\x12\n\x10_min_probability\",\n\x06\x43hoice\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xd0\x02\n\x0e\x41nswerResponse\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12$\n\x06tokens\x18\x03 \x03(\x0b\x32\x14.mqan.v1.AnswerToken\x12\"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12$\n\x05model\x18\x06 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\x12\x10\n\x08\x61nswered\x18\x07 \x01(\x08\x12\x12\n\nconfidence\x18\x08 \x01(\x01\x12+\n\x07\x63hoices\x18\t \x03(\x0b\x32\x1a.mqan.v1.ChoiceProbability\x12\x0e\n\x06\x63hosen\x18\n \x03(\t\x12\x15\n\x08\x65xpected\x18\x0b \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07windows\x18\x0c \x01(\rB\x0b\n\t_expected\"[\n\x11\x43hoiceProbability\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\"\n\x05spans\x18\x03 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\"\x99\x01\n\x0b\x41nswerToken\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\x1f\n\x06source\x18\x03 \x01(\x0e\x32\x0f.mqan.v1.Source\x12%\n\x06masses\x18\x04 \x01(\x0b\x32\x15.mqan.v1.SourceMasses\x12\x1f\n\x04span\x18\x05 \x01(\x0b\x32\x11.mqan.v1.TextSpan\"E\n\x0cSourceMasses\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\x01\x12\x10\n\x08question\x18\x02 \x01(\x01\x12\x12\n\nvocabulary\x18\x03 \x01(\x01\"&\n\x08TextSpan\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\"W\n\nAnswerSpan\x12\x1f\n\x06source\x18\x01 \x01(\x0e\x32\x0f.mqan.v1.Source\x12\r\n\x05start\x18\x02 \x01(\r\x12\x0b\n\x03\x65nd\x18\x03 \x01(\r\x12\x0c\n\x04text\x18\x04 \x01(\t\"-\n\x0cModelVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"\x11\n\x0fGetModelRequest\"\xdd\x01\n\x10GetModelResponse\x12$\n\x05model\x18\x01 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\x1f\n\x06limits\x18\x04 \x01(\x0b\x32\x0f.mqan.v1.Limits\x12\x15\n\rnum_generated\x18\x05 \x01(\r\x12\x11\n\tnum_words\x18\x06 \x01(\r\x12\x1e\n\x06scores\x18\x07 \x03(\x0b\x32\x0e.mqan.v1.Score\x12\x16\n\x0eserver_version\x18\x08 \x01(\t\"\x82\x02\n\x06Limits\x12\x19\n\x11max_request_bytes\x18\x01 \x01(\r\x12\x1a\n\x12max_context_tokens\x18\x02 \x01(\r\x12\x1b\n\x13max_question_tokens\x18\x03 \x01(\r\x12\x19\n\x11max_answer_tokens\x18\x04 \x01(\r\x12\x17\n\x0fmax_word_length\x18\x05 \x01(\r\x12\x1a\n\x12max_metadata_bytes\x18\x06 \x01(\r\x12\x16\n\x0emax_timeout_ms\x18\x07 \x01(\r\x12\x1f\n\x17max_concurrent_requests\x18\x08 \x01(\r\x12\x1b\n\x13max_queued_requests\x18\t \x01(\r\"4\n\x05Score\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x01*`\n\x06Source\x12\x16\n\x12SOURCE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSOURCE_CONTEXT\x10\x01\x12\x13\n\x0fSOURCE_QUESTION\x10\x02\x12\x15\n\x11SOURCE_VOCABULARY\x10\x03\x32\x99\x01\n\x11QuestionAnswering\x12>\n\x06\x41nswer\x12\x16.mqan.v1.AnswerRequest\x1a\x17.mqan.v1.AnswerResponse\"\x03\x90\x02\x01\x12\x44\n\x08GetModel\x12\x18.mqan.v1.GetModelRequest\x1a\x19.mqan.v1.GetModelResponse\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14mqan/v1/answer.proto\x12\x07mqan.v1\"\xc6\x02\n\rAnswerRequest\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x1e\n\x11max_answer_tokens\x18\x03 \x01(\rH\x00\x88\x01\x01\x12 \n\x07\x63hoices\x18\x04 \x03(\x0b\x32\x0f.mqan.v1.Choice\x12\x10\n\x08multiple\x18\x05 \x01(\x08\x12\x0e\n\x06yes_no\x18\x06 \x01(\x08\x12\r\n\x05scale\x18\x07 \x03(\t\x12 \n\x07sources\x18\x08 \x03(\x0e\x32\x0f.mqan.v1.Source\x12\x1c\n\x0fmin_probability\x18\t \x01(\x01H\x01\x88\x01\x01\x12\x12\n\ncontiguous\x18\n \x01(\x08\x12\x0b\n\x03\x61ll\x18\x0b \x01(\x08\x12\x14\n\x0c\x61lternatives\x18\x0c \x01(\rB\x14\n\x12_max_answer_tokensB\x12\n\x10_min_probability\",\n\x06\x43hoice\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\x9c\x03\n\x0e\x41nswerResponse\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12$\n\x06tokens\x18\x03 \x03(\x0b\x32\x14.mqan.v1.AnswerToken\x12\"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12$\n\x05model\x18\x06 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\x12\x10\n\x08\x61nswered\x18\x07 \x01(\x08\x12\x12\n\nconfidence\x18\x08 \x01(\x01\x12+\n\x07\x63hoices\x18\t \x03(\x0b\x32\x1a.mqan.v1.ChoiceProbability\x12\x0e\n\x06\x63hosen\x18\n \x03(\t\x12\x15\n\x08\x65xpected\x18\x0b \x01(\x01H\x00\x88\x01\x01\x12\x0f\n\x07windows\x18\x0c \x01(\r\x12\x1e\n\x06places\x18\r \x03(\x0b\x32\x0e.mqan.v1.Place\x12*\n\x0c\x61lternatives\x18\x0e \x03(\x0b\x32\x14.mqan.v1.AlternativeB\x0b\n\t_expected\"?\n\x05Place\x12!\n\x04span\x18\x01 \x01(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\"|\n\x0b\x41lternative\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12$\n\x06tokens\x18\x03 \x03(\x0b\x32\x14.mqan.v1.AnswerToken\x12\"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\"[\n\x11\x43hoiceProbability\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\"\n\x05spans\x18\x03 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\"\x99\x01\n\x0b\x41nswerToken\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\x1f\n\x06source\x18\x03 \x01(\x0e\x32\x0f.mqan.v1.Source\x12%\n\x06masses\x18\x04 \x01(\x0b\x32\x15.mqan.v1.SourceMasses\x12\x1f\n\x04span\x18\x05 \x01(\x0b\x32\x11.mqan.v1.TextSpan\"E\n\x0cSourceMasses\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\x01\x12\x10\n\x08question\x18\x02 \x01(\x01\x12\x12\n\nvocabulary\x18\x03 \x01(\x01\"&\n\x08TextSpan\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\"W\n\nAnswerSpan\x12\x1f\n\x06source\x18\x01 \x01(\x0e\x32\x0f.mqan.v1.Source\x12\r\n\x05start\x18\x02 \x01(\r\x12\x0b\n\x03\x65nd\x18\x03 \x01(\r\x12\x0c\n\x04text\x18\x04 \x01(\t\"-\n\x0cModelVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"\x11\n\x0fGetModelRequest\"\xdd\x01\n\x10GetModelResponse\x12$\n\x05model\x18\x01 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\x1f\n\x06limits\x18\x04 \x01(\x0b\x32\x0f.mqan.v1.Limits\x12\x15\n\rnum_generated\x18\x05 \x01(\r\x12\x11\n\tnum_words\x18\x06 \x01(\r\x12\x1e\n\x06scores\x18\x07 \x03(\x0b\x32\x0e.mqan.v1.Score\x12\x16\n\x0eserver_version\x18\x08 \x01(\t\"\x82\x02\n\x06Limits\x12\x19\n\x11max_request_bytes\x18\x01 \x01(\r\x12\x1a\n\x12max_context_tokens\x18\x02 \x01(\r\x12\x1b\n\x13max_question_tokens\x18\x03 \x01(\r\x12\x19\n\x11max_answer_tokens\x18\x04 \x01(\r\x12\x17\n\x0fmax_word_length\x18\x05 \x01(\r\x12\x1a\n\x12max_metadata_bytes\x18\x06 \x01(\r\x12\x16\n\x0emax_timeout_ms\x18\x07 \x01(\r\x12\x1f\n\x17max_concurrent_requests\x18\x08 \x01(\r\x12\x1b\n\x13max_queued_requests\x18\t \x01(\r\"4\n\x05Score\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x01*`\n\x06Source\x12\x16\n\x12SOURCE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSOURCE_CONTEXT\x10\x01\x12\x13\n\x0fSOURCE_QUESTION\x10\x02\x12\x15\n\x11SOURCE_VOCABULARY\x10\x03\x32\x99\x01\n\x11QuestionAnswering\x12>\n\x06\x41nswer\x12\x16.mqan.v1.AnswerRequest\x1a\x17.mqan.v1.AnswerResponse\"\x03\x90\x02\x01\x12\x44\n\x08GetModel\x12\x18.mqan.v1.GetModelRequest\x1a\x19.mqan.v1.GetModelResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,34 +35,38 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_QUESTIONANSWERING'].methods_by_name['Answer']._serialized_options = b'\220\002\001'
   _globals['_QUESTIONANSWERING'].methods_by_name['GetModel']._loaded_options = None
   _globals['_QUESTIONANSWERING'].methods_by_name['GetModel']._serialized_options = b'\220\002\001'
-  _globals['_SOURCE']._serialized_start=1746
-  _globals['_SOURCE']._serialized_end=1842
+  _globals['_SOURCE']._serialized_start=2068
+  _globals['_SOURCE']._serialized_end=2164
   _globals['_ANSWERREQUEST']._serialized_start=34
-  _globals['_ANSWERREQUEST']._serialized_end=305
-  _globals['_CHOICE']._serialized_start=307
-  _globals['_CHOICE']._serialized_end=351
-  _globals['_ANSWERRESPONSE']._serialized_start=354
-  _globals['_ANSWERRESPONSE']._serialized_end=690
-  _globals['_CHOICEPROBABILITY']._serialized_start=692
-  _globals['_CHOICEPROBABILITY']._serialized_end=783
-  _globals['_ANSWERTOKEN']._serialized_start=786
-  _globals['_ANSWERTOKEN']._serialized_end=939
-  _globals['_SOURCEMASSES']._serialized_start=941
-  _globals['_SOURCEMASSES']._serialized_end=1010
-  _globals['_TEXTSPAN']._serialized_start=1012
-  _globals['_TEXTSPAN']._serialized_end=1050
-  _globals['_ANSWERSPAN']._serialized_start=1052
-  _globals['_ANSWERSPAN']._serialized_end=1139
-  _globals['_MODELVERSION']._serialized_start=1141
-  _globals['_MODELVERSION']._serialized_end=1186
-  _globals['_GETMODELREQUEST']._serialized_start=1188
-  _globals['_GETMODELREQUEST']._serialized_end=1205
-  _globals['_GETMODELRESPONSE']._serialized_start=1208
-  _globals['_GETMODELRESPONSE']._serialized_end=1429
-  _globals['_LIMITS']._serialized_start=1432
-  _globals['_LIMITS']._serialized_end=1690
-  _globals['_SCORE']._serialized_start=1692
-  _globals['_SCORE']._serialized_end=1744
-  _globals['_QUESTIONANSWERING']._serialized_start=1845
-  _globals['_QUESTIONANSWERING']._serialized_end=1998
+  _globals['_ANSWERREQUEST']._serialized_end=360
+  _globals['_CHOICE']._serialized_start=362
+  _globals['_CHOICE']._serialized_end=406
+  _globals['_ANSWERRESPONSE']._serialized_start=409
+  _globals['_ANSWERRESPONSE']._serialized_end=821
+  _globals['_PLACE']._serialized_start=823
+  _globals['_PLACE']._serialized_end=886
+  _globals['_ALTERNATIVE']._serialized_start=888
+  _globals['_ALTERNATIVE']._serialized_end=1012
+  _globals['_CHOICEPROBABILITY']._serialized_start=1014
+  _globals['_CHOICEPROBABILITY']._serialized_end=1105
+  _globals['_ANSWERTOKEN']._serialized_start=1108
+  _globals['_ANSWERTOKEN']._serialized_end=1261
+  _globals['_SOURCEMASSES']._serialized_start=1263
+  _globals['_SOURCEMASSES']._serialized_end=1332
+  _globals['_TEXTSPAN']._serialized_start=1334
+  _globals['_TEXTSPAN']._serialized_end=1372
+  _globals['_ANSWERSPAN']._serialized_start=1374
+  _globals['_ANSWERSPAN']._serialized_end=1461
+  _globals['_MODELVERSION']._serialized_start=1463
+  _globals['_MODELVERSION']._serialized_end=1508
+  _globals['_GETMODELREQUEST']._serialized_start=1510
+  _globals['_GETMODELREQUEST']._serialized_end=1527
+  _globals['_GETMODELRESPONSE']._serialized_start=1530
+  _globals['_GETMODELRESPONSE']._serialized_end=1751
+  _globals['_LIMITS']._serialized_start=1754
+  _globals['_LIMITS']._serialized_end=2012
+  _globals['_SCORE']._serialized_start=2014
+  _globals['_SCORE']._serialized_end=2066
+  _globals['_QUESTIONANSWERING']._serialized_start=2167
+  _globals['_QUESTIONANSWERING']._serialized_end=2320
 # @@protoc_insertion_point(module_scope)

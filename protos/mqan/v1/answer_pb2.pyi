@@ -19,7 +19,7 @@ SOURCE_QUESTION: Source
 SOURCE_VOCABULARY: Source
 
 class AnswerRequest(_message.Message):
-    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability")
+    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     MAX_ANSWER_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -29,6 +29,9 @@ class AnswerRequest(_message.Message):
     SCALE_FIELD_NUMBER: _ClassVar[int]
     SOURCES_FIELD_NUMBER: _ClassVar[int]
     MIN_PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    CONTIGUOUS_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     context: str
     question: str
     max_answer_tokens: int
@@ -38,7 +41,10 @@ class AnswerRequest(_message.Message):
     scale: _containers.RepeatedScalarFieldContainer[str]
     sources: _containers.RepeatedScalarFieldContainer[Source]
     min_probability: float
-    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ...) -> None: ...
+    contiguous: bool
+    all: bool
+    alternatives: int
+    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ...) -> None: ...
 
 class Choice(_message.Message):
     __slots__ = ("label", "description")
@@ -49,7 +55,7 @@ class Choice(_message.Message):
     def __init__(self, label: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
 
 class AnswerResponse(_message.Message):
-    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model", "answered", "confidence", "choices", "chosen", "expected", "windows")
+    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model", "answered", "confidence", "choices", "chosen", "expected", "windows", "places", "alternatives")
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -62,6 +68,8 @@ class AnswerResponse(_message.Message):
     CHOSEN_FIELD_NUMBER: _ClassVar[int]
     EXPECTED_FIELD_NUMBER: _ClassVar[int]
     WINDOWS_FIELD_NUMBER: _ClassVar[int]
+    PLACES_FIELD_NUMBER: _ClassVar[int]
+    ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     answer: str
     probability: float
     tokens: _containers.RepeatedCompositeFieldContainer[AnswerToken]
@@ -74,7 +82,29 @@ class AnswerResponse(_message.Message):
     chosen: _containers.RepeatedScalarFieldContainer[str]
     expected: float
     windows: int
-    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ...) -> None: ...
+    places: _containers.RepeatedCompositeFieldContainer[Place]
+    alternatives: _containers.RepeatedCompositeFieldContainer[Alternative]
+    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ...) -> None: ...
+
+class Place(_message.Message):
+    __slots__ = ("span", "probability")
+    SPAN_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    span: AnswerSpan
+    probability: float
+    def __init__(self, span: _Optional[_Union[AnswerSpan, _Mapping]] = ..., probability: _Optional[float] = ...) -> None: ...
+
+class Alternative(_message.Message):
+    __slots__ = ("answer", "probability", "tokens", "spans")
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    TOKENS_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    answer: str
+    probability: float
+    tokens: _containers.RepeatedCompositeFieldContainer[AnswerToken]
+    spans: _containers.RepeatedCompositeFieldContainer[AnswerSpan]
+    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ...) -> None: ...
 
 class ChoiceProbability(_message.Message):
     __slots__ = ("label", "probability", "spans")

@@ -1,0 +1,160 @@
+"""Unbroken quotations of the context, by how likely their first and last words are (Devlin et al. 2019, section 4.2).
+
+The reader scores every word as the first of the answer and as the last, and that there is none. A quotation's
+probability is that of its first word, among all words and no answer, times that of its last word, among the words from
+the first on that the limit of tokens allows.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Masses, Place, Source, Span, compose
+from mqan_core.options import Options
+from mqan_core.request import Request
+
+LEAST_SHARE: Final = 0.2  # of the likeliest place's probability, that every other place has to have
+LEAST_PROBABILITY: Final = 0.001  # of an alternative
+_FIRST_WORDS: Final = 64  # that are looked at, the likeliest ones
+_FROM_CONTEXT: Final = Masses(1.0, 0.0, 0.0)
+
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QuotationScores:
+    """What the reader says of where an answer stands.
+
+    Attributes:
+        start_C, end_C: score of each word of the context as the first and the last.
+        null: score of there being no answer.
+    """
+
+    start_C: Scores
+    end_C: Scores
+    null: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Quotation:
+    """Words ``first`` to ``last``, and how likely they are the first and the last."""
+
+    first: int
+    last: int
+    start: float
+    end: float
+
+    @property
+    def probability(self) -> float:
+        return self.start * self.end
+
+    def overlaps(self, other: "_Quotation") -> bool:
+        return self.first <= other.last and other.first <= self.last
+
+
+def quote(answer: Answer, scores: QuotationScores, options: Options, request: Request, longest: int) -> Answer:
+    """Return what options about quotations make of a decided answer.
+
+    Args:
+        answer: as it was decided; replaced where the answer is to be a quotation.
+        scores: of the context's words.
+        options: what is asked for.
+        request: its words.
+        longest: most words of a quotation.
+    """
+    found = list(_likeliest(scores, request, longest))
+    refusal = _no_answer(scores)
+    if options.quotes:
+        if not found or refusal > max(_starts(scores)):
+            answer = Answer("", refusal, (), (), False, answered=False, refusal=refusal)
+        elif options.every:
+            least = max(options.min_probability or 0.0, LEAST_SHARE * found[0].probability)
+            answer = replace(_joined(found, least, request), refusal=refusal)
+        else:
+            answer = replace(_composed(found[0], request), refusal=refusal)
+    if not options.alternatives:
+        return answer
+    taken = {answer.text.casefold()}
+    others: list[Answer] = []
+    for quotation in found:
+        other = _composed(quotation, request)
+        if quotation.probability >= LEAST_PROBABILITY and _is_new(other, answer, taken):
+            taken.add(other.text.casefold())
+            others.append(other)
+    return replace(answer, alternatives=tuple(others[: options.alternatives]))
+
+
+def _softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    exponents = np.exp(scores - scores.max())
+    shares: npt.NDArray[np.float64] = exponents / exponents.sum()
+    return shares
+
+
+def _starts(scores: QuotationScores) -> npt.NDArray[np.float64]:
+    return _softmax(np.append(scores.start_C.astype(np.float64), scores.null))[:-1]
+
+
+def _no_answer(scores: QuotationScores) -> float:
+    return float(_softmax(np.append(scores.start_C.astype(np.float64), scores.null))[-1])
+
+
+def _likeliest(scores: QuotationScores, request: Request, longest: int) -> Iterator[_Quotation]:
+    """Yield quotations with a letter or digit that do not overlap, the likeliest first; of equal ones the first."""
+    starts = _starts(scores)
+    candidates: list[_Quotation] = []
+    for first in np.argsort(-starts, kind="stable")[:_FIRST_WORDS].tolist():
+        ends = _softmax(scores.end_C[first : first + longest].astype(np.float64))
+        likely = np.argsort(-ends, kind="stable")[:3].tolist()
+        candidates += [_Quotation(first, first + i, float(starts[first]), float(ends[i])) for i in likely]
+    kept: list[_Quotation] = []
+    for quotation in sorted(candidates, key=lambda q: (-q.probability, q.first, q.last)):
+        words = request.context_tokens[quotation.first : quotation.last + 1]
+        if any(c.isalnum() for t in words for c in t.key) and not any(quotation.overlaps(other) for other in kept):
+            kept.append(quotation)
+            yield quotation
+
+
+def _composed(quotation: _Quotation, request: Request) -> Answer:
+    tokens = _tokens(quotation, request)
+    return compose(tokens, quotation.probability, False, request.context, request.question)
+
+
+def _tokens(quotation: _Quotation, request: Request) -> list[AnswerToken]:
+    """Return the words; the first one's probability is that of the start, the last one's that of the end."""
+    read = request.context_tokens[quotation.first : quotation.last + 1]
+    shares = [1.0] * len(read)
+    shares[0] *= quotation.start
+    shares[-1] *= quotation.end
+    return [
+        AnswerToken(
+            request.context[t.start : t.end], t.piece, share, Source.CONTEXT, _FROM_CONTEXT, Span(t.start, t.end)
+        )
+        for t, share in zip(read, shares, strict=True)
+    ]
+
+
+def _joined(found: Sequence[_Quotation], least: float, request: Request) -> Answer:
+    """Return every place as one answer, in the order of the text; it is as likely as its likeliest place."""
+    held = [q for q in found if q.probability >= least] or list(found[:1])
+    places, tokens, spans = [], [], []
+    for quotation in sorted(held, key=lambda q: q.first):
+        words = _tokens(quotation, request)
+        start, end = request.context_tokens[quotation.first].start, request.context_tokens[quotation.last].end
+        span = AnswerSpan(Source.CONTEXT, start, end, request.context[start:end])
+        places.append(Place(span, quotation.probability))
+        tokens += words
+        spans.append(span)
+    text = ", ".join(span.text for span in spans)
+    return Answer(text, found[0].probability, tuple(tokens), tuple(spans), False, places=tuple(places))
+
+
+def _is_new(other: Answer, answer: Answer, taken: set[str]) -> bool:
+    """Return whether a quotation says what was not said, and quotes nothing that the answer quotes."""
+    return other.text.casefold() not in taken and not any(
+        mine.source is Source.CONTEXT and mine.start < its.end and its.start < mine.end
+        for mine in answer.spans
+        for its in other.spans
+    )

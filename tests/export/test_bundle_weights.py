@@ -1,0 +1,68 @@
+"""Training can go on from a bundle: its weights are read back, and the network answers as the bundle does."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from mqan_core.answering import open_answering_bundle
+from mqan_core.errors import BundleError
+from mqan_core.layout import Layout
+from mqan_core.manifest import MANIFEST
+from mqan_core.vectors import quantize_rows
+from mqan_core.vocab import Vocabulary
+from mqan_export.bundle_weights import start_from_bundle
+from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_training.collate import word_ids
+from mqan_training.model.bert import Bert
+from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.recipe import load_recipe
+from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.torch_answers import answer_batch
+
+TEXT = "The Eiffel Tower in Paris is 330 m tall. Gustave Eiffel's company built it from 1887 to 1889."
+QUESTIONS = [
+    (TEXT, "How tall is the tower?"),
+    (TEXT, "Who built the tower?"),
+    (TEXT, "Who is the king of Spain?"),
+    ("it was never dull.", "Is this review negative or positive?"),
+]
+
+
+def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
+    folder = repository / "serving" / "bundles" / "default"
+    start, bundle = start_from_bundle(folder), open_answering_bundle(folder)
+    assert start.origin == f"{bundle.manifest.name} {bundle.manifest.version}"
+    recipe = load_recipe(repository / "training" / "recipes" / "default.yaml")
+    vocabulary = Vocabulary(start.pieces, refuses=True)
+    bert = Bert.from_folder(packaged_encoder(), 0.0)
+    network = PretrainedNetwork(recipe.decoder.model_config_of(), bert, vocabulary.num_generated).eval()
+    network.load_state_dict(dict(start.weights))
+    layout = Layout(bundle.word_pieces)
+    with torch.no_grad():
+        pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces))
+        rows, scales = quantize_rows(network.decoder.project(network.word_vectors(pieces)).numpy())
+    engine = AnsweringEngine.open(folder, provider="cpu", precision="float32")
+    for text, question in QUESTIONS:
+        request = engine.read(text, question)
+        [expected] = engine.answer([request], [20])
+        inputs = torch.from_numpy(rows * scales[:, None])
+        [found] = answer_batch(network, vocabulary, layout, [request.request], 20, inputs)
+        assert (found.text, found.spans) == (expected.text, expected.spans)
+        # of its words: that of the whole answer is calibrated by the engine
+        wanted = [token.probability for token in expected.tokens]
+        assert [token.probability for token in found.tokens] == pytest.approx(wanted, abs=1e-4)
+
+
+def test_a_graph_that_was_changed_is_refused(repository: Path, tmp_path: Path) -> None:
+    shutil.copytree(repository / "serving" / "bundles" / "default", tmp_path, dirs_exist_ok=True)
+    graph = tmp_path / "reader-float32.onnx"
+    graph.write_bytes(graph.read_bytes()[:-1] + b"!")
+    with pytest.raises(BundleError, match=r"reader-float32\.onnx"):
+        start_from_bundle(tmp_path)
+
+
+def test_a_folder_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match=MANIFEST):
+        start_from_bundle(tmp_path)
