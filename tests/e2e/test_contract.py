@@ -48,13 +48,12 @@ def test_rest_answers_as_the_engine_does(
     body = ask(rest, context, question, limit)
     most = limit or rest.get("/v1/model").json()["limits"]["max_answer_tokens"]
     expected = engine.answer([engine.read(context, question)], [most])[0]
-    of_choices = {"choices", "chosen", "expected"}
+    of_options = {"choices", "chosen", "expected", "places", "alternatives"}
     assert set(body) == {
         *("answer", "answered", "probability", "confidence", "tokens", "spans", "truncated", "windows", "model"),
-        *("places", "alternatives"),
-        *of_choices,
+        *of_options,
     }
-    assert not any(body[name] for name in of_choices)
+    assert not any(body[name] for name in of_options)
     assert (body["answered"], body["windows"]) == (expected.answered, expected.num_windows)
     assert body["answer"] == expected.text
     assert body["truncated"] == expected.truncated

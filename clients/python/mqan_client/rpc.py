@@ -229,7 +229,7 @@ def _read_tokens(tokens: Iterable[answer_pb2.AnswerToken]) -> tuple[AnswerToken,
     )
 
 
-def _source(number: int) -> Source:
+def _source(number: answer_pb2.Source) -> Source:
     if number not in _SOURCES:
         raise ServerError("The answer names a source that this client does not know.", code="unknown_response")
     return _SOURCES[number]
