@@ -1,5 +1,6 @@
 """The TypeScript client and the page's sources: types, the client's own tests, and an installed package."""
 
+import json
 import os
 import subprocess
 from collections.abc import Callable
@@ -48,5 +49,8 @@ def test_the_built_package_runs_the_code_of_the_page(
     run(folder, "tsc", "--project", "tsconfig.build.json", "--outDir", str(installed / "dist"))
     (installed / "package.json").write_text((folder / "package.json").read_text())
     program = tmp_path / "ask.mjs"
-    program.write_text(browse("code", page_server)["TypeScript"])
-    assert "330" in run(tmp_path, "node", str(program))
+    code = browse("code", page_server)
+    program.write_text(code["TypeScript"])
+    answer = json.loads(run(tmp_path, "sh", "-c", code["curl"]))["answer"]
+    assert answer
+    assert answer in run(tmp_path, "node", str(program))
