@@ -65,10 +65,10 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
         request: its words.
         longest: most words of a quotation.
     """
-    found = list(_likeliest(scores, request, longest))
-    refusal = _no_answer(scores)
+    *starts, refusal = _softmax(np.append(scores.start_C, scores.null).astype(np.float64)).tolist()
+    found = list(_likeliest(np.array(starts), scores.end_C, request, longest))
     if options.quotes:
-        if not found or refusal > max(_starts(scores)):
+        if not found or refusal > max(starts):
             answer = Answer("", refusal, (), (), False, answered=False, refusal=refusal)
         elif options.every:
             least = max(options.min_probability or 0.0, LEAST_SHARE * found[0].probability)
@@ -93,20 +93,11 @@ def _softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return shares
 
 
-def _starts(scores: QuotationScores) -> npt.NDArray[np.float64]:
-    return _softmax(np.append(scores.start_C.astype(np.float64), scores.null))[:-1]
-
-
-def _no_answer(scores: QuotationScores) -> float:
-    return float(_softmax(np.append(scores.start_C.astype(np.float64), scores.null))[-1])
-
-
-def _likeliest(scores: QuotationScores, request: Request, longest: int) -> Iterator[_Quotation]:
+def _likeliest(starts: npt.NDArray[np.float64], end_C: Scores, request: Request, longest: int) -> Iterator[_Quotation]:
     """Yield quotations with a letter or digit that do not overlap, the likeliest first; of equal ones the first."""
-    starts = _starts(scores)
     candidates: list[_Quotation] = []
     for first in np.argsort(-starts, kind="stable")[:_FIRST_WORDS].tolist():
-        ends = _softmax(scores.end_C[first : first + longest].astype(np.float64))
+        ends = _softmax(end_C[first : first + longest].astype(np.float64))
         likely = np.argsort(-ends, kind="stable")[:3].tolist()
         candidates += [_Quotation(first, first + i, float(starts[first]), float(ends[i])) for i in likely]
     kept: list[_Quotation] = []

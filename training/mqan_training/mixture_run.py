@@ -149,7 +149,6 @@ def prepare_run(
     network = PretrainedNetwork(recipe.decoder.model_config_of(), bert, vocabulary.num_generated).to(device)
     if start is not None and checkpoint is None:
         _load(network, start)
-    origin = start.origin if start is not None else ""
     optimizer = make_optimizer(network, recipe)
     average = WeightAverage(network, recipe.average_decay)
     stream = MixtureStream(sources, recipe, vocabulary, layout)
@@ -159,11 +158,12 @@ def prepare_run(
     if checkpoint is not None:
         restore_run(checkpoint, network, optimizer)
         average.tensors = {name: tensor.to(device) for name, tensor in checkpoint.average.items()}
-        origin = checkpoint.training.get("began_from", "")
+        run.origin = checkpoint.training.get("began_from", "")
         run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
         run.pool, run.index = checkpoint.drawn["pool"], checkpoint.drawn["index"]
         console.print(f"resuming at step {run.step} of {recipe.steps}")
-    run.origin = origin
+    elif start is not None:
+        run.origin = start.origin
     return run
 
 
