@@ -312,7 +312,11 @@ class ServerProcess:
         """Ask it to end and return its exit status."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(_STOP_S)
+        try:
+            return self.process.wait(_STOP_S)
+        finally:
+            self.process.kill()  # else, where it has not ended, tests elsewhere fail of it, too
+            self.process.wait()
 
 
 StartServer = Callable[..., ServerProcess]

@@ -31,6 +31,7 @@ _LOG_FILE_BYTES = 64 * 1024 * 1024
 _PATIENCE_S = 30  # of HAProxy with a caller who neither sends nor reads, beyond the longest wait for an answer
 _QUIET_CORE = "NONE"  # lines of gRPC's core are no JSON; what fails is told by the calls that fail
 _OTHER_FILES = 100  # than connections
+_AGAIN_S = 0.1  # until an interruption that was lost comes again
 _ANY = "0.0.0.0"  # noqa: S104  only asks whether ports are free
 
 
@@ -116,6 +117,7 @@ def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
             announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
             threading.Event().wait()
         except (KeyboardInterrupt, SystemExit):  # the latter is how Ray takes SIGTERM while it starts
+            signal.alarm(0)  # Ray's library, while it connects, sets one that would abort this process after 3 s
             if is_serving:
                 drain_ray(given)
         finally:
@@ -205,8 +207,18 @@ def _interrupt_on_signals() -> None:
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
+    def interrupt_again(lost: "sys.UnraisableHookArgs") -> None:
+        is_in_main_thread = threading.get_ident() == threading.main_thread().ident
+        if is_in_main_thread and lost.exc_type in (KeyboardInterrupt, SystemExit):
+            signal.signal(signal.SIGALRM, interrupt)
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_S)
+        else:
+            sys.__unraisablehook__(lost)
+
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, interrupt)
+    # Python drops what is raised in a finalizer or a callback, such as those of each import: the signal would be lost.
+    sys.unraisablehook = interrupt_again
 
 
 def _interrupt_quietly() -> None:

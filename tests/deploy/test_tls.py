@@ -88,17 +88,21 @@ def proxy(
     process = subprocess.Popen(f"exec {run.strip()}", shell=True, cwd=base)
     running = Proxy(port, folder / "tls.crt")
     deadline = time.monotonic() + 10
-    while True:
-        try:
-            running.connect().close()
-            break
-        except OSError:
-            assert process.poll() is None, "nginx has ended"
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-    yield running
-    process.terminate()
-    process.wait(10)
+    try:
+        while True:
+            try:
+                running.connect().close()
+                break
+            except OSError:
+                assert process.poll() is None, "nginx has ended"
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+        yield running
+        process.terminate()
+        process.wait(10)
+    finally:
+        process.kill()
+        process.wait()
 
 
 _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
