@@ -21,6 +21,7 @@ from mqan_core.calibration import Calibration
 from mqan_core.manifest import MODEL_CARD
 from mqan_evaluation.sections import Cell, Section
 from mqan_evaluation.suite import CASES, DECANLP, Measured
+from mqan_training.data.mixture import dataset_of
 from mqan_training.data.shapes.dataset_file import dataset_names, load_dataset
 
 _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifest
@@ -201,7 +202,7 @@ def _licences(names: Sequence[str]) -> Iterator[str]:
     groups: dict[str, list[str]] = defaultdict(list)
     known = set(dataset_names())
     for name in names:
-        own = name.removesuffix("_adversarial")
+        own = dataset_of(name)
         if own not in known:
             groups["made by program, or the maker's own"].append(name)
         else:

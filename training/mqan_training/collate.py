@@ -50,10 +50,31 @@ class TrainingBatch:
     ends: Tensor
     right: Tensor
 
+    @property
+    def num_pieces(self) -> int:
+        """Word pieces that are not padding."""
+        return int((self.inputs.groups_NS > 0).sum())
+
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """Return the arrays that all this is, for ``of_arrays``."""
+        rest = (getattr(self, field.name) for field in fields(self)[1:])
+        return tuple(tensor.numpy() for tensor in (*self.inputs, *rest))
+
+    @classmethod
+    def of_arrays(cls, arrays: Sequence[np.ndarray]) -> "TrainingBatch":
+        """Return the batch that ``arrays`` gave."""
+        tensors = [torch.from_numpy(array) for array in arrays]
+        num_inputs = len(ReaderInputs._fields)
+        return cls(ReaderInputs(*tensors[:num_inputs]), *tensors[num_inputs:])
+
     def to(self, device: torch.device) -> "TrainingBatch":
-        """Return the batch on a device."""
-        inputs = ReaderInputs(*(tensor.to(device) for tensor in self.inputs))
-        return TrainingBatch(inputs, *(getattr(self, f.name).to(device) for f in fields(self) if f.name != "inputs"))
+        """Return the batch on a device; a copy to a GPU does not wait for what the GPU is still at."""
+
+        def moved(tensor: Tensor) -> Tensor:
+            return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+        inputs = ReaderInputs(*map(moved, self.inputs))
+        return TrainingBatch(inputs, *(moved(getattr(self, field.name)) for field in fields(self)[1:]))
 
 
 def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -80,8 +101,9 @@ def reader_inputs(
     pieces, positions, segments, groups = np.zeros((4, len(flat), size), np.int64)
     num_context = common_size(max(len(request.slots.context) for request in requests))
     num_question = common_size(max(len(request.slots.question) for request in requests))
-    c_places, c_mask = np.zeros((len(requests), num_context), np.int64), np.zeros((len(requests), num_context), bool)
-    q_places, q_mask = np.zeros((len(requests), num_question), np.int64), np.zeros((len(requests), num_question), bool)
+    c_mask, q_mask = np.zeros((len(requests), num_context), bool), np.zeros((len(requests), num_question), bool)
+    nowhere = np.arange(len(requests))[:, None] * size  # not 0 for all: a GPU adds up gradients of one place in turn
+    c_places, q_places = (np.repeat(nowhere, number, axis=1) for number in (num_context, num_question))
     c_counts, q_counts = np.ones_like(c_places), np.ones_like(q_places)
     pointed = np.zeros_like(q_mask)
     for n, (row, window) in enumerate(flat):

@@ -4,6 +4,7 @@ Everything random comes from the recipe's seed and counters, so that a run that 
 same batches. The rates rise, stay, and fall over the last ``cooldown_steps``: a run can be made longer until then.
 """
 
+import os
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,17 +103,21 @@ def train_mixture(
     run = prepare_run(recipe, sources, validation, folder, newest, start)
     folder.mkdir(parents=True, exist_ok=True)
     log = RunLog(folder, run.step)
-    batches = run.stream.batches(run.pool, run.index)
+    batches = run.stream.batches(run.pool, run.index, num_workers(run.device))
+    before, num_pieces, num_steps = time.perf_counter(), 0, 0
     try:
         while run.step < recipe.steps:
-            started = time.perf_counter()
-            run.pool, run.index, examples, batch = next(batches)
-            values = take_step(run, batch)
-            elapsed = time.perf_counter() - started
-            run.seconds += elapsed
-            if run.step % recipe.log_every == 0:
-                num_pieces = sum(len(example.window.pieces) for example in examples)
-                log.numbers(run.step, {**values, "pieces_per_s": num_pieces / elapsed, "examples": len(examples)})
+            run.pool, run.index, batch = next(batches)
+            num_pieces, num_steps = num_pieces + batch.num_pieces, num_steps + 1
+            losses = take_step(run, batch)
+            if run.step % recipe.log_every == 0 or run.step == recipe.steps:
+                values = {name: float(loss) for name, loss in losses.items()}  # waits for the device
+                elapsed = time.perf_counter() - before
+                run.seconds += elapsed
+                log.numbers(
+                    run.step, {**values, "pieces_per_s": num_pieces / elapsed, "s_per_step": elapsed / num_steps}
+                )
+                before, num_pieces, num_steps = time.perf_counter(), 0, 0
             if run.step % recipe.checkpoint_every == 0 or run.step == recipe.steps:
                 save_run(run)
             if run.step % recipe.validate_every == 0 or run.step == recipe.steps:
@@ -136,6 +141,7 @@ def prepare_run(
         raise ValueError(f"recipe {recipe.name}: no weight for the sources {', '.join(missing)}")
     torch.manual_seed(recipe.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape that it meets, in 10 ms
     encoder = Path(recipe.encoder) if recipe.encoder else packaged_encoder()
     word_pieces = WordPieces((encoder / WORD_PIECES).read_text(encoding="utf-8").split("\n")[:-1])
     layout = Layout(word_pieces)
@@ -194,8 +200,13 @@ def rate_at(recipe: Recipe, step: int) -> float:
     return min(rising, (recipe.steps - step + 1) / recipe.cooldown_steps) if recipe.cooldown_steps else rising
 
 
-def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float]:
-    """Take one optimiser step; return its losses."""
+def num_workers(device: torch.device) -> int:
+    """Return how many processes make batches: one beside a CPU that learns; for a GPU, two of three cores."""
+    return max((os.cpu_count() or 1) * 2 // 3, 1) if device.type == "cuda" else 1
+
+
+def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float | torch.Tensor]:
+    """Take one optimiser step; return its losses, which may still be on their way."""
     recipe = run.recipe
     run.step += 1
     share = rate_at(recipe, run.step)
@@ -212,12 +223,7 @@ def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float]:
     run.optimizer.zero_grad(set_to_none=True)
     if run.step % _AVERAGE_EVERY == 0:
         run.average.update(run.network, run.step // _AVERAGE_EVERY)
-    return {
-        "answer": float(losses.answer.detach()),
-        "span": float(losses.span.detach()),
-        "norm": float(norm),
-        "share_of_rate": share,
-    }
+    return {"answer": losses.answer.detach(), "span": losses.span.detach(), "norm": norm, "share_of_rate": share}
 
 
 def validate_run(run: MixtureRun, log: RunLog) -> None:

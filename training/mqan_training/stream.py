@@ -1,11 +1,14 @@
 """An endless, seeded stream of batches of a mixture; two numbers say where it stands, so that a run can be resumed."""
 
-import queue
-import threading
+import gc
+import pickle
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
+import torch
+from torch.utils.data import DataLoader, Dataset
 
 from mqan_core.example import Example
 from mqan_core.layout import Layout
@@ -19,9 +22,10 @@ from mqan_training.data.source import Source
 from mqan_training.prepare import Prepared, prepare
 from mqan_training.recipe import Recipe
 
-_POOL = 2048  # examples that are drawn together, and cut into batches by length
+_POOL = 8192  # examples that are drawn together, and cut into batches by length
+_POOLS = 1 << 31  # more than any run takes
+_STEPS = (1, 4, 8, 16)  # batches have answers of alike lengths: the decoder takes its steps one after the other
 _COUNTED = 40_000  # examples from which the generator's pieces are chosen
-_AHEAD = 4  # batches that are made while the network learns
 
 
 def shares_of(sources: Sequence[Source], recipe: Recipe) -> np.ndarray:
@@ -32,8 +36,8 @@ def shares_of(sources: Sequence[Source], recipe: Recipe) -> np.ndarray:
     return shares
 
 
-class MixtureStream:
-    """Batches of examples drawn from sources.
+class MixtureStream(Dataset[torch.Tensor]):
+    """Batches of examples drawn from sources; as torch's dataset, the pickled batches of each pool.
 
     Args:
         sources: at least one.
@@ -62,45 +66,43 @@ class MixtureStream:
         limit = self._recipe.max_answer_tokens
         found = [prepare(example, self._vocabulary, self._layout, limit, rng) for example in drawn]
         examples = sorted((e for e in found if e is not None), key=lambda e: e.cost)
-        batches = list(_cut(examples, self._recipe.batch_pieces))
+        groups: list[list[Prepared]] = [[] for _ in range(len(_STEPS) + 1)]
+        for example in examples:
+            groups[bisect_left(_STEPS, len(example.slots))].append(example)
+        batches = [batch for group in groups for batch in _cut(group, self._recipe.batch_pieces)]
         return [batches[i] for i in rng.permutation(len(batches))]
 
-    def batches(self, pool: int, index: int) -> Generator[tuple[int, int, list[Prepared], TrainingBatch], None, None]:
-        """Yield batches from a place on: the place behind each, its examples, and their tensors.
+    def __getitem__(self, number: int) -> torch.Tensor:
+        """Return the batches of a pool, pickled: one block of shared memory instead of one for each of their arrays."""
+        made = (collate(batch, self._layout, self._vocabulary.num_generated) for batch in self.pool(number))
+        return torch.frombuffer(bytearray(pickle.dumps([batch.arrays() for batch in made])), dtype=torch.uint8)
 
-        They are made on a thread of their own, which ends with the iterator.
+    def batches(
+        self, pool: int, index: int, num_workers: int = 1
+    ) -> Generator[tuple[int, int, TrainingBatch], None, None]:
+        """Yield batches from a place on, each with the place behind it; they are made in processes of their own.
+
+        Args:
+            pool: number of the first pool.
+            index: of its first batch.
+            num_workers: processes; the batches are the same with any number of them.
         """
-        made: queue.Queue[tuple[int, int, list[Prepared], TrainingBatch] | BaseException] = queue.Queue(_AHEAD)
-        stop = threading.Event()
-
-        def put(item: tuple[int, int, list[Prepared], TrainingBatch] | BaseException) -> None:
-            while not stop.is_set():
-                try:
-                    return made.put(item, timeout=0.5)
-                except queue.Full:
-                    continue
-
-        def work() -> None:
-            number, first = pool, index
-            try:
-                while not stop.is_set():
-                    batches = self.pool(number)
-                    for i in range(first, len(batches)):
-                        batch = collate(batches[i], self._layout, self._vocabulary.num_generated)
-                        put((number, i + 1, batches[i], batch))
-                    number, first = number + 1, 0
-            except BaseException as error:  # the loop must see it
-                put(error)
-
-        threading.Thread(target=work, name="batches", daemon=True).start()
-        try:
-            while True:
-                item = made.get()
-                if isinstance(item, BaseException):
-                    raise item
-                yield item
-        finally:
-            stop.set()
+        gc.collect()
+        gc.freeze()  # the examples stay: no process need look through them, nor copy their pages
+        numbers = range(pool, _POOLS)
+        pools = DataLoader(
+            self,
+            batch_size=None,
+            sampler=numbers,
+            num_workers=num_workers,
+            multiprocessing_context="fork",
+            generator=torch.Generator(),  # or it would take a number from the run's
+        )
+        for number, pickled in zip(numbers, pools, strict=True):
+            made = pickle.loads(pickled.numpy())  # noqa: S301 - of this process's own workers
+            for i in range(index, len(made)):
+                yield number, i + 1, TrainingBatch.of_arrays(made[i])
+            index = 0
 
 
 def generator_pieces(sources: Sequence[Source], recipe: Recipe) -> list[str]:

@@ -7,6 +7,7 @@ import pytest
 
 from mqan_training.data.mixture import (
     DatasetSource,
+    dataset_of,
     load_sources,
     rows_removed,
     shares,
@@ -97,3 +98,6 @@ def test_texts_made_by_program_and_misleading_sentences_are_sources_by_name() ->
     assert len({e.context for e in held_back}) == 5
     [adversarial] = load_sources(Path("no data"), ["squad_adversarial"])
     assert adversarial.name == "squad_adversarial"
+    [changed] = load_sources(Path("no data"), ["squad_changed"])
+    assert changed.name == "squad_changed"
+    assert {dataset_of(name) for name in ("squad", "squad_adversarial", "squad_changed")} == {"squad"}

@@ -12,6 +12,7 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_training.data.adversarial import AdversarialSource
+from mqan_training.data.changed import ChangedSource
 from mqan_training.data.held_out import held_out_texts, texts_of_examples
 from mqan_training.data.made.source import MadeSource
 from mqan_training.data.metrics import UNANSWERABLE
@@ -36,7 +37,7 @@ from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, Questi
 from mqan_training.data.source import Source
 
 TRAIN: Final = "train"
-_MADE, _ADVERSARIAL = "made_", "_adversarial"  # parts of names of sources
+_MADE, _ADVERSARIAL, _CHANGED = "made_", "_adversarial", "_changed"  # parts of names of sources
 _READER = "reader"  # the part that a task of readers/registry.py gives
 
 
@@ -196,7 +197,8 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
     Args:
         data: folder of the datasets.
         names: of the datasets; None for all that are not held back and have rows for the split. ``made_NAME`` is a kind
-            of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead.
+            of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead, ``NAME_changed`` one
+            with questions that are changed so that their texts do not answer them.
         split: train, validation or test.
 
     Raises:
@@ -213,7 +215,14 @@ def _source_named(name: str, data: Path, split: str) -> Source:
         return MadeSource(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
     if name.endswith(_ADVERSARIAL):
         return AdversarialSource(_source_named(name.removesuffix(_ADVERSARIAL), data, split))
+    if name.endswith(_CHANGED):
+        return ChangedSource(_source_named(name.removesuffix(_CHANGED), data, split))
     return DatasetSource(data, load_dataset(name), split)
+
+
+def dataset_of(name: str) -> str:
+    """Return the dataset whose rows a source of a name asks about; of texts made by program the name itself."""
+    return name.removesuffix(_ADVERSARIAL).removesuffix(_CHANGED)
 
 
 def has_split(dataset: Dataset, split: str) -> bool:
@@ -261,7 +270,7 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
     Raises:
         ValueError: there is no such dataset or part, or it has neither validation nor test rows.
     """
-    if name.startswith(_MADE) or name.endswith(_ADVERSARIAL):
+    if name.startswith(_MADE) or name.endswith((_ADVERSARIAL, _CHANGED)):
         made = _source_named(name, data, "validation")
         return [made.draw(i % len(made), np.random.default_rng([seed, i])) for i in range(limit)]
     dataset_name, _, part = name.partition(".")

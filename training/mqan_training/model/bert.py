@@ -78,8 +78,13 @@ class BertLayer(nn.Module):
         weights, biases = torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
         mapped = functional.linear(x_NSM, weights, biases).chunk(3, dim=-1)  # one product is faster than three
         q_NHSW, k_NHSW, v_NHSW = (self._split(part) for part in mapped)
-        scores_NHSS = (q_NHSW / math.sqrt(q_NHSW.shape[-1])) @ k_NHSW.transpose(-1, -2)
-        heads_NHSW = torch.softmax(scores_NHSS + bias.to(scores_NHSS.dtype), dim=-1) @ v_NHSW
+        if x_NSM.is_cuda:
+            heads_NHSW = functional.scaled_dot_product_attention(
+                q_NHSW, k_NHSW, v_NHSW, bias.to(q_NHSW.dtype).expand(-1, self.num_heads, q_NHSW.shape[2], -1)
+            )
+        else:  # on a CPU torch's own attention is far slower backwards
+            scores_NHSS = (q_NHSW / math.sqrt(q_NHSW.shape[-1])) @ k_NHSW.transpose(-1, -2)
+            heads_NHSW = torch.softmax(scores_NHSS + bias.to(scores_NHSS.dtype), dim=-1) @ v_NHSW
         attended_NSM = self.attention_output(heads_NHSW.transpose(1, 2).flatten(2))
         x_NSM = self.attention_norm(x_NSM + self.dropout(attended_NSM))
         output_NSM = self.outer(functional.gelu(self.inner(x_NSM)))

@@ -20,7 +20,7 @@ from mqan_core.vocab import NUM_SPECIAL
 from mqan_training.config import ModelConfig
 from mqan_training.model.decoder_layer import DecoderLayer
 from mqan_training.model.layers import masked_softmax, reset_lstm, sinusoidal_positions
-from mqan_training.model.tie import Copied, Span, Tie, copied_from, hazard
+from mqan_training.model.tie import Copied, FirstTerms, Span, Tie, copied_from, hazard
 
 _NEVER = 20.0  # is taken from the logit of what cannot be at a step
 
@@ -152,17 +152,17 @@ class Decoder(nn.Module):
             a_BAD = layer(a_BAD, (*layer.read_answer(a_BAD), causal_AA), context)  # type: ignore[operator]  # (4) to (6)
         a_self_BAD = self.norm(a_BAD)
         before = self.first_recurrence(encoded)
-        hazards = self._hazards(encoded)
+        first, hazards = self._first_terms(encoded), self._hazards(encoded)
         steps = []
         for t in range(num_steps):
-            copied, is_first_B = None, torch.full_like(before.h_BD[:, 0], float(t == 0))
-            if is_word is not None:
+            copied = None
+            if is_word is not None and t > 0:
                 words_BC, words_BQ = is_word[0][:, t], is_word[1][:, t]
                 copied = copied_from(before.pointer_BC, before.question_pointer_BQ, words_BC, words_BQ)
-            before, *read = self._recur(a_self_BAD[:, t], before, encoded, reads, copied, is_first_B)
-            steps.append(
-                (before.h_BD, before.c_tilde_BD, *read, *self._ties(before.h_BD, encoded, copied, hazards, is_first_B))
-            )
+            here = first if t == 0 else None
+            before, *read = self._recur(a_self_BAD[:, t], before, encoded, reads, copied, here)
+            ties = self._first_ties(before.h_BD, first) if t == 0 else self._later_ties(before.h_BD, copied, hazards)
+            steps.append((before.h_BD, before.c_tilde_BD, *read, *ties))
         stacked = (torch.stack(x, dim=1) for x in zip(*steps, strict=True))
         return self._mix(a_self_BAD, encoded, *stacked)
 
@@ -211,9 +211,16 @@ class Decoder(nn.Module):
         copied = None
         if is_word is not None:
             copied = copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
+        first = self._first_terms(encoded)
         is_first_B = (position_B == 0).to(before.h_BD.dtype)
-        after, *read = self._recur(a_self_BD, before, encoded, reads, copied, is_first_B)
-        ties = self._ties(after.h_BD, encoded, copied, self._hazards(encoded), is_first_B)
+        here = None if first is None else FirstTerms(*(x * is_first_B.view(-1, *[1] * (x.dim() - 1)) for x in first))
+        after, *read = self._recur(a_self_BD, before, encoded, reads, copied, here)
+        pairs = zip(
+            self._first_ties(after.h_BD, first),
+            self._later_ties(after.h_BD, copied, self._hazards(encoded)),
+            strict=True,
+        )
+        ties = [at_first_B * is_first_B + later_B * (1 - is_first_B) for at_first_B, later_B in pairs]
         mixture = self._mix(a_self_BD, encoded, *(after.h_BD, after.c_tilde_BD, *read, *ties))
         return mixture, DecoderState(*after, tuple(all_keys), tuple(all_values))
 
@@ -242,22 +249,28 @@ class Decoder(nn.Module):
             return None
         return hazard(encoded.span.end_BC, encoded.c_mask_BC), hazard(encoded.span.end_BQ, encoded.q_mask_BQ)
 
-    def _ties(
-        self,
-        h_BD: Tensor,
-        encoded: Encoded,
-        copied: Copied | None,
-        hazards: tuple[Tensor, Tensor] | None,
-        is_first_B: Tensor,
+    def _first_terms(self, encoded: Encoded) -> FirstTerms | None:
+        """Return what the reader adds at the first step, where the decoder is tied."""
+        if self.tie is None or encoded.span is None:
+            return None
+        return self.tie.first_terms(encoded.span, encoded.c_mask_BC)
+
+    def _first_ties(self, h_BD: Tensor, first: FirstTerms | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Return what is added at the first step to the logits of refusal, end and gamma, each [B]; 0 without a tie."""
+        zeros_B = torch.zeros_like(h_BD[:, 0])
+        if first is None:
+            return zeros_B, zeros_B, zeros_B
+        return first.refusal_B, zeros_B - _NEVER, first.gamma_B  # nobody ends before the first word
+
+    def _later_ties(
+        self, h_BD: Tensor, copied: Copied | None, hazards: tuple[Tensor, Tensor] | None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what the reader adds to the logits of refusal, end and gamma at a step, each [B]; 0 without a tie."""
-        if self.tie is None or encoded.span is None or copied is None or hazards is None:
-            return (torch.zeros_like(is_first_B),) * 3
-        refusal_B, gamma_B = self.tie.switches(encoded.span, encoded.c_mask_BC)
-        end_B = self.tie.end(h_BD, copied, *hazards) * (1 - is_first_B)
-        # nobody refuses behind the first word, or ends before it
-        refusal_B = refusal_B * is_first_B - _NEVER * (1 - is_first_B)
-        return refusal_B, end_B - _NEVER * is_first_B, gamma_B * is_first_B + end_B
+        """Return the same for all other steps."""
+        zeros_B = torch.zeros_like(h_BD[:, 0])
+        if self.tie is None or copied is None or hazards is None:
+            return zeros_B, zeros_B, zeros_B
+        end_B = self.tie.end(h_BD, copied, *hazards)
+        return zeros_B - _NEVER, end_B, end_B  # nobody refuses behind the first word
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """Return the encodings that the decoder attends to [B, J, D], and their mask [B, J]."""
@@ -271,11 +284,12 @@ class Decoder(nn.Module):
         encoded: Encoded,
         reads: tuple[Tensor, Tensor],
         copied: Copied | None,
-        is_first_B: Tensor,
+        first: FirstTerms | None,
     ) -> tuple[Recurrence, Tensor, Tensor, Tensor, Tensor]:
         """One step of the LSTM, its two attentions and the switch between them (equations 7 to 9, and 12's lambda).
 
-        Returns q_tilde, alpha^C, alpha^Q and lambda beside what the step leaves.
+        ``first`` is what the reader adds: None where that is nothing, as for all steps but the first. Returns q_tilde,
+        alpha^C, alpha^Q and lambda beside what the step leaves.
         """
         config, span = self.config, encoded.span
         read = self.dropout(torch.cat([a_self_BD, before.c_tilde_BD], dim=-1))
@@ -286,9 +300,13 @@ class Decoder(nn.Module):
         if config.question_pointer:
             scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None]).squeeze(2)
         pointed_BQ = encoded.q_mask_BQ
-        if self.tie is not None and span is not None and copied is not None:
-            scores_BJ, scores_BQ = self.tie.pointers(h_BD, scores_BJ, scores_BQ, span, copied, is_first_B)
+        if span is not None:
             pointed_BQ = span.pointed_BQ
+        if first is not None:
+            scores_BJ, scores_BQ = scores_BJ + first.start_BC, scores_BQ + first.start_BQ
+        if self.tie is not None and copied is not None:
+            follow_BC, follow_BQ = self.tie.followed(h_BD, copied)
+            scores_BJ, scores_BQ = scores_BJ + follow_BC, scores_BQ + follow_BQ
         alpha_BJ = alpha_c_BC = masked_softmax(scores_BJ, mask_BJ)  # (8)
         if not config.coattention:  # the question's part is read, but only words of the context are copied
             alpha_c_BC = masked_softmax(scores_BJ[:, : encoded.c_mask_BC.shape[1]], encoded.c_mask_BC)
@@ -297,13 +315,13 @@ class Decoder(nn.Module):
         if not config.question_pointer:
             nowhere_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype)
             after = Recurrence(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, nowhere_BQ)
-            return after, c_tilde_BD, alpha_c_BC, nowhere_BQ, torch.ones_like(is_first_B)
+            return after, c_tilde_BD, alpha_c_BC, nowhere_BQ, torch.ones_like(h_BD[:, 0])
         alpha_q_BQ = masked_softmax(scores_BQ, pointed_BQ)
         q_read_BD = (alpha_q_BQ[:, None, :].to(encoded.q_fin_BQD.dtype) @ encoded.q_fin_BQD).squeeze(1)
         q_tilde_BD = torch.tanh(self.question_state(self.dropout(torch.cat([q_read_BD, h_BD], dim=-1))))
         logit_B = self.lambda_(torch.cat([q_tilde_BD, h_BD, a_self_BD], dim=-1)).float().squeeze(-1)
-        if self.tie is not None and span is not None:
-            logit_B = logit_B + self.tie.side(span, encoded.c_mask_BC, is_first_B)
+        if first is not None:
+            logit_B = logit_B + first.side_B
         lambda_B = torch.sigmoid(logit_B)  # (12)
         pointer_BC, pointer_BQ = alpha_c_BC, alpha_q_BQ
         if span is not None:

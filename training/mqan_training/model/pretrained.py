@@ -31,7 +31,7 @@ class ReaderInputs(NamedTuple):
         pieces_NS, positions_NS, segments_NS: ids.
         groups_NS: 0 for padding, ``SHARED``, or the group of a label (``mqan_core.layout``).
         rows_N: the request of each window.
-        c_places_BC, q_places_BQ: where each word's first piece stands in the N * S pieces; 0 for padding.
+        c_places_BC, q_places_BQ: where each word's first piece stands in the N * S pieces; any place for padding.
         c_counts_BC, q_counts_BQ: how many pieces a word has, its first one included; 1 for padding.
         c_mask_BC, q_mask_BQ: bool, which words are there.
         pointed_BQ: bool, which words of the question may be pointed at.

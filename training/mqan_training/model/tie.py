@@ -41,6 +41,19 @@ class Span(NamedTuple):
     first_BD: Tensor
 
 
+class FirstTerms(NamedTuple):
+    """What the reader's scores add at the first step: to the pointers' scores, and to logits, each [B].
+
+    Those are of lambda (how much more the context has of the answer's start), of refusal, and of gamma.
+    """
+
+    start_BC: Tensor
+    start_BQ: Tensor
+    side_B: Tensor
+    refusal_B: Tensor
+    gamma_B: Tensor
+
+
 class Copied(NamedTuple):
     """Where the previous word was copied from: its places' shares, which sum to 1, or to 0 where it was not copied."""
 
@@ -87,41 +100,29 @@ class Tie(nn.Module):
         nn.init.zeros_(self.stop.weight)
         nn.init.ones_(self.stop.bias)
 
-    def pointers(
-        self, h_BD: Tensor, scores_BC: Tensor, scores_BQ: Tensor, span: Span, copied: Copied, is_first_B: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        """Return the scores of both pointers (equation 8) with the reader's terms.
+    def first_terms(self, span: Span, c_mask_BC: Tensor) -> FirstTerms:
+        """Return what the reader adds at the first step."""
+        in_context_B, in_question_B = log_sum_exp(span.start_BC, c_mask_BC), log_sum_exp(span.start_BQ, span.pointed_BQ)
+        side_B = self.side_weight * (in_context_B - in_question_B).clamp(-20.0, 20.0)
+        context_B = in_context_B + torch.where(span.allowed_B3[:, 0] > 0, 0.0, _FAR)
+        words_B = span.written_B + torch.where(span.allowed_B3[:, 2] > 0, 0.0, _FAR)
+        copied_B, generated_B = _log_add(context_B, in_question_B), _log_add(span.null_B, words_B)
+        refusal_B = self.null_weight * (span.null_B - words_B).clamp(-20.0, 20.0)
+        gamma_B = self.written_weight * (generated_B - copied_B).clamp(-20.0, 20.0)
+        return FirstTerms(
+            self.start_weight * span.start_BC, self.start_weight * span.start_BQ, side_B, refusal_B, gamma_B
+        )
+
+    def followed(self, h_BD: Tensor, copied: Copied) -> tuple[Tensor, Tensor]:
+        """Return what is added to the scores of both pointers (equation 8): the pull to the word behind the last one.
 
         Args:
             h_BD: the decoder's state.
-            scores_BC, scores_BQ: the decoder's own.
-            span: of the reader.
             copied: where the previous word was copied from.
-            is_first_B: 1 for rows at their first step, else 0.
         """
         follow_B1 = self.follow(h_BD).float()
-        start_B1 = (self.start_weight * is_first_B)[:, None]
-        moved = (functional.pad(part[:, :-1], (1, 0)) for part in copied)
-        moved_BC, moved_BQ = moved
-        return (
-            scores_BC + start_B1 * span.start_BC + follow_B1 * moved_BC,
-            scores_BQ + start_B1 * span.start_BQ + follow_B1 * moved_BQ,
-        )
-
-    def side(self, span: Span, c_mask_BC: Tensor, is_first_B: Tensor) -> Tensor:
-        """Return what is added to the logit of lambda, [B]: how much more the context has of the answer's start."""
-        context_B = log_sum_exp(span.start_BC, c_mask_BC)
-        question_B = log_sum_exp(span.start_BQ, span.pointed_BQ)
-        return self.side_weight * is_first_B * (context_B - question_B).clamp(-20.0, 20.0)
-
-    def switches(self, span: Span, c_mask_BC: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what is added at the first step to the logits of refusal and of gamma, each [B]."""
-        context_B = log_sum_exp(span.start_BC, c_mask_BC) + torch.where(span.allowed_B3[:, 0] > 0, 0.0, _FAR)
-        question_B = log_sum_exp(span.start_BQ, span.pointed_BQ)
-        words_B = span.written_B + torch.where(span.allowed_B3[:, 2] > 0, 0.0, _FAR)
-        copied_B, generated_B = _log_add(context_B, question_B), _log_add(span.null_B, words_B)
-        refusal_B = self.null_weight * (span.null_B - words_B).clamp(-20.0, 20.0)
-        return refusal_B, self.written_weight * (generated_B - copied_B).clamp(-20.0, 20.0)
+        moved_BC, moved_BQ = (functional.pad(part[:, :-1], (1, 0)) for part in copied)
+        return follow_B1 * moved_BC, follow_B1 * moved_BQ
 
     def end(self, h_BD: Tensor, copied: Copied, hazard_BC: Tensor, hazard_BQ: Tensor) -> Tensor:
         """Return what is added to the logits of the end and of gamma, [B]: whether the previous word is the last."""

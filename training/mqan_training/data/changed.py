@@ -1,0 +1,63 @@
+"""Questions that a text does not answer although it speaks of what they ask, after SQuAD 2.0 (Rajpurkar et al. 2018).
+
+Half of the questions are changed in their names, numbers or words of the opposite sense, so that they ask something
+else; their answer is that there is none. Their words still stand in the text, so that a reader must compare the facts
+and not only the words. The other half stay as they are.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from mqan_core.example import Example
+from mqan_training.data.adversarial import changed_question
+from mqan_training.data.source import Source
+
+_CHANGED = 0.6  # share of rows that are tried; some hold nothing that could be changed
+_OWN_NAMES = 0.5  # share of those that take names of the same text
+
+
+class ChangedSource:
+    """The rows of a source, some asked for what their texts do not say.
+
+    Args:
+        source: of questions that are answered by quotations.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    @property
+    def name(self) -> str:
+        """Name of the source."""
+        return f"{self._source.name}_changed"
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._source)
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        """Return a question about a row; the same for the same row and state of ``rng``."""
+        example = replace(self._source.draw(index, rng), task=self.name)
+        if not example.answers or example.choices or rng.random() >= _CHANGED:
+            return example
+        names_from = example.context
+        if rng.random() >= _OWN_NAMES:
+            names_from = self._source.draw(int(rng.integers(len(self))), rng).context
+        return without_answer(example, names_from, rng) or example
+
+
+def without_answer(example: Example, names_from: str, rng: np.random.Generator) -> Example | None:
+    """Return an example whose question is changed so that its text does not answer it; None where nothing can be.
+
+    Args:
+        example: a question that its text answers.
+        names_from: a text whose names take the place of the question's. Those of the answer are not used.
+        rng: where chance comes from.
+    """
+    for answer in example.answers:
+        names_from = names_from.replace(answer, " ")
+    question = changed_question(example.question, [names_from], rng)
+    if question is None:
+        return None
+    return replace(example, question=question, answers=(), answer_start=None)
