@@ -11,7 +11,8 @@ import numpy.typing as npt
 from mqan_core.answer import Answer
 from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, open_answering_bundle
 from mqan_core.decision import REPEATS, decide, find_repeats
-from mqan_core.errors import BundleError, InputError
+from mqan_core.errors import BundleError
+from mqan_core.explanation import Pointers, explain_choice, explain_words
 from mqan_core.layout import Layout
 from mqan_core.options import PLAIN, Options
 from mqan_core.outcome import complete
@@ -39,7 +40,19 @@ Trace = npt.NDArray[np.float32]
 
 
 class AnsweringLoop(StepLoop):
-    """Takes the steps of answers; one that says the same for ever is ended."""
+    """Takes the steps of answers; one that says the same for ever is ended. Its keys are rows of windowed requests."""
+
+    def watch(self, decoding: Decoding) -> None:
+        for place in np.flatnonzero(decoding.is_live):
+            request: WindowedRequest = decoding.keys[place].request
+            if request.pointers is not None:
+                pointed = (
+                    decoding.state[f"{text}_pointer"][place].astype(np.float32) for text in ("context", "question")
+                )
+                context_C, question_Q = pointed
+                request.pointers.append(
+                    Pointers(context_C[: request.num_context_tokens], question_Q[: request.num_question_tokens])
+                )
 
     def ended(self, state: Mapping[str, Array], max_tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         ended = super().ended(state, max_tokens)
@@ -127,10 +140,9 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
 
         Raises:
             InputError: one of them holds nothing but white space, the question is too long for a window, or
-                the options make no sense together or are not answered yet.
+                the options make no sense together.
         """
         options.check()
-        _check_answered(options)
         # in one order whatever the caller's: 8-bit products round on what is added up in another order
         choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
         request = read_request(self.bundle.vocabulary, context, question, choices)
@@ -139,7 +151,7 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
 
     def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Decoding:
         constants, sizes = self.reader.read([row.request for row in rows])
-        rows = [_with_scores(row, constants, place) for place, row in enumerate(rows)]
+        rows = [_with_what_is_kept(row, constants, place) for place, row in enumerate(rows)]
         # a choice and a quotation are made in one step: no word of it follows
         most = [
             0 if row.request.request.choices or row.request.options.quotes else row.max_answer_tokens for row in rows
@@ -153,6 +165,13 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         masses = place_masses[behind : behind + len(request.choices)].tolist()
         options, scores = row.request.options, row.request.scores
         answer = decide(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
+        pointers = row.request.pointers
+        if pointers is not None and request.choices:
+            answer = replace(answer, explanation=explain_choice(evidence[: request.num_context_tokens], request))
+        elif pointers is not None:  # without the step at which an answer that is too long would have gone on
+            num_steps = max(1, len(answer.tokens) + (not answer.truncated))
+            steps = explain_words(pointers[:num_steps], trace, request, self.bundle.vocabulary)
+            answer = replace(answer, explanation=steps)
         if not answer.truncated:
             answer = self._temperatures.calibrate(answer)
         if scores is not None:
@@ -160,24 +179,14 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         return complete(answer, options, request, evidence.tolist(), len(row.request.windows))
 
 
-def _with_scores(row: Row[WindowedRequest], constants: Buffers, place: int) -> Row[WindowedRequest]:
-    """Return a row with the scores of its words, where its answer is made of them."""
-    windowed = row.request
-    if not (windowed.options.quotes or windowed.options.alternatives):
+def _with_what_is_kept(row: Row[WindowedRequest], constants: Buffers, place: int) -> Row[WindowedRequest]:
+    """Return a row with what its options need: the scores of its words, and room for where its steps point."""
+    windowed, options = row.request, row.request.options
+    needs_scores = options.quotes or options.alternatives
+    if not (needs_scores or options.explain):
         return row
-    scores = scores_of(constants, place, windowed.num_context_tokens)
-    return replace(row, request=replace(windowed, scores=scores))
-
-
-def _check_answered(options: Options) -> None:
-    """Refuse what this engine does not answer yet, rather than answer something else.
-
-    Raises:
-        InputError: such an option is set.
-    """
-    if options.explain:
-        message = "explain is not supported by this version."
-        raise InputError("option_not_supported", "explain", message, "Leave the field out.")
+    scores = scores_of(constants, place, windowed.num_context_tokens) if needs_scores else None
+    return replace(row, request=replace(windowed, scores=scores, pointers=[] if options.explain else None))
 
 
 def _choose(bundle: AnsweringBundle, provider: Provider, precision: Precision) -> Graphs:

@@ -129,9 +129,13 @@ class StepLoop:
         if len(d.bindings) == 2:
             d.bindings.reverse()
         d.num_steps += 1
+        self.watch(d)
         ended = d.is_live & self.ended(d.state, d.max_tokens)
         d.is_live &= ~ended
         return [(d.keys[row], self.hand_out(d.state, int(row))) for row in np.flatnonzero(ended)]
+
+    def watch(self, decoding: Decoding) -> None:
+        """Look at the rows that took a step, before those that it ended leave; here nothing is looked at."""
 
     def ended(self, state: Mapping[str, Array], max_tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Return which rows have ended, or have taken all their steps, [B]."""

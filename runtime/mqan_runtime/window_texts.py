@@ -14,6 +14,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from mqan_core.answer import Source
+from mqan_core.explanation import Pointers
 from mqan_core.layout import Window
 from mqan_core.options import PLAIN, Options
 from mqan_core.quotations import QuotationScores
@@ -35,12 +36,14 @@ class WindowedRequest:
         windows: its pieces.
         options: what is asked for beside the question.
         scores: of its words, where quotations are asked for and it has been read.
+        pointers: of each step that was taken, where they are asked for and it has been read.
     """
 
     request: Request
     windows: tuple[Window, ...]
     options: Options = PLAIN
     scores: QuotationScores | None = None
+    pointers: list[Pointers] | None = None
 
     @property
     def num_context_tokens(self) -> int:

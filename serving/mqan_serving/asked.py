@@ -58,6 +58,9 @@ class AskedFor(BaseModel):
         description=f"How many of the next best quotations are wanted, 0 to {MOST_ALTERNATIVES}; there may be fewer.",
         examples=[3],
     )
+    explain: bool = Field(
+        default=False, description="Whether the response is to say what each step looked at; see `steps`."
+    )
     min_probability: float | None = Field(
         default=None, description="Below this, 0 to 1, there is no answer: answered is false.", examples=[0.5]
     )
@@ -97,6 +100,7 @@ class AskedFor(BaseModel):
             contiguous=self.contiguous,
             every=self.all,
             alternatives=self.alternatives,
+            explain=self.explain,
             min_probability=self.min_probability,
         )
         options.check()

@@ -1,12 +1,13 @@
 """The JSON documents that REST answers with. They carry the same fields as the messages of the protobuf contract."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
+from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source, Span
 from mqan_serving.service import Model
 
 
@@ -75,6 +76,34 @@ class AlternativeDocument(_Document):
     spans: list[QuotationDocument]
 
 
+class WeightDocument(SpanDocument):
+    """What pointing at a word of a text gave to a step."""
+
+    weight: float = Field(description="Its part of the step, 0 to 1.", examples=[0.83])
+
+
+class CandidateDocument(_Document):
+    """A word that a step could have chosen."""
+
+    text: str = Field(description="The word, in lower case; empty for the end of the answer.", examples=["1889"])
+    probability: float = Field(description="How likely it was.", examples=[0.83])
+    source: Literal["context", "question", "vocabulary"] = Field(description="What gave most of its probability.")
+
+
+class StepDocument(_Document):
+    """What the model looked at when it chose a word, the end of the answer, or a label."""
+
+    context: list[WeightDocument] = Field(
+        description="Words of the context, the largest weight first; weights below 0.001 are left out. For a label: "
+        "how attention was divided when it was chosen."
+    )
+    question: list[WeightDocument] = Field(description="Words of the question; none for a label.")
+    candidates: list[CandidateDocument] = Field(
+        description="The likeliest words, up to five, the likeliest first; of the vocabulary's only the one that was "
+        "chosen. None for a label: see `choices`."
+    )
+
+
 class ModelVersionDocument(_Document):
     """Identity of a model."""
 
@@ -113,6 +142,10 @@ class AnswerDocument(_Document):
     alternatives: list[AlternativeDocument] = Field(
         description="The next best quotations, the likeliest first, as many as are wanted and are not below 0.001."
     )
+    steps: list[StepDocument] = Field(
+        description="With `explain`, what each step looked at: one for each token and one for the end of the answer; a "
+        "label and an unbroken quotation take one step."
+    )
     windows: int = Field(description="Windows of the context that were read, each of up to 384 word pieces.")
     model: ModelVersionDocument
 
@@ -147,6 +180,17 @@ class AnswerDocument(_Document):
                     spans=[_quotation(span) for span in other.spans],
                 )
                 for other in answer.alternatives
+            ],
+            steps=[
+                StepDocument.model_construct(
+                    context=_weights(step.context),
+                    question=_weights(step.question),
+                    candidates=[
+                        CandidateDocument.model_construct(**asdict(candidate) | {"source": candidate.source.value})
+                        for candidate in step.candidates
+                    ],
+                )
+                for step in answer.explanation
             ],
             windows=answer.num_windows,
             model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
@@ -263,6 +307,10 @@ class ErrorDocument(_Document):
 def _quotation(span: AnswerSpan) -> QuotationDocument:
     source: Literal["context", "question"] = "context" if span.source is Source.CONTEXT else "question"
     return QuotationDocument.model_construct(source=source, start=span.start, end=span.end, text=span.text)
+
+
+def _weights(weights: Sequence[tuple[Span, float]]) -> list[WeightDocument]:
+    return [WeightDocument.model_construct(start=span.start, end=span.end, weight=weight) for span, weight in weights]
 
 
 def _token(token: AnswerToken) -> TokenDocument:

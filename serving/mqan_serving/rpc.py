@@ -7,7 +7,7 @@ refused like any other bad input, and no exception ever reaches a transport that
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from functools import wraps
 from inspect import iscoroutinefunction
@@ -20,7 +20,7 @@ from grpc_health.v1 import health_pb2
 
 from mqan.v1 import answer_pb2
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source
+from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source, Span
 from mqan_core.errors import InputError
 from mqan_serving.asked import ChoiceField, SourceName
 from mqan_serving.errors import ServingError, describe
@@ -286,6 +286,7 @@ def _question(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Q
         contiguous=request.contiguous,
         all=request.all,
         alternatives=request.alternatives,
+        explain=request.explain,
         min_probability=request.min_probability if request.HasField("min_probability") else None,
     )
 
@@ -317,7 +318,25 @@ def _answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
             )
             for other in answer.alternatives
         ],
+        steps=[
+            answer_pb2.Step(
+                context=_weights(step.context),
+                question=_weights(step.question),
+                candidates=[
+                    answer_pb2.Candidate(text=c.text, probability=c.probability, source=_SOURCES[c.source])
+                    for c in step.candidates
+                ],
+            )
+            for step in answer.explanation
+        ],
     )
+
+
+def _weights(weights: Sequence[tuple[Span, float]]) -> list[answer_pb2.PointerWeight]:
+    return [
+        answer_pb2.PointerWeight(span=answer_pb2.TextSpan(start=span.start, end=span.end), weight=weight)
+        for span, weight in weights
+    ]
 
 
 def _token(token: AnswerToken) -> answer_pb2.AnswerToken:

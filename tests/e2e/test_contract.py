@@ -48,7 +48,7 @@ def test_rest_answers_as_the_engine_does(
     body = ask(rest, context, question, limit)
     most = limit or rest.get("/v1/model").json()["limits"]["max_answer_tokens"]
     expected = engine.answer([engine.read(context, question)], [most])[0]
-    of_options = {"choices", "chosen", "expected", "places", "alternatives"}
+    of_options = {"choices", "chosen", "expected", "places", "alternatives", "steps"}
     assert set(body) == {
         *("answer", "answered", "probability", "confidence", "tokens", "spans", "truncated", "windows", "model"),
         *of_options,

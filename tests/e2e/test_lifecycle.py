@@ -175,10 +175,11 @@ def test_gpus_that_are_not_there_are_named(bundle_folder: Path, free_ports: Any)
 
 
 @pytest.mark.parametrize("mode", [[], ["--local"]], ids=["ray", "local"])
-def test_wrong_bundle_is_reported_at_once(tmp_path: Path, mode: list[str]) -> None:
+def test_wrong_bundle_is_reported_at_once(tmp_path: Path, free_ports: Any, mode: list[str]) -> None:
     (tmp_path / "manifest.json").write_text("{}")
     code = "from mqan_cli.main import app; app()"
-    environment = os.environ | {"MQAN_HTTP_PORT": "18431", "MQAN_GRPC_PORT": "18432"}
+    http_port, grpc_port = map(str, free_ports(2))
+    environment = os.environ | {"MQAN_HTTP_PORT": http_port, "MQAN_GRPC_PORT": grpc_port}
     begun = time.perf_counter()
     finished = subprocess.run(
         [sys.executable, "-c", code, "serve", "--bundle", str(tmp_path), *mode],

@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from mqan_core.answer import Answer, Source
-from mqan_core.errors import InputError
 from mqan_core.options import PLAIN, YES_NO, Options, choices_of
 from mqan_core.quotations import LEAST_SHARE
 from mqan_runtime.answering_engine import AnsweringEngine
@@ -144,10 +143,47 @@ def test_windows_are_counted(engine: AnsweringEngine) -> None:
     assert len(request.windows) > 1
 
 
-def test_what_is_not_answered_yet_is_refused(engine: AnsweringEngine) -> None:
-    with pytest.raises(InputError) as caught:
-        engine.read("Ada.", "who?", Options(explain=True))
-    assert (caught.value.code, caught.value.field) == ("option_not_supported", "explain")
+def test_each_step_of_a_free_answer_is_explained(engine: AnsweringEngine) -> None:
+    rng, num_words = random.Random(12), 0
+    for _ in range(60):
+        context, question = make_text(rng, rng.randint(1, 60)), make_text(rng, 4)
+        plain, answer = (ask(engine, context, question, options) for options in (PLAIN, Options(explain=True)))
+        assert replace(answer, explanation=()) == plain
+        assert len(answer.explanation) == max(1, len(answer.tokens) + (not answer.truncated))
+        for token, step in zip(answer.tokens, answer.explanation, strict=False):
+            num_words += 1
+            weights = [weight for _, weight in (*step.context, *step.question)]
+            # what is left of 1 is the vocabulary's, and what is left out
+            assert sum(weights) <= token.masses.context + token.masses.question + 1e-4
+            assert sum(weights) >= token.masses.context + token.masses.question - 0.001 * (len(context) + len(question))
+            assert [w for _, w in step.context] == sorted((w for _, w in step.context), reverse=True)
+            said = {candidate.text: candidate for candidate in step.candidates}
+            assert said[token.text.lower()].probability == pytest.approx(token.probability, abs=1e-5)
+            assert said[token.text.lower()].source is token.source
+            assert sum(candidate.probability for candidate in step.candidates) <= 1 + 1e-4
+            if token.source is Source.CONTEXT:
+                assert token.span in {span for span, _ in step.context}
+    assert num_words > 40
+
+
+def test_what_is_asked_together_does_not_change_an_explanation(engine: AnsweringEngine) -> None:
+    rng = random.Random(13)
+    texts = [(make_text(rng, rng.randint(1, 60)), make_text(rng, 4)) for _ in range(12)]
+    requests = [engine.read(*text, Options(explain=i % 2 == 0)) for i, text in enumerate(texts)]
+    for i, together in enumerate(engine.answer(requests, [6] * len(requests))):
+        alone = engine.answer([requests[i]], [6])[0]
+        assert bool(together.explanation) == (i % 2 == 0)
+        assert len(alone.explanation) == len(together.explanation)
+        for one, other in zip(alone.explanation, together.explanation, strict=True):
+            assert dict(one.context) == pytest.approx(dict(other.context), abs=1e-3)
+            assert {c.text for c in one.candidates if c.probability > 0.01} <= {c.text for c in other.candidates}
+
+
+def test_a_label_is_explained_by_where_attention_was(engine: AnsweringEngine) -> None:
+    answer = ask(engine, "Ada met Bob. Bob left.", "who left?", Options(choices_of(["Ada", "Bob"]), explain=True))
+    [step] = answer.explanation
+    assert sum(weight for _, weight in step.context) == pytest.approx(1, abs=0.02)
+    assert (step.question, step.candidates) == ((), ())
 
 
 def test_a_contiguous_answer_is_exactly_one_quotation(engine: AnsweringEngine) -> None:

@@ -134,6 +134,23 @@ def test_quotations_are_told_alike_over_both(served: Any) -> None:
     assert min(found) < -1
 
 
+def test_steps_are_told_alike_over_both(served: Any) -> None:
+    chance, num_steps = random.Random(6), 0
+    for _ in range(10):
+        text = make_text(chance, 30)
+        answer = ask(served, text, explain=True)
+        for token, step in zip(answer.tokens, answer.steps, strict=False):
+            num_steps += 1
+            assert token.text.lower() in {candidate.text for candidate in step.candidates}
+            assert all(0 <= found.span.start < found.span.end <= len(text) for found in step.context)
+            assert 0 < sum(found.weight for found in (*step.context, *step.question)) <= 1 + 1e-4
+        [step] = ask(served, text, choices=["yes", "no"], explain=True).steps
+        assert step.context
+        assert not step.candidates
+        assert ask(served, text).steps == ()
+    assert num_steps > 10
+
+
 @pytest.mark.parametrize(
     ("asked", "code"),
     [

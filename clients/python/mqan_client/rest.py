@@ -24,15 +24,18 @@ from mqan_client.results import (
     Answer,
     AnswerSpan,
     AnswerToken,
+    Candidate,
     ChoiceProbability,
     Limits,
     Masses,
     Model,
     ModelVersion,
     Place,
+    PointerWeight,
     Score,
     Source,
     Span,
+    Step,
 )
 from mqan_client.transport import TOO_LATE, Attempts, Question, Retries
 
@@ -45,7 +48,7 @@ _ERRORS: dict[int, tuple[type[ClientError], str]] = {
     503: (UnavailableError, "unavailable"),
     504: (DeadlineExceededError, "deadline_exceeded"),
 }
-_QUOTATIONS = ("contiguous", "all", "alternatives")
+_OTHERS = ("contiguous", "all", "alternatives", "explain")
 _HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
 
@@ -145,7 +148,7 @@ def _body(question: Question) -> bytes:
     document: dict[str, Any] = {"context": question.context, "question": question.question}
     if question.choices:
         document["choices"] = [asdict(choice) for choice in question.choices]
-    for name in ("max_answer_tokens", "multiple", "yes_no", "scale", "sources", "min_probability", *_QUOTATIONS):
+    for name in ("max_answer_tokens", "multiple", "yes_no", "scale", "sources", "min_probability", *_OTHERS):
         value = getattr(question, name)
         if value is not None and value is not False and value != () and (name, value) != ("alternatives", 0):
             document[name] = list(value) if isinstance(value, tuple) else value
@@ -213,9 +216,19 @@ def _read_answer(document: Any) -> Answer:
                 Alternative(other["answer"], other["probability"], _read_tokens(other), _read_spans(other["spans"]))
                 for other in document.get("alternatives", ())
             ),
+            tuple(map(_read_step, document.get("steps", ()))),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _unknown(error) from None
+
+
+def _read_step(document: Any) -> Step:
+    context, question = (
+        tuple(PointerWeight(Span(found["start"], found["end"]), found["weight"]) for found in document[text])
+        for text in ("context", "question")
+    )
+    found = document["candidates"]
+    return Step(context, question, tuple(Candidate(c["text"], c["probability"], Source(c["source"])) for c in found))
 
 
 def _read_tokens(document: Any) -> tuple[AnswerToken, ...]:

@@ -100,6 +100,38 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True)
+class PointerWeight:
+    """What pointing at a word of a text gave to a step."""
+
+    span: Span
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A word that a step could have chosen; its text is empty for the end of the answer."""
+
+    text: str
+    probability: float
+    source: Source
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What the model looked at when it chose a word, the end of the answer, or a label.
+
+    Attributes:
+        context: words of the context, the largest weight first; for a label how attention was divided.
+        question: words of the question; none for a label.
+        candidates: the likeliest words, of the vocabulary's only the one that was chosen; none for a label.
+    """
+
+    context: tuple[PointerWeight, ...]
+    question: tuple[PointerWeight, ...]
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer that says where each of its words came from.
 
@@ -119,6 +151,7 @@ class Answer:
         windows: windows of the context that were read.
         places: with ``all``, every place that answers, in the order of the text.
         alternatives: the next best quotations, the likeliest first.
+        steps: with ``explain``, what each step looked at.
     """
 
     text: str
@@ -135,6 +168,7 @@ class Answer:
     windows: int = 1
     places: tuple[Place, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,15 +25,18 @@ from mqan_client.results import (
     Answer,
     AnswerSpan,
     AnswerToken,
+    Candidate,
     ChoiceProbability,
     Limits,
     Masses,
     Model,
     ModelVersion,
     Place,
+    PointerWeight,
     Score,
     Source,
     Span,
+    Step,
 )
 from mqan_client.transport import Attempts, Question, Retries
 
@@ -164,6 +167,7 @@ def _request(question: Question) -> answer_pb2.AnswerRequest:
             contiguous=question.contiguous,
             all=question.all,
             alternatives=question.alternatives,
+            explain=question.explain,
             min_probability=question.min_probability,
         )
     except (ValueError, TypeError) as error:  # a lone surrogate, a number that is no uint32, a value of another type
@@ -213,7 +217,19 @@ def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
             Alternative(other.answer, other.probability, _read_tokens(other.tokens), _read_spans(other.spans))
             for other in response.alternatives
         ),
+        tuple(
+            Step(
+                _read_weights(step.context),
+                _read_weights(step.question),
+                tuple(Candidate(c.text, c.probability, _source(c.source)) for c in step.candidates),
+            )
+            for step in response.steps
+        ),
     )
+
+
+def _read_weights(weights: Iterable[answer_pb2.PointerWeight]) -> tuple[PointerWeight, ...]:
+    return tuple(PointerWeight(Span(found.span.start, found.span.end), found.weight) for found in weights)
 
 
 def _read_tokens(tokens: Iterable[answer_pb2.AnswerToken]) -> tuple[AnswerToken, ...]:

@@ -43,6 +43,7 @@ class Question:
     contiguous: bool = False
     all: bool = False
     alternatives: int = 0
+    explain: bool = False
     min_probability: float | None = None
 
 
@@ -58,6 +59,7 @@ class Asked(TypedDict, total=False):
     contiguous: bool
     all: bool
     alternatives: int
+    explain: bool
     min_probability: float | None
 
 

@@ -39,5 +39,5 @@ export type Answer = Partial<NewInAnswer> &
 /** What servers before 0.17 do not send. */
 type NewInAnswer = Pick<
   components["schemas"]["AnswerDocument"],
-  "answered" | "choices" | "chosen" | "confidence" | "expected" | "windows"
+  "answered" | "choices" | "chosen" | "confidence" | "expected" | "steps" | "windows"
 >;

@@ -219,6 +219,11 @@ export interface components {
             probability: number;
             /** Spans */
             spans: components["schemas"]["QuotationDocument"][];
+            /**
+             * Steps
+             * @description With `explain`, what each step looked at: one for each token and one for the end of the answer; a label and an unbroken quotation take one step.
+             */
+            steps: components["schemas"]["StepDocument"][];
             /** Tokens */
             tokens: components["schemas"]["TokenDocument"][];
             /**
@@ -240,6 +245,30 @@ export interface components {
             model: components["schemas"]["ModelVersionDocument"];
             /** Texts */
             texts: components["schemas"]["TextAnswersDocument"][];
+        };
+        /**
+         * CandidateDocument
+         * @description A word that a step could have chosen.
+         */
+        CandidateDocument: {
+            /**
+             * Probability
+             * @description How likely it was.
+             * @example 0.83
+             */
+            probability: number;
+            /**
+             * Source
+             * @description What gave most of its probability.
+             * @enum {string}
+             */
+            source: "context" | "question" | "vocabulary";
+            /**
+             * Text
+             * @description The word, in lower case; empty for the end of the answer.
+             * @example 1889
+             */
+            text: string;
         };
         /**
          * ChoiceDocument
@@ -588,6 +617,27 @@ export interface components {
             start: number;
         };
         /**
+         * StepDocument
+         * @description What the model looked at when it chose a word, the end of the answer, or a label.
+         */
+        StepDocument: {
+            /**
+             * Candidates
+             * @description The likeliest words, up to five, the likeliest first; of the vocabulary's only the one that was chosen. None for a label: see `choices`.
+             */
+            candidates: components["schemas"]["CandidateDocument"][];
+            /**
+             * Context
+             * @description Words of the context, the largest weight first; weights below 0.001 are left out. For a label: how attention was divided when it was chosen.
+             */
+            context: components["schemas"]["WeightDocument"][];
+            /**
+             * Question
+             * @description Words of the question; none for a label.
+             */
+            question: components["schemas"]["WeightDocument"][];
+        };
+        /**
          * TextAnswersDocument
          * @description The answers about one text, in the order of its questions.
          */
@@ -627,6 +677,30 @@ export interface components {
              * @example 330
              */
             text: string;
+        };
+        /**
+         * WeightDocument
+         * @description What pointing at a word of a text gave to a step.
+         */
+        WeightDocument: {
+            /**
+             * End
+             * @description One past the last code point.
+             * @example 16
+             */
+            end: number;
+            /**
+             * Start
+             * @description First code point.
+             * @example 13
+             */
+            start: number;
+            /**
+             * Weight
+             * @description Its part of the step, 0 to 1.
+             * @example 0.83
+             */
+            weight: number;
         };
     };
     responses: never;
@@ -762,6 +836,12 @@ export interface operations {
                      * @default false
                      */
                     contiguous?: boolean;
+                    /**
+                     * Explain
+                     * @description Whether the response is to say what each step looked at; see `steps`.
+                     * @default false
+                     */
+                    explain?: boolean;
                     /**
                      * Max Answer Tokens
                      * @description Most tokens the answer may have. Unset: the server's limit.
@@ -1020,6 +1100,12 @@ export interface operations {
                          */
                         contiguous?: boolean;
                         /**
+                         * Explain
+                         * @description Whether the response is to say what each step looked at; see `steps`.
+                         * @default false
+                         */
+                        explain?: boolean;
+                        /**
                          * @description Comes back with the answer.
                          * @example height
                          */
@@ -1139,6 +1225,12 @@ export interface operations {
                              * @default false
                              */
                             contiguous?: boolean;
+                            /**
+                             * Explain
+                             * @description Whether the response is to say what each step looked at; see `steps`.
+                             * @default false
+                             */
+                            explain?: boolean;
                             /**
                              * @description Comes back with the answer.
                              * @example height

@@ -19,7 +19,7 @@ SOURCE_QUESTION: Source
 SOURCE_VOCABULARY: Source
 
 class AnswerRequest(_message.Message):
-    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives")
+    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives", "explain")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     MAX_ANSWER_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -32,6 +32,7 @@ class AnswerRequest(_message.Message):
     CONTIGUOUS_FIELD_NUMBER: _ClassVar[int]
     ALL_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
+    EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     context: str
     question: str
     max_answer_tokens: int
@@ -44,7 +45,8 @@ class AnswerRequest(_message.Message):
     contiguous: bool
     all: bool
     alternatives: int
-    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ...) -> None: ...
+    explain: bool
+    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ..., explain: _Optional[bool] = ...) -> None: ...
 
 class Choice(_message.Message):
     __slots__ = ("label", "description")
@@ -55,7 +57,7 @@ class Choice(_message.Message):
     def __init__(self, label: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
 
 class AnswerResponse(_message.Message):
-    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model", "answered", "confidence", "choices", "chosen", "expected", "windows", "places", "alternatives")
+    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model", "answered", "confidence", "choices", "chosen", "expected", "windows", "places", "alternatives", "steps")
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -70,6 +72,7 @@ class AnswerResponse(_message.Message):
     WINDOWS_FIELD_NUMBER: _ClassVar[int]
     PLACES_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
     answer: str
     probability: float
     tokens: _containers.RepeatedCompositeFieldContainer[AnswerToken]
@@ -84,7 +87,36 @@ class AnswerResponse(_message.Message):
     windows: int
     places: _containers.RepeatedCompositeFieldContainer[Place]
     alternatives: _containers.RepeatedCompositeFieldContainer[Alternative]
-    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ...) -> None: ...
+    steps: _containers.RepeatedCompositeFieldContainer[Step]
+    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
+
+class Step(_message.Message):
+    __slots__ = ("context", "question", "candidates")
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    CANDIDATES_FIELD_NUMBER: _ClassVar[int]
+    context: _containers.RepeatedCompositeFieldContainer[PointerWeight]
+    question: _containers.RepeatedCompositeFieldContainer[PointerWeight]
+    candidates: _containers.RepeatedCompositeFieldContainer[Candidate]
+    def __init__(self, context: _Optional[_Iterable[_Union[PointerWeight, _Mapping]]] = ..., question: _Optional[_Iterable[_Union[PointerWeight, _Mapping]]] = ..., candidates: _Optional[_Iterable[_Union[Candidate, _Mapping]]] = ...) -> None: ...
+
+class PointerWeight(_message.Message):
+    __slots__ = ("span", "weight")
+    SPAN_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    span: TextSpan
+    weight: float
+    def __init__(self, span: _Optional[_Union[TextSpan, _Mapping]] = ..., weight: _Optional[float] = ...) -> None: ...
+
+class Candidate(_message.Message):
+    __slots__ = ("text", "probability", "source")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    probability: float
+    source: Source
+    def __init__(self, text: _Optional[str] = ..., probability: _Optional[float] = ..., source: _Optional[_Union[Source, str]] = ...) -> None: ...
 
 class Place(_message.Message):
     __slots__ = ("span", "probability")

@@ -1,0 +1,96 @@
+"""What the model looked at when it chose each word of an answer (equations 8 and 13 of McCann et al. 2018)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.answer import Candidate, Source, Span, StepExplanation
+from mqan_core.attribution import TraceField
+from mqan_core.request import Request
+from mqan_core.text import Token
+from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
+
+MOST_CANDIDATES: Final = 5
+LEAST_WEIGHT: Final = 0.001  # of a word's part in a step, below which it is left out
+
+Weights = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pointers:
+    """Where a step pointed: lambda alpha^C and (1 - lambda) alpha^Q, which together sum to 1.
+
+    Attributes:
+        context_C: weight of each word of the context.
+        question_Q: weight of each word of the question.
+    """
+
+    context_C: Weights
+    question_Q: Weights
+
+
+def explain_words(
+    pointers: Sequence[Pointers], trace: npt.NDArray[np.float32], request: Request, vocabulary: Vocabulary
+) -> tuple[StepExplanation, ...]:
+    """Return what was looked at when each word of a free answer, and its end, was chosen.
+
+    A weight is the part of equation 13 that pointing at a word gives: with gamma, the part of the vocabulary, all
+    weights of a step sum to 1. Of the vocabulary's words only the one that was chosen is among the candidates.
+
+    Args:
+        pointers: of each step.
+        trace: what the steps chose, [steps, F].
+        request: whose words they point at.
+        vocabulary: names the generated pieces.
+    """
+    return tuple(
+        _explain(step, where, request, vocabulary) for step, where in zip(trace.tolist(), pointers, strict=False)
+    )
+
+
+def explain_choice(attention_C: Weights, request: Request) -> tuple[StepExplanation, ...]:
+    """Return what was looked at when a label was chosen, which takes one step: its attention over the context."""
+    return (StepExplanation(_placed(attention_C, request.context_tokens), (), ()),)
+
+
+def _explain(step: list[float], pointers: Pointers, request: Request, vocabulary: Vocabulary) -> StepExplanation:
+    copied = 1 - step[TraceField.GAMMA]
+    context_C, question_Q = pointers.context_C * copied, pointers.question_Q * copied
+    num_slots = len(request.slots.pieces)
+    in_context = np.bincount(request.slots.context, context_C, num_slots)
+    in_question = np.bincount(request.slots.question[: len(question_Q)], question_Q, num_slots)
+    chosen = int(step[TraceField.SLOT])
+    parts = (TraceField.FROM_CONTEXT, TraceField.FROM_QUESTION, TraceField.FROM_VOCABULARY)
+    source = max(zip(parts, Source, strict=True), key=lambda pair: step[pair[0]])[1]
+    candidates = [Candidate(_said(step, request, vocabulary), step[TraceField.PROBABILITY], source)]
+    total = in_context + in_question
+    for slot in np.argsort(-total, kind="stable")[: MOST_CANDIDATES + 1].tolist():
+        if slot != chosen and total[slot] >= LEAST_WEIGHT:
+            source = Source.CONTEXT if in_context[slot] >= in_question[slot] else Source.QUESTION
+            candidates.append(Candidate(request.slots.pieces[slot].strip(), float(total[slot]), source))
+    candidates.sort(key=lambda candidate: -candidate.probability)
+    return StepExplanation(
+        _placed(context_C, request.context_tokens),
+        _placed(question_Q, request.question_tokens),
+        tuple(candidates[:MOST_CANDIDATES]),
+    )
+
+
+def _said(step: list[float], request: Request, vocabulary: Vocabulary) -> str:
+    """Return what a step chose; empty for the end of the answer and for a refusal."""
+    slot, piece = int(step[TraceField.SLOT]), int(step[TraceField.PIECE])
+    if slot >= 0:
+        return request.slots.pieces[slot].strip()
+    return "" if piece == END_ID or (vocabulary.refuses and piece == REFUSAL_ID) else vocabulary.pieces[piece].strip()
+
+
+def _placed(weights_T: Weights, tokens: Sequence[Token]) -> tuple[tuple[Span, float], ...]:
+    found = [
+        (Span(token.start, token.end), float(weight))
+        for token, weight in zip(tokens, weights_T.tolist(), strict=False)
+        if weight >= LEAST_WEIGHT
+    ]
+    return tuple(sorted(found, key=lambda pair: -pair[1]))
