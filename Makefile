@@ -86,5 +86,5 @@ $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/
 
 $(VENV)/.dev: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	$(SAY) 'what a server, training (torch) and the tests need, 2.5 GB (more where pip takes torch with CUDA), about 4 minutes'
-	$(INSTALL) --editable '.[serve,cpu,training,embed,dev]'
+	$(INSTALL) --editable '.[serve,cpu,mcp,training,embed,dev]'
 	@touch $@ $(VENV)/.serve-cpu

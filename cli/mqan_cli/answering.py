@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 
@@ -13,12 +13,15 @@ from mqan_cli.show import to_document
 from mqan_cli.speech import other_url
 
 if TYPE_CHECKING:
-    from mqan_client import Answer, Client
+    from mqan_client import Answer, Client, ClientError
 
 Provider = Literal["auto", "cpu", "cuda"]
 # Answers a question (second) about a text (first) with the document of the REST API; raises CommandError.
 Answerer = Callable[[str, str], dict[str, Any]]
 
+ClientT = TypeVar("ClientT")
+
+SERVER_VARIABLE = "MQAN_SERVER"
 _KEY = "MQAN_API_KEY"
 
 
@@ -58,20 +61,9 @@ def server(url: str | None, max_answer_tokens: int | None) -> Iterator[Answerer]
         max_answer_tokens: most tokens of an answer; the server's limit if None.
     """
     from mqan_client import Client
-    from mqan_client.client import DEFAULT_URL
-    from mqan_client.transport import authorization
 
-    url = url or os.environ.get("MQAN_SERVER") or DEFAULT_URL
-    api_key = os.environ.get(_KEY) or None
-    try:
-        authorization(api_key)
-    except ValueError as error:
-        raise typer.BadParameter(f"{error}, such as a line end", param_hint=_KEY) from None
-    try:
-        opened = Client(url, api_key=api_key)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--server") from None
-    with opened as client:
+    url = find_server(url)
+    with open_client(Client, url) as client:
 
         def answer(text: str, question: str) -> dict[str, Any]:
             answer = _ask(client, url, text, question, max_answer_tokens)
@@ -80,23 +72,63 @@ def server(url: str | None, max_answer_tokens: int | None) -> Iterator[Answerer]
         yield answer
 
 
+def find_server(url: str | None) -> str:
+    """Return the URL of the server to ask: the one given, that of MQAN_SERVER, or the default one."""
+    from mqan_client.client import DEFAULT_URL
+
+    return url or os.environ.get(SERVER_VARIABLE) or DEFAULT_URL
+
+
+def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
+    """Open a client of a server, with the key of MQAN_API_KEY.
+
+    Args:
+        kind: ``mqan_client.Client`` or ``AsyncClient``.
+        url: the server.
+
+    Raises:
+        typer.BadParameter: the URL is none of a server, or the key has characters that no key has.
+    """
+    from mqan_client.transport import authorization
+
+    api_key = os.environ.get(_KEY) or None
+    try:
+        authorization(api_key)
+    except ValueError as error:
+        raise typer.BadParameter(f"{error}, such as a line end", param_hint=_KEY) from None
+    try:
+        return kind(url, api_key=api_key)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--server") from None
+
+
+def explain(error: "ClientError", url: str) -> str:
+    """Return why a server did not answer and what to do; asks its port for the protocol where that may be the reason.
+
+    Args:
+        error: how asking failed.
+        url: the server that was asked.
+    """
+    from mqan_client import DeadlineExceededError, ServerError, UnauthenticatedError, UnavailableError
+
+    if isinstance(error, UnauthenticatedError):
+        return f"{error} {_about_keys(url)}"
+    if isinstance(error, UnavailableError | DeadlineExceededError | ServerError):
+        if (other := other_url(url)) is not None:
+            spoken = "REST" if other.startswith("http") else "gRPC"
+            return f"{url} speaks {spoken}: give --server {other}"
+        if isinstance(error, UnavailableError):
+            return f"no answer from {url} ({error}). Start a server with `mqan serve`, or give --bundle."
+    return str(error)
+
+
 def _ask(client: "Client", url: str, text: str, question: str, max_answer_tokens: int | None) -> "Answer":
-    from mqan_client import ClientError, DeadlineExceededError, ServerError, UnauthenticatedError, UnavailableError
+    from mqan_client import ClientError
 
     try:
         return client.answer(text, question, max_answer_tokens=max_answer_tokens)
-    except UnauthenticatedError as error:
-        raise CommandError(f"{error} {_about_keys(url)}") from None
-    except (UnavailableError, DeadlineExceededError, ServerError) as error:
-        if (other := other_url(url)) is not None:
-            spoken = "REST" if other.startswith("http") else "gRPC"
-            raise CommandError(f"{url} speaks {spoken}: give --server {other}") from None
-        if isinstance(error, UnavailableError):
-            advice = "Start a server with `mqan serve`, or give --bundle."
-            raise CommandError(f"no answer from {url} ({error}). {advice}") from None
-        raise CommandError(str(error)) from None
     except ClientError as error:
-        raise CommandError(str(error)) from None
+        raise CommandError(explain(error, url)) from None
 
 
 def _about_keys(url: str) -> str:

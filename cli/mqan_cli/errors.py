@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 from mqan_core.errors import BundleError, MqanError
 
 _EXTRAS = {
+    "mcp": "pip install 'mqan[mcp]'",
     "onnxruntime": "pip install 'mqan[cpu]', or 'mqan[gpu]' for NVIDIA GPUs",
     "ray": "pip install 'mqan[serve]'",
 }

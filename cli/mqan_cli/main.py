@@ -13,6 +13,7 @@ from mqan_cli import siblings, training_verbs
 from mqan_cli.answering import Provider
 from mqan_cli.ask import ask
 from mqan_cli.errors import CommandError
+from mqan_cli.mcp.command import mcp
 from mqan_cli.sections import SECTION_OF, SectionedGroup
 from mqan_cli.work_tree import exposing_tree
 from mqan_core import __version__
@@ -34,6 +35,7 @@ def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 _verb("ask")(ask)
+_verb("mcp")(mcp)
 _verb("embed")(training_verbs.embed)
 _verb("train")(training_verbs.train)
 _verb("curves")(training_verbs.curves)

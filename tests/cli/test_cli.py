@@ -49,6 +49,7 @@ ANSWER = Answer(
 )
 VERBS = [
     "ask",
+    "mcp",
     "embed",
     "train",
     "curves",

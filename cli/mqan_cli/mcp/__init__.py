@@ -1,0 +1,1 @@
+"""``mqan mcp``: the service as tools of the Model Context Protocol, made with its official SDK."""

@@ -1,0 +1,50 @@
+"""The command ``mqan mcp``: which model answers the tools, and how clients reach them."""
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from mqan_cli.answering import SERVER_VARIABLE
+
+Transport = Literal["stdio", "http"]
+
+_HOST = "127.0.0.1"  # opening it to the network is a decision
+_PORT = 8001  # beside those of `mqan serve`
+
+
+def mcp(
+    server: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Server to ask: grpc://HOST:PORT or http://HOST:PORT; else MQAN_SERVER, else this process answers.",
+        ),
+    ] = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder of the model for this process; the default bundle if not given."),
+    ] = None,
+    transport: Annotated[
+        Transport, typer.Option(help="stdio: the client starts this command. http: clients connect to a port.")
+    ] = "stdio",
+    host: Annotated[str | None, typer.Option(help=f"Address to listen on; {_HOST} if not given.")] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help=f"Port to listen on; {_PORT} if not given.")
+    ] = None,
+) -> None:
+    """Give language models the tools answer, decide and extract, over the Model Context Protocol.
+
+    A server that asks for an API key gets that of MQAN_API_KEY.
+    """
+    if bundle is not None and server is not None:
+        raise typer.BadParameter("give --server or --bundle, not both")
+    if transport == "stdio" and (host is not None or port is not None):
+        raise typer.BadParameter("--host and --port are for --transport http")
+    from mqan_cli.mcp.serving import Endpoint, serve
+
+    url = server if bundle is not None or server is not None else os.environ.get(SERVER_VARIABLE) or None
+    endpoint = None if transport == "stdio" else Endpoint(host or _HOST, port or _PORT)
+    asyncio.run(serve(url, bundle, endpoint))

@@ -1,0 +1,170 @@
+"""What the tools return: documents with the places of everything quoted, and the same in words.
+
+Places are half-open ranges of Unicode code points: ``text[start:end]`` in Python.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from mqan_core.answer import Answer
+
+if TYPE_CHECKING:
+    import mqan_client
+    from mqan_cli.show import AnyAnswer
+    from mqan_core.answer import AnswerSpan, AnswerToken
+
+    AnySpan = AnswerSpan | mqan_client.AnswerSpan
+    AnyToken = AnswerToken | mqan_client.AnswerToken
+
+SourceName = Literal["context", "question", "vocabulary"]
+
+_OF_PROBABILITY = "How sure the model is, 0 to 1; where there is no answer, how sure it is of that."
+
+
+class _Result(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Quotation(_Result):
+    """A part of the context or the question, word for word."""
+
+    source: Literal["context", "question"] = Field(description="The text that is quoted.")
+    start: int = Field(description="First code point in that text.")
+    end: int = Field(description="One past the last code point.")
+    text: str = Field(description="Exactly text[start:end].")
+
+    @classmethod
+    def of(cls, span: "AnySpan") -> "Quotation":
+        """Convert a quotation of an answer."""
+        source: Literal["context", "question"] = "context" if span.source.value == "context" else "question"
+        return cls(source=source, start=span.start, end=span.end, text=span.text)
+
+    def __str__(self) -> str:
+        return f'"{self.text}" ({self.source}, {self.start}-{self.end})'
+
+
+class Word(_Result):
+    """A word of an answer, or a part of one, and where it came from."""
+
+    text: str = Field(description="As it stands in the answer.")
+    source: SourceName = Field(description="Copied from the context or the question, or the model's own (vocabulary).")
+    start: int | None = Field(description="First code point of the place that it was copied from; null for its own.")
+    end: int | None = Field(description="One past the last code point of it.")
+
+    @classmethod
+    def of(cls, token: "AnyToken") -> "Word":
+        """Convert a token of an answer."""
+        start, end = (None, None) if token.span is None else (token.span.start, token.span.end)
+        return cls(text=token.text, source=token.source.value, start=start, end=end)
+
+
+class AnswerResult(_Result):
+    """An answer, and where each of its words came from."""
+
+    text: str = Field(description="The answer; empty where there is none.")
+    answered: bool = Field(description="Whether there is an answer: not where the context does not say.")
+    probability: float = Field(description=_OF_PROBABILITY)
+    quotations: list[Quotation] = Field(description="What of it was copied, in order.")
+    words: list[Word] = Field(description="All of its words, in order.")
+
+    @classmethod
+    def of(cls, answer: "AnyAnswer") -> "AnswerResult":
+        """Convert an answer to an open question."""
+        return cls(
+            text=answer.text,
+            answered=answer.answered,
+            probability=answer.confidence,
+            quotations=[Quotation.of(span) for span in answer.spans],
+            words=[Word.of(token) for token in answer.tokens],
+        )
+
+    def __str__(self) -> str:
+        if not self.answered:
+            return f"The context does not say (probability {self.probability:.2f})."
+        lines = [f"{self.text}\n\nProbability {self.probability:.2f}."]
+        if self.quotations:
+            lines.append(f"Quoted: {_listed(self.quotations)}.")
+        if own := [word.text for word in self.words if word.source == "vocabulary"]:
+            lines.append(f"The model's own words: {' '.join(own)}")
+        return "\n".join(lines)
+
+
+class ChoiceResult(_Result):
+    """One of the choices, and how likely it is."""
+
+    label: str = Field(description="As it was given.")
+    probability: float = Field(
+        description="Its share of all choices, which sum to 1; with `multiple` how likely it is by itself."
+    )
+    evidence: list[Quotation] = Field(
+        description="The words of the context that the model looked at most, for a label that was chosen."
+    )
+
+
+class DecideResult(_Result):
+    """The labels that hold, and how likely each choice is."""
+
+    chosen: list[str] = Field(description="The labels that hold, in the order given; several only with `multiple`.")
+    answered: bool = Field(description="Whether any of the choices holds.")
+    probability: float = Field(description=_OF_PROBABILITY)
+    choices: list[ChoiceResult] = Field(description="All choices, in the order given.")
+
+    @classmethod
+    def of(cls, answer: "AnyAnswer") -> "DecideResult":
+        """Convert an answer to a closed question."""
+        shares = answer.shares if isinstance(answer, Answer) else [choice.probability for choice in answer.choices]
+        evidence = [[Quotation.of(span) for span in choice.spans] for choice in answer.choices]
+        labels = [choice.label for choice in answer.choices]
+        choices = [
+            ChoiceResult(label=label, probability=share, evidence=seen)
+            for label, share, seen in zip(labels, shares, evidence, strict=True)
+        ]
+        return cls(chosen=list(answer.chosen), answered=answer.answered, probability=answer.confidence, choices=choices)
+
+    def __str__(self) -> str:
+        found = ", ".join(self.chosen) if self.answered else "None of the choices is right"
+        lines = [f"{found} (probability {self.probability:.2f})."]
+        lines += [f"- {choice.label}: {choice.probability:.2f}{_looked_at(choice.evidence)}" for choice in self.choices]
+        return "\n".join(lines)
+
+
+class FieldResult(_Result):
+    """What fills a field: always a quotation of the context."""
+
+    answered: bool = Field(description="Whether the context says.")
+    value: str | None = Field(description="Exactly context[start:end]; null where the context does not say.")
+    start: int | None = Field(description="First code point of the value in the context.")
+    end: int | None = Field(description="One past the last code point.")
+    probability: float = Field(description=_OF_PROBABILITY)
+
+    @classmethod
+    def of(cls, answer: "AnyAnswer") -> "FieldResult":
+        """Convert an answer that is one quotation."""
+        if not answer.answered:
+            return cls(answered=False, value=None, start=None, end=None, probability=answer.confidence)
+        (span,) = answer.spans
+        return cls(answered=True, value=span.text, start=span.start, end=span.end, probability=answer.confidence)
+
+    def __str__(self) -> str:
+        if not self.answered:
+            return f"the context does not say (probability {self.probability:.2f})"
+        return f'"{self.value}" ({self.start}-{self.end}, probability {self.probability:.2f})'
+
+
+class ExtractResult(_Result):
+    """What fills each field."""
+
+    fields: dict[str, FieldResult] = Field(description="By the names that were given.")
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {found}" for name, found in self.fields.items())
+
+
+def _listed(quotations: Iterable[Quotation]) -> str:
+    return "; ".join(map(str, quotations))
+
+
+def _looked_at(evidence: list[Quotation]) -> str:
+    return f"; looked at {_listed(evidence)}" if evidence else ""

@@ -1,0 +1,126 @@
+"""Puts the tools on a transport: standard input and output, or streamable HTTP on a port."""
+
+import asyncio
+import signal
+import sys
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mqan_cli.mcp.answering import Answerer, local_answerer, server_answerer
+from mqan_cli.mcp.tools import create_server
+from mqan_core.errors import EngineFailedError
+from mqan_serving.errors import ServingError, SettingsError, describe
+from mqan_serving.gateway import is_allowed_host
+from mqan_serving.health import Health
+from mqan_serving.http_server import HttpServer, listen
+from mqan_serving.keys import ApiKeys
+from mqan_serving.local import wait_for_end
+from mqan_serving.metrics import Metrics
+from mqan_serving.settings import Settings, address, load_settings
+from mqan_serving.telemetry import set_up_logs
+
+_PATH = "/mcp"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where to listen."""
+
+    host: str
+    port: int
+
+
+async def serve(url: str | None, bundle: Path | None, endpoint: Endpoint | None) -> None:
+    """Serve the tools until the client goes away, or, on a port, until SIGTERM or SIGINT.
+
+    Args:
+        url: the server that answers; this process if None.
+        bundle: folder of this process's model; the default bundle if None.
+        endpoint: where to listen; standard input and output if None.
+
+    Raises:
+        SettingsError: a setting cannot be met, or the port is taken.
+        BundleError: the bundle is damaged.
+        EngineFailedError: the engine has failed for good, so that the process ends and can be started again.
+    """
+    settings = load_settings(**({} if bundle is None else {"bundle": bundle}))
+    set_up_logs(settings.log_level)
+    opened: AbstractAsyncContextManager[Answerer] = local_answerer(settings) if url is None else server_answerer(url)
+    async with opened as answerer:
+        server = create_server(answerer)
+        if endpoint is None:
+            await _serve_stdio(server)
+        else:
+            await _serve_http(server, settings, endpoint, answerer.health)
+            if not answerer.health.is_live:
+                raise EngineFailedError("the engine has failed; start mqan mcp again")
+
+
+async def _serve_stdio(server: MCPServer) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else Ctrl-C waits for the line that a thread is about to read
+    if sys.stdin.isatty():
+        print("mqan is ready, for a program that speaks MCP on standard input; Ctrl-C ends it.", file=sys.stderr)
+    await server.run_stdio_async()
+
+
+async def _serve_http(server: MCPServer, settings: Settings, endpoint: Endpoint, health: Health) -> None:
+    # The SDK's own check knows loopback only: it gives way where names are set.
+    security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if settings.allowed_hosts else None
+    app = server.streamable_http_app(
+        streamable_http_path=_PATH,
+        json_response=True,
+        stateless_http=True,  # no call depends on another
+        max_request_body_size=settings.max_request_bytes,
+        transport_security=security,
+        host=endpoint.host,
+    )
+    http = HttpServer(_Guard(app, settings), settings, Metrics(), settings.drain_timeout_s)
+    shown = address(endpoint.host, endpoint.port)
+    try:
+        listener = listen(endpoint.host, endpoint.port)
+    except OSError as error:
+        raise SettingsError(f"cannot listen on {shown}: {error.strerror}; give another --port") from None
+    async with server.session_manager.run():
+        serving = asyncio.create_task(http.serve([listener]), name="mqan-mcp")
+        print(f"mqan is ready: MCP on http://{shown}{_PATH}", file=sys.stderr, flush=True)
+        await wait_for_end(health)
+        http.should_exit = True
+        await serving
+
+
+class _Guard:
+    """Lets in who REST would: by names that are allowed and holders of API keys, where there are such settings.
+
+    Args:
+        app: what callers are let into.
+        settings: names and keys.
+
+    Raises:
+        SettingsError: the keys cannot be read.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self._app = app
+        self._allowed = settings.allowed_hosts
+        self._keys = ApiKeys(settings.api_key_file)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        try:
+            given = headers.getlist("host")
+            if self._allowed and not (len(given) == 1 and is_allowed_host(given[0], self._allowed)):
+                raise ServingError("unknown_host", "The request names a host that is not this server.")
+            self._keys.authenticate(headers.get("authorization"))
+        except ServingError as error:
+            failure = describe(error)
+            document = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+            await JSONResponse(document, failure.kind.http)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

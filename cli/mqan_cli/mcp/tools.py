@@ -1,0 +1,141 @@
+"""The tools ``answer``, ``decide`` and ``extract``, and how they say what is wrong with a call."""
+
+import asyncio
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp.types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from pydantic import BaseModel, Field, StrictBool, ValidationError
+
+from mqan_cli.mcp.answering import Answerer
+from mqan_cli.mcp.results import AnswerResult, DecideResult, ExtractResult, FieldResult
+from mqan_core import __version__
+from mqan_serving.asked import ChoiceField
+
+_INSTRUCTIONS = (
+    "Reads a text and answers questions about it, without knowledge of its own. Use answer for an open question, "
+    "decide to choose among labels (sorting, sentiment, yes or no), and extract to fill named fields with quotations. "
+    "Results say where in the text each part came from, in Unicode code points, and whether the text answers at all."
+)
+_READS_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
+_MOST_FIELDS = 256
+_SIDE_BY_SIDE = 8  # of the fields of a call, so that it leaves places for other callers
+
+ContextArgument = Annotated[str, Field(description="The text that is asked about, whole.")]
+QuestionArgument = Annotated[str, Field(description="The question, in natural language.")]
+
+
+def create_server(answerer: Answerer) -> MCPServer:
+    """Return a server of the tools.
+
+    Args:
+        answerer: answers their questions.
+    """
+    server = PlainServer(
+        "mqan", title="mqan", description="Answers with sources", instructions=_INSTRUCTIONS, version=__version__
+    )
+
+    @server.tool(title="Answer a question about a text", annotations=_READS_ONLY)
+    async def answer(context: ContextArgument, question: QuestionArgument) -> Annotated[CallToolResult, AnswerResult]:
+        """Answer an open question about a text; say where each word came from, or that the text does not say."""
+        return _told(AnswerResult.of(await answerer.answer(context, question)))
+
+    @server.tool(title="Choose among labels", annotations=_READS_ONLY)
+    async def decide(
+        context: ContextArgument,
+        question: QuestionArgument,
+        choices: Annotated[
+            list[str | ChoiceField],
+            Field(min_length=1, description="The labels; one may say in a description what it stands for."),
+        ],
+        multiple: Annotated[StrictBool, Field(description="Whether several of them can be right.")] = False,
+    ) -> Annotated[CallToolResult, DecideResult]:
+        """Choose the labels that hold for a text; give each a probability and the words that spoke for it."""
+        given = [ChoiceField(label=choice) if isinstance(choice, str) else choice for choice in choices]
+        return _told(DecideResult.of(await answerer.answer(context, question, choices=given, multiple=multiple)))
+
+    @server.tool(title="Extract fields from a text", annotations=_READS_ONLY)
+    async def extract(
+        context: ContextArgument,
+        fields: Annotated[
+            dict[str, str],
+            Field(
+                description="Name of each field, and the question whose answer fills it.",
+                examples=[{"total": "What is the total?", "due": "When is it due?"}],
+                min_length=1,
+                max_length=_MOST_FIELDS,
+            ),
+        ],
+    ) -> Annotated[CallToolResult, ExtractResult]:
+        """Fill named fields from a text; each value is a quotation with its place, or the text does not say."""
+        return _told(await _extract(answerer, context, fields))
+
+    return server
+
+
+async def _extract(answerer: Answerer, context: str, fields: dict[str, str]) -> ExtractResult:
+    side_by_side = asyncio.Semaphore(_SIDE_BY_SIDE)
+
+    async def find(name: str, question: str) -> FieldResult:
+        async with side_by_side:
+            try:
+                return FieldResult.of(await answerer.answer(context, question, contiguous=True))
+            except ToolError as error:
+                raise ToolError(f"Field {name}: {error}") from None
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = {name: group.create_task(find(name, question)) for name, question in fields.items()}
+    except ExceptionGroup as errors:  # one that fails ends the others; more than one rarely do
+        raise errors.exceptions[0] from None
+    return ExtractResult(fields={name: task.result() for name, task in tasks.items()})
+
+
+def _told(result: BaseModel) -> CallToolResult:
+    return CallToolResult(
+        content=[TextContent(type="text", text=str(result))], structured_content=result.model_dump(mode="json")
+    )
+
+
+class PlainServer(MCPServer):
+    """A server whose errors are plain sentences: the SDK's own name the tool again and quote pydantic."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """Call a tool.
+
+        Raises:
+            ToolError: the arguments are wrong, or there is no answer.
+        """
+        for tool in await self.list_tools():
+            if tool.name == name:
+                _check_names(arguments, list(tool.input_schema["properties"]))
+        try:
+            return await super().call_tool(name, arguments, context)
+        except UnexpectedToolError:
+            raise
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(_explain(error.__cause__)) from error.__cause__
+            raise error.__cause__ or error from None
+
+
+def _check_names(arguments: dict[str, Any], known: list[str]) -> None:
+    for name in arguments:
+        if name not in known:
+            raise ToolError(f"The argument {name[:40]} is unknown. Known are {', '.join(known)}.")
+
+
+def _explain(error: ValidationError) -> str:
+    problem = error.errors(include_url=False, include_input=False)[0]
+    name = str(problem["loc"][0])
+    if problem["type"] == "missing" and len(problem["loc"]) == 1:
+        return f"The argument {name} is missing. Compare the call with the tool's input schema."
+    lines = [
+        f"{'.'.join(map(str, one['loc']))}: {one['msg']}"
+        for one in error.errors(include_url=False, include_input=False)
+        if one["loc"][0] == name
+    ]
+    return f"The argument {name} is wrong ({'; '.join(lines[:3])}). Compare the call with the tool's input schema."
