@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mqan_client import AsyncClient, Client, InvalidRequestError, Retries, Source
+from mqan_client import Answer as ClientAnswer
+from mqan_client import AsyncClient, Client, ClientError, InvalidRequestError, Retries, Source
 from mqan_core.answer import Answer, AnswerToken, Masses, Span, compose
 from mqan_core.answer import Source as CoreSource
 from mqan_core.options import PLAIN, Options
@@ -131,3 +132,39 @@ async def test_many_questions_at_once(urls: dict[str, str], transport: str) -> N
     async with AsyncClient(urls[transport]) as client:
         answers = await asyncio.gather(*(client.answer(f"word{i} and", "What?") for i in range(200)))
     assert [answer.text for answer in answers] == [f"word{i} yes" for i in range(200)]
+
+
+def test_many_questions_are_answered_in_their_order(urls: dict[str, str]) -> None:
+    texts = [f"Text {i} is here." for i in range(40)]
+    texts[7] = ""
+    for url in urls.values():
+        done: list[int] = []
+        with Client(url) as client:
+            results = client.answer_many([(text, "What?") for text in texts], concurrency=5, progress=done.append)
+            assert len(done) == 40
+
+        async def ask(url: str = url) -> list[ClientAnswer | ClientError]:
+            async with AsyncClient(url) as client:
+                return await client.answer_many([(text, "What?") for text in texts], concurrency=5)
+
+        for found in (results, asyncio.run(ask())):
+            assert isinstance(found[7], InvalidRequestError)
+            assert [answer.text for answer in found if not isinstance(answer, ClientError)] == [
+                f"Text {i} yes" for i in range(40) if i != 7
+            ]
+
+
+def test_many_questions_need_somebody_to_ask_them(urls: dict[str, str]) -> None:
+    with Client(urls["rest"]) as client, pytest.raises(ValueError, match="concurrency is 0"):
+        client.answer_many([("a", "b")], concurrency=0)
+
+
+def test_a_fault_in_the_callers_own_code_ends_the_call(urls: dict[str, str]) -> None:
+    def progress(_: int) -> None:
+        raise ZeroDivisionError
+
+    pairs = [(f"Text {i}", "What?") for i in range(200)]
+    with Client(urls["grpc"]) as client:
+        with pytest.raises(ZeroDivisionError):
+            client.answer_many(pairs, concurrency=2, progress=progress)
+        assert client.answer("Text", "What?").answered

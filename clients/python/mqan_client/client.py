@@ -8,10 +8,13 @@
 | ``https://answers.example`` | REST over TLS |
 """
 
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Self, Unpack
 from urllib.parse import urlsplit
 
+from mqan_client.errors import ClientError
+from mqan_client.many import DEFAULT_CONCURRENCY, Progress, ask_many, ask_many_async
 from mqan_client.results import Answer, Model
 from mqan_client.transport import Asked, AsyncTransport, Retries, Transport, authorization, question_of
 
@@ -64,6 +67,38 @@ class Client:
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         return self._transport.answer(question_of(context, question, asked), timeout_s)
+
+    def answer_many(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        progress: Progress | None = None,
+        timeout_s: float | None = None,
+        **asked: Unpack[Asked],
+    ) -> list[Answer | ClientError]:
+        """Answer many questions, each about its own context.
+
+        Several questions are on their way at a time. One that fails does not end the call: its error is the result.
+
+        Args:
+            pairs: a context and a question each.
+            concurrency: most questions on their way at a time.
+            progress: called with 1 for each one that is done, as ``tqdm(total=len(pairs)).update`` is.
+            timeout_s: longest duration of each question; the client's when None.
+            asked: what else is asked for with each, as of ``answer``.
+
+        Returns:
+            An ``Answer`` or a ``ClientError`` for each pair, in their order.
+
+        Raises:
+            ValueError: the concurrency is below 1.
+        """
+
+        def ask(context: str, question: str) -> Answer:
+            return self.answer(context, question, timeout_s=timeout_s, **asked)
+
+        return ask_many(ask, pairs, concurrency, progress)
 
     def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.
@@ -128,6 +163,38 @@ class AsyncClient:
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         return await self._transport.answer(question_of(context, question, asked), timeout_s)
+
+    async def answer_many(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        progress: Progress | None = None,
+        timeout_s: float | None = None,
+        **asked: Unpack[Asked],
+    ) -> list[Answer | ClientError]:
+        """Answer many questions, each about its own context.
+
+        Several questions are on their way at a time. One that fails does not end the call: its error is the result.
+
+        Args:
+            pairs: a context and a question each.
+            concurrency: most questions on their way at a time.
+            progress: called with 1 for each one that is done, as ``tqdm(total=len(pairs)).update`` is.
+            timeout_s: longest duration of each question; the client's when None.
+            asked: what else is asked for with each, as of ``answer``.
+
+        Returns:
+            An ``Answer`` or a ``ClientError`` for each pair, in their order.
+
+        Raises:
+            ValueError: the concurrency is below 1.
+        """
+
+        async def ask(context: str, question: str) -> Answer:
+            return await self.answer(context, question, timeout_s=timeout_s, **asked)
+
+        return await ask_many_async(ask, pairs, concurrency, progress)
 
     async def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from mqan_client.display import as_html, as_text
+
 
 class Source(StrEnum):
     """Where a word of an answer came from."""
@@ -169,6 +171,14 @@ class Answer:
     places: tuple[Place, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     steps: tuple[Step, ...] = ()
+
+    def __str__(self) -> str:
+        """Return the answer, its probability and its quotations or labels, to be printed."""
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return as_html(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,61 @@
+"""How an answer reads."""
+
+from html.parser import HTMLParser
+
+from mqan_client import Answer, AnswerSpan, AnswerToken, ChoiceProbability, Masses, ModelVersion, Source, Span
+
+_MODEL = ModelVersion("m", "1")
+_MASSES = Masses(1.0, 0.0, 0.0)
+
+
+class _Text(HTMLParser):
+    """Collects the text and the titles of a document, and refuses what is not closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.titles: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.titles += [value or "" for name, value in attrs if name == "title"]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+        self.text += " " if tag == "td" else ""
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def _read(answer: Answer) -> _Text:
+    reader = _Text()
+    reader.feed(answer._repr_html_())
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def test_a_free_answer_shows_its_sources() -> None:
+    token = AnswerToken("<b>1889</b>", 0.9, Source.CONTEXT, _MASSES, Span(3, 14))
+    made = AnswerToken("about", 0.5, Source.VOCABULARY, _MASSES, None)
+    span = AnswerSpan(Source.CONTEXT, 3, 14, "<b>1889</b>")
+    answer = Answer("about <b>1889</b>", 0.45, (made, token), (span,), False, _MODEL, confidence=0.45)
+    assert str(answer) == "about <b>1889</b> (0.45)\n  context 3-14: <b>1889</b>"
+    shown = _read(answer)
+    assert "about <b>1889</b> (0.45)" in shown.text
+    assert shown.titles == ["vocabulary, 0.50", "context 3-14, 0.90"]
+
+
+def test_labels_are_shown_with_their_probabilities() -> None:
+    choices = (ChoiceProbability("a & b", 0.75, ()), ChoiceProbability("c", 0.25, ()))
+    answer = Answer("a & b", 0.75, (), (), False, _MODEL, confidence=0.75, choices=choices, chosen=("a & b",))
+    assert str(answer) == "a & b (0.75)\n  a & b: 0.75\n  c: 0.25"
+    assert _read(answer).text.split() == ["a", "&", "b", "0.75", "c", "0.25"]
+
+
+def test_no_answer_says_so() -> None:
+    answer = Answer("", 0.1, (), (), False, _MODEL, answered=False, confidence=0.8)
+    assert str(answer) == "no answer (0.80)"
+    assert _read(answer).text == "no answer (0.80)"
