@@ -88,7 +88,7 @@ $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
-	$(SAY) 'what building the documentation needs (MkDocs, and mqan without Ray and torch), 0.2 GB, less than a minute'
+	$(SAY) 'what building the documentation needs (MkDocs, and mqan without Ray and torch), 0.4 GB, half a minute'
 	$(INSTALL) --editable '.[docs]'
 	@touch $@
 

@@ -87,7 +87,7 @@ def is_as_shown(block: Block, printed: str) -> bool:
     if block.shown is None:
         return True
     if block.shown_as == "json":
-        return _agrees(json.loads(block.shown), json.loads(printed))
+        return agrees(json.loads(block.shown), json.loads(printed))
     numbers = zip(_DECIMAL.findall(block.shown), _DECIMAL.findall(printed), strict=False)
     return _without_numbers(block.shown) == _without_numbers(printed) and all(
         _is_near(float(shown), float(real)) for shown, real in numbers
@@ -98,14 +98,15 @@ def _without_numbers(text: str) -> list[str]:
     return [line.rstrip() for line in _DECIMAL.sub("#.#", text).strip().splitlines()]
 
 
-def _agrees(shown: Any, real: Any) -> bool:
+def agrees(shown: Any, real: Any) -> bool:
+    """Return whether a JSON value is what was shown of it, by the rules above."""
     if isinstance(shown, dict):
-        return isinstance(real, dict) and all(name in real and _agrees(shown[name], real[name]) for name in shown)
+        return isinstance(real, dict) and all(name in real and agrees(shown[name], real[name]) for name in shown)
     if isinstance(shown, list):
         if "..." in shown:
             told = [entry for entry in shown if entry != "..."]
-            return isinstance(real, list) and all(any(_agrees(entry, one) for one in real) for entry in told)
-        return isinstance(real, list) and len(shown) == len(real) and all(map(_agrees, shown, real))
+            return isinstance(real, list) and all(any(agrees(entry, one) for one in real) for entry in told)
+        return isinstance(real, list) and len(shown) == len(real) and all(map(agrees, shown, real))
     if isinstance(shown, float):
         return isinstance(real, float) and _is_near(shown, real)
     return bool(shown == real) and type(shown) is type(real)

@@ -6,9 +6,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
-from tests.docs.blocks import Block, is_as_shown, read_blocks, run_blocks
+from mqan_serving.foreign_examples import (
+    DECISIONS_REQUEST,
+    DECISIONS_RESPONSE,
+    SYSTEMONE_REQUEST,
+    SYSTEMONE_RESPONSE,
+)
+from tests.docs.blocks import Block, agrees, is_as_shown, read_blocks, run_blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGES = [
@@ -38,6 +45,20 @@ def test_examples_print_what_the_page_says(page: Path, server: Any, tmp_path: Pa
         if not is_as_shown(block, real)
     ]
     assert not wrong, "\n\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("path", "request_body", "shown"),
+    [
+        ("/v1/systemone", SYSTEMONE_REQUEST, SYSTEMONE_RESPONSE),
+        ("/v1/decisions", DECISIONS_REQUEST, DECISIONS_RESPONSE),
+    ],
+)
+def test_examples_of_the_rest_reference_are_answers(
+    path: str, request_body: dict[str, Any], shown: dict[str, Any], server: Any
+) -> None:
+    response = httpx2.post(server.rest + path, json=request_body, trust_env=False)
+    assert agrees(shown, response.json()), response.text
 
 
 def test_make_serve_starts_a_server() -> None:
