@@ -19,7 +19,7 @@ SAY = @printf 'Installing into %s: %s. Later calls skip this.\n' '$(VENV)'
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint format types proto bench evaluate train release clean
+.PHONY: help setup serve test lint format types docs proto bench evaluate train release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ format: $(VENV)/.dev  ## Format the code and repair what ruff can
 types: $(VENV)/.dev  ## Check types
 	$(BIN)/mypy
 
+docs: $(VENV)/.docs  ## Build the documentation as a site into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS)
+
 proto: $(VENV)/.dev  ## Generate the stubs from the contract, and the document of the REST contract
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=protos --pyi_out=protos --grpc_python_out=protos \
 		protos/mqan/v1/answer.proto
@@ -67,7 +70,7 @@ release: lint types test  ## Check everything, build wheels and source distribut
 	.ci/release $(BIN)/python
 
 clean:  ## Remove the environment and all caches
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -84,7 +87,12 @@ $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/
 	$(INSTALL) --constraint constraints-gpu.txt --editable '.[serve,gpu]'
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(SAY) 'what building the documentation needs (MkDocs, and mqan without Ray and torch), 0.4 GB, half a minute'
+	$(INSTALL) --editable '.[docs]'
+	@touch $@
+
 $(VENV)/.dev: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	$(SAY) 'what a server, training (torch) and the tests need, 2.5 GB (more where pip takes torch with CUDA), about 4 minutes'
-	$(INSTALL) --editable '.[serve,cpu,mcp,training,embed,dev]'
-	@touch $@ $(VENV)/.serve-cpu
+	$(INSTALL) --editable '.[serve,cpu,mcp,training,embed,dev,docs]'
+	@touch $@ $(VENV)/.serve-cpu $(VENV)/.docs

@@ -13,15 +13,10 @@ import pytest
 import mqan_core
 from mqan_serving.ray_version import TESTED
 
-DOCUMENTS = [
-    "README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "docs/architecture.md",
-    "docs/mcp.md",
-    "docs/operations.md",
-    "docs/page.md",
-]
+REPOSITORY = Path(__file__).resolve().parent.parent
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"] + sorted(
+    str(path.relative_to(REPOSITORY)) for path in (REPOSITORY / "docs").rglob("*.md")
+)
 _LINK = re.compile(r"\]\(([^)#\s]+)")
 _PIN = re.compile(r"[A-Za-z0-9._-]+==[0-9][A-Za-z0-9.!]*")
 

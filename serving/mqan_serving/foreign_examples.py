@@ -29,50 +29,53 @@ DECISIONS_REQUEST: Final[dict[str, Any]] = {
     ],
 }
 
-_LEAKS: Final = {"source": "context", "start": 10, "end": 22, "text": "Boiler leaks"}
-_LEAKS_IN_TEXT: Final = {"source": "context", "start": 0, "end": 12, "text": "Boiler leaks"}
+
+def _quoted(start: int, text: str) -> dict[str, Any]:
+    return {"source": "context", "start": start, "end": start + len(text), "text": text}
+
+
 SYSTEMONE_RESPONSE: Final[dict[str, Any]] = {
     "model": "mqan-default",
     "answers": {
-        "leak": {"type": "noul", "noul": 0.59, "x_answered": True, "x_sources": [_LEAKS]},
+        "leak": {
+            "type": "noul",
+            "noul": 0.384,
+            "x_answered": True,
+            "x_sources": [_quoted(0, "{"), _quoted(10, "Boiler leaks")],
+        },
         "trade": {
             "type": "choice",
             "choice": "plumber",
-            "confidence": 0.646,
-            "probabilities": {"plumber": 0.823, "roofer": 0.177},
+            "confidence": 0.954,
+            "probabilities": {"plumber": 0.977, "roofer": 0.023},
             "x_answered": True,
-            "x_sources": [_LEAKS],
+            "x_sources": [_quoted(10, "Boiler leaks"), _quoted(29, "Monday")],
         },
         "haste": {
             "type": "score",
-            "score": 0.727,
-            "confidence": 0.454,
+            "score": 0.778,
+            "confidence": 0.556,
             "legend": {"0": "can wait", "1": "today"},
-            "probabilities": {"0": 0.273, "1": 0.727},
+            "probabilities": {"0": 0.222, "1": 0.778},
             "x_answered": True,
-            "x_sources": [_LEAKS],
+            "x_sources": [_quoted(10, "Boiler"), _quoted(23, "since Monday")],
         },
     },
-    "usage": {"input_tokens": 30, "output_tokens": 0},
+    "usage": {"input_tokens": 32, "output_tokens": 0},
 }
+_EVIDENCE: Final = [_quoted(0, "Boiler leaks"), _quoted(19, "Monday")]
 DECISIONS_RESPONSE: Final[dict[str, Any]] = {
     "model": "mqan-default",
     "answers": [
-        {
-            "type": "predicate",
-            "name": "leak",
-            "probability": 0.645,
-            "x_answered": True,
-            "x_sources": [_LEAKS_IN_TEXT],
-        },
+        {"type": "predicate", "name": "leak", "probability": 0.393, "x_answered": True, "x_sources": _EVIDENCE},
         {
             "type": "choice",
             "name": "trade",
             "choice": "plumber",
-            "confidence": 0.313,
-            "probabilities": [{"value": "plumber", "probability": 0.656}, {"value": "roofer", "probability": 0.344}],
+            "confidence": 0.628,
+            "probabilities": [{"value": "plumber", "probability": 0.814}, {"value": "roofer", "probability": 0.186}],
             "x_answered": True,
-            "x_sources": [_LEAKS_IN_TEXT],
+            "x_sources": _EVIDENCE,
         },
     ],
     "usage": {

@@ -1,0 +1,44 @@
+"""The list of settings, made of the fields of ``Settings``."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic.fields import FieldInfo
+
+from mqan_serving.settings import Settings
+
+_HEAD: Final = """# Settings
+
+Each setting of a server is an environment variable, for example `MQAN_HTTP_PORT=8080 mqan serve`, and an argument of
+[deploy/serve.yaml](../../deploy/serve.yaml). A variable that is nearly one of
+these, such as `MQAN_HTTP_PROT`, is refused with the name that was meant.
+
+| Variable | Default | Range | What it is, and why |
+|---|---|---|---|
+"""
+_SIGNS: Final = {Ge: ("ge", "≥"), Gt: ("gt", ">"), Le: ("le", "≤"), Lt: ("lt", "<")}
+
+
+def settings_page() -> str:
+    """Return the page as Markdown."""
+    return _HEAD + "".join(_row(name, field) for name, field in Settings.model_fields.items())
+
+
+def _row(name: str, field: FieldInfo) -> str:
+    meaning = " ".join((field.description or "").split()).replace("|", "\\|")
+    return f"| `MQAN_{name.upper()}` | {_default(field.default)} | {_range(field)} | {meaning} |\n"
+
+
+def _default(value: Any) -> str:
+    if value is None or value == ():
+        return "unset"
+    return f"`{value}`" if isinstance(value, str | Path) else f"`{json.dumps(value)}`"
+
+
+def _range(field: FieldInfo) -> str:
+    bounds = []
+    for kind, (attribute, sign) in _SIGNS.items():
+        bounds += [f"{sign} {getattr(rule, attribute):,}" for rule in field.metadata if isinstance(rule, kind)]
+    return ", ".join(bounds)

@@ -1,0 +1,115 @@
+"""Every example in the documents prints what its page says."""
+
+import json
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from mqan_serving.foreign_examples import (
+    DECISIONS_REQUEST,
+    DECISIONS_RESPONSE,
+    SYSTEMONE_REQUEST,
+    SYSTEMONE_RESPONSE,
+)
+from tests.docs.blocks import Block, agrees, is_as_shown, read_blocks, run_blocks
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = [
+    REPOSITORY / "README.md",
+    REPOSITORY / "clients" / "python" / "README.md",
+    *sorted(path for path in (REPOSITORY / "docs").rglob("*.md") if read_blocks(path.read_text())),
+]
+SERVE = "make serve\n"
+
+
+@pytest.fixture(scope="module")
+def server(start_server: Callable[..., Any]) -> Iterator[Any]:
+    """What `make serve` serves, in one small process."""
+    running = start_server("local", bundle=REPOSITORY / "serving" / "bundles" / "default")
+    yield running
+    assert running.stop() == 0, running.log.read_text()[-3000:]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(REPOSITORY)))
+def test_examples_print_what_the_page_says(page: Path, server: Any, tmp_path: Path) -> None:
+    blocks = [block for block in read_blocks(page.read_text()) if block.code != SERVE]
+    assert blocks
+    printed = run_blocks(blocks, server.rest.removeprefix("http://"), server.rpc, tmp_path)
+    wrong = [
+        f"{block.code}\n--- the page says\n{block.shown}\n--- it printed\n{real}"
+        for block, real in zip(blocks, printed, strict=True)
+        if not is_as_shown(block, real)
+    ]
+    assert not wrong, "\n\n".join(wrong)
+
+
+@pytest.mark.parametrize(
+    ("path", "request_body", "shown"),
+    [
+        ("/v1/systemone", SYSTEMONE_REQUEST, SYSTEMONE_RESPONSE),
+        ("/v1/decisions", DECISIONS_REQUEST, DECISIONS_RESPONSE),
+    ],
+)
+def test_examples_of_the_rest_reference_are_answers(
+    path: str, request_body: dict[str, Any], shown: dict[str, Any], server: Any
+) -> None:
+    response = httpx2.post(server.rest + path, json=request_body, trust_env=False)
+    assert agrees(shown, response.json()), response.text
+
+
+def test_make_serve_starts_a_server() -> None:
+    """It would install one first, so only its last command is looked at; the examples run against such a server."""
+    planned = subprocess.run(
+        ["make", "--dry-run", *SERVE.split()[1:]],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert planned.stdout.splitlines()[-1].strip() == ".venv/bin/mqan serve"
+
+
+def test_code_in_the_guides_is_of_a_kind_that_is_run() -> None:
+    guides = [REPOSITORY / "docs" / name for name in ("index.md", "tutorial.md")]
+    guides += sorted((REPOSITORY / "docs" / "how-to").glob("*.md"))
+    for page in guides:
+        lines = page.read_text().splitlines()
+        opened = [line for line in lines if line.startswith("```")][::2]
+        assert set(opened) <= {"```sh", "```python", "```text", "```json"}, page
+        assert [line for line in lines if line.startswith("    ") and "curl" in line] == [], page
+        assert any(line in ("```sh", "```python") for line in opened), f"{page} has no example"
+
+
+@pytest.mark.parametrize(
+    ("shown_as", "shown", "printed", "is_right"),
+    [
+        ("text", "yes 0.93\n", "yes 0.92\n", True),
+        ("text", "yes 0.93\n", "yes 0.71\n", False),
+        ("text", "yes 0.93\n", "no 0.93\n", False),
+        ("text", "yes\n", "yes\nno\n", False),
+        ("json", '{"a": 0.5}', '{"a": 0.51, "b": 1}', True),
+        ("json", '{"a": 0.5}', '{"a": 0.6}', False),
+        ("json", '{"a": 0.5}', '{"b": 0.5}', False),
+        ("json", '{"a": true}', '{"a": 1}', False),
+        ("json", '{"a": 3}', '{"a": 4}', False),
+        ("json", "[1, 2]", "[1]", False),
+        ("json", '["...", 2]', "[1, 2, 3]", True),
+        ("json", '["...", 4]', "[1, 2, 3]", False),
+    ],
+)
+def test_what_is_printed_is_compared(shown_as: str, shown: str, printed: str, is_right: bool) -> None:
+    assert is_as_shown(Block("sh", "", shown, shown_as), printed) is is_right
+
+
+def test_programs_of_a_page_are_one(tmp_path: Path) -> None:
+    page = (
+        "```python\na = 1\nprint(a)\n```\n\n```text\n1\n```\n\n```sh\necho '{}'\n```\n\n```python\nprint(a + 1)\n```\n"
+    )
+    blocks = read_blocks(page)
+    assert [(block.language, block.shown) for block in blocks] == [("python", "1\n"), ("sh", None), ("python", None)]
+    assert run_blocks(blocks, "", "", tmp_path) == ["1\n", json.dumps({}) + "\n", "2\n"]
