@@ -1465,7 +1465,7 @@ export interface operations {
                      *       "answers": [
                      *         {
                      *           "name": "leak",
-                     *           "probability": 0.645,
+                     *           "probability": 0.393,
                      *           "type": "predicate",
                      *           "x_answered": true,
                      *           "x_sources": [
@@ -1474,20 +1474,26 @@ export interface operations {
                      *               "source": "context",
                      *               "start": 0,
                      *               "text": "Boiler leaks"
+                     *             },
+                     *             {
+                     *               "end": 25,
+                     *               "source": "context",
+                     *               "start": 19,
+                     *               "text": "Monday"
                      *             }
                      *           ]
                      *         },
                      *         {
                      *           "choice": "plumber",
-                     *           "confidence": 0.313,
+                     *           "confidence": 0.628,
                      *           "name": "trade",
                      *           "probabilities": [
                      *             {
-                     *               "probability": 0.656,
+                     *               "probability": 0.814,
                      *               "value": "plumber"
                      *             },
                      *             {
-                     *               "probability": 0.344,
+                     *               "probability": 0.186,
                      *               "value": "roofer"
                      *             }
                      *           ],
@@ -1499,6 +1505,12 @@ export interface operations {
                      *               "source": "context",
                      *               "start": 0,
                      *               "text": "Boiler leaks"
+                     *             },
+                     *             {
+                     *               "end": 25,
+                     *               "source": "context",
+                     *               "start": 19,
+                     *               "text": "Monday"
                      *             }
                      *           ]
                      *         }
@@ -1677,32 +1689,44 @@ export interface operations {
                      * @example {
                      *       "answers": {
                      *         "haste": {
-                     *           "confidence": 0.454,
+                     *           "confidence": 0.556,
                      *           "legend": {
                      *             "0": "can wait",
                      *             "1": "today"
                      *           },
                      *           "probabilities": {
-                     *             "0": 0.273,
-                     *             "1": 0.727
+                     *             "0": 0.222,
+                     *             "1": 0.778
                      *           },
-                     *           "score": 0.727,
+                     *           "score": 0.778,
                      *           "type": "score",
                      *           "x_answered": true,
                      *           "x_sources": [
                      *             {
-                     *               "end": 22,
+                     *               "end": 16,
                      *               "source": "context",
                      *               "start": 10,
-                     *               "text": "Boiler leaks"
+                     *               "text": "Boiler"
+                     *             },
+                     *             {
+                     *               "end": 35,
+                     *               "source": "context",
+                     *               "start": 23,
+                     *               "text": "since Monday"
                      *             }
                      *           ]
                      *         },
                      *         "leak": {
-                     *           "noul": 0.59,
+                     *           "noul": 0.384,
                      *           "type": "noul",
                      *           "x_answered": true,
                      *           "x_sources": [
+                     *             {
+                     *               "end": 1,
+                     *               "source": "context",
+                     *               "start": 0,
+                     *               "text": "{"
+                     *             },
                      *             {
                      *               "end": 22,
                      *               "source": "context",
@@ -1713,10 +1737,10 @@ export interface operations {
                      *         },
                      *         "trade": {
                      *           "choice": "plumber",
-                     *           "confidence": 0.646,
+                     *           "confidence": 0.954,
                      *           "probabilities": {
-                     *             "plumber": 0.823,
-                     *             "roofer": 0.177
+                     *             "plumber": 0.977,
+                     *             "roofer": 0.023
                      *           },
                      *           "type": "choice",
                      *           "x_answered": true,
@@ -1726,13 +1750,19 @@ export interface operations {
                      *               "source": "context",
                      *               "start": 10,
                      *               "text": "Boiler leaks"
+                     *             },
+                     *             {
+                     *               "end": 35,
+                     *               "source": "context",
+                     *               "start": 29,
+                     *               "text": "Monday"
                      *             }
                      *           ]
                      *         }
                      *       },
                      *       "model": "mqan-default",
                      *       "usage": {
-                     *         "input_tokens": 30,
+                     *         "input_tokens": 32,
                      *         "output_tokens": 0
                      *       }
                      *     }
