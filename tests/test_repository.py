@@ -18,6 +18,7 @@ DOCUMENTS = [
     "CONTRIBUTING.md",
     "CHANGELOG.md",
     "docs/architecture.md",
+    "docs/formats.md",
     "docs/operations.md",
     "docs/page.md",
 ]

@@ -32,6 +32,9 @@ _METHODS = {
     "/v1/models": "GetModel",
     "/v1/systemone": "AnswerMany",
     "/v1/decisions": "AnswerMany",
+    "/v1/hf/question-answering": "AnswerMany",
+    "/v1/hf/zero-shot-classification": "AnswerMany",
+    "/v1/hf/zero-shot-classification/list": "AnswerMany",
     "/health/live": "Check",
     "/health/ready": "Check",
 }

@@ -1,7 +1,7 @@
 """REST: the service as a FastAPI application, which runs in a plain uvicorn and inside Ray Serve alike."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI, Request, Security
@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 import mqan_core
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
-from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
+from mqan_serving.errors import CODES_OF_ANSWER, ERRORS, Failure, ServingError, describe, describe_http_status
 from mqan_serving.foreign import add_foreign_routes
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
 from mqan_serving.keys import ApiKeys
@@ -126,15 +126,10 @@ def _show(page: Page) -> HTMLResponse:
 
 
 def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
-    codes_of_answer = [
-        *(code for code, kind in ERRORS.items() if kind.grpc == "INVALID_ARGUMENT"),
-        *("request_too_slow", "unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
-    ]
-
     @app.post(
         "/v1/answer",
         response_model=AnswerDocument,
-        responses=_error_responses(codes_of_answer),
+        responses=_error_responses(CODES_OF_ANSWER),
         openapi_extra=_QUESTION_SCHEMA,
         dependencies=dependencies,
         summary="Answer a question about a context",
@@ -154,7 +149,7 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
     @app.post(
         "/v1/answers",
         response_model=AnswersDocument,
-        responses=_error_responses([*codes_of_answer, "too_many_questions", "duplicate_id"]),
+        responses=_error_responses([*CODES_OF_ANSWER, "too_many_questions", "duplicate_id"]),
         openapi_extra=MANY_SCHEMA,
         dependencies=dependencies,
         summary="Answer many questions about one or many texts",
@@ -236,7 +231,7 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         return HealthDocument(status="ready")
 
 
-def _error_responses(codes: list[str]) -> dict[int | str, dict[str, Any]]:
+def _error_responses(codes: Iterable[str]) -> dict[int | str, dict[str, Any]]:
     statuses: dict[int, list[str]] = {}
     for code in codes:
         statuses.setdefault(ERRORS[code].http, []).append(code)
