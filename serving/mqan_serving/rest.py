@@ -10,6 +10,7 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 
 import mqan_core
@@ -110,6 +111,16 @@ def _create_app(
     )
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
     app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
+    if settings.cors_origins:
+        # Around the gateway: a browser asks without a key whether it may ask, and shows its page why it was refused.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type", "x-request-id"],
+            allow_private_network=True,  # a page that is named may ask a server on this machine, too
+            expose_headers=["retry-after", "server-timing", "x-request-id"],
+        )
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     return app
