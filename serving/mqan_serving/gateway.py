@@ -110,6 +110,8 @@ class Gateway:
                     response_headers[_REQUEST_ID] = request_id
                 if scope["path"] == "/v1/systemone":
                     response_headers["x-typesafe-request-id"] = request_id
+                if record.server_timing:
+                    response_headers["server-timing"] = record.server_timing
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 
