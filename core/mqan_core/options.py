@@ -29,6 +29,7 @@ class Options:
         alternatives: how many further answers are wanted.
         min_probability: below this there is no answer.
         explain: whether each step is to be explained.
+        refuses: whether one quotation may be none, where the text does not say; without it the likeliest is given.
     """
 
     choices: tuple[Choice, ...] = ()
@@ -40,6 +41,7 @@ class Options:
     alternatives: int = 0
     min_probability: float | None = None
     explain: bool = False
+    refuses: bool = True
 
     @property
     def is_plain(self) -> bool:
@@ -69,6 +71,8 @@ class Options:
         if self.quotes and Source.CONTEXT not in self.sources:
             name = "all" if self.every else "contiguous"
             raise _senseless(name, f"{name} quotes the context, which sources leaves out.", "Add context to sources.")
+        if not self.refuses and not self.contiguous:
+            raise _senseless("refuses", "Only one unbroken quotation can always be given.", "Ask for contiguous, too.")
 
 
 PLAIN = Options()

@@ -68,7 +68,7 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
     *starts, refusal = _softmax(np.append(scores.start_C, scores.null).astype(np.float64)).tolist()
     found = list(_likeliest(np.array(starts), scores.end_C, request, longest))
     if options.quotes:
-        if not found or refusal > max(starts):
+        if not found or (options.refuses and refusal > max(starts)):
             answer = Answer("", refusal, (), (), False, answered=False, refusal=refusal)
         elif options.every:
             least = max(options.min_probability or 0.0, LEAST_SHARE * found[0].probability)

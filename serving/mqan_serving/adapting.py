@@ -1,7 +1,8 @@
 """What the formats of others share: reading their documents, and telling shares, confidence and evidence."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from pydantic_core import from_json
@@ -72,6 +73,31 @@ def as_string(value: Any, place: Place) -> str:
     return value
 
 
+def as_flag(value: Any, place: Place) -> bool:
+    """Return a value that has to be true or false.
+
+    Raises:
+        PlacedError: it is something else.
+    """
+    if not isinstance(value, bool):
+        raise refuse("wrong_type", place, f"{_name(place)} is not true or false.", "Send true or false.")
+    return value
+
+
+def as_whole(value: Any, place: Place, least: int, most: int) -> int:
+    """Return a value that has to be a whole number of some size.
+
+    Raises:
+        PlacedError: it is something else.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise refuse("wrong_type", place, f"{_name(place)} is not a whole number.", "Send a whole number.")
+    if not least <= value <= most:
+        message = f"{_name(place)} is out of range; {least} to {most} are accepted."
+        raise refuse("option_out_of_range", place, message)
+    return value
+
+
 def get(document: dict[str, Any], name: str, place: Place) -> Any:
     """Return a field that has to be there.
 
@@ -118,11 +144,12 @@ def choose(context: str, question: str, choices: Sequence[ChoiceField]) -> Quest
 
 
 def asked(questions: Sequence[Question]) -> list[AskedText]:
-    """Return questions about one text as one call of the service."""
-    return [AskedText(None, tuple(Item(None, question) for question in questions))]
+    """Return questions as one call of the service; those that follow each other about one text stand together."""
+    texts = groupby(questions, key=lambda question: question.context)
+    return [AskedText(None, tuple(Item(None, question) for question in about)) for _, about in texts]
 
 
-def answers_of(outcomes: Sequence[Outcome], places: Sequence[Place]) -> list[Answer]:
+def answers_of(outcomes: Iterable[Outcome], places: Sequence[Place]) -> list[Answer]:
     """Return the answers of a call.
 
     Args:

@@ -26,6 +26,7 @@ from mqan_serving.adapting import (
 )
 from mqan_serving.asked import ChoiceField
 from mqan_serving.many import MOST_QUESTIONS
+from mqan_serving.service import Model
 from mqan_serving.validation import Question
 
 _MOST_PARTS: Final = 10_000
@@ -62,18 +63,18 @@ class Asked:
     question: Question
 
 
-def parse(body: bytes, model: str) -> list[Asked]:
+def parse(body: bytes, model: Model) -> list[Asked]:
     """Read the questions of a document.
 
     Args:
         body: the document.
-        model: name of the model that is served.
+        model: what is served.
 
     Raises:
         PlacedError: something in it is wrong; it says where.
     """
     document = read_object(body)
-    check_model(get(document, "model", ()), model)
+    check_model(get(document, "model", ()), model.name)
     context = _read_input(get(document, "input", ()))
     rows = as_list(get(document, "questions", ()), ("questions",), 1, MOST_QUESTIONS)
     return [_ask(context, row, ("questions", str(i))) for i, row in enumerate(rows)]

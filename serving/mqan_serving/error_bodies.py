@@ -33,8 +33,17 @@ def _openai(failure: Failure) -> tuple[int, dict[str, Any]]:
     return status, {"error": {"message": message, "type": kind, "param": param, "code": failure.code}}
 
 
+def _hugging_face(failure: Failure) -> tuple[int, dict[str, Any]]:
+    where = ".".join(failure.place)
+    message = failure.message if where in failure.message else f"{where}: {failure.message}"
+    return failure.kind.http, {"error": f"{message} {failure.hint}", "error_type": failure.code}
+
+
 _SHAPES: dict[str, Callable[[Failure], tuple[int, dict[str, Any]]]] = {
     "/v1/systemone": _systemone,
     "/v1/decisions": _openai,
     "/v1/models": _openai,
+    "/v1/hf/question-answering": _hugging_face,
+    "/v1/hf/zero-shot-classification": _hugging_face,
+    "/v1/hf/zero-shot-classification/list": _hugging_face,
 }

@@ -82,6 +82,12 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
     }
 )
 
+CODES_OF_ANSWER = (
+    *(code for code, kind in ERRORS.items() if kind.grpc == _INVALID),
+    *("request_too_slow", "unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
+)
+"""What a question can be refused with."""
+
 _CODE_OF_HTTP_STATUS = {400: "malformed_request", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 
 

@@ -86,3 +86,33 @@ DECISIONS_RESPONSE: Final[dict[str, Any]] = {
         "total_tokens": 14,
     },
 }
+HF_QUESTION_REQUEST: Final[dict[str, Any]] = {
+    "inputs": {
+        "question": "When was it finished?",
+        "context": "The tower is 330 m tall and was finished in 1889.",
+    },
+    "parameters": {"handle_impossible_answer": True},
+}
+HF_QUESTION_RESPONSE: Final[dict[str, Any]] = {"score": 0.546, "start": 44, "end": 48, "answer": "1889"}
+HF_LABELS_REQUEST: Final[dict[str, Any]] = {
+    "inputs": "I was charged twice for my order last week and would like one of the payments back.",
+    "parameters": {
+        "candidate_labels": ["shipping", "billing", "technical support"],
+        "hypothesis_template": "This customer writes about {}.",
+    },
+}
+HF_LABELS_RESPONSE: Final[dict[str, Any]] = {
+    "sequence": HF_LABELS_REQUEST["inputs"],
+    "labels": ["billing", "technical support", "shipping"],
+    "scores": [0.967, 0.018, 0.015],
+    "x_answered": True,
+    "x_sources": [
+        {"source": "context", "start": 0, "end": 5, "text": "I was"},
+        {"source": "context", "start": 27, "end": 32, "text": "order"},
+    ],
+}
+HF_LABELS_LIST: Final[list[dict[str, Any]]] = [
+    {"label": "billing", "score": 0.967},
+    {"label": "technical support", "score": 0.018},
+    {"label": "shipping", "score": 0.015},
+]

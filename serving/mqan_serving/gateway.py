@@ -32,6 +32,9 @@ _METHODS = {
     "/v1/models": "GetModel",
     "/v1/systemone": "AnswerMany",
     "/v1/decisions": "AnswerMany",
+    "/v1/hf/question-answering": "AnswerMany",
+    "/v1/hf/zero-shot-classification": "AnswerMany",
+    "/v1/hf/zero-shot-classification/list": "AnswerMany",
     "/health/live": "Check",
     "/health/ready": "Check",
 }
@@ -107,6 +110,8 @@ class Gateway:
                     response_headers[_REQUEST_ID] = request_id
                 if scope["path"] == "/v1/systemone":
                     response_headers["x-typesafe-request-id"] = request_id
+                if record.server_timing:
+                    response_headers["server-timing"] = record.server_timing
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 

@@ -1,7 +1,7 @@
 """REST: the service as a FastAPI application, which runs in a plain uvicorn and inside Ray Serve alike."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI, Request, Security
@@ -10,12 +10,13 @@ from fastapi.security import HTTPBearer
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 
 import mqan_core
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
-from mqan_serving.errors import ERRORS, Failure, ServingError, describe, describe_http_status
+from mqan_serving.errors import CODES_OF_ANSWER, ERRORS, Failure, ServingError, describe, describe_http_status
 from mqan_serving.foreign import add_foreign_routes
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
 from mqan_serving.keys import ApiKeys
@@ -110,6 +111,16 @@ def _create_app(
     )
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
     app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
+    if settings.cors_origins:
+        # Around the gateway: a browser asks without a key whether it may ask, and shows its page why it was refused.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type", "x-request-id"],
+            allow_private_network=True,  # a page that is named may ask a server on this machine, too
+            expose_headers=["retry-after", "server-timing", "x-request-id"],
+        )
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
     return app
@@ -126,15 +137,10 @@ def _show(page: Page) -> HTMLResponse:
 
 
 def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
-    codes_of_answer = [
-        *(code for code, kind in ERRORS.items() if kind.grpc == "INVALID_ARGUMENT"),
-        *("request_too_slow", "unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
-    ]
-
     @app.post(
         "/v1/answer",
         response_model=AnswerDocument,
-        responses=_error_responses(codes_of_answer),
+        responses=_error_responses(CODES_OF_ANSWER),
         openapi_extra=_QUESTION_SCHEMA,
         dependencies=dependencies,
         summary="Answer a question about a context",
@@ -154,7 +160,7 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
     @app.post(
         "/v1/answers",
         response_model=AnswersDocument,
-        responses=_error_responses([*codes_of_answer, "too_many_questions", "duplicate_id"]),
+        responses=_error_responses([*CODES_OF_ANSWER, "too_many_questions", "duplicate_id"]),
         openapi_extra=MANY_SCHEMA,
         dependencies=dependencies,
         summary="Answer many questions about one or many texts",
@@ -236,7 +242,7 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         return HealthDocument(status="ready")
 
 
-def _error_responses(codes: list[str]) -> dict[int | str, dict[str, Any]]:
+def _error_responses(codes: Iterable[str]) -> dict[int | str, dict[str, Any]]:
     statuses: dict[int, list[str]] = {}
     for code in codes:
         statuses.setdefault(ERRORS[code].http, []).append(code)

@@ -18,6 +18,7 @@ from mqan_serving.default_bundle import default_bundle
 from mqan_serving.errors import SettingsError
 
 _PREFIX = "MQAN_"
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
 _DEFAULT_BUNDLE = default_bundle()
@@ -62,6 +63,11 @@ class Settings(BaseSettings):
         (),
         description="Names, by commas, that HTTP requests may have in Host; addresses and localhost always may. Unset: "
         "all names. Keeps web pages from asking by a name of theirs that they make mean this server (DNS rebinding).",
+    )
+    cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="Origins, by commas, whose web pages may ask from browsers (CORS), such as https://app.example; * "
+        "alone: all. Unset: none but the server's own page.",
     )
     max_connections: int = Field(
         1000, ge=8, le=100_000, description="Connections of each port at once; beyond them the idlest makes room."
@@ -159,6 +165,20 @@ class Settings(BaseSettings):
             if not isinstance(host, str) or not _HOST.fullmatch(host):
                 raise ValueError(f"{host!r} is no name of a host; give names such as answers.example, without ports")
         return hosts
+
+    @field_validator("cors_origins", mode="before")
+    @classmethod
+    def _read_origins(cls, given: Any) -> Any:
+        origins = [origin.strip().lower() for origin in given.split(",")] if isinstance(given, str) else given
+        if not isinstance(origins, list | tuple) or tuple(origins) == ("*",):
+            return origins
+        for origin in origins:
+            if not isinstance(origin, str) or not _ORIGIN.fullmatch(origin):
+                raise ValueError(
+                    f"{origin!r} is no origin; give scheme, host and port if any, such as https://app.example, without "
+                    "a path or a slash at the end, or * alone"
+                )
+        return origins
 
     @model_validator(mode="after")
     def _check_together(self) -> "Settings":

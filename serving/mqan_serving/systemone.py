@@ -25,6 +25,7 @@ from mqan_serving.adapting import (
 )
 from mqan_serving.asked import ChoiceField
 from mqan_serving.many import MOST_QUESTIONS
+from mqan_serving.service import Model
 from mqan_serving.validation import Question
 
 RELEASED: Final = "2026-11-26"  # of this format; its clients want a date
@@ -52,18 +53,18 @@ class Asked:
         return ("questions", self.id, self.type)
 
 
-def parse(body: bytes, model: str) -> list[Asked]:
+def parse(body: bytes, model: Model) -> list[Asked]:
     """Read the questions of a document.
 
     Args:
         body: the document.
-        model: name of the model that is served.
+        model: what is served.
 
     Raises:
         PlacedError: something in it is wrong; it says where.
     """
     document = read_object(body)
-    check_model(get(document, "model", ()), model)
+    check_model(get(document, "model", ()), model.name)
     if document.get("assets"):
         raise refuse("invalid_input", ("assets",), "Images are not read here.", "Leave out assets.")
     state = as_text(get(document, "state", ()), ("state",))

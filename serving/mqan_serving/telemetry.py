@@ -136,6 +136,19 @@ class RequestRecord:
         """Note an answer, which is told of when the request is counted; of several, each with its own stages."""
         self._answers.append((answer, timeline or self.timeline))
 
+    @property
+    def server_timing(self) -> str:
+        """The stages of an answer and the whole request in milliseconds, as a header of a response has them; empty
+        without an answer. Of several answers, which are found side by side, the stages of the one that took longest.
+
+        https://www.w3.org/TR/server-timing
+        """
+        if self.code != OK or not self._answers:
+            return ""
+        stages = max((timeline.seconds for _, timeline in self._answers), key=lambda seconds: sum(seconds.values()))
+        parts = [*stages.items(), ("total", self.timeline.elapsed_s)]
+        return ", ".join(f"{name};dur={seconds * 1000:.2f}" for name, seconds in parts)
+
     def log_failure(self, error: BaseException) -> None:
         """Log a refused or failed request; a fault of ours with its traceback."""
         failure = describe(error)

@@ -25,6 +25,8 @@ SENSELESS = [
     (Options(choices_of(["a", "b", "a"])), "duplicate_choice", "choices"),
     (Options(min_probability=1.5), "option_out_of_range", "min_probability"),
     (Options(min_probability=math.nan), "option_out_of_range", "min_probability"),
+    (Options(refuses=False), "senseless_combination", "refuses"),
+    (Options(every=True, refuses=False), "senseless_combination", "refuses"),
     (Options(alternatives=21), "option_out_of_range", "alternatives"),
 ]
 
@@ -43,6 +45,7 @@ def test_what_makes_no_sense_is_refused(options: Options, code: str, field: str)
         Options(YES_NO),
         Options(choices_of([str(i) for i in range(255)]), multiple=True, min_probability=0.5),
         Options(choices_of(["low", "high"]), is_scale=True),
+        Options(contiguous=True, refuses=False),
         Options(contiguous=True, every=True, alternatives=20, sources=frozenset({Source.CONTEXT})),
     ],
 )

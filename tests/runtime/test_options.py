@@ -202,6 +202,23 @@ def test_a_contiguous_answer_is_exactly_one_quotation(engine: AnsweringEngine) -
     assert num_answered > 30
 
 
+def test_a_quotation_that_must_be_given_is_the_likeliest(engine: AnsweringEngine) -> None:
+    rng, num_refused = random.Random(9), 0
+    for _ in range(100):
+        context, question = make_text(rng, rng.choice([1, 30, 700])), make_text(rng, 4)
+        free = ask(engine, context, question, Options(contiguous=True, alternatives=1))
+        given = ask(engine, context, question, Options(contiguous=True, refuses=False))
+        assert given.answered
+        assert given.refusal == free.refusal
+        if free.answered:
+            assert given.spans == free.spans
+            continue
+        num_refused += 1
+        assert [given.spans] == [other.spans for other in free.alternatives] or given.probability < 0.001
+    assert num_refused > 10
+    assert not ask(engine, "...", "who?", Options(contiguous=True, refuses=False)).answered
+
+
 def test_places_do_not_overlap_and_are_about_as_likely_as_the_likeliest(engine: AnsweringEngine) -> None:
     rng, numbers = random.Random(8), set()
     for _ in range(100):

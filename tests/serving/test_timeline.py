@@ -1,6 +1,7 @@
 """Stages: what is in the histograms and in the spans is what the question went through."""
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -153,3 +154,18 @@ async def test_a_callers_headers_are_not_logged(start_server: StartServer, caplo
     response = await callers.rest.post("/v1/answer", json=callers.body, headers=headers)
     assert response.status_code == 200
     assert "forged" not in caplog.text
+
+
+async def test_an_answer_tells_where_its_time_went(start_server: StartServer) -> None:
+    callers = await start_server()
+    one = {"context": "The tower is 330 m tall.", "question": "How tall is the tower?"}
+    many = {"context": one["context"], "questions": ["How tall?", "How tall step step step?"]}
+    for path, body in (("/v1/answer", one), ("/v1/answers", many)):
+        response = await callers.rest.post(path, json=body)
+        parts = dict(re.findall(r"(\w+);dur=([0-9.]+)", response.headers["server-timing"]))
+        assert list(parts) == [*STAGES, "total"]
+        *stages, total = map(float, parts.values())
+        assert 0 < sum(stages) <= total + 0.05
+    for path, body in (("/v1/answer", {}), ("/v1/answers", {**many, "questions": [" "]})):
+        assert "server-timing" not in (await callers.rest.post(path, json=body)).headers
+    assert "server-timing" not in (await callers.rest.get("/v1/model")).headers
