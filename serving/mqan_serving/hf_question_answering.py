@@ -1,7 +1,8 @@
 """``POST /v1/hf/question-answering``: one unbroken quotation, as Hugging Face's question-answering task gives it.
 
 Requests and responses are those of https://huggingface.co/docs/inference-providers/tasks/question-answering; what they
-leave open is done as transformers' ``QuestionAnsweringPipeline`` (4.57) does it.
+leave open is done as ``QuestionAnsweringPipeline`` of transformers 4 does it. Two things differ: whether there is an
+answer the model decides, not the order of scores, and ``top_k`` above 1 gives a list however many answers there are.
 """
 
 from collections.abc import Sequence
