@@ -52,10 +52,13 @@ export async function wordsAndPlaces(open) {
   await word.hover();
   assert.deepEqual(await both(), [true, true], "hovering a word");
   assert.match(await page.textContent(".detail"), /from the text, characters \d+ to \d+; probability/);
+  assert.equal((await shaded(page))[0], await word.textContent(), "its step looked at it most");
   await page.mouse.move(0, 0);
   assert.deepEqual(await both(), [false, false], "leaving it");
+  assert.deepEqual(await shaded(page), [], "nothing is shaded then");
   await place.hover();
   assert.deepEqual(await both(), [true, true], "hovering a place");
+  assert.equal((await shaded(page))[0], await word.textContent(), "the place shades the same");
   await page.mouse.move(0, 0);
   await word.focus();
   assert.deepEqual(await both(), [true, true], "focusing a word");
@@ -69,6 +72,13 @@ export async function wordsAndPlaces(open) {
   assert.deepEqual(await both(), [false, false], "until Escape");
   await word.tap();
   assert.deepEqual(await both(), [true, true], "tapping a word");
+}
+
+/** The words that are shaded, the strongest shade first. */
+function shaded(page) {
+  return page.evaluate(() =>
+    [1, 2, 3, 4].flatMap((i) => [...(CSS.highlights.get(`heat-${i}`) ?? [])].map((range) => range.toString())),
+  );
 }
 
 export async function keyboardAlone(open) {
@@ -149,6 +159,8 @@ export async function offsets(open) {
     const words = await page.locator("#answers .token.context").allTextContents();
     assert.ok(words.length > 0);
     assert.deepEqual(await page.locator("#text .place").allTextContents(), words);
+    await page.locator("#answers .token.context").first().hover();
+    assert.equal((await shaded(page))[0], words[0]);
   }
   const link = page.url();
   const other = await open();

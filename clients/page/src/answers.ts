@@ -2,6 +2,7 @@
 
 import type { Answer, AnswerToken, Candidate, Choice, ClientError } from "../../typescript/src/index.ts";
 import { button, make, percent } from "./dom.ts";
+import type { Weight } from "./heat.ts";
 import type { Item, Links } from "./links.ts";
 import { markPlaces } from "./marked.ts";
 
@@ -17,19 +18,22 @@ export function makeProblem(question: string, error: ClientError): HTMLElement {
   return make("article", {}, make("h2", { dir: "auto" }, question), make("p", { class: "problem", role: "alert" }, told));
 }
 
+/** Shows what a step looked at. */
+export type Look = (weights: Weight[]) => void;
+
 /**
  * Make the card of an answer.
  *
  * @param name begins the ids of its items; unique on the page.
  */
-export function makeCard(name: string, question: string, answer: Answer, links: Links): Card {
+export function makeCard(name: string, question: string, answer: Answer, links: Links, look: Look): Card {
   const items: Item[] = [];
-  const parts = answered(answer) ? words(name, answer, items, links) : [absent(answer)];
+  const parts = answered(answer) ? words(name, answer, items, links, look) : [absent(answer)];
   if (typeof answer.expected === "number") parts.push(make("p", { class: "of" }, `Expected value ${answer.expected.toFixed(2)}`));
-  if (answer.choices?.length) parts.push(bars(name, answer, items, links));
-  if (answer.places?.length) parts.push(candidates(`${name}p`, answer.places, items, links));
+  if (answer.choices?.length) parts.push(bars(name, answer, items, links, look));
+  if (answer.places?.length) parts.push(candidates(`${name}p`, answer.places, items, links, look));
   if (answer.alternatives?.length) {
-    const list = candidates(`${name}a`, answer.alternatives, items, links);
+    const list = candidates(`${name}a`, answer.alternatives, items, links, look);
     parts.push(make("details", {}, make("summary", {}, `Other answers (${answer.alternatives.length})`), list));
   }
   if ((answer.windows ?? 1) > 1) parts.push(make("p", { class: "of" }, `Read in ${answer.windows} parts.`));
@@ -47,14 +51,14 @@ function absent(answer: Answer): HTMLElement {
   return make("p", { class: "absent" }, "∅ Not in the text ", make("span", { class: "of" }, percent(answer.probability)));
 }
 
-function words(name: string, answer: Answer, items: Item[], links: Links): HTMLElement[] {
+function words(name: string, answer: Answer, items: Item[], links: Links, look: Look): HTMLElement[] {
   const line = make("p", { class: "words", dir: "auto" });
   const parts: HTMLElement[] = [line];
   if (answer.choices?.length) line.append(make("strong", {}, answer.answer));
   else if (answer.tokens.length === 0) line.append("(empty)");
   else {
     const detail = make("p", { class: "detail", role: "status" }, "Point at a word, or tap it, to see where it came from.");
-    line.append(...tokens(name, answer, detail, items, links));
+    line.append(...tokens(name, answer, detail, items, links, look));
     parts.push(detail);
   }
   const cut = answer.truncated ? ", cut at the limit" : "";
@@ -63,7 +67,7 @@ function words(name: string, answer: Answer, items: Item[], links: Links): HTMLE
 }
 
 /** The words of an answer as buttons, with what stands between them in the answer. */
-function tokens(name: string, answer: Answer, detail: HTMLElement, items: Item[], links: Links): Node[] {
+function tokens(name: string, answer: Answer, detail: HTMLElement, items: Item[], links: Links, look: Look): Node[] {
   let from = 0;
   return answer.tokens.flatMap((token, i) => {
     const id = `${name}t${i}`;
@@ -73,7 +77,11 @@ function tokens(name: string, answer: Answer, detail: HTMLElement, items: Item[]
     if (found >= 0) from = found + token.text.length;
     const label = `${token.text}, ${ORIGIN[token.source]}`;
     const element = button({ class: `token ${token.source}`, "aria-label": label }, () => {}, token.text);
-    links.addWord(id, element, () => (detail.textContent = describe(token)));
+    const step = answer.steps?.[i];
+    links.addWord(id, element, () => {
+      detail.textContent = [describe(token), step && instead(token, step)].filter(Boolean).join(" ");
+      look(step?.context ?? []);
+    });
     return [document.createTextNode(between), element];
   });
 }
@@ -87,7 +95,16 @@ function describe(token: AnswerToken): string {
   return `“${token.text}” ${ORIGIN[token.source]}${place}; probability ${percent(token.probability)}. The model’s trust: ${masses}.`;
 }
 
-function bars(name: string, answer: Answer, items: Item[], links: Links): HTMLElement {
+type Step = NonNullable<Answer["steps"]>[number];
+
+/** Say which other words came next, of those likelier than one in a hundred. */
+function instead(token: AnswerToken, step: Step): string {
+  const others = step.candidates.filter(({ text, probability }) => text !== token.text.toLowerCase() && probability > 0.01);
+  const told = others.map(({ text, probability }) => `${text ? `“${text}”` : "the end"} ${percent(probability)}`);
+  return told.length ? `Instead it could have been ${told.join(", ")}.` : "";
+}
+
+function bars(name: string, answer: Answer, items: Item[], links: Links, look: Look): HTMLElement {
   const choices: Choice[] = answer.choices ?? [];
   const chosen = answer.chosen ?? [answer.answer];
   return make("ol", { class: "choices", "aria-label": "Choices" }, ...choices.map((choice, i) => {
@@ -99,12 +116,12 @@ function bars(name: string, answer: Answer, items: Item[], links: Links): HTMLEl
     const of = make("span", { class: "of" }, percent(choice.probability));
     const row = button({ class: isChosen ? "choice chosen" : "choice" }, () => {}, label, of, bar);
     for (const span of choice.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
-    links.addWord(id, row);
+    links.addWord(id, row, () => look(isChosen ? (answer.steps?.[0]?.context ?? []) : []));
     return make("li", {}, row);
   }));
 }
 
-function candidates(name: string, found: Candidate[], items: Item[], links: Links): HTMLElement {
+function candidates(name: string, found: Candidate[], items: Item[], links: Links, look: Look): HTMLElement {
   return make("ol", { class: "choices" }, ...found.map((candidate, i) => {
     const id = `${name}${i}`;
     const { start, end } = candidate;
@@ -112,7 +129,7 @@ function candidates(name: string, found: Candidate[], items: Item[], links: Link
     for (const span of candidate.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
     const text = make("bdi", {}, candidate.answer ?? candidate.text ?? "");
     const row = button({ class: "choice" }, () => {}, text, make("span", { class: "of" }, percent(candidate.probability)));
-    links.addWord(id, row);
+    links.addWord(id, row, () => look([]));
     return make("li", {}, row);
   }));
 }

@@ -12,12 +12,20 @@ export class Links {
   readonly #words = new Map<string, HTMLElement>();
   readonly #places = new Map<string, HTMLElement[]>();
   readonly #idsOf = new Map<HTMLElement, string[]>();
+  readonly #tells = new Map<string, () => void>();
   #pinned: HTMLElement | undefined;
+  readonly #dark: () => void;
 
-  /** Join a word; `tell` is called when it lights up. */
-  addWord(id: string, element: HTMLElement, tell?: () => void): void {
+  /** @param dark is called when nothing is lit any more. */
+  constructor(dark: () => void) {
+    this.#dark = dark;
+  }
+
+  /** Join a word; `tell` is called when it, or its place, lights up. */
+  addWord(id: string, element: HTMLElement, tell: () => void): void {
     this.#words.set(id, element);
-    this.#add(element, [id], tell);
+    this.#tells.set(id, tell);
+    this.#add(element, [id]);
   }
 
   /** Join a place with every item that it belongs to. */
@@ -32,12 +40,9 @@ export class Links {
     this.#light([]);
   }
 
-  #add(element: HTMLElement, ids: string[], tell?: () => void): void {
+  #add(element: HTMLElement, ids: string[]): void {
     this.#idsOf.set(element, ids);
-    const on = (): void => {
-      this.#light(ids);
-      tell?.();
-    };
+    const on = (): void => this.#light(ids);
     const off = (): void => this.#light(this.#pinned ? (this.#idsOf.get(this.#pinned) ?? []) : []);
     element.addEventListener("pointerenter", on);
     element.addEventListener("pointerleave", off);
@@ -66,6 +71,9 @@ export class Links {
       for (const place of this.#places.get(id) ?? []) lit.add(place);
     }
     for (const element of this.#idsOf.keys()) element.classList.toggle("lit", lit.has(element));
+    const [first] = ids;
+    if (first === undefined) this.#dark();
+    else this.#tells.get(first)?.();
   }
 
   /** Scroll the other end into view, inside its own box: the page itself stays where the reader is. */

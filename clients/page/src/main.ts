@@ -4,6 +4,7 @@ import { Client, ClientError, UnauthenticatedError, type Answer, type ClientOpti
 import { type Card, makeCard, makeProblem } from "./answers.ts";
 import { at, button, copy, make } from "./dom.ts";
 import listed from "./examples.json";
+import { Heat, type Weight } from "./heat.ts";
 import { Links } from "./links.ts";
 import { markPlaces } from "./marked.ts";
 import { Questions } from "./questions.ts";
@@ -27,7 +28,12 @@ let options: ClientOptions = {};
 let client = new Client(base.href, options);
 let running: AbortController | undefined;
 let language: Language = "curl";
-let links = new Links();
+let heat: Heat | undefined;
+let links = new Links(() => look([]));
+
+function look(weights: Weight[]): void {
+  heat?.show(weights);
+}
 
 function readState(): State {
   return { context: context.value, questions: questions.read().filter((question) => question.question.trim() !== "") };
@@ -68,7 +74,8 @@ async function ask(): Promise<void> {
   const onProgress = (numEnded: number): void => {
     if (running === mine && total > 1) at("status").textContent = `${numEnded} of ${total} answered`;
   };
-  const results = await client.answerMany(requests(state), { signal: mine.signal, concurrency: 4, onProgress });
+  const asked = requests(state).map((request) => ({ ...request, explain: true }));
+  const results = await client.answerMany(asked, { signal: mine.signal, concurrency: 4, onProgress });
   if (running !== mine) return; // cancelled, or something newer is asked
   running = undefined;
   showBusy(false);
@@ -106,19 +113,21 @@ function show(state: State, results: (Answer | ClientError)[]): void {
     at("key").focus();
     return;
   }
-  links = new Links();
+  look([]);
+  links = new Links(() => look([]));
   const items: Card["items"] = [];
   const cards = state.questions.map(({ question }, i) => {
     const result = results[i];
     if (result === undefined || result instanceof ClientError) {
       return makeProblem(question, result ?? new ClientError("There is no answer.", { code: "no_answer" }));
     }
-    const card = makeCard(`q${i}`, question, result, links);
+    const card = makeCard(`q${i}`, question, result, links, look);
     items.push(...card.items);
     return card.element;
   });
   at("answers").replaceChildren(...cards);
   at("text").replaceChildren(...markPlaces(state.context, items, links));
+  heat = new Heat(at("text"));
   at("text").scrollTop = 0;
   at("shown").hidden = false;
   scrollToFirst();
