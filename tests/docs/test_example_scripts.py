@@ -1,0 +1,57 @@
+"""The scripts of the folder examples, with the model in this repository."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+EXAMPLES = REPOSITORY / "examples"
+
+
+@pytest.fixture(scope="module")
+def run(start_server: Callable[..., Any]) -> Iterator[Callable[..., str]]:
+    server = start_server("local", bundle=REPOSITORY / "serving" / "bundles" / "default")
+
+    def run(script: str, *arguments: Path) -> str:
+        command = [sys.executable, str(EXAMPLES / script), *map(str, arguments), "--server", f"grpc://{server.rpc}"]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+
+    yield run
+    assert server.stop() == 0
+
+
+def test_tickets_are_routed(run: Callable[..., str]) -> None:
+    records = [json.loads(line) for line in run("tickets.py", EXAMPLES / "tickets.csv").splitlines()]
+    assert [record["team"] for record in records[:3]] == ["billing", "shipping", "technical support"]
+    assert [record.get("customer") for record in records] == ["48213", "77120", None, "10077", "33018"]
+
+
+def test_invoices_become_records_with_places(run: Callable[..., str]) -> None:
+    invoice = EXAMPLES / "invoices" / "lamps.txt"
+    record = json.loads(run("invoices.py", invoice))
+    found = {field: value["value"] for field, value in record.items() if isinstance(value, dict)}
+    account = "DE89 3704 0044 0532 0130 00"
+    assert found == {
+        "number": "2024-118",
+        "seller": "Nordlicht Lamps Ltd",
+        "total": "476.00 EUR",
+        "due": "2 June 2024",
+        "account": account,
+    }
+    text = invoice.read_text()
+    assert all(text[v["start"] : v["end"]] == v["value"] for v in record.values() if isinstance(v, dict))
+    bill = json.loads(run("invoices.py", EXAMPLES / "invoices" / "consulting.txt"))
+    assert bill["account"] is None  # the text names none
+
+
+def test_messages_are_sorted(run: Callable[..., str]) -> None:
+    verdicts = [
+        line.split(":")[0].split(" (")[0] for line in run("moderation.py", EXAMPLES / "messages.txt").splitlines()
+    ]
+    assert verdicts[0] == "publish"
+    assert verdicts[1] == verdicts[2] == verdicts[4] == "hold back"
