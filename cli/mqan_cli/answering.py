@@ -1,7 +1,7 @@
 """Who answers ``mqan ask``: a server, or a bundle in this process."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from mqan_client import Answer, Client, ClientError
 
 Provider = Literal["auto", "cpu", "cuda"]
-# Answers a question (second) about a text (first) with the document of the REST API; raises CommandError.
-Answerer = Callable[[str, str], dict[str, Any]]
+# Answers a question (second) about a text (first), choosing from labels (third) where there are any, with the document
+# of the REST API; raises CommandError.
+Answerer = Callable[[str, str, Sequence[str]], dict[str, Any]]
 
 ClientT = TypeVar("ClientT")
 
@@ -33,6 +34,8 @@ def bundle(folder: Path, provider: Provider, max_answer_tokens: int | None) -> I
         CommandError: it does not run there.
         BundleError: the bundle is damaged.
     """
+    from mqan_core.errors import InputError
+    from mqan_core.options import Options, choices_of
     from mqan_runtime.interface import open_engine
 
     try:
@@ -45,9 +48,13 @@ def bundle(folder: Path, provider: Provider, max_answer_tokens: int | None) -> I
         raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
     manifest = engine.bundle.manifest
 
-    def answer(text: str, question: str) -> dict[str, Any]:
-        (answer,) = engine.answer([engine.read(text, question)], [wanted])
-        return to_document(answer, manifest.name, manifest.version)
+    def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
+        try:
+            request = engine.read(text, question, Options(choices_of(labels)))
+        except InputError as error:
+            raise CommandError(f"{error.message} {error.hint}") from None
+        (answer,) = engine.answer([request], [wanted])
+        return to_document(answer, answer.shares, manifest.name, manifest.version)
 
     yield answer
 
@@ -65,9 +72,10 @@ def server(url: str | None, max_answer_tokens: int | None) -> Iterator[Answerer]
     url = find_server(url)
     with open_client(Client, url) as client:
 
-        def answer(text: str, question: str) -> dict[str, Any]:
-            answer = _ask(client, url, text, question, max_answer_tokens)
-            return to_document(answer, answer.model.name, answer.model.version)
+        def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
+            answer = _ask(client, url, text, question, max_answer_tokens, labels)
+            shares = [choice.probability for choice in answer.choices]
+            return to_document(answer, shares, answer.model.name, answer.model.version)
 
         yield answer
 
@@ -122,11 +130,13 @@ def explain(error: "ClientError", url: str) -> str:
     return str(error)
 
 
-def _ask(client: "Client", url: str, text: str, question: str, max_answer_tokens: int | None) -> "Answer":
+def _ask(
+    client: "Client", url: str, text: str, question: str, max_answer_tokens: int | None, labels: Sequence[str]
+) -> "Answer":
     from mqan_client import ClientError
 
     try:
-        return client.answer(text, question, max_answer_tokens=max_answer_tokens)
+        return client.answer(text, question, max_answer_tokens=max_answer_tokens, choices=labels)
     except ClientError as error:
         raise CommandError(explain(error, url)) from None
 

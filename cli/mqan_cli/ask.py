@@ -9,7 +9,7 @@ from mqan_cli import answering
 from mqan_cli.answering import Provider
 from mqan_cli.conversation import converse, has_terminal
 from mqan_cli.show import show, show_json
-from mqan_cli.texts import read_text
+from mqan_cli.texts import labels_of, read_text
 
 
 def ask(
@@ -35,6 +35,10 @@ def ask(
     bundle: Annotated[Path | None, typer.Option(metavar="DIR", help="Answer in process from this bundle.")] = None,
     provider: Annotated[Provider, typer.Option(help="Where to run the bundle.")] = "auto",
     max_answer_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of the answer.")] = None,
+    choices: Annotated[
+        str | None,
+        typer.Option("--choices", "-c", metavar="LABELS", help="Labels to choose from, with commas between them."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print whole answers as JSON.")] = False,
 ) -> None:
     """Ask about a text; the answer's words are coloured by where they came from.
@@ -42,6 +46,8 @@ def ask(
     mqan ask "How tall is it?" --text "The tower is 330 m tall."
 
     mqan ask "Who pays the rent?" --file contract.txt
+
+    mqan ask "Which team?" --file mail.txt --choices "billing, shipping, technical support"
 
     A server that asks for an API key gets that of MQAN_API_KEY.
     """
@@ -51,6 +57,9 @@ def ask(
         raise typer.BadParameter("give --file once")
     if question is None and not has_terminal():
         raise typer.BadParameter("without a terminal to ask on, give the question", param_hint="QUESTION")
+    labels = labels_of(choices or "")
+    if choices is not None and not labels:
+        raise typer.BadParameter("name at least one label", param_hint="--choices")
     read = read_text(text, file if context is None else context)
     shown = show_json if as_json else show
     with (
@@ -59,6 +68,6 @@ def ask(
         else answering.bundle(bundle, provider, max_answer_tokens)
     ) as answer:
         if question is None:
-            converse(read, answer, shown)
+            converse(read, labels, answer, shown)
         else:
-            shown(answer(read, question))
+            shown(answer(read, question, labels))

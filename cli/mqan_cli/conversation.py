@@ -3,18 +3,19 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
 
 from mqan_cli.answering import Answerer
 from mqan_cli.errors import CommandError
-from mqan_cli.texts import paste, read_file
+from mqan_cli.texts import labels_of, paste, read_file
 
-_HELP = """  /file FILE  ask about another text, from a file
-  /text       ask about another text, which is pasted
-  /quit       end, as Ctrl-D does"""
+_HELP = """  /file FILE       ask about another text, from a file
+  /text            ask about another text, which is pasted
+  /choices A, B    choose answers from these labels; /choices alone ends that
+  /quit            end, as Ctrl-D does"""
 
 
 def has_terminal() -> bool:
@@ -31,11 +32,12 @@ def has_terminal() -> bool:
     return True
 
 
-def converse(text: str, answer: Answerer, show: Callable[[dict[str, Any]], None]) -> None:
+def converse(text: str, labels: Sequence[str], answer: Answerer, show: Callable[[dict[str, Any]], None]) -> None:
     """Answer questions until there are no more.
 
     Args:
         text: what the first questions are about.
+        labels: what their answers are chosen from; empty for free answers.
         answer: who answers.
         show: prints an answer.
     """
@@ -46,10 +48,12 @@ def converse(text: str, answer: Answerer, show: Callable[[dict[str, Any]], None]
     while True:
         try:
             line = input("? ").strip()
-            if line.startswith("/"):
+            if line.startswith("/choices"):
+                labels = labels_of(line.removeprefix("/choices"))
+            elif line.startswith("/"):
                 text = _command(line, text)
             elif line:
-                show(answer(text, line))
+                show(answer(text, line, labels))
         except EOFError:
             print(file=sys.stderr)
             return

@@ -3,20 +3,29 @@
 import dataclasses
 import json
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import mqan_client
-    from mqan_core.answer import Answer
+    from mqan_core.answer import Answer, AnswerSpan, ChoiceProbability
 
     AnyAnswer = Answer | mqan_client.Answer
+    AnyChoice = ChoiceProbability | mqan_client.ChoiceProbability
+    AnySpan = AnswerSpan | mqan_client.AnswerSpan
 
 STYLES = {"context": "bold green", "question": "bold cyan", "vocabulary": "yellow"}
 _KINDS = {"context": "from the context", "question": "from the question", "vocabulary": "the model's own word"}
 
 
-def to_document(answer: "AnyAnswer", name: str, version: str) -> dict[str, Any]:
-    """Return an answer as the document that the REST API answers with."""
+def to_document(answer: "AnyAnswer", shares: Sequence[float], name: str, version: str) -> dict[str, Any]:
+    """Return an answer as the document that the REST API answers with.
+
+    Args:
+        answer: of an engine or of a client.
+        shares: the probability of each of its choices.
+        name, version: of the model.
+    """
     tokens = [
         {
             "text": token.text,
@@ -27,21 +36,33 @@ def to_document(answer: "AnyAnswer", name: str, version: str) -> dict[str, Any]:
         }
         for token in answer.tokens
     ]
-    spans = [
-        {"source": span.source.value, "start": span.start, "end": span.end, "text": span.text} for span in answer.spans
+    known: Sequence[AnyChoice] = answer.choices
+    choices = [
+        {"label": choice.label, "probability": share, "spans": _quotations(choice.spans)}
+        for choice, share in zip(known, shares, strict=True)
     ]
     return {
         "answer": answer.text,
         "probability": answer.probability,
         "tokens": tokens,
-        "spans": spans,
+        "spans": _quotations(answer.spans),
         "truncated": answer.truncated,
+        "answered": answer.answered,
+        "confidence": answer.confidence,
+        "choices": choices,
         "model": {"name": name, "version": version},
     }
 
 
+def _quotations(spans: "Sequence[AnySpan]") -> list[dict[str, Any]]:
+    return [{"source": span.source.value, "start": span.start, "end": span.end, "text": span.text} for span in spans]
+
+
 def show(document: dict[str, Any]) -> None:
-    """Print the answer to standard output, coloured on a terminal, and where it came from to standard error."""
+    """Print the answer to standard output, coloured on a terminal, and where it came from to standard error.
+
+    Where there is none an empty line is printed, and the reason to standard error.
+    """
     from rich.console import Console
     from rich.text import Text
 
@@ -55,16 +76,21 @@ def show(document: dict[str, Any]) -> None:
     else:
         print(answer)
     notes = Console(stderr=True, highlight=False, soft_wrap=True)
-    for span in document["spans"]:
+    if not document["answered"]:
+        notes.print(Text("  none of the choices is right" if document["choices"] else "  not in the text"))
+    for choice in document["choices"]:
+        notes.print(Text(f"  {choice['probability']:.3f} {visible(choice['label'])}"))
+    evidence = [span for choice in document["choices"] for span in choice["spans"]]
+    for span in evidence or document["spans"]:
         quotation = visible(span["text"]).replace("\n", " ")
         notes.print(Text(f"  {span['source']} {span['start']}-{span['end']}: {quotation}", STYLES[span["source"]]))
-    sources = dict.fromkeys(token["source"] for token in document["tokens"])
+    sources = dict.fromkeys(token["source"] for token in document["tokens"] if not document["choices"])
     for source in sources.keys() - {span["source"] for span in document["spans"]}:
         words = " ".join(token["text"] for token in document["tokens"] if token["source"] == source)
         notes.print(Text(f"  {_KINDS[source]}: {visible(words)}", STYLES[source]))
     cut = ", cut at the limit of tokens" if document["truncated"] else ""
     model = document["model"]
-    notes.print(Text(f"  probability {document['probability']:.3f}{cut}, {model['name']} {model['version']}", "dim"))
+    notes.print(Text(f"  probability {document['confidence']:.3f}{cut}, {model['name']} {model['version']}", "dim"))
 
 
 def show_json(document: dict[str, Any]) -> None:

@@ -55,3 +55,8 @@ def paste() -> str:
     if not text.strip():
         raise typer.BadParameter("there is no text to ask about")
     return text
+
+
+def labels_of(text: str) -> list[str]:
+    """Return labels that stand with commas between them."""
+    return [label for part in text.split(",") if (label := part.strip())]

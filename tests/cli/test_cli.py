@@ -7,7 +7,8 @@ import re
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from mqan_client import (
     Answer,
     AnswerSpan,
     AnswerToken,
+    ChoiceProbability,
     Masses,
     ModelVersion,
     Source,
@@ -30,6 +32,7 @@ from mqan_client import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_core.answer import Answer as CoreAnswer
 from mqan_runtime import interface
 from mqan_serving.default_bundle import default_bundle
 from mqan_training.data.readers.task import Task
@@ -46,6 +49,7 @@ ANSWER = Answer(
     spans=(AnswerSpan(Source.CONTEXT, 23, 28, "Paris"),),
     truncated=False,
     model=ModelVersion("tiny", "1"),
+    confidence=0.5,
 )
 VERBS = [
     "ask",
@@ -81,8 +85,10 @@ class StubClient:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def answer(self, context: str, question: str, *, max_answer_tokens: int | None) -> Answer:
-        StubClient.asked.append((context, question, max_answer_tokens))
+    def answer(
+        self, context: str, question: str, *, max_answer_tokens: int | None, choices: Sequence[str] = ()
+    ) -> Answer:
+        StubClient.asked.append((context, question, max_answer_tokens, *choices))
         if isinstance(self.answer_or_error, Exception):
             raise self.answer_or_error
         return self.answer_or_error
@@ -208,7 +214,9 @@ def test_ask_prints_the_rest_document(client: type[StubClient], context_file: st
     arguments = ["--server", "http://host:1", "--json", "--max-answer-tokens", "3"]
     result = runner.invoke(app, ["ask", "--file", context_file, *arguments, "Where?"])
     document = json.loads(result.stdout)
-    assert list(document) == ["answer", "probability", "tokens", "spans", "truncated", "model"]
+    assert list(document) == [
+        *("answer", "probability", "tokens", "spans", "truncated", "answered", "confidence", "choices", "model"),
+    ]
     assert document["tokens"][0] == {
         "text": "Paris",
         "probability": 0.75,
@@ -220,6 +228,32 @@ def test_ask_prints_the_rest_document(client: type[StubClient], context_file: st
     assert document["spans"] == [{"source": "context", "start": 23, "end": 28, "text": "Paris"}]
     assert result.stderr == ""
     assert client.asked == [("http://host:1",), (CONTEXT, "Where?", 3)]
+
+
+def test_ask_chooses_from_labels(client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    evidence = AnswerSpan(Source.CONTEXT, 23, 28, "Paris")
+    choices = (ChoiceProbability("a b", 0.75, (evidence,)), ChoiceProbability("c", 0.25, ()))
+    chosen = replace(ANSWER, text="a b", tokens=(), spans=(), confidence=0.75, choices=choices, chosen=("a b",))
+    monkeypatch.setattr(StubClient, "answer_or_error", chosen)
+    result = runner.invoke(app, ["ask", "--file", context_file, "--choices", " a b, c,", "Which?"])
+    assert (result.exit_code, result.stdout) == (0, "a b\n")
+    assert client.asked[1] == (CONTEXT, "Which?", None, "a b", "c")
+    notes = result.stderr.splitlines()
+    assert notes[:3] == ["  0.750 a b", "  0.250 c", "  context 23-28: Paris"]
+    assert notes[3].startswith("  probability 0.750")
+    result = runner.invoke(app, ["ask", "--file", context_file, "--choices", " , ", "Which?"])
+    assert result.exit_code == 2
+    assert "name at least one label" in result.stderr
+
+
+def test_ask_says_that_the_text_does_not_say(
+    client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing = replace(ANSWER, text="", tokens=(), spans=(), answered=False, confidence=0.9)
+    monkeypatch.setattr(StubClient, "answer_or_error", nothing)
+    result = runner.invoke(app, ["ask", "--file", context_file, "Who?"])
+    assert (result.exit_code, result.stdout) == (0, "\n")
+    assert result.stderr.splitlines()[0] == "  not in the text"
 
 
 def test_ask_reads_standard_input(client: type[StubClient]) -> None:
@@ -348,7 +382,7 @@ def show_on_terminal(monkeypatch: pytest.MonkeyPatch, answer: Answer, **environm
     for name, value in {"TERM": "xterm-256color", "COLORTERM": "", **environment}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", stream)
-    show.show(show.to_document(answer, "tiny", "1"))
+    show.show(show.to_document(answer, (), "tiny", "1"))
     return stream.written
 
 
@@ -378,6 +412,7 @@ def test_repeated_words_are_coloured_in_order() -> None:
 def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Put an engine in the place of the real one; return what it is asked."""
     asked: list[Any] = []
+    core_answer = CoreAnswer("Paris yes", 0.5, (), (), False)
     manifest = types.SimpleNamespace(name="tiny", version="1", files={"vocab.json": types.SimpleNamespace(num_bytes=7)})
 
     class StubEngine:
@@ -394,9 +429,9 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         def read(self, context: str, question: str, options: object = None) -> tuple[str, str]:
             return context, question
 
-        def answer(self, requests: list[Any], max_answer_tokens: list[int]) -> list[Answer]:
+        def answer(self, requests: list[Any], max_answer_tokens: list[int]) -> list[CoreAnswer]:
             asked.append((requests, max_answer_tokens))
-            return [ANSWER]
+            return [core_answer]
 
     monkeypatch.setattr(interface, "open_engine", StubEngine.open)
     monkeypatch.setattr(interface, "verify_files", lambda folder: None)
