@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import typer
 
 from mqan_cli.errors import CommandError
-from mqan_cli.show import to_document
+from mqan_cli.show import step_document, to_document
 from mqan_cli.speech import other_url
 
 if TYPE_CHECKING:
-    from mqan_client import Answer, Client, ClientError
+    from mqan_client import Answer, Client, ClientError, PointerWeight, Span
+    from mqan_client.transport import Asked
 
 Provider = Literal["auto", "cpu", "cuda"]
 # Answers a question (second) about a text (first), choosing from labels (third) where there are any, with the document
@@ -27,7 +28,9 @@ _KEY = "MQAN_API_KEY"
 
 
 @contextmanager
-def bundle(folder: Path, provider: Provider, max_answer_tokens: int | None) -> Iterator[Answerer]:
+def bundle(
+    folder: Path, provider: Provider, max_answer_tokens: int | None, *, is_explained: bool = False
+) -> Iterator[Answerer]:
     """Answer in this process.
 
     Raises:
@@ -50,22 +53,24 @@ def bundle(folder: Path, provider: Provider, max_answer_tokens: int | None) -> I
 
     def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
         try:
-            request = engine.read(text, question, Options(choices_of(labels)))
+            request = engine.read(text, question, Options(choices_of(labels), explain=is_explained))
         except InputError as error:
             raise CommandError(f"{error.message} {error.hint}") from None
         (answer,) = engine.answer([request], [wanted])
-        return to_document(answer, answer.shares, manifest.name, manifest.version)
+        steps = [step_document(step.context, step.question, step.candidates) for step in answer.explanation]
+        return to_document(answer, answer.shares, steps, manifest.name, manifest.version)
 
     yield answer
 
 
 @contextmanager
-def server(url: str | None, max_answer_tokens: int | None) -> Iterator[Answerer]:
+def server(url: str | None, max_answer_tokens: int | None, *, is_explained: bool = False) -> Iterator[Answerer]:
     """Let a server answer.
 
     Args:
         url: the server; that of MQAN_SERVER, or the default one, if None.
         max_answer_tokens: most tokens of an answer; the server's limit if None.
+        is_explained: whether answers are to say what each step looked at.
     """
     from mqan_client import Client
 
@@ -73,9 +78,17 @@ def server(url: str | None, max_answer_tokens: int | None) -> Iterator[Answerer]
     with open_client(Client, url) as client:
 
         def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
-            answer = _ask(client, url, text, question, max_answer_tokens, labels)
+            asked: Asked = {"max_answer_tokens": max_answer_tokens}
+            if labels:
+                asked["choices"] = labels
+            if is_explained:
+                asked["explain"] = True
+            answer = _ask(client, url, text, question, asked)
             shares = [choice.probability for choice in answer.choices]
-            return to_document(answer, shares, answer.model.name, answer.model.version)
+            steps = [
+                step_document(_weights(step.context), _weights(step.question), step.candidates) for step in answer.steps
+            ]
+            return to_document(answer, shares, steps, answer.model.name, answer.model.version)
 
         yield answer
 
@@ -130,13 +143,15 @@ def explain(error: "ClientError", url: str) -> str:
     return str(error)
 
 
-def _ask(
-    client: "Client", url: str, text: str, question: str, max_answer_tokens: int | None, labels: Sequence[str]
-) -> "Answer":
+def _weights(found: "Sequence[PointerWeight]") -> "list[tuple[Span, float]]":
+    return [(weight.span, weight.weight) for weight in found]
+
+
+def _ask(client: "Client", url: str, text: str, question: str, asked: "Asked") -> "Answer":
     from mqan_client import ClientError
 
     try:
-        return client.answer(text, question, max_answer_tokens=max_answer_tokens, choices=labels)
+        return client.answer(text, question, **asked)
     except ClientError as error:
         raise CommandError(explain(error, url)) from None
 

@@ -8,8 +8,9 @@ import typer
 from mqan_cli import answering
 from mqan_cli.answering import Provider
 from mqan_cli.conversation import converse, has_terminal
+from mqan_cli.html_page import html_page
 from mqan_cli.show import show, show_json
-from mqan_cli.texts import labels_of, read_text
+from mqan_cli.texts import labels_of, read_text, write_text
 
 
 def ask(
@@ -39,6 +40,10 @@ def ask(
         str | None,
         typer.Option("--choices", "-c", metavar="LABELS", help="Labels to choose from, with commas between them."),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the answer, and what each step looked at, as one HTML page."),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print whole answers as JSON.")] = False,
 ) -> None:
     """Ask about a text; the answer's words are coloured by where they came from.
@@ -60,14 +65,19 @@ def ask(
     labels = labels_of(choices or "")
     if choices is not None and not labels:
         raise typer.BadParameter("name at least one label", param_hint="--choices")
+    if html is not None and question is None:
+        raise typer.BadParameter("a page is of one question: give it", param_hint="--html")
     read = read_text(text, file if context is None else context)
     shown = show_json if as_json else show
     with (
-        answering.server(server, max_answer_tokens)
+        answering.server(server, max_answer_tokens, is_explained=html is not None)
         if bundle is None
-        else answering.bundle(bundle, provider, max_answer_tokens)
+        else answering.bundle(bundle, provider, max_answer_tokens, is_explained=html is not None)
     ) as answer:
         if question is None:
             converse(read, labels, answer, shown)
         else:
-            shown(answer(read, question, labels))
+            document = answer(read, question, labels)
+            shown(document)
+            if html is not None:
+                write_text(html, html_page(read, question, document))

@@ -8,22 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import mqan_client
-    from mqan_core.answer import Answer, AnswerSpan, ChoiceProbability
+    from mqan_core.answer import Answer, AnswerSpan, Candidate, ChoiceProbability, Span
 
     AnyAnswer = Answer | mqan_client.Answer
     AnyChoice = ChoiceProbability | mqan_client.ChoiceProbability
     AnySpan = AnswerSpan | mqan_client.AnswerSpan
+    AnySpanOfWord = Span | mqan_client.Span
+    AnyCandidate = Candidate | mqan_client.Candidate
 
 STYLES = {"context": "bold green", "question": "bold cyan", "vocabulary": "yellow"}
 _KINDS = {"context": "from the context", "question": "from the question", "vocabulary": "the model's own word"}
 
 
-def to_document(answer: "AnyAnswer", shares: Sequence[float], name: str, version: str) -> dict[str, Any]:
+def to_document(
+    answer: "AnyAnswer", shares: Sequence[float], steps: Sequence[dict[str, Any]], name: str, version: str
+) -> dict[str, Any]:
     """Return an answer as the document that the REST API answers with.
 
     Args:
         answer: of an engine or of a client.
         shares: the probability of each of its choices.
+        steps: what its steps looked at, from ``step_document``.
         name, version: of the model.
     """
     tokens = [
@@ -50,8 +55,23 @@ def to_document(answer: "AnyAnswer", shares: Sequence[float], name: str, version
         "answered": answer.answered,
         "confidence": answer.confidence,
         "choices": choices,
+        "steps": list(steps),
         "model": {"name": name, "version": version},
     }
+
+
+def step_document(
+    context: "Sequence[tuple[AnySpanOfWord, float]]",
+    question: "Sequence[tuple[AnySpanOfWord, float]]",
+    candidates: "Sequence[AnyCandidate]",
+) -> dict[str, Any]:
+    """Return what a step looked at as the document that the REST API has of it."""
+    weights = {
+        name: [{"start": span.start, "end": span.end, "weight": weight} for span, weight in part]
+        for name, part in (("context", context), ("question", question))
+    }
+    said = [{"text": c.text, "probability": c.probability, "source": c.source.value} for c in candidates]
+    return {**weights, "candidates": said}
 
 
 def _quotations(spans: "Sequence[AnySpan]") -> list[dict[str, Any]]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import typer
 
+from mqan_cli.errors import CommandError
+
 STANDARD_INPUT = "-"
 
 
@@ -55,6 +57,18 @@ def paste() -> str:
     if not text.strip():
         raise typer.BadParameter("there is no text to ask about")
     return text
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file.
+
+    Raises:
+        CommandError: it cannot be written.
+    """
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from None
 
 
 def labels_of(text: str) -> list[str]:

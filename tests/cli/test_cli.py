@@ -24,11 +24,14 @@ from mqan_client import (
     Answer,
     AnswerSpan,
     AnswerToken,
+    Candidate,
     ChoiceProbability,
     Masses,
     ModelVersion,
+    PointerWeight,
     Source,
     Span,
+    Step,
     UnauthenticatedError,
     UnavailableError,
 )
@@ -86,7 +89,13 @@ class StubClient:
         pass
 
     def answer(
-        self, context: str, question: str, *, max_answer_tokens: int | None, choices: Sequence[str] = ()
+        self,
+        context: str,
+        question: str,
+        *,
+        max_answer_tokens: int | None,
+        choices: Sequence[str] = (),
+        explain: bool = False,
     ) -> Answer:
         StubClient.asked.append((context, question, max_answer_tokens, *choices))
         if isinstance(self.answer_or_error, Exception):
@@ -215,7 +224,18 @@ def test_ask_prints_the_rest_document(client: type[StubClient], context_file: st
     result = runner.invoke(app, ["ask", "--file", context_file, *arguments, "Where?"])
     document = json.loads(result.stdout)
     assert list(document) == [
-        *("answer", "probability", "tokens", "spans", "truncated", "answered", "confidence", "choices", "model"),
+        *(
+            "answer",
+            "probability",
+            "tokens",
+            "spans",
+            "truncated",
+            "answered",
+            "confidence",
+            "choices",
+            "steps",
+            "model",
+        ),
     ]
     assert document["tokens"][0] == {
         "text": "Paris",
@@ -244,6 +264,32 @@ def test_ask_chooses_from_labels(client: type[StubClient], context_file: str, mo
     result = runner.invoke(app, ["ask", "--file", context_file, "--choices", " , ", "Which?"])
     assert result.exit_code == 2
     assert "name at least one label" in result.stderr
+
+
+def test_ask_writes_a_page(client: type[StubClient], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = "<b>👩‍👧 In Paris & Rome.</b>"
+    start = text.index("Paris")
+    span = Span(start, start + 5)
+    token = AnswerToken("Paris", 0.75, Source.CONTEXT, MASSES, span)
+    step = Step((PointerWeight(span, 0.5),), (), (Candidate("paris", 0.75, Source.CONTEXT),))
+    end = Step((), (), (Candidate("", 0.9, Source.VOCABULARY),))
+    quotation = AnswerSpan(Source.CONTEXT, start, start + 5, "Paris")
+    explained = replace(ANSWER, text="Paris", tokens=(token,), spans=(quotation,), steps=(step, end))
+    monkeypatch.setattr(StubClient, "answer_or_error", explained)
+    page = tmp_path / "page.html"
+    result = runner.invoke(app, ["ask", "Where <is> it?", "--text", text, "--html", str(page)])
+    assert (result.exit_code, result.stdout) == (0, "Paris\n")
+    written = page.read_text(encoding="utf-8")
+    before, after = "&lt;b&gt;👩‍👧 In ", " &amp; Rome.&lt;/b&gt;"
+    assert f"<div class=text>{before}<mark class=place>Paris</mark>{after}</div>" in written
+    assert f'{before}<span style="background: rgba(255, 130, 0, 0.375)" title="0.500">Paris</span>{after}' in written
+    assert "<h1>Where &lt;is&gt; it?</h1>" in written
+    assert "Candidates: the end 0.900" in written
+    assert "<b>" not in written
+    assert "http" not in written, "it needs nothing else"
+    result = runner.invoke(app, ["ask", "Where?", "--text", text, "--html", str(tmp_path / "no folder" / "page.html")])
+    assert result.exit_code == 1
+    assert "cannot write" in result.stderr
 
 
 def test_ask_says_that_the_text_does_not_say(
@@ -382,7 +428,7 @@ def show_on_terminal(monkeypatch: pytest.MonkeyPatch, answer: Answer, **environm
     for name, value in {"TERM": "xterm-256color", "COLORTERM": "", **environment}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", stream)
-    show.show(show.to_document(answer, (), "tiny", "1"))
+    show.show(show.to_document(answer, (), (), "tiny", "1"))
     return stream.written
 
 

@@ -1,0 +1,108 @@
+"""An answer as one HTML file that needs nothing else: its words by their source, and what each step looked at."""
+
+from collections.abc import Iterable
+from html import escape
+from typing import Any, Final
+
+# square and solid, round and dashed, slanted on dots, as on the server's own page
+_STYLE: Final = """
+:root { color-scheme: light dark; font: 1rem/1.6 system-ui, sans-serif }
+body { max-width: 50rem; margin: 2rem auto; padding: 0 1rem }
+.text { white-space: pre-wrap; overflow-wrap: anywhere; border: 1px solid #8888; border-radius: .4rem;
+  padding: .7rem 1rem }
+.word { border: 2px solid; border-radius: .15rem; padding: 0 .3rem; font-size: 1.2rem }
+.context { border-color: #1f7fcf; background: #1f7fcf30 }
+.question { border-color: #b07800; background: #b0780030; border-style: dashed; border-radius: 1rem }
+.vocabulary { border-color: #8a5fd0; background: #8a5fd030; border-style: dotted; font-style: italic }
+.place { background: none; color: inherit; border-bottom: 2px solid #1f7fcf }
+small, .of { opacity: .75 }
+details { margin: .4rem 0 }
+"""
+_NAMES: Final = {"context": "from the text", "question": "from the question", "vocabulary": "the model's own word"}
+_SHADE: Final = "255, 130, 0"
+_STRONGEST: Final = 0.75  # opacity of the shade of weight 1
+
+
+def html_page(text: str, question: str, document: dict[str, Any]) -> str:
+    """Return the page of an answer.
+
+    Args:
+        text: what was asked about.
+        question: what was asked.
+        document: the answer as REST has it, with ``steps``.
+    """
+    spans = document["spans"] or [span for choice in document["choices"] for span in choice["spans"]]
+    quoted = [(span["start"], span["end"], "<mark class=place>") for span in spans if span["source"] == "context"]
+    steps = "".join(_step(i, step, text, question, document) for i, step in enumerate(document["steps"]))
+    model = document["model"]
+    return f"""<!doctype html>
+<html lang=en><meta charset=utf-8><meta name=viewport content="width=device-width">
+<title>{escape(question)}</title><style>{_STYLE}</style>
+<h1>{escape(question)}</h1>
+<p>{_answer(document)}</p>
+{_choices(document)}<h2>The text, with what was quoted</h2>
+<div class=text>{_marked(text, quoted)}</div>
+<h2>What each step looked at</h2>
+<p class=of>The stronger the shade, the more of the step's probability came from pointing at the word.</p>
+{steps}<p><small>{escape(model["name"])} {escape(model["version"])}</small></p>
+</html>
+"""
+
+
+def _answer(document: dict[str, Any]) -> str:
+    sure = f" <small>probability {document['confidence']:.3f}</small>"
+    if not document["answered"]:
+        return ("none of the choices is right" if document["choices"] else "not in the text") + sure
+    if document["choices"]:
+        return f"<strong>{escape(document['answer'])}</strong>{sure}"
+    words = (
+        f'<span class="word {token["source"]}" title="{_NAMES[token["source"]]}">{escape(token["text"])}</span>'
+        for token in document["tokens"]
+    )
+    return " ".join(words) + sure
+
+
+def _choices(document: dict[str, Any]) -> str:
+    if not document["choices"]:
+        return ""
+    known = ((escape(choice["label"]), choice["probability"]) for choice in document["choices"])
+    rows = (f"<li>{label} <meter value={share:.4f}></meter> {share:.3f}</li>" for label, share in known)
+    return f"<ul>{''.join(rows)}</ul>\n"
+
+
+def _step(number: int, step: dict[str, Any], text: str, question: str, document: dict[str, Any]) -> str:
+    tokens = document["tokens"]
+    if document["choices"]:
+        name = "the choice"
+    elif number < len(tokens):
+        name = f"{escape(tokens[number]['text'])} <span class=of>{_NAMES[tokens[number]['source']]}</span>"
+    else:
+        name = "the end of the answer" if document["answered"] else "that there is no answer"
+    others = ", ".join(
+        f"{escape(found['text']) or 'the end'} {found['probability']:.3f}" for found in step["candidates"]
+    )
+    opened = " open" if number == 0 else ""
+    asked = f"<div class=text>{_shaded(question, step['question'])}</div>" if step["question"] else ""
+    candidates = f"<p class=of>Candidates: {others}</p>" if others else ""
+    shaded = _shaded(text, step["context"])
+    return f"<details{opened}><summary>{name}</summary>{candidates}<div class=text>{shaded}</div>{asked}</details>\n"
+
+
+def _shaded(text: str, weights: Iterable[dict[str, Any]]) -> str:
+    marks = []
+    for found in weights:
+        style = f"background: rgba({_SHADE}, {_STRONGEST * found['weight']:.3f})"
+        marks.append((found["start"], found["end"], f'<span style="{style}" title="{found["weight"]:.3f}">'))
+    return _marked(text, marks)
+
+
+def _marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
+    """Return a text as HTML with elements around ranges of code points; of ranges that overlap the first is kept."""
+    parts, at = [], 0
+    for start, end, opening in sorted(marks):
+        if start < at:
+            continue
+        closing = f"</{opening[1:].split()[0].rstrip('>')}>"
+        parts += [escape(text[at:start]), opening, escape(text[start:end]), closing]
+        at = end
+    return "".join([*parts, escape(text[at:])])
