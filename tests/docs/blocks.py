@@ -76,6 +76,7 @@ def run_blocks(blocks: list[Block], rest: str, rpc: str, folder: Path) -> list[s
 
 def _run(command: list[str], folder: Path) -> str:
     environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    environment.pop("HF_HUB_OFFLINE", None)  # which other tests of this process set; no reader has it
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     ended = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=_TIMEOUT_S)
     assert ended.returncode == 0, f"{command[-1]}\n{ended.stdout}{ended.stderr}"
