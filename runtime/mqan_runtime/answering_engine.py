@@ -165,17 +165,19 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         masses = place_masses[behind : behind + len(request.choices)].tolist()
         options, scores = row.request.options, row.request.scores
         answer = decide(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
-        pointers = row.request.pointers
-        if pointers is not None and request.choices:
-            answer = replace(answer, explanation=explain_choice(evidence[: request.num_context_tokens], request))
-        elif pointers is not None:  # without the step at which an answer that is too long would have gone on
-            num_steps = max(1, len(answer.tokens) + (not answer.truncated))
-            steps = explain_words(pointers[:num_steps], trace, request, self.bundle.vocabulary)
-            answer = replace(answer, explanation=steps)
+        # without the step at which an answer that is too long would have gone on
+        num_steps = max(1, len(answer.tokens) + (not answer.truncated))
         if not answer.truncated:
             answer = self._temperatures.calibrate(answer)
         if scores is not None:
             answer = quote(answer, scores, options, request, row.max_answer_tokens)
+        if row.request.pointers is not None:
+            steps = (
+                explain_choice(evidence[: request.num_context_tokens], request)
+                if request.choices
+                else explain_words(row.request.pointers[:num_steps], trace, request, self.bundle.vocabulary)
+            )
+            answer = replace(answer, explanation=steps)
         return complete(answer, options, request, evidence.tolist(), len(row.request.windows))
 
 

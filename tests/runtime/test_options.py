@@ -179,6 +179,19 @@ def test_what_is_asked_together_does_not_change_an_explanation(engine: Answering
             assert {c.text for c in one.candidates if c.probability > 0.01} <= {c.text for c in other.candidates}
 
 
+@pytest.mark.parametrize(
+    "options", [Options(contiguous=True), Options(every=True), Options(contiguous=True, alternatives=2)]
+)
+def test_a_quotation_is_explained_by_its_one_step(engine: AnsweringEngine, options: Options) -> None:
+    rng = random.Random(14)
+    for _ in range(20):
+        context, question = make_text(rng, 30), make_text(rng, 4)
+        plain, answer = (ask(engine, context, question, o) for o in (options, replace(options, explain=True)))
+        assert replace(answer, explanation=()) == plain
+        [step] = answer.explanation
+        assert step.candidates
+
+
 def test_a_label_is_explained_by_where_attention_was(engine: AnsweringEngine) -> None:
     answer = ask(engine, "Ada met Bob. Bob left.", "who left?", Options(choices_of(["Ada", "Bob"]), explain=True))
     [step] = answer.explanation
