@@ -13,7 +13,7 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_training.data.questions.asked import one_of
-from mqan_training.data.source import Source
+from mqan_training.data.source import DerivedSource, Source
 
 _SENTENCE_GAP = re.compile(r"(?<=[a-z0-9)\"'][.!?]) +(?=[A-Z\"'(])")
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w.-]*\w(?: (?:of |the |de )?[A-Z][\w-]*\w)*")
@@ -70,7 +70,7 @@ _YEARS_OFF = (-31, -17, -8, -4, -2, 3, 5, 9, 14, 26)
 _TRIES = 4  # other rows that are asked for names and answers
 
 
-class AdversarialSource:
+class AdversarialSource(DerivedSource):
     """The rows of a source, each with a sentence that looks like the answer and is not, where one can be made.
 
     Args:
@@ -78,16 +78,7 @@ class AdversarialSource:
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-
-    @property
-    def name(self) -> str:
-        """Name of the source."""
-        return f"{self._source.name}_adversarial"
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self._source)
+        super().__init__(source, "adversarial")
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a row; the same for the same row and state of ``rng``."""

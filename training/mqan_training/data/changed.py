@@ -11,13 +11,13 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_training.data.adversarial import changed_question
-from mqan_training.data.source import Source
+from mqan_training.data.source import DerivedSource, Source
 
 _CHANGED = 0.6  # share of rows that are tried; some hold nothing that could be changed
 _OWN_NAMES = 0.5  # share of those that take names of the same text
 
 
-class ChangedSource:
+class ChangedSource(DerivedSource):
     """The rows of a source, some asked for what their texts do not say.
 
     Args:
@@ -25,16 +25,7 @@ class ChangedSource:
     """
 
     def __init__(self, source: Source) -> None:
-        self._source = source
-
-    @property
-    def name(self) -> str:
-        """Name of the source."""
-        return f"{self._source.name}_changed"
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self._source)
+        super().__init__(source, "changed")
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a row; the same for the same row and state of ``rng``."""

@@ -23,3 +23,25 @@ class Source(Protocol):
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a row; the same for the same row and state of ``rng``."""
+
+
+class DerivedSource:
+    """The rows of another source, of which each drawn question is changed in some way.
+
+    Args:
+        source: the other one.
+        suffix: what is added to its name.
+    """
+
+    def __init__(self, source: Source, suffix: str) -> None:
+        self._source = source
+        self._suffix = suffix
+
+    @property
+    def name(self) -> str:
+        """Name of the source."""
+        return f"{self._source.name}_{self._suffix}"
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self._source)
