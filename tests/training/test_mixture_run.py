@@ -171,8 +171,8 @@ def test_batches_come_from_seed_and_place_alone(encoder: Path) -> None:
     batches.close()
     assert (number, index) == (1, 3)
     expected = collate(streams[0].pool(1)[2], layout, vocabulary.num_generated)
-    for one, other in zip(batch.arrays(), expected.arrays(), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for one, other in zip(batch.tensors(), expected.tensors(), strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
     assert batch.inputs.rows_N.tolist() == list(range(len(first[2])))
 
 

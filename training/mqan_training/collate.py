@@ -55,15 +55,13 @@ class TrainingBatch:
         """Word pieces that are not padding."""
         return int((self.inputs.groups_NS > 0).sum())
 
-    def arrays(self) -> tuple[np.ndarray, ...]:
-        """Return the arrays that all this is, for ``of_arrays``."""
-        rest = (getattr(self, field.name) for field in fields(self)[1:])
-        return tuple(tensor.numpy() for tensor in (*self.inputs, *rest))
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the tensors that all this is, for ``of_tensors``."""
+        return (*self.inputs, *(getattr(self, field.name) for field in fields(self)[1:]))
 
     @classmethod
-    def of_arrays(cls, arrays: Sequence[np.ndarray]) -> "TrainingBatch":
-        """Return the batch that ``arrays`` gave."""
-        tensors = [torch.from_numpy(array) for array in arrays]
+    def of_tensors(cls, tensors: Sequence[Tensor]) -> "TrainingBatch":
+        """Return the batch that ``tensors`` gave."""
         num_inputs = len(ReaderInputs._fields)
         return cls(ReaderInputs(*tensors[:num_inputs]), *tensors[num_inputs:])
 
@@ -73,8 +71,7 @@ class TrainingBatch:
         def moved(tensor: Tensor) -> Tensor:
             return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
-        inputs = ReaderInputs(*map(moved, self.inputs))
-        return TrainingBatch(inputs, *(moved(getattr(self, field.name)) for field in fields(self)[1:]))
+        return TrainingBatch.of_tensors([moved(tensor) for tensor in self.tensors()])
 
 
 def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> npt.NDArray[np.int64]:

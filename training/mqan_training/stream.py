@@ -1,13 +1,13 @@
 """An endless, seeded stream of batches of a mixture; two numbers say where it stands, so that a run can be resumed."""
 
 import gc
-import pickle
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 
 import numpy as np
 import torch
+from safetensors.torch import load, save
 from torch.utils.data import DataLoader, Dataset
 
 from mqan_core.example import Example
@@ -37,7 +37,7 @@ def shares_of(sources: Sequence[Source], recipe: Recipe) -> np.ndarray:
 
 
 class MixtureStream(Dataset[torch.Tensor]):
-    """Batches of examples drawn from sources; as torch's dataset, the pickled batches of each pool.
+    """Batches of examples drawn from sources; as torch's dataset, the batches of each pool as safetensors.
 
     Args:
         sources: at least one.
@@ -73,9 +73,10 @@ class MixtureStream(Dataset[torch.Tensor]):
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def __getitem__(self, number: int) -> torch.Tensor:
-        """Return the batches of a pool, pickled: one block of shared memory instead of one for each of their arrays."""
+        """Return the batches of a pool as safetensors: one block of shared memory and not one for each tensor."""
         made = (collate(batch, self._layout, self._vocabulary.num_generated) for batch in self.pool(number))
-        return torch.frombuffer(bytearray(pickle.dumps([batch.arrays() for batch in made])), dtype=torch.uint8)
+        named = {f"{i}.{j}": tensor for i, batch in enumerate(made) for j, tensor in enumerate(batch.tensors())}
+        return torch.frombuffer(bytearray(save(named)), dtype=torch.uint8)
 
     def batches(
         self, pool: int, index: int, num_workers: int = 1
@@ -98,10 +99,11 @@ class MixtureStream(Dataset[torch.Tensor]):
             multiprocessing_context="fork",
             generator=torch.Generator(),  # or it would take a number from the run's
         )
-        for number, pickled in zip(numbers, pools, strict=True):
-            made = pickle.loads(pickled.numpy())  # noqa: S301 - of this process's own workers
-            for i in range(index, len(made)):
-                yield number, i + 1, TrainingBatch.of_arrays(made[i])
+        for number, saved in zip(numbers, pools, strict=True):
+            named = load(saved.numpy().tobytes())
+            num_tensors = 1 + max(int(name.split(".")[1]) for name in named)
+            for i in range(index, len(named) // num_tensors):
+                yield number, i + 1, TrainingBatch.of_tensors([named[f"{i}.{j}"] for j in range(num_tensors)])
             index = 0
 
 
