@@ -168,3 +168,21 @@ def test_a_fault_in_the_callers_own_code_ends_the_call(urls: dict[str, str]) -> 
         with pytest.raises(ZeroDivisionError):
             client.answer_many(pairs, concurrency=2, progress=progress)
         assert client.answer("Text", "What?").answered
+
+    async def ask() -> None:
+        async with AsyncClient(urls["grpc"]) as client:
+            await client.answer_many(pairs, concurrency=2, progress=progress)
+
+    with pytest.raises(ZeroDivisionError):
+        asyncio.run(ask())
+
+
+def test_a_fault_among_the_questions_asks_none(urls: dict[str, str]) -> None:
+    def pairs() -> Iterator[tuple[str, str]]:
+        yield "Text", "What?"
+        raise ZeroDivisionError
+
+    done: list[int] = []
+    with Client(urls["rest"]) as client, pytest.raises(ZeroDivisionError):
+        client.answer_many(pairs(), progress=done.append)
+    assert done == []

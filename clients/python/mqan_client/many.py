@@ -30,16 +30,16 @@ def ask_many(
         except ClientError as error:
             return error
 
-    with ThreadPoolExecutor(concurrency, "mqan-client") as threads:
-        asked = [threads.submit(one, pair) for pair in pairs]
-        try:
-            for done in as_completed(asked):
-                done.result()  # what is no ClientError ends the call
-                if progress is not None:
-                    progress(1)
-        except BaseException:
-            threads.shutdown(wait=False, cancel_futures=True)
-            raise
+    given = list(pairs)  # before any is asked: a fault of the caller's own iterable asks nothing
+    threads = ThreadPoolExecutor(concurrency, "mqan-client")
+    try:
+        asked = [threads.submit(one, pair) for pair in given]
+        for done in as_completed(asked):
+            done.result()  # what is no ClientError ends the call
+            if progress is not None:
+                progress(1)
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)  # after an error nobody waits for what is under way
     return [done.result() for done in asked]
 
 
@@ -64,8 +64,12 @@ async def ask_many_async(
             progress(1)
         return result
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(pair)) for pair in pairs]
+    given = list(pairs)
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(pair)) for pair in given]
+    except BaseExceptionGroup as group_error:
+        raise group_error.exceptions[0] from None  # as the other client raises it
     return [task.result() for task in tasks]
 
 
