@@ -118,7 +118,8 @@ def _create_app(
             allow_origins=settings.cors_origins,
             allow_methods=["GET", "POST"],
             allow_headers=["authorization", "content-type", "x-request-id"],
-            allow_private_network=True,  # a page that is named may ask a server on this machine, too
+            # a page that is named may ask a server on this machine, too; with * none is named
+            allow_private_network=settings.cors_origins != ("*",),
             expose_headers=["retry-after", "server-timing", "x-request-id"],
         )
     app.add_exception_handler(MqanError, _on_error)

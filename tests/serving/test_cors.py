@@ -84,6 +84,14 @@ async def test_all_origins_are_a_star(start_server: StartServer) -> None:
     assert (await may_ask(callers, "null")).headers["access-control-allow-origin"] == "*"
 
 
+async def test_only_named_pages_may_ask_a_server_in_a_private_network(start_server: StartServer) -> None:
+    private = {"access-control-request-private-network": "true"}
+    for origins, allowed in (("https://app.example", "true"), ("*", None)):
+        callers = await start_server(cors_origins=origins)
+        response = await may_ask(callers, "https://app.example", **private)
+        assert response.headers.get("access-control-allow-private-network") == allowed
+
+
 def test_origins_are_read_and_what_is_none_is_refused() -> None:
     settings = load_settings(
         cors_origins="HTTPS://App.example, http://localhost:3000,http://[::1]:80,tauri://localhost"
