@@ -118,10 +118,12 @@ def train_mixture(
                     run.step, {**values, "pieces_per_s": num_pieces / elapsed, "s_per_step": elapsed / num_steps}
                 )
                 before, num_pieces, num_steps = time.perf_counter(), 0, 0
+            paused = time.perf_counter()
             if run.step % recipe.checkpoint_every == 0 or run.step == recipe.steps:
                 save_run(run)
             if run.step % recipe.validate_every == 0 or run.step == recipe.steps:
                 validate_run(run, log)
+            before += time.perf_counter() - paused
     finally:
         batches.close()
         log.close()
