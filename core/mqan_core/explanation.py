@@ -14,6 +14,7 @@ from mqan_core.text import Token
 from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
 
 MOST_CANDIDATES: Final = 5
+MOST_WEIGHTS: Final = 50  # of a text at a step, which bounds how large an explanation gets
 LEAST_WEIGHT: Final = 0.001  # of a word's part in a step, below which it is left out
 
 Weights = npt.NDArray[np.float32]
@@ -93,4 +94,4 @@ def _placed(weights_T: Weights, tokens: Sequence[Token]) -> tuple[tuple[Span, fl
         for token, weight in zip(tokens, weights_T.tolist(), strict=False)
         if weight >= LEAST_WEIGHT
     ]
-    return tuple(sorted(found, key=lambda pair: -pair[1]))
+    return tuple(sorted(found, key=lambda pair: -pair[1])[:MOST_WEIGHTS])

@@ -94,10 +94,10 @@ class StepDocument(_Document):
     """What the model looked at when it chose a word, the end of the answer, or a label."""
 
     context: list[WeightDocument] = Field(
-        description="Words of the context, the largest weight first; weights below 0.001 are left out. For a label: "
-        "how attention was divided when it was chosen."
+        description="Words of the context, the largest weight first, up to 50; weights below 0.001 are left out. For "
+        "a label: how attention was divided when it was chosen."
     )
-    question: list[WeightDocument] = Field(description="Words of the question; none for a label.")
+    question: list[WeightDocument] = Field(description="Words of the question, likewise; none for a label.")
     candidates: list[CandidateDocument] = Field(
         description="The likeliest words, up to five, the likeliest first; of the vocabulary's only the one that was "
         "chosen. None for a label: see `choices`."

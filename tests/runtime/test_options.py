@@ -5,11 +5,15 @@ import random
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
-from mqan_core.answer import Answer, Source
+from mqan_core.answer import Answer, Source, Span
+from mqan_core.explanation import MOST_WEIGHTS, explain_choice
 from mqan_core.options import PLAIN, YES_NO, Options, choices_of
 from mqan_core.quotations import LEAST_SHARE
+from mqan_core.request import read_request
+from mqan_core.vocab import Vocabulary
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.torch_answers import answer_batch
 from tests.answering import LETTERS, WORDS, make_text, make_trained, write_small_bundle
@@ -164,6 +168,15 @@ def test_each_step_of_a_free_answer_is_explained(engine: AnsweringEngine) -> Non
             if token.source is Source.CONTEXT:
                 assert token.span in {span for span, _ in step.context}
     assert num_words > 40
+
+
+def test_an_explanation_does_not_grow_with_the_text() -> None:
+    request = read_request(Vocabulary(()), "a " * 300, "what?")
+    [step] = explain_choice(np.linspace(0.9, 0.1, 300, dtype=np.float32), request)
+    assert len(step.context) == MOST_WEIGHTS
+    span, weight = step.context[0]
+    assert span == Span(0, 1)
+    assert weight == pytest.approx(0.9)
 
 
 def test_what_is_asked_together_does_not_change_an_explanation(engine: AnsweringEngine) -> None:

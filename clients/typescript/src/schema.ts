@@ -679,12 +679,12 @@ export interface components {
             candidates: components["schemas"]["CandidateDocument"][];
             /**
              * Context
-             * @description Words of the context, the largest weight first; weights below 0.001 are left out. For a label: how attention was divided when it was chosen.
+             * @description Words of the context, the largest weight first, up to 50; weights below 0.001 are left out. For a label: how attention was divided when it was chosen.
              */
             context: components["schemas"]["WeightDocument"][];
             /**
              * Question
-             * @description Words of the question; none for a label.
+             * @description Words of the question, likewise; none for a label.
              */
             question: components["schemas"]["WeightDocument"][];
         };
