@@ -34,7 +34,12 @@ def shown(notebook: Any) -> list[list[str]]:
 def test_the_notebook_shows_what_it_shows_when_run(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MQAN_SERVER", server)
     monkeypatch.setenv("TQDM_DISABLE", "1")
-    kept, run = (nbformat.reads(NOTEBOOK.read_text(encoding="utf-8"), as_version=4) for _ in range(2))
+    kept, run = (
+        nbformat.reads(  # type: ignore[no-untyped-call]
+            NOTEBOOK.read_text(encoding="utf-8"), as_version=4
+        )
+        for _ in range(2)
+    )
     NotebookClient(run, timeout=60, resources={"metadata": {"path": NOTEBOOK.parent}}).execute()
     expected, found = shown(kept), shown(run)
     assert found == expected, f"run it anew: jupyter execute --inplace {NOTEBOOK.relative_to(REPOSITORY)}"

@@ -1,9 +1,11 @@
 """Questions that a teacher answers: what they offer, what is learnt of them, and that a resumed run has the same."""
 
 import gzip
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 
@@ -29,7 +31,7 @@ SETS = [
 WORDS = "[PAD] [UNK] [CLS] [SEP] who red green blue ? sky".split()  # noqa: SIM905
 
 
-def by_letters(texts: list[str], labels: list[str]) -> np.ndarray:
+def by_letters(texts: Sequence[str], labels: Sequence[str]) -> npt.NDArray[np.float32]:
     """How many letters two texts share: no sense, but the same every time."""
     return np.array([[len(set(text) & set(label)) for label in labels] for text in texts], np.float32)
 
