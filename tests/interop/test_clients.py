@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from mqan.inference import open_inference_pb2
+
 Ask = Callable[..., Any]
 
 
@@ -73,4 +75,19 @@ def test_tritons_client(ask: Ask, locked_server: tuple[Any, str], transport: str
         "another version": unknown,
         "no question": refused,
         "unknown parameter": refused,
+    }
+
+
+def test_the_messages_of_the_open_inference_protocol_are_those_of_others(ask: Ask) -> None:
+    published = ask("tritonclient", "triton_contract.py")
+    own = open_inference_pb2.DESCRIPTOR.message_types_by_name
+    assert len(own) == 14
+    for name, message in own.items():
+        assert fields(message) == published[name], name
+
+
+def fields(message: Any) -> dict[str, Any]:
+    """Return the fields of a message as ``triton_contract.py`` does."""
+    return {field.name: [field.number, field.type, field.is_repeated] for field in message.fields} | {
+        inner.name: fields(inner) for inner in message.nested_types
     }
