@@ -3,6 +3,8 @@
 import importlib
 import json
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from tritonclient.utils import InferenceServerException
@@ -14,14 +16,14 @@ KEY = {"authorization": f"Bearer {key}"}
 MODEL = "mqan-default"
 
 
-def tensor(name, texts):
+def tensor(name: str, texts: list[str]) -> Any:
     """Return an input."""
     made = library.InferInput(name, [len(texts)], "BYTES")
     made.set_data_from_numpy(np.array([text.encode() for text in texts], dtype=object))
     return made
 
 
-def infer(inputs, **asked):
+def infer(inputs: list[Any], **asked: Any) -> dict[str, Any]:
     """Return the outputs of a request."""
     result = client.infer(MODEL, inputs, headers=KEY, request_id="42", **asked)
     response = result.get_response()
@@ -29,7 +31,7 @@ def infer(inputs, **asked):
     return {name: result.as_numpy(name) for name in ("answer", "attributions")}
 
 
-def refusal(ask):
+def refusal(ask: Callable[[], object]) -> str:
     """Return what a request is refused with."""
     try:
         ask()
