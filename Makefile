@@ -19,7 +19,7 @@ SAY = @printf 'Installing into %s: %s. Later calls skip this.\n' '$(VENV)'
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test lint format types docs proto bench evaluate train release clean
+.PHONY: help setup serve test interop lint format types docs proto bench evaluate train release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ serve: $(VENV)/.serve-$(EXTRA)  ## Serve the default bundle: REST on 127.0.0.1:8
 
 test: $(VENV)/.dev  ## Run all tests
 	$(BIN)/python -m pytest --numprocesses 2 $(ARGS)
+
+interop: $(VENV)/.dev $(VENV)/.interop  ## Test the clients and frameworks of others against a server
+	$(BIN)/python -m pytest tests/interop $(ARGS)
 
 lint: $(VENV)/.dev  ## Check style, spelling, the direction of imports and the Dockerfile
 	$(BIN)/ruff check .
@@ -51,7 +54,7 @@ docs: $(VENV)/.docs  ## Build the documentation as a site into site/
 
 proto: $(VENV)/.dev  ## Generate the stubs from the contract, and the document of the REST contract
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=protos --pyi_out=protos --grpc_python_out=protos \
-		protos/mqan/v1/answer.proto
+		protos/mqan/v1/answer.proto protos/mqan/inference/open_inference.proto
 	$(BIN)/python -m mqan_serving.openapi > protos/openapi.json
 
 bench: $(VENV)/.dev  ## Measure the engine against the core, batches in flight, and the server against it
@@ -90,6 +93,14 @@ $(VENV)/.serve-gpu: pyproject.toml constraints.txt constraints-gpu.txt | $(BIN)/
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
 	$(SAY) 'what building the documentation needs (MkDocs, and mqan without Ray and torch), 0.4 GB, half a minute'
 	$(INSTALL) --editable '.[docs]'
+	@touch $@
+
+$(VENV)/.interop: tests/interop/requirements.txt tests/interop/package-lock.json | $(BIN)/python
+	$(SAY) 'clients and frameworks of others, 0.5 GB, a minute or two'
+	$(BIN)/python -m venv --clear --without-pip $(VENV)/interop
+	$(BIN)/python -m pip --python $(VENV)/interop/bin/python install --disable-pip-version-check --no-deps --no-compile \
+		--requirement tests/interop/requirements.txt
+	npm ci --prefix tests/interop --no-audit --no-fund || echo 'tests of clients of Node are skipped: see above'
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml constraints.txt Makefile | $(BIN)/python

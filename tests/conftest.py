@@ -39,7 +39,7 @@ settings.load_profile("any machine")
 # Files that export the networks of the ladder: two workers would wait for each other.
 _TOGETHER = {"test_inflight.py", "test_ladder.py"}
 # Folders of tests that start servers or measure time: with several workers, nothing else runs beside them.
-_ALONE = {"clients", "deploy", "docs", "e2e", "fault", "fuzz", "load", "page", "serving", "soak"}
+_ALONE = {"clients", "deploy", "docs", "e2e", "fault", "fuzz", "interop", "load", "page", "serving", "soak"}
 
 
 def _is_one_of_several() -> bool:

@@ -27,14 +27,15 @@ from mqan_serving.loopback import restrict_replica
 from mqan_serving.metrics import FOLDER_VARIABLE, Metrics
 from mqan_serving.ray_version import check_ray
 from mqan_serving.rest import create_rest_app
-from mqan_serving.rpc import Context, RpcMethods
+from mqan_serving.rpc import AllMethods
 from mqan_serving.rpc_bounds import bound_servers_of_ray, max_calls
+from mqan_serving.rpc_guard import RpcGuard
 from mqan_serving.service import Service, open_service
 from mqan_serving.settings import Settings, find_bundle, load_settings
 from mqan_serving.telemetry import set_up_logs
 
 APP_NAME = "mqan"
-GRPC_SERVICERS = ["mqan_serving.rpc.add_question_answering", "mqan_serving.rpc.add_health"]
+GRPC_SERVICERS = [f"mqan_serving.rpc.add_{name}" for name in ("question_answering", "inference", "health")]
 
 _QUIET = LoggingConfig(log_level="WARNING", enable_access_log=False)  # the service writes its own log lines
 _RESERVE_S = 5.0  # between the limits of the service and the coarser ones of Ray, so that the service's come first
@@ -43,7 +44,7 @@ _PROXY_END_S = 1.5  # sooner than Ray misses it
 _SEND_S = 0.2  # for the last responses to leave
 
 
-class Ingress:
+class Ingress(AllMethods):
     """One replica: a service of its own, reached over REST and gRPC.
 
     Args:
@@ -59,14 +60,14 @@ class Ingress:
         self._keys = ApiKeys(self._settings.api_key_file)
         self._metrics = Metrics()
         self._exporter = MetricsExporter(self._settings, self._keys, self._metrics)
-        self._methods = RpcMethods(self._get_service, self._settings, self._keys, self._metrics)
+        super().__init__(self._opened_service, RpcGuard(self._settings, self._keys, self._metrics))
 
     async def __serve_build_asgi_app__(self) -> Any:
         """Open the bundle and return the REST application; Ray calls this once, before any request."""
         self._service = await open_service(find_bundle(self._settings), self._settings, self._metrics)
         await self._exporter.start()
         return create_rest_app(
-            self._get_service,
+            self._opened_service,
             self._settings,
             self._keys,
             self._metrics,
@@ -87,19 +88,7 @@ class Ingress:
         if self._service is not None and self._service.health.state is State.FAILED:
             raise RuntimeError("the engine no longer answers")
 
-    async def Answer(self, message: bytes, grpc_context: Context) -> Any:  # the contract's spelling
-        """Answer one question about one context."""
-        return await self._methods.answer(message, grpc_context)
-
-    async def GetModel(self, message: bytes, grpc_context: Context) -> Any:
-        """Describe the model and its limits."""
-        return await self._methods.get_model(message, grpc_context)
-
-    async def Check(self, message: bytes, grpc_context: Context) -> Any:
-        """Say whether requests should be sent here."""
-        return await self._methods.check(message, grpc_context)
-
-    def _get_service(self) -> Service:
+    def _opened_service(self) -> Service:
         if self._service is None:
             raise ServingError("unavailable", "The server is starting.", retry_after_s=1)
         return self._service

@@ -6,12 +6,13 @@ from typing import Any
 from mqan_serving.errors import Failure
 
 _TYPES_OF_SYSTEMONE = {"unauthenticated": "authentication_error", "unknown_model": "api_usage_error"}
+_INFERENCE = "/v2"  # and all below it: the Open Inference Protocol, which has names of models in its paths
 _TYPES_OF_OPENAI = {401: "authentication_error", 429: "rate_limit_error"}
 
 
 def body_of(path: str, failure: Failure) -> tuple[int, dict[str, Any]] | None:
     """Return status and body of an error in the format of a path; None where that is this server's own."""
-    shape = _SHAPES.get(path)
+    shape = _inference if path == _INFERENCE or path.startswith(f"{_INFERENCE}/") else _SHAPES.get(path)
     return None if shape is None else shape(failure)
 
 
@@ -37,6 +38,10 @@ def _hugging_face(failure: Failure) -> tuple[int, dict[str, Any]]:
     where = ".".join(failure.place)
     message = failure.message if where in failure.message else f"{where}: {failure.message}"
     return failure.kind.http, {"error": f"{message} {failure.hint}", "error_type": failure.code}
+
+
+def _inference(failure: Failure) -> tuple[int, dict[str, Any]]:
+    return failure.kind.http, {"error": f"{failure.message} {failure.hint}", "x_code": failure.code}
 
 
 _SHAPES: dict[str, Callable[[Failure], tuple[int, dict[str, Any]]]] = {

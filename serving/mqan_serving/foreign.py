@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -18,15 +18,28 @@ from mqan_serving.many import Outcome, answer_texts
 from mqan_serving.service import Model, Service
 from mqan_serving.telemetry import RequestRecord
 
-Run = Callable[[Service, RequestRecord], Awaitable[BaseModel]]
-Respond = Callable[[Request, Run], Awaitable[Response]]
+Run = Callable[[Service, RequestRecord], Awaitable[BaseModel | Response]]
 Wait = Callable[[Request, Coroutine[Any, Any, list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
+JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
 _LIST: Final = {"type": "array", "items": {}}
 _EITHER: Final = {"anyOf": [_OBJECT, _LIST]}
 _MODELS: Final = "/v1/models"
-_CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
+CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
+
+
+class Respond(Protocol):
+    """Runs what answers a request, and tells whatever goes wrong."""
+
+    async def __call__(self, request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
+        """Respond to a request.
+
+        Args:
+            request: the request.
+            run: answers it.
+            media_types: those that its body may have; an empty one where it need not say.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +136,8 @@ def add_foreign_routes(
     for spoken in FORMATS:
         app.post(
             spoken.path,
-            openapi_extra={"requestBody": {"required": True, "content": _content(spoken.request, _OBJECT)}},
-            responses=_responses(spoken.path, spoken.response, spoken.schema, (*CODES_OF_ANSWER, "unknown_model")),
+            openapi_extra={"requestBody": {"required": True, "content": content(spoken.request, _OBJECT)}},
+            responses=responses(spoken.path, spoken.response, spoken.schema, (*CODES_OF_ANSWER, "unknown_model")),
             dependencies=dependencies,
             summary=spoken.summary,
             operation_id=spoken.operation,
@@ -133,7 +146,7 @@ def add_foreign_routes(
 
     @app.get(
         _MODELS,
-        responses=_responses(_MODELS, systemone.list_models("mqan-default", "1"), _OBJECT, _CODES_OF_MODELS),
+        responses=responses(_MODELS, systemone.list_models("mqan-default", "1"), _OBJECT, CODES_OF_MODELS),
         dependencies=dependencies,
         summary="List what is served, for clients of TypeSafe and OpenAI",
         operation_id="listModels",
@@ -158,7 +171,7 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
     return decide
 
 
-def _responses(
+def responses(
     path: str, example: Any, schema: Mapping[str, Any], codes: Iterable[str]
 ) -> dict[int | str, dict[str, Any]]:
     """Return what a path answers with: a success, and errors by the statuses that its format has for them."""
@@ -173,8 +186,9 @@ def _responses(
         }
         for status, of_status in sorted(names.items())
     }
-    return {200: {"description": "Successful Response", "content": _content(example, schema)}, **errors}
+    return {200: {"description": "Successful Response", "content": content(example, schema)}, **errors}
 
 
-def _content(example: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
+def content(example: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a body looks, for the API document."""
     return {"application/json": {"schema": schema, "example": example}}

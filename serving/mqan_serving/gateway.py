@@ -4,6 +4,7 @@ how a body comes, the last resort for faults.
 
 import asyncio
 import ipaddress
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,8 +22,8 @@ from mqan_serving.telemetry import RequestRecord, choose_request_id
 from mqan_serving.validation import check_metadata
 
 _REQUEST_ID = "x-request-id"
-# Health is for probes, which have no key; the others say nothing that is not public.
-_OPEN_PATHS = frozenset({"/health/live", "/health/ready", "/", "/docs", "/openapi.json"})
+_HEALTH = "Check"  # is for probes, which have no key
+_OPEN_PATHS = frozenset({"/", "/docs", "/openapi.json"})  # say nothing that is not public
 METRICS_PATH = "/metrics"
 # The same names as in gRPC.
 _METHODS = {
@@ -35,9 +36,14 @@ _METHODS = {
     "/v1/hf/question-answering": "AnswerMany",
     "/v1/hf/zero-shot-classification": "AnswerMany",
     "/v1/hf/zero-shot-classification/list": "AnswerMany",
-    "/health/live": "Check",
-    "/health/ready": "Check",
+    "/v2": "GetModel",
+    "/health/live": _HEALTH,
+    "/health/ready": _HEALTH,
+    "/v2/health/live": _HEALTH,
+    "/v2/health/ready": _HEALTH,
 }
+_OF_A_MODEL = re.compile(r"/v2/models/[^/]+(?:/versions/[^/]+)?(?P<asked>/infer|/ready)?")
+_METHODS_OF_A_MODEL = {"/infer": "AnswerMany", "/ready": _HEALTH, None: "GetModel"}
 FAULT = "fault"  # in the state of a request: what is wrong with the rest of its body
 _HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
 
@@ -95,7 +101,8 @@ class Gateway:
             return
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
-        record = RequestRecord("rest", _METHODS.get(scope["path"], "other"), request_id, self._metrics, headers)
+        method = _method_of(scope["path"])
+        record = RequestRecord("rest", method, request_id, self._metrics, headers)
         record.path = scope["path"]
         scope.setdefault("state", {})["record"] = record
         started = False
@@ -118,7 +125,7 @@ class Gateway:
         body = _Body(self, receive, scope)
         try:
             self._check(scope, headers)
-            if scope["path"] not in self._open_paths:
+            if method != _HEALTH and scope["path"] not in self._open_paths:
                 record.note_key(self._keys.authenticate(headers.get("authorization")))
             await self._app(scope, body.receive, send_with_id)
         except Exception as error:
@@ -151,6 +158,12 @@ class Gateway:
         if allowed and not (len(given) == 1 and is_allowed_host(given[0], allowed)):
             hint = ERRORS["unknown_host"].hint
             raise InputError("unknown_host", "host", "The request names a host that is not this server.", hint)
+
+
+def _method_of(path: str) -> str:
+    """Return what requests to a path are counted as."""
+    of_a_model = _OF_A_MODEL.fullmatch(path)
+    return _METHODS_OF_A_MODEL[of_a_model["asked"]] if of_a_model else _METHODS.get(path, "other")
 
 
 def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:

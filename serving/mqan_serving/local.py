@@ -7,7 +7,6 @@ import asyncio
 import signal
 import socket
 from contextlib import suppress
-from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
@@ -19,8 +18,9 @@ from mqan_serving.health import Health
 from mqan_serving.http_server import HttpServer, listen
 from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
-from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
+from mqan_serving.rpc import SERVICE_NAMES, AllMethods, add_health, add_inference, add_question_answering
 from mqan_serving.rpc_bounds import MessageDeadline
+from mqan_serving.rpc_guard import RpcGuard
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings, address
 from mqan_serving.sockets import end_connections, refuse_connections
@@ -28,26 +28,6 @@ from mqan_serving.telemetry import log
 
 _LAST_CALLS_S = 0.1  # for what is being sent on connections that were opened before new ones are refused
 _HEALTH_PERIOD_S = 0.5
-
-
-class _Servicer:
-    """The names that gRPC registers methods by."""
-
-    def __init__(self, methods: RpcMethods, deadline: MessageDeadline) -> None:
-        self._methods = methods
-        self._deadline = deadline
-
-    async def Answer(self, message: bytes, context: Context) -> Any:  # the contract's spelling
-        self._deadline.message_has_come()
-        return await self._methods.answer(message, context)
-
-    async def GetModel(self, message: bytes, context: Context) -> Any:
-        self._deadline.message_has_come()
-        return await self._methods.get_model(message, context)
-
-    async def Check(self, message: bytes, context: Context) -> Any:
-        self._deadline.message_has_come()
-        return await self._methods.check(message, context)
 
 
 class LocalServer:
@@ -73,13 +53,13 @@ class LocalServer:
             options=rpc_bounds.server_options(settings), maximum_concurrent_rpcs=rpc_bounds.max_calls(settings)
         )
         deadline = MessageDeadline(settings, service.metrics)
-        servicer = _Servicer(RpcMethods(lambda: service, settings, keys, service.metrics), deadline)
-        add_question_answering(servicer, deadline)
-        add_health(servicer, deadline)
+        guard = RpcGuard(settings, keys, service.metrics, deadline.message_has_come)
+        methods = AllMethods(lambda: service, guard)
+        for add in (add_question_answering, add_inference, add_health):
+            add(methods, deadline)
         self._grpc.add_generic_rpc_handlers([deadline])
         if settings.reflection:
-            names = (SERVICE_NAME, HEALTH_SERVICE_NAME, reflection.SERVICE_NAME)
-            reflection.enable_server_reflection(names, self._grpc)
+            reflection.enable_server_reflection((*SERVICE_NAMES, reflection.SERVICE_NAME), self._grpc)
 
     async def start(self) -> None:
         """Listen on all ports.

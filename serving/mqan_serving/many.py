@@ -1,15 +1,13 @@
-"""Many questions about one or many texts in one call: they are read, and answered side by side.
+"""Many questions about one or many texts in one call: what bounds it, and how they are answered side by side.
 
 Each question has its own id, limits and error. One that cannot be answered does not keep the others from it.
 """
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-from pydantic_core import from_json, to_json
+from typing import Final
 
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError
@@ -17,11 +15,12 @@ from mqan_serving.errors import ERRORS, Failure, ServingError, describe
 from mqan_serving.service import Service
 from mqan_serving.telemetry import RequestRecord
 from mqan_serving.timeline import Timeline
-from mqan_serving.validation import Question, Validator
+from mqan_serving.validation import Question
 
 MOST_TEXTS: Final = 256
 MOST_QUESTIONS: Final = 256  # about one text
 MOST_IN_ALL: Final = 1024
+CONTEXT_IN_QUESTION: Final = "The field context stands beside questions, not in a question."
 _MOST_ID: Final = 200  # characters
 _PATIENCE_S: Final = 0.05  # until a question that found the server full tries again
 
@@ -51,104 +50,63 @@ class Outcome:
     timeline: Timeline
 
 
-def parse_texts(validator: Validator, body: bytes) -> list[AskedText]:
-    """Read the questions of a call from a JSON document.
+def check_number(number: int, most: int, name: str) -> None:
+    """Check how many texts or questions there are.
+
+    Args:
+        number: how many.
+        most: how many are accepted.
+        name: of the field that has them.
 
     Raises:
-        InputError: the document is malformed, too large, or has too many questions. What is wrong with one question
-            alone is kept with it.
+        InputError: there are none, or too many.
     """
-    validator.check_size(len(body))
-    try:
-        document = from_json(body)
-    except ValueError as error:
-        raise _refuse("malformed_request", "body", f"The body is not valid JSON: {error}.") from None
-    if not isinstance(document, dict):
-        raise _refuse("malformed_request", "body", "The body is not a JSON object.")
-    if "texts" not in document:
-        return [_text(validator, document, "")]
-    _check_names(document, {"texts"}, "")
-    rows = _list(document, "texts", MOST_TEXTS, "")
-    texts = [_text(validator, row, f"texts[{i}].") for i, row in enumerate(rows)]
+    field = name.rpartition(".")[2]
+    if number == 0:
+        raise refuse("wrong_type", field, f"The field {name} is not a list of at least one.")
+    if number > most:
+        message = f"The field {name} has {number} entries; at most {most} are accepted."
+        raise refuse("too_many_questions", field, message)
+
+
+def check_texts(texts: Sequence[AskedText]) -> None:
+    """Check what only a call as a whole can show.
+
+    Raises:
+        InputError: there are too many questions in all, or an id comes twice.
+    """
     number = sum(len(text.items) for text in texts)
     if number > MOST_IN_ALL:
         message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
-        raise _refuse("too_many_questions", "texts", message)
+        raise refuse("too_many_questions", "texts", message)
     _check_ids([text.id for text in texts], "texts")
-    return texts
+    for i, text in enumerate(texts):
+        _check_ids([item.id for item in text.items], f"texts[{i}].questions" if len(texts) > 1 else "questions")
 
 
-def _text(validator: Validator, row: Any, where: str) -> AskedText:
-    if not isinstance(row, dict):
-        raise _refuse("wrong_type", "texts", f"{where.rstrip('.')} is not an object.")
-    _check_names(row, {"id", "context", "questions"}, where)
-    context = row.get("context")
-    if context is None:
-        raise _refuse("missing_field", "context", f"The field {where}context is missing.")
-    if not isinstance(context, str):
-        raise _refuse("wrong_type", "context", f"The field {where}context is not a string.")
-    asked = _list(row, "questions", MOST_QUESTIONS, where)
-    items = tuple(_item(validator, one, context) for one in asked)
-    _check_ids([item.id for item in items], f"{where}questions")
-    return AskedText(_id(row, where), items)
+def check_id(value: object, where: str = "") -> str | None:
+    """Return the id of a text or question, if it has one.
 
+    Args:
+        value: what stands there.
+        where: the way to it, for the message.
 
-def _item(validator: Validator, row: Any, context: str) -> Item:
-    """Read a question; its context is put in afterwards, so that it is not copied for each."""
-    if isinstance(row, str):
-        row = {"question": row}
-    if not isinstance(row, dict):
-        return Item(None, _refuse("wrong_type", "questions", "A question is neither an object nor a string."))
-    try:
-        name = _id(row, "")
-    except InputError as error:
-        return Item(None, error)
-    rest = {key: value for key, value in row.items() if key != "id"}
-    if "context" in rest:
-        message = "The field context stands beside questions, not in a question."
-        return Item(name, _refuse("unknown_field", "context", message))
-    try:
-        question = validator.parse_json(to_json({**rest, "context": "-"}))
-    except InputError as error:
-        return Item(name, error)
-    return Item(name, question.model_copy(update={"context": context}))
-
-
-def _list(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]:
-    value = row.get(name)
-    if value is None:
-        raise _refuse("missing_field", name, f"The field {where}{name} is missing.")
-    if not isinstance(value, list) or not value:
-        raise _refuse("wrong_type", name, f"The field {where}{name} is not a list of at least one.")
-    if len(value) > most:
-        message = f"The field {where}{name} has {len(value)} entries; at most {most} are accepted."
-        raise _refuse("too_many_questions", name, message)
-    return value
-
-
-def _id(row: Mapping[str, Any], where: str) -> str | None:
-    value = row.get("id")
+    Raises:
+        InputError: it is none.
+    """
     if value is not None and not (isinstance(value, str) and 0 < len(value) <= _MOST_ID):
-        raise _refuse("wrong_type", "id", f"The field {where}id is not a string of 1 to {_MOST_ID} characters.")
+        raise refuse("wrong_type", "id", f"The field {where}id is not a string of 1 to {_MOST_ID} characters.")
     return value
-
-
-def _check_names(row: Mapping[str, Any], known: set[str], where: str) -> None:
-    for name in row:
-        if name not in known:
-            shown = f"{where}{name}" if name.isidentifier() and len(name) <= 40 else f"a field of {where or 'the body'}"
-            raise _refuse(
-                "unknown_field", "body", f"The field {shown} is unknown; {', '.join(sorted(known))} are known."
-            )
 
 
 def _check_ids(ids: Sequence[str | None], field: str) -> None:
     given = [name for name in ids if name is not None]
     if len(set(given)) < len(given):
-        raise _refuse("duplicate_id", field, f"Two entries of {field} have the same id.")
+        raise refuse("duplicate_id", field, f"Two entries of {field} have the same id.")
 
 
-def _refuse(code: str, field: str, message: str) -> InputError:
+def refuse(code: str, field: str, message: str) -> InputError:
+    """Return the error that refuses a call or a question of it."""
     return InputError(code, field, message, ERRORS[code].hint)
 
 

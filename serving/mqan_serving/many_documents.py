@@ -1,9 +1,12 @@
-"""The JSON of a call with many questions: its schema, and what becomes of it."""
+"""The JSON of a call with many questions: its schema, how it is read, and what becomes of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from pydantic_core import from_json, to_json
+
 from mqan_core.answer import Answer
+from mqan_core.errors import InputError
 from mqan_serving.documents import (
     AnswerDocument,
     AnswersDocument,
@@ -12,9 +15,20 @@ from mqan_serving.documents import (
     ModelVersionDocument,
     TextAnswersDocument,
 )
-from mqan_serving.many import MOST_QUESTIONS, MOST_TEXTS, AskedText, Outcome
+from mqan_serving.many import (
+    CONTEXT_IN_QUESTION,
+    MOST_QUESTIONS,
+    MOST_TEXTS,
+    AskedText,
+    Item,
+    Outcome,
+    check_id,
+    check_number,
+    check_texts,
+    refuse,
+)
 from mqan_serving.service import Model
-from mqan_serving.validation import question_schema
+from mqan_serving.validation import Validator, question_schema
 
 
 def _question_schema() -> dict[str, Any]:
@@ -59,6 +73,81 @@ MANY_SCHEMA: Final[dict[str, Any]] = {
         },
     }
 }
+
+
+def parse_texts(validator: Validator, body: bytes) -> list[AskedText]:
+    """Read the questions of a call from a JSON document.
+
+    Raises:
+        InputError: the document is malformed, too large, or has too many questions. What is wrong with one question
+            alone is kept with it.
+    """
+    validator.check_size(len(body))
+    try:
+        document = from_json(body)
+    except ValueError as error:
+        raise refuse("malformed_request", "body", f"The body is not valid JSON: {error}.") from None
+    if not isinstance(document, dict):
+        raise refuse("malformed_request", "body", "The body is not a JSON object.")
+    if "texts" in document:
+        _check_names(document, {"texts"}, "")
+        rows = _list(document, "texts", MOST_TEXTS, "")
+        texts = [_text(validator, row, f"texts[{i}].") for i, row in enumerate(rows)]
+    else:
+        texts = [_text(validator, document, "")]
+    check_texts(texts)
+    return texts
+
+
+def _text(validator: Validator, row: Any, where: str) -> AskedText:
+    if not isinstance(row, dict):
+        raise refuse("wrong_type", "texts", f"{where.rstrip('.')} is not an object.")
+    _check_names(row, {"id", "context", "questions"}, where)
+    context = row.get("context")
+    if context is None:
+        raise refuse("missing_field", "context", f"The field {where}context is missing.")
+    if not isinstance(context, str):
+        raise refuse("wrong_type", "context", f"The field {where}context is not a string.")
+    asked = _list(row, "questions", MOST_QUESTIONS, where)
+    items = tuple(read_item(validator, one, context) for one in asked)
+    return AskedText(check_id(row.get("id"), where), items)
+
+
+def read_item(validator: Validator, row: Any, context: str) -> Item:
+    """Read a question: a string, or an object with all that a question may have but its context."""
+    if isinstance(row, str):
+        row = {"question": row}
+    if not isinstance(row, dict):
+        return Item(None, refuse("wrong_type", "questions", "A question is neither an object nor a string."))
+    try:
+        name = check_id(row.get("id"))
+    except InputError as error:
+        return Item(None, error)
+    rest = {key: value for key, value in row.items() if key != "id"}
+    if "context" in rest:
+        return Item(name, refuse("unknown_field", "context", CONTEXT_IN_QUESTION))
+    try:
+        question = validator.parse_json(to_json({**rest, "context": "-"}))  # not copied for each
+    except InputError as error:
+        return Item(name, error)
+    return Item(name, question.model_copy(update={"context": context}))
+
+
+def _list(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]:
+    value = row.get(name)
+    if value is None:
+        raise refuse("missing_field", name, f"The field {where}{name} is missing.")
+    entries = value if isinstance(value, list) else []
+    check_number(len(entries), most, f"{where}{name}")
+    return entries
+
+
+def _check_names(row: Mapping[str, Any], known: set[str], where: str) -> None:
+    for name in row:
+        if name not in known:
+            shown = f"{where}{name}" if name.isidentifier() and len(name) <= 40 else f"a field of {where or 'the body'}"
+            message = f"The field {shown} is unknown; {', '.join(sorted(known))} are known."
+            raise refuse("unknown_field", "body", message)
 
 
 def answers_document(

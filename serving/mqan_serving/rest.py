@@ -1,7 +1,7 @@
 """REST: the service as a FastAPI application, which runs in a plain uvicorn and inside Ray Serve alike."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI, Request, Security
@@ -17,12 +17,13 @@ import mqan_core
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
 from mqan_serving.errors import CODES_OF_ANSWER, ERRORS, Failure, ServingError, describe, describe_http_status
-from mqan_serving.foreign import add_foreign_routes
+from mqan_serving.foreign import JSON_ONLY, Run, add_foreign_routes
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
 from mqan_serving.keys import ApiKeys
-from mqan_serving.many import answer_texts, parse_texts
-from mqan_serving.many_documents import MANY_SCHEMA, answers_document
+from mqan_serving.many import answer_texts
+from mqan_serving.many_documents import MANY_SCHEMA, answers_document, parse_texts
 from mqan_serving.metrics import CONTENT_TYPE, Metrics
+from mqan_serving.open_inference_rest import add_inference_routes
 from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
 from mqan_serving.service import Service
@@ -65,9 +66,12 @@ def create_rest_app(
     # Does nothing but tell the documentation where to put a key.
     dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []
     _add_answering(app, get_service, dependencies)
-    add_foreign_routes(
-        app, get_service, lambda request, run: _respond(request, get_service, run), _while_connected, dependencies
-    )
+
+    async def respond(request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
+        return await _respond(request, get_service, run, media_types)
+
+    for add_routes in (add_foreign_routes, add_inference_routes):
+        add_routes(app, get_service, respond, _while_connected, dependencies)
     _add_health(app, get_service)
     playground = load_playground()
 
@@ -189,15 +193,13 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
 
 
 async def _respond(
-    request: Request,
-    get_service: Callable[[], Service],
-    run: Callable[[Service, RequestRecord], Awaitable[BaseModel]],
+    request: Request, get_service: Callable[[], Service], run: Run, media_types: Sequence[str] = JSON_ONLY
 ) -> Response:
     """Run what answers a request; log and tell whatever goes wrong."""
     record: RequestRecord = request.state.record
     try:
         service = get_service()
-        _check_media_type(request)
+        _check_media_type(request, media_types)
         document = await run(service, record)
     except (asyncio.CancelledError, ClientDisconnect) as error:
         record.log_cancelled()
@@ -209,7 +211,7 @@ async def _respond(
     except Exception as error:
         record.log_failure(error)
         return failure_response(describe(error), record)
-    return Response(document.model_dump_json(), media_type="application/json")
+    return document if isinstance(document, Response) else Response(document.model_dump_json(), media_type=JSON_ONLY[0])
 
 
 def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
@@ -253,9 +255,9 @@ def _error_responses(codes: Iterable[str]) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def _check_media_type(request: Request) -> None:
+def _check_media_type(request: Request, media_types: Sequence[str]) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media_type != "application/json":
+    if media_type not in media_types:
         message = f"The body is {'of no stated type' if not media_type else 'not declared as JSON'}."
         raise InputError("unsupported_media_type", "body", message, ERRORS["unsupported_media_type"].hint)
 

@@ -11,6 +11,7 @@ from mqan_serving.metrics import Metrics
 from mqan_serving.settings import Settings
 from mqan_serving.telemetry import RequestRecord, choose_request_id
 
+_SENT = "grpc.max_send_message_length"
 _LEAST_CALLS = 20_000  # 15 kB each; fewer, and a flood of calls that are reset leaves no place to those of others
 _CALLS_A_PLACE = 16
 _HANDSHAKE_S = 10
@@ -36,10 +37,14 @@ def waiting_options(number: int) -> Options:
 
 
 def bound_servers_of_ray(number: int = _LEAST_CALLS) -> None:
-    """Let so many calls wait in the gRPC servers that Ray Serve is going to make in this process."""
+    """Let so many calls wait in the gRPC servers that Ray Serve is going to make in this process.
+
+    Responses may have any size: Ray would bound them as it does requests, and many answers can be more than that.
+    """
     from ray.serve._private.constants import DEFAULT_GRPC_SERVER_OPTIONS
 
-    DEFAULT_GRPC_SERVER_OPTIONS[:] = [*DEFAULT_GRPC_SERVER_OPTIONS, *waiting_options(number)]
+    others = [option for option in DEFAULT_GRPC_SERVER_OPTIONS if option[0] != _SENT]
+    DEFAULT_GRPC_SERVER_OPTIONS[:] = [*others, (_SENT, -1), *waiting_options(number)]
 
 
 def server_options(settings: Settings) -> Options:
@@ -48,7 +53,7 @@ def server_options(settings: Settings) -> Options:
         *waiting_options(max_calls(settings)),
         ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a lottery
         ("grpc.max_receive_message_length", settings.max_message_bytes),
-        ("grpc.max_send_message_length", -1),
+        (_SENT, -1),
         # Enough above the limit to explain it to the caller.
         ("grpc.max_metadata_size", 2 * settings.max_metadata_bytes),
         ("grpc.absolute_max_metadata_size", 4 * settings.max_metadata_bytes),

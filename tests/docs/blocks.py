@@ -11,6 +11,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -53,7 +54,9 @@ def read_blocks(markdown: str) -> list[Block]:
     return blocks
 
 
-def run_blocks(blocks: list[Block], rest: str, rpc: str, folder: Path) -> list[str]:
+def run_blocks(
+    blocks: list[Block], rest: str, rpc: str, folder: Path, python: Sequence[str] = (sys.executable, "-W", "error")
+) -> list[str]:
     """Run blocks and return what each printed.
 
     Args:
@@ -61,13 +64,14 @@ def run_blocks(blocks: list[Block], rest: str, rpc: str, folder: Path) -> list[s
         rest: host and port of a server.
         rpc: the same for gRPC.
         folder: where they are run.
+        python: what runs programs.
     """
 
     def here(block: Block) -> str:
         return block.code.replace(_REST, rest).replace(_RPC, rpc)
 
     programs = [here(block) + f"\nprint({_END!r})\n" for block in blocks if block.language == "python"]
-    printed = iter(_run([sys.executable, "-W", "error", "-c", "".join(programs)], folder).split(_END + "\n"))
+    printed = iter(_run([*python, "-c", "".join(programs)], folder).split(_END + "\n"))
     return [
         next(printed) if block.language == "python" else _run(["bash", "-euo", "pipefail", "-c", here(block)], folder)
         for block in blocks

@@ -28,7 +28,7 @@ from mqan_core.bundle import MANIFEST, VECTORS, VOCABULARY, open_bundle
 from mqan_core.errors import BundleError, EngineFailedError
 from mqan_runtime.engine import Engine
 from mqan_serving.documents import AnswerDocument, ModelDocument
-from mqan_serving.rpc import _answer_response, _model_response
+from mqan_serving.rpc_messages import answer_response, model_response
 from mqan_serving.service import AnswerService
 from mqan_serving.settings import Settings
 
@@ -145,8 +145,8 @@ def serve_it(folder: Path) -> str | None:
     ]
     assert json.loads(told[0])["model"]["name"] == service.model.name
     assert all(math.isfinite(score.value) for score in service.model.scores)
-    assert _model_response(service.model).SerializeToString()
-    assert _answer_response(answer, service.model).SerializeToString()
+    assert model_response(service.model).SerializeToString()
+    assert answer_response(answer, service.model).SerializeToString()
     assert f"{service.model.name} {service.model.version}".isprintable(), "a line of the log"
     asyncio.run(service.close())
     return None

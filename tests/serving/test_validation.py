@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mqan_core.errors import InputError
 from mqan_serving.errors import ERRORS
-from mqan_serving.rpc import parse_message
+from mqan_serving.rpc_guard import parse_message
 from mqan_serving.validation import Limits, Question, Validator
 
 LIMITS = Limits(

@@ -90,6 +90,68 @@ class AnswerResponse(_message.Message):
     steps: _containers.RepeatedCompositeFieldContainer[Step]
     def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
 
+class AnswerManyRequest(_message.Message):
+    __slots__ = ("texts",)
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedCompositeFieldContainer[AskedText]
+    def __init__(self, texts: _Optional[_Iterable[_Union[AskedText, _Mapping]]] = ...) -> None: ...
+
+class AskedText(_message.Message):
+    __slots__ = ("id", "context", "questions")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    context: str
+    questions: _containers.RepeatedCompositeFieldContainer[AskedQuestion]
+    def __init__(self, id: _Optional[str] = ..., context: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[AskedQuestion, _Mapping]]] = ...) -> None: ...
+
+class AskedQuestion(_message.Message):
+    __slots__ = ("id", "request", "timeout_ms")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    request: AnswerRequest
+    timeout_ms: int
+    def __init__(self, id: _Optional[str] = ..., request: _Optional[_Union[AnswerRequest, _Mapping]] = ..., timeout_ms: _Optional[int] = ...) -> None: ...
+
+class AnswerManyResponse(_message.Message):
+    __slots__ = ("texts", "model")
+    TEXTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    texts: _containers.RepeatedCompositeFieldContainer[AnsweredText]
+    model: ModelVersion
+    def __init__(self, texts: _Optional[_Iterable[_Union[AnsweredText, _Mapping]]] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ...) -> None: ...
+
+class AnsweredText(_message.Message):
+    __slots__ = ("id", "answers")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    answers: _containers.RepeatedCompositeFieldContainer[QuestionOutcome]
+    def __init__(self, id: _Optional[str] = ..., answers: _Optional[_Iterable[_Union[QuestionOutcome, _Mapping]]] = ...) -> None: ...
+
+class QuestionOutcome(_message.Message):
+    __slots__ = ("id", "answer", "error")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    answer: AnswerResponse
+    error: QuestionError
+    def __init__(self, id: _Optional[str] = ..., answer: _Optional[_Union[AnswerResponse, _Mapping]] = ..., error: _Optional[_Union[QuestionError, _Mapping]] = ...) -> None: ...
+
+class QuestionError(_message.Message):
+    __slots__ = ("code", "message", "hint")
+    CODE_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    HINT_FIELD_NUMBER: _ClassVar[int]
+    code: str
+    message: str
+    hint: str
+    def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
+
 class Step(_message.Message):
     __slots__ = ("context", "question", "candidates")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]

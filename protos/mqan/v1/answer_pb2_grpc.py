@@ -40,6 +40,11 @@ class QuestionAnsweringStub:
                 request_serializer=mqan_dot_v1_dot_answer__pb2.AnswerRequest.SerializeToString,
                 response_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerResponse.FromString,
                 _registered_method=True)
+        self.AnswerMany = channel.unary_unary(
+                '/mqan.v1.QuestionAnswering/AnswerMany',
+                request_serializer=mqan_dot_v1_dot_answer__pb2.AnswerManyRequest.SerializeToString,
+                response_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerManyResponse.FromString,
+                _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/mqan.v1.QuestionAnswering/GetModel',
                 request_serializer=mqan_dot_v1_dot_answer__pb2.GetModelRequest.SerializeToString,
@@ -63,6 +68,20 @@ class QuestionAnsweringServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AnswerMany(self, request, context):
+        """Answers many questions about one or many texts. They are answered side by side, in their order, and each has an answer
+        or an error of its own; they wait for free places in the server instead of being refused for each other.
+
+        A response can be larger than the 4 MB that clients of gRPC accept unless they are told otherwise
+        (grpc.max_receive_message_length).
+
+        Errors, of the call as a whole: INVALID_ARGUMENT (too many texts or questions, or the same id twice), and all others
+        of Answer but RESOURCE_EXHAUSTED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Describes the model that is served and the limits that hold for requests.
         """
@@ -77,6 +96,11 @@ def add_QuestionAnsweringServicer_to_server(servicer, server):
                     servicer.Answer,
                     request_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerRequest.FromString,
                     response_serializer=mqan_dot_v1_dot_answer__pb2.AnswerResponse.SerializeToString,
+            ),
+            'AnswerMany': grpc.unary_unary_rpc_method_handler(
+                    servicer.AnswerMany,
+                    request_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerManyRequest.FromString,
+                    response_serializer=mqan_dot_v1_dot_answer__pb2.AnswerManyResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -112,6 +136,33 @@ class QuestionAnswering:
             '/mqan.v1.QuestionAnswering/Answer',
             mqan_dot_v1_dot_answer__pb2.AnswerRequest.SerializeToString,
             mqan_dot_v1_dot_answer__pb2.AnswerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AnswerMany(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mqan.v1.QuestionAnswering/AnswerMany',
+            mqan_dot_v1_dot_answer__pb2.AnswerManyRequest.SerializeToString,
+            mqan_dot_v1_dot_answer__pb2.AnswerManyResponse.FromString,
             options,
             channel_credentials,
             insecure,

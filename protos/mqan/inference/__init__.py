@@ -1,0 +1,1 @@
+"""The stubs of the Open Inference Protocol."""

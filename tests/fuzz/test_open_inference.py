@@ -1,0 +1,65 @@
+"""The Open Inference Protocol over REST under fuzzing: changed documents, and tensors in binary that are damaged."""
+
+import json
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from mqan_serving.open_inference import decode_elements, encode_elements
+from mqan_serving.open_inference_examples import REQUEST
+from tests.fuzz.conftest import Target, cases
+from tests.fuzz.test_formats import changed
+from tests.fuzz.test_rpc import mutate
+
+_FUZZED = settings(max_examples=cases(), deadline=None, suppress_health_check=list(HealthCheck), database=None)
+_PATH = "/v2/models/tiny/infer"
+_LENGTH = "inference-header-content-length"
+
+
+@pytest.fixture(scope="module")
+def client(target: Target) -> Iterator[httpx2.Client]:
+    with httpx2.Client(base_url=target.rest, trust_env=False, timeout=30) as client:
+        yield client
+
+
+def check(target: Target, response: httpx2.Response) -> None:
+    """Check that a response is an answer, or a refusal in the protocol's form."""
+    assert response.status_code in (200, 400, 413, 422), response.text
+    if response.status_code != 200:
+        assert set(response.json()) == {"error", "x_code"}
+    target.note(str(response.status_code), "" if response.is_success else response.text)
+
+
+@_FUZZED
+@given(body=changed(REQUEST))
+def test_changed_documents(target: Target, client: httpx2.Client, body: dict[str, Any]) -> None:
+    check(target, client.post(_PATH, json=body))
+
+
+def test_changed_tensors_in_binary(target: Target, client: httpx2.Client, num_cases: int) -> None:
+    chance = random.Random(29)
+    texts = {"context": ["the old harbour was closed"], "question": ["when ?", "Ελλάδα 🙂 ?"]}
+    for _ in range(num_cases):
+        tensors = {name: encode_elements(each) for name, each in texts.items()}
+        sizes = {name: len(each) + chance.choice((0, 0, 0, -1, 1, 10**9)) for name, each in tensors.items()}
+        inputs = [
+            {"name": name, "shape": [len(each)], "datatype": "BYTES", "parameters": {"binary_data_size": sizes[name]}}
+            for name, each in texts.items()
+        ]
+        head = json.dumps({"inputs": inputs, "parameters": {"binary_data_output": True}}).encode()
+        binary = b"".join(tensors.values())
+        content = head + (mutate(binary, chance) if chance.random() < 0.5 else binary)
+        length = len(head) + chance.choice((0, 0, 0, 0, -1, 1, 10**30))
+        response = client.post(_PATH, content=content, headers={_LENGTH: f"{length}", "content-type": ""})
+        check(target, response)
+        if response.status_code == 200:
+            end = int(response.headers[_LENGTH])
+            answer, attributions = json.loads(response.content[:end])["outputs"]
+            assert answer["shape"] == attributions["shape"] == [2]
+            told = decode_elements(response.content[end:], ())
+            assert [json.loads(document)["answer"] for document in told[2:]] == told[:2]
+    assert target.replies["200"]
