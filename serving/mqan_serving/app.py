@@ -9,7 +9,8 @@ import math
 import os
 import secrets
 import tempfile
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,9 @@ from mqan_serving.loopback import restrict_replica
 from mqan_serving.metrics import FOLDER_VARIABLE, Metrics
 from mqan_serving.ray_version import check_ray
 from mqan_serving.rest import create_rest_app
-from mqan_serving.rpc import Context, RpcMethods
+from mqan_serving.rpc import RpcMethods
 from mqan_serving.rpc_bounds import bound_servers_of_ray, max_calls
+from mqan_serving.rpc_calls import Context
 from mqan_serving.service import Service, open_service
 from mqan_serving.settings import Settings, find_bundle, load_settings
 from mqan_serving.telemetry import set_up_logs
@@ -90,6 +92,12 @@ class Ingress:
     async def Answer(self, message: bytes, grpc_context: Context) -> Any:  # the contract's spelling
         """Answer one question about one context."""
         return await self._methods.answer(message, grpc_context)
+
+    async def AnswerStream(self, message: bytes, grpc_context: Context) -> AsyncGenerator[Any, None]:
+        """Answer one question about one context word by word."""
+        async with aclosing(self._methods.answer_stream(message, grpc_context)) as parts:
+            async for part in parts:
+                yield part
 
     async def GetModel(self, message: bytes, grpc_context: Context) -> Any:
         """Describe the model and its limits."""

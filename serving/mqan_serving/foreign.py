@@ -1,6 +1,6 @@
 """The routes whose formats are others': each turns its document into the service's questions, and its answers back."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
@@ -20,7 +20,7 @@ from mqan_serving.telemetry import RequestRecord
 
 Run = Callable[[Service, RequestRecord], Awaitable[BaseModel]]
 Respond = Callable[[Request, Run], Awaitable[Response]]
-Wait = Callable[[Request, Coroutine[Any, Any, list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
+Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
 _OBJECT: Final = {"type": "object"}
 _LIST: Final = {"type": "array", "items": {}}

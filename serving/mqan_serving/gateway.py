@@ -52,10 +52,14 @@ def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[s
         all_headers["www-authenticate"] = "Bearer"
     if failure.code in ("unavailable", "request_too_slow"):
         all_headers["connection"] = "close"  # the next attempt shall find another server, and the rest is not awaited
-    body: dict[str, Any] = {"code": failure.code, "message": failure.message, "hint": failure.hint}
-    body["request_id"] = record.request_id
-    status, body = body_of(record.path, failure) or (failure.kind.http, body)
+    status, body = body_of(record.path, failure) or (failure.kind.http, failure_body(failure, record))
     return JSONResponse(body, status, all_headers)
+
+
+def failure_body(failure: Failure, record: RequestRecord) -> dict[str, Any]:
+    """Return the document that tells of an error."""
+    told = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+    return {**told, "request_id": record.request_id}
 
 
 def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
@@ -104,7 +108,8 @@ class Gateway:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                record.count()
+                if not record.is_streaming:
+                    record.count()
                 response_headers = MutableHeaders(scope=message)
                 if self._echoes_request_id:
                     response_headers[_REQUEST_ID] = request_id

@@ -6,7 +6,8 @@ For laptops, tests and machines with little memory, and the floor that Ray Serve
 import asyncio
 import signal
 import socket
-from contextlib import suppress
+from collections.abc import AsyncGenerator
+from contextlib import aclosing, suppress
 from typing import Any
 
 import grpc
@@ -19,8 +20,9 @@ from mqan_serving.health import Health
 from mqan_serving.http_server import HttpServer, listen
 from mqan_serving.keys import ApiKeys
 from mqan_serving.rest import create_rest_app
-from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, Context, RpcMethods, add_health, add_question_answering
+from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME, RpcMethods, add_health, add_question_answering
 from mqan_serving.rpc_bounds import MessageDeadline
+from mqan_serving.rpc_calls import Context
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings, address
 from mqan_serving.sockets import end_connections, refuse_connections
@@ -40,6 +42,12 @@ class _Servicer:
     async def Answer(self, message: bytes, context: Context) -> Any:  # the contract's spelling
         self._deadline.message_has_come()
         return await self._methods.answer(message, context)
+
+    async def AnswerStream(self, message: bytes, context: Context) -> AsyncGenerator[Any, None]:
+        self._deadline.message_has_come()
+        async with aclosing(self._methods.answer_stream(message, context)) as parts:
+            async for part in parts:
+                yield part
 
     async def GetModel(self, message: bytes, context: Context) -> Any:
         self._deadline.message_has_come()

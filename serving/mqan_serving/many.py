@@ -107,6 +107,9 @@ def _item(validator: Validator, row: Any, context: str) -> Item:
     if "context" in rest:
         message = "The field context stands beside questions, not in a question."
         return Item(name, _refuse("unknown_field", "context", message))
+    if "stream" in rest:
+        message = "The field stream is known to POST /v1/answer only, which takes one question."
+        return Item(name, _refuse("unknown_field", "stream", message))
     try:
         question = validator.parse_json(to_json({**rest, "context": "-"}))
     except InputError as error:

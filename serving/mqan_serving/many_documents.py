@@ -1,6 +1,7 @@
 """The JSON of a call with many questions: its schema, and what becomes of it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from mqan_core.answer import Answer
@@ -12,15 +13,15 @@ from mqan_serving.documents import (
     ModelVersionDocument,
     TextAnswersDocument,
 )
-from mqan_serving.many import MOST_QUESTIONS, MOST_TEXTS, AskedText, Outcome
+from mqan_serving.many import MOST_QUESTIONS, MOST_TEXTS, AskedText, Item, Outcome
 from mqan_serving.service import Model
-from mqan_serving.validation import question_schema
+from mqan_serving.validation import Question, question_schema
 
 
 def _question_schema() -> dict[str, Any]:
     schema = question_schema()
     named = {"id": {"type": "string", "description": "Comes back with the answer.", "examples": ["height"]}}
-    rest = {name: field for name, field in schema["properties"].items() if name != "context"}
+    rest = {name: field for name, field in schema["properties"].items() if name not in ("context", "stream")}
     return {**schema, "title": "AskedQuestion", "properties": {**named, **rest}, "required": ["question"]}
 
 
@@ -67,16 +68,23 @@ def answers_document(
     """Return the response to a call."""
     return AnswersDocument.model_construct(
         texts=[
-            TextAnswersDocument.model_construct(id=text.id, answers=[_item(outcome, model) for outcome in of_text])
-            for text, of_text in zip(texts, outcomes, strict=True)
+            TextAnswersDocument.model_construct(
+                id=text.id,
+                answers=[
+                    _item(item, outcome, partial(AnswerDocument.of, model=model, text_index=index, text_id=text.id))
+                    for item, outcome in zip(text.items, of_text, strict=True)
+                ],
+            )
+            for index, (text, of_text) in enumerate(zip(texts, outcomes, strict=True))
         ],
         model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
     )
 
 
-def _item(outcome: Outcome, model: Model) -> ItemDocument:
+def _item(item: Item, outcome: Outcome, tell: Callable[..., AnswerDocument]) -> ItemDocument:
     result = outcome.result
     if isinstance(result, Answer):
-        return ItemDocument.model_construct(id=outcome.id, answer=AnswerDocument.of(result, model), error=None)
+        is_cited = isinstance(item.question, Question) and item.question.citations
+        return ItemDocument.model_construct(id=outcome.id, answer=tell(result, is_cited=is_cited), error=None)
     error = ItemErrorDocument.model_construct(code=result.code, message=result.message, hint=result.hint)
     return ItemDocument.model_construct(id=outcome.id, answer=None, error=error)

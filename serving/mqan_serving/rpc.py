@@ -5,13 +5,12 @@ context on which the status is set. The bytes are parsed here rather than by the
 refused like any other bad input, and no exception ever reaches a transport that would pass its text on.
 """
 
-import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import asdict
-from functools import wraps
-from inspect import iscoroutinefunction
-from typing import Any, Protocol, TypeVar
+from inspect import isasyncgenfunction
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -23,20 +22,20 @@ from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source, Span
 from mqan_core.errors import InputError
 from mqan_serving.asked import ChoiceField, SourceName
-from mqan_serving.errors import ServingError, describe
+from mqan_serving.errors import ServingError
 from mqan_serving.keys import ApiKeys
 from mqan_serving.metrics import Metrics
+from mqan_serving.rpc_calls import CallGuard, Context, remaining_s, sparing
 from mqan_serving.service import Model, Service
 from mqan_serving.settings import Settings
-from mqan_serving.telemetry import RequestRecord, choose_request_id
-from mqan_serving.validation import Question, check_metadata
+from mqan_serving.streaming import stream_answer
+from mqan_serving.telemetry import RequestRecord
+from mqan_serving.validation import Question
 
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
 
-_REQUEST_ID = "x-request-id"
 _LISTED_BYTES = 1024  # of unknown fields, up to which the first is named
-_DEADLINE_SLACK_S = 0.05  # the caller's clock started earlier, so that its cancellation overtakes the deadline
 _SOURCES = {
     Source.CONTEXT: answer_pb2.SOURCE_CONTEXT,
     Source.QUESTION: answer_pb2.SOURCE_QUESTION,
@@ -51,22 +50,6 @@ _SOURCE_NAMES: dict[int, SourceName] = {
 MessageT = TypeVar("MessageT", bound=Message)
 
 
-class Context(Protocol):
-    """What the methods need of the context of a call."""
-
-    def invocation_metadata(self) -> Any:
-        """Return the caller's metadata."""
-
-    def set_code(self, code: grpc.StatusCode) -> None:
-        """Set the status."""
-
-    def set_details(self, details: str) -> None:
-        """Set the message of the status."""
-
-    def set_trailing_metadata(self, trailing_metadata: Any) -> None:
-        """Set the metadata that ends the call."""
-
-
 class RpcMethods:
     """The methods, over one service.
 
@@ -79,24 +62,38 @@ class RpcMethods:
 
     def __init__(self, get_service: Callable[[], Service], settings: Settings, keys: ApiKeys, metrics: Metrics) -> None:
         self._get_service = get_service
-        self._metrics = metrics
-        self._keys = keys
-        self._settings = settings
+        self._guard = CallGuard(settings, keys, metrics)
 
     async def answer(self, message: bytes, context: Context) -> answer_pb2.AnswerResponse:
         """Answer one question about one context."""
 
         async def run(record: RequestRecord) -> answer_pb2.AnswerResponse:
             service = self._get_service()
-            service.validator.check_size(len(message))
-            request = parse_message(answer_pb2.AnswerRequest, message)
-            question = _question(request, _remaining_s(context))
-            record.note_question(question)
+            question = _read_question(message, context, service, record)
             result = await service.answer(question, record.timeline)
             record.note_answer(result)
             return _answer_response(result, service.model)
 
-        return await self._guard("Answer", run, answer_pb2.AnswerResponse, context)
+        return await self._guard.respond("Answer", run, answer_pb2.AnswerResponse, context)
+
+    def answer_stream(self, message: bytes, context: Context) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
+        """Answer one question about one context word by word."""
+
+        async def run(record: RequestRecord) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
+            service = self._get_service()
+            question = _read_question(message, context, service, record)
+            async with aclosing(stream_answer(service, question, record.timeline)) as parts:
+                async for part in parts:
+                    if isinstance(part, Answer):
+                        response = _answer_response(part, service.model)
+                        record.note_answer(part)
+                        record.count()
+                        yield answer_pb2.AnswerStreamResponse(answer=response)
+                    else:
+                        word = answer_pb2.StreamedWord(token=_token(part.token), delta=part.delta)
+                        yield answer_pb2.AnswerStreamResponse(word=word)
+
+        return self._guard.stream("AnswerStream", run, context)
 
     async def get_model(self, message: bytes, context: Context) -> answer_pb2.GetModelResponse:
         """Describe the model and its limits."""
@@ -105,7 +102,7 @@ class RpcMethods:
             parse_message(answer_pb2.GetModelRequest, message)
             return _model_response(self._get_service().model)
 
-        return await self._guard("GetModel", run, answer_pb2.GetModelResponse, context)
+        return await self._guard.respond("GetModel", run, answer_pb2.GetModelResponse, context)
 
     async def check(self, message: bytes, context: Context) -> health_pb2.HealthCheckResponse:
         """Say whether requests should be sent here, for the whole server or for the service by its name."""
@@ -118,55 +115,13 @@ class RpcMethods:
             ready = self._get_service().why_not_ready is None
             return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
 
-        return await self._guard("Check", run, health_pb2.HealthCheckResponse, context, is_open=True)
-
-    async def _guard(
-        self,
-        method: str,
-        run: Callable[[RequestRecord], Awaitable[MessageT]],
-        empty: Callable[[], MessageT],
-        context: Context,
-        *,
-        is_open: bool = False,
-    ) -> MessageT:
-        metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
-        request_id = choose_request_id(_first(metadata, _REQUEST_ID))
-        record = RequestRecord(
-            "grpc", method, request_id, self._metrics, {k: v for k, v in metadata if isinstance(v, str)}
-        )
-        try:
-            check_metadata(metadata, self._settings.max_metadata_bytes)
-            if not is_open:  # probes have no key
-                record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
-            response = await run(record)
-        except asyncio.CancelledError:
-            remaining_s = _remaining_s(context)
-            if remaining_s is not None and remaining_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
-                record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
-            else:
-                record.log_cancelled()
-            raise
-        except Exception as error:
-            record.log_failure(error)
-            failure = describe(error)
-            context.set_code(grpc.StatusCode[failure.kind.grpc])
-            context.set_details(f"{failure.message} {failure.hint}")
-            trailing = [(_REQUEST_ID, request_id), ("mqan-code", failure.code)]
-            if failure.retry_after_s is not None:
-                trailing.append(("retry-after", str(failure.retry_after_s)))
-            if failure.kind.grpc == "INTERNAL":  # clients ask again after a proxy's own, whose server has just gone
-                trailing.append(("grpc-retry-pushback-ms", "-1"))
-            context.set_trailing_metadata(trailing)
-            return empty()
-        finally:
-            record.count()
-        context.set_trailing_metadata([(_REQUEST_ID, request_id)])  # a list: Ray Serve adds its own
-        return response
+        return await self._guard.respond("Check", run, health_pb2.HealthCheckResponse, context, is_open=True)
 
 
 def add_question_answering(servicer: Any, server: Any) -> None:
-    """Register ``servicer.Answer`` and ``servicer.GetModel`` with a server."""
-    _register(server, SERVICE_NAME, {"Answer": servicer.Answer, "GetModel": servicer.GetModel})
+    """Register ``servicer.Answer``, ``servicer.AnswerStream`` and ``servicer.GetModel`` with a server."""
+    methods = {"Answer": servicer.Answer, "AnswerStream": servicer.AnswerStream, "GetModel": servicer.GetModel}
+    _register(server, SERVICE_NAME, methods)
 
 
 def add_health(servicer: Any, server: Any) -> None:
@@ -179,17 +134,16 @@ def add_health(servicer: Any, server: Any) -> None:
 
 
 def _register(server: Any, service_name: str, methods: dict[str, Callable[..., Any]]) -> None:
-    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: grpc.unary_unary_rpc_method_handler(
-            _sparing(method),
-            request_deserializer=None,  # the methods parse the bytes themselves
-            response_serializer=_serialize,
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    for name, method in methods.items():
+        make: Any = (
+            grpc.unary_stream_rpc_method_handler if isasyncgenfunction(method) else grpc.unary_unary_rpc_method_handler
         )
-        for name, method in methods.items()
-    }
+        # the methods parse the bytes themselves
+        handlers[name] = make(sparing(method), request_deserializer=None, response_serializer=_serialize)
     factory = getattr(server, "service_handler_factory", None)  # of Ray Serve's: it makes what takes the methods' place
     if factory is not None:
-        server.service_handler_factory = lambda **arguments: _sparing(factory(**arguments))
+        server.service_handler_factory = lambda **arguments: sparing(factory(**arguments))
     try:
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
         server.add_registered_method_handlers(service_name, handlers)
@@ -198,42 +152,8 @@ def _register(server: Any, service_name: str, methods: dict[str, Callable[..., A
             server.service_handler_factory = factory
 
 
-def _sparing(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Let a call whose caller has gone end without a response: grpc.aio never frees one that it cannot send.
-
-    (https://github.com/grpc/grpc/issues/43360)
-    """
-
-    if not iscoroutinefunction(call):  # it streams
-        return call
-
-    @wraps(call)
-    async def run(message: bytes, context: Any) -> Any:
-        response = await call(message, context)
-        task = asyncio.current_task()
-        is_cancelled = task is not None and task.cancelling() > 0  # also if somebody has caught that
-        if is_cancelled or _remaining_s(context) == 0:
-            raise asyncio.CancelledError
-        return response
-
-    return run
-
-
 def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
-
-
-def _first(metadata: list[tuple[str, Any]], key: str) -> str | None:
-    return next((value for name, value in metadata if name == key and isinstance(value, str)), None)
-
-
-def _remaining_s(context: Context) -> float | None:
-    """Return the seconds until the caller's deadline, 0 after it; None without one.
-
-    Ray Serve does not tell it, but cancels the call when it has passed, which has the same effect.
-    """
-    time_remaining = getattr(context, "time_remaining", None)
-    return None if time_remaining is None else time_remaining()
 
 
 def parse_message(message_type: Callable[[], MessageT], content: bytes) -> MessageT:
@@ -261,6 +181,18 @@ def parse_message(message_type: Callable[[], MessageT], content: bytes) -> Messa
         hint = "Use the version of the contract that this server publishes by reflection."
         raise InputError("unknown_field", "request", f"The request has {what}.", hint)
     return message
+
+
+def _read_question(message: bytes, context: Context, service: Service, record: RequestRecord) -> Question:
+    """Return the question of a message, and note it.
+
+    Raises:
+        InputError: the message is none, or is too large.
+    """
+    service.validator.check_size(len(message))
+    question = _question(parse_message(answer_pb2.AnswerRequest, message), remaining_s(context))
+    record.note_question(question)
+    return question
 
 
 def _question(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Question:

@@ -90,6 +90,22 @@ class AnswerResponse(_message.Message):
     steps: _containers.RepeatedCompositeFieldContainer[Step]
     def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
 
+class AnswerStreamResponse(_message.Message):
+    __slots__ = ("word", "answer")
+    WORD_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    word: StreamedWord
+    answer: AnswerResponse
+    def __init__(self, word: _Optional[_Union[StreamedWord, _Mapping]] = ..., answer: _Optional[_Union[AnswerResponse, _Mapping]] = ...) -> None: ...
+
+class StreamedWord(_message.Message):
+    __slots__ = ("token", "delta")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    token: AnswerToken
+    delta: str
+    def __init__(self, token: _Optional[_Union[AnswerToken, _Mapping]] = ..., delta: _Optional[str] = ...) -> None: ...
+
 class Step(_message.Message):
     __slots__ = ("context", "question", "candidates")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
