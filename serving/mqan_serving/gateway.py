@@ -12,6 +12,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqan_core.errors import InputError
+from mqan_serving.compression import ENCODING, Decompressed
 from mqan_serving.error_bodies import body_of
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe
 from mqan_serving.keys import ApiKeys
@@ -125,7 +126,7 @@ class Gateway:
             self._check(scope, headers)
             if scope["path"] not in self._open_paths:
                 record.note_key(self._keys.authenticate(headers.get("authorization")))
-            await self._app(scope, body.receive, send_with_id)
+            await self._app(scope, self._decoded(body, headers), send_with_id)
         except Exception as error:
             record.log_failure(error)
             if not started:
@@ -140,9 +141,8 @@ class Gateway:
         target = scope.get("raw_path") or scope["path"].encode()
         check_metadata([(target, scope["query_string"]), *headers.raw], self._settings.max_metadata_bytes)
         self._check_host(headers.getlist("host"))
-        encoding = headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("", "identity"):
-            message = "The body is compressed, which this server does not accept."
+        if _encoding(headers) not in ("", "identity", ENCODING):
+            message = "The body is encoded in a way that this server does not know; it knows zstd."
             raise InputError("unsupported_encoding", "body", message, ERRORS["unsupported_encoding"].hint)
         length = headers.get("content-length", "")
         limit = self._settings.max_request_bytes
@@ -150,12 +150,21 @@ class Gateway:
             message = f"The request is larger than the {limit} bytes that are accepted."
             raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)
 
+    def _decoded(self, body: "_Body", headers: Headers) -> Receive:
+        if _encoding(headers) != ENCODING:
+            return body.receive
+        return Decompressed(body.receive, self._settings.max_request_bytes).receive
+
     def _check_host(self, given: list[str]) -> None:
         """Refuse names that are not the server's: a page whose name was made to mean this address asks by its own."""
         allowed = self._settings.allowed_hosts
         if allowed and not (len(given) == 1 and is_allowed_host(given[0], allowed)):
             hint = ERRORS["unknown_host"].hint
             raise InputError("unknown_host", "host", "The request names a host that is not this server.", hint)
+
+
+def _encoding(headers: Headers) -> str:
+    return headers.get("content-encoding", "identity").strip().lower()
 
 
 def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
