@@ -18,7 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from typing import Any
 from batcher import open_batcher
 from endless import make_endless
 
-from mqan_core.answer import Answer
+from mqan_core.answer import Answer, AnswerToken
 from mqan_core.request import Request
 from mqan_runtime.interface import AnswerEngine, open_engine
 from mqan_serving.batching import Batcher, Stepper
@@ -172,6 +172,10 @@ class WholeBatches:
     def step(self, decoding: Ended) -> Sequence[tuple[Any, Any]]:
         """Return the answers."""
         return decoding.answers
+
+    def decided(self, decoding: Ended, told: Mapping[Any, int]) -> Sequence[tuple[Any, Sequence[AnswerToken]]]:
+        """Tell nothing early."""
+        return []
 
     def write(self, ended: Any) -> Answer:
         """Write one."""

@@ -58,6 +58,11 @@ def attribute(
     return compose(tokens, probability, True, request.context, request.question)
 
 
+def read_words(trace: npt.NDArray[np.float32], request: Request, vocabulary: Vocabulary) -> list[AnswerToken]:
+    """Return the words that steps [steps, F] chose, none of which is the end or a refusal."""
+    return [_token(step, request, vocabulary) for step in trace.tolist()]
+
+
 def _token(step: list[float], request: Request, vocabulary: Vocabulary) -> AnswerToken:
     gamma, lambda_ = step[TraceField.GAMMA], step[TraceField.LAMBDA]
     masses = Masses((1 - gamma) * lambda_, (1 - gamma) * (1 - lambda_), gamma)

@@ -46,7 +46,7 @@ def decide(
     refusal = float(trace[0, TraceField.REFUSAL])
     if request.choices:
         return _chosen(trace[0], masses, request, refusal)
-    if trace[0, TraceField.SLOT] < 0 and int(trace[0, TraceField.PIECE]) == REFUSAL_ID:
+    if _refuses(trace):
         return Answer("", refusal, (), (), False, answered=False, refusal=refusal)
     repeats = find_repeats(trace)
     if repeats is None:
@@ -80,6 +80,31 @@ def find_repeats(trace: Trace) -> slice | None:
         if len(starts):
             found.append(slice(int(starts[0]) + period, int(starts[0]) + REPEATS * period))
     return min(found, key=lambda steps: int(steps.stop), default=None)
+
+
+def count_decided(trace: Trace) -> int:
+    """Return how many words of a free answer, from the first on, no later step can take back.
+
+    These are all but the last words that repeat what was said before them: if they go on so, they are cut.
+
+    Args:
+        trace: of the steps taken so far, [steps, F], none of them the end.
+    """
+    if not len(trace) or _refuses(trace):
+        return 0
+    repeats = find_repeats(trace)
+    if repeats is not None:
+        return int(repeats.start)
+    said = _said(trace)
+    decided = len(said)
+    for period in range(1, min(LONGEST_REPEATED, len(said) - 1) + 1):
+        others = np.flatnonzero((said[:-period] != said[period:]).any(axis=1))
+        decided = min(decided, period + (int(others[-1]) + 1 if len(others) else 0))
+    return decided
+
+
+def _refuses(trace: Trace) -> bool:
+    return bool(trace[0, TraceField.SLOT] < 0 and int(trace[0, TraceField.PIECE]) == REFUSAL_ID)
 
 
 def _said(trace: Trace) -> Trace:

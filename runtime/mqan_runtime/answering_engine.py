@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import Answer
+from mqan_core.answer import Answer, AnswerToken
 from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, open_answering_bundle
-from mqan_core.decision import REPEATS, decide, find_repeats
+from mqan_core.attribution import read_words
+from mqan_core.decision import REPEATS, count_decided, decide, find_repeats
 from mqan_core.errors import BundleError
 from mqan_core.explanation import Pointers, explain_choice, explain_words
 from mqan_core.layout import Layout
@@ -179,6 +180,11 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
             )
             answer = replace(answer, explanation=steps)
         return complete(answer, options, request, evidence.tolist(), len(row.request.windows))
+
+    def read_decided(self, row: Row[WindowedRequest], trace: Trace, first: int) -> list[AnswerToken]:
+        if row.request.options.min_probability is not None:
+            return []  # whether there is an answer is known at its end
+        return read_words(trace[first : count_decided(trace)], row.request.request, self.bundle.vocabulary)
 
 
 def _with_what_is_kept(row: Row[WindowedRequest], constants: Buffers, place: int) -> Row[WindowedRequest]:

@@ -25,6 +25,7 @@ from mqan_core.bundle import Dimensions
 from mqan_core.errors import EngineFailedError
 from mqan_runtime.decoding import Batch, Decoding, GreedyLoop, Trace
 from mqan_runtime.graphs import ENCODER_INPUTS, NEXT, TYPES
+from mqan_runtime.step_loop import read_trace
 
 _LOG = logging.getLogger(__name__)
 
@@ -156,6 +157,12 @@ class DeviceLoop(GreedyLoop):
         if d.num_live:
             place.park(d)
         return found
+
+    def trace_so_far(self, decoding: Decoding, row: int) -> Trace:
+        """Return what a row that has not left has chosen, [steps, F]; read from the device."""
+        place = _place_of(decoding)
+        with _lost_for_good("reading a trace"):
+            return read_trace({name: place.read(name) for name in ("trace", "position")}, row)
 
     def merge(self, decodings: Sequence[Decoding], room: int = 0) -> DeviceDecoding:
         """Return the rows that have not left as one decoding, by way of the host."""

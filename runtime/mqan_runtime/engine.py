@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from mqan_core.answer import Answer
-from mqan_core.attribution import attribute
+from mqan_core.answer import Answer, AnswerToken
+from mqan_core.attribution import attribute, read_words
 from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
 from mqan_core.errors import BundleError, InputError, MqanError
 from mqan_core.options import PLAIN, Options
@@ -132,6 +132,9 @@ class Engine(RowEngine[Request]):
     def write(self, ended: Ended[Request]) -> Answer:
         row = ended.row
         return attribute(ended.decoded, row.request, self.bundle.vocabulary, row.max_answer_tokens)
+
+    def read_decided(self, row: Row[Request], trace: npt.NDArray[np.float32], first: int) -> list[AnswerToken]:
+        return read_words(trace[first:], row.request, self.bundle.vocabulary)
 
     def pad(self, requests: Sequence[Request], max_answer_tokens: Sequence[int]) -> Batch:
         """Pad requests to one batch for the loop."""

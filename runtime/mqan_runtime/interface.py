@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from mqan_core.answer import Answer
+from mqan_core.answer import Answer, AnswerToken
 from mqan_core.answering import open_answering_bundle, verify_answering_files
 from mqan_core.bundle import open_bundle, read_file
 from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
@@ -86,6 +86,14 @@ class AnswerEngine(Protocol):
 
     def step(self, decoding: Any) -> Sequence[tuple[Any, Any]]:
         """Take a step; return the keys of those that it ended, and what to write."""
+
+    def decided(self, decoding: Any, told: Mapping[Any, int]) -> Sequence[tuple[Any, Sequence[AnswerToken]]]:
+        """Return the next words of what still decodes that no later step takes back.
+
+        Args:
+            decoding: after a step.
+            told: how many words are known already, by key; of other keys nothing is returned.
+        """
 
     def write(self, ended: Any) -> Answer:
         """Turn what was decoded into an answer."""

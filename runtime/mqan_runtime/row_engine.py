@@ -1,11 +1,14 @@
 """What engines of all kinds of bundle have in common: rows of requests that decode together."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from mqan_core.answer import Answer
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.answer import Answer, AnswerToken
 from mqan_runtime.step_loop import Decoding, StepLoop
 
 Request = TypeVar("Request")
@@ -50,6 +53,16 @@ class RowEngine(ABC, Generic[Request]):
     def write(self, ended: Ended[Request]) -> Answer:
         """Turn what was decoded into text, with the sources of its words."""
 
+    @abstractmethod
+    def read_decided(self, row: Row[Request], trace: npt.NDArray[np.float32], first: int) -> list[AnswerToken]:
+        """Return the words of a row that has not left which its answer is sure to have.
+
+        Args:
+            row: the row.
+            trace: what its steps chose so far, [steps, F].
+            first: how many words are left out, from the first on.
+        """
+
     def answer(self, requests: Sequence[Request], max_answer_tokens: Sequence[int]) -> list[Answer]:
         """Answer a batch; each answer is what its request would get alone.
 
@@ -91,6 +104,19 @@ class RowEngine(ABC, Generic[Request]):
     def step(self, decoding: Decoding) -> list[tuple[Any, Ended[Request]]]:
         """Take one step, of at least one row; return the keys of those that it ended, and what to ``write``."""
         return [(row.key, Ended(row, decoded)) for row, decoded in self.loop.step(decoding)]
+
+    def decided(self, decoding: Decoding, told: Mapping[Any, int]) -> list[tuple[Any, list[AnswerToken]]]:
+        """Return the next words of rows that have not left: those that no later step takes back.
+
+        Args:
+            decoding: the rows, after a step.
+            told: how many words of a row are known already, by its key; of other rows nothing is returned.
+        """
+        return [
+            (row.key, self.read_decided(row, self.loop.trace_so_far(decoding, place), told[row.key]))
+            for place, row in enumerate(decoding.keys)
+            if decoding.is_live[place] and row.key in told
+        ]
 
     def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
         """Let rows leave whose answers nobody waits for."""

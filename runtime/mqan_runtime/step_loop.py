@@ -144,7 +144,11 @@ class StepLoop:
 
     def hand_out(self, state: Mapping[str, Array], row: int) -> Any:
         """Return of a row that has ended what its answer is made of: its trace, float32 [steps, F]."""
-        return state["trace"][row, : int(state["position"][row])].astype(np.float32)
+        return read_trace(state, row)
+
+    def trace_so_far(self, decoding: Decoding, row: int) -> npt.NDArray[np.float32]:
+        """Return what a row that has not left has chosen, [steps, F]."""
+        return read_trace(decoding.state, row)
 
     def merge(self, decodings: Sequence[Decoding], room: int = 0) -> Decoding:
         """Return the rows of decodings that have not left as one decoding; the others are not to be used again.
@@ -217,6 +221,11 @@ def allocate(tensors: Axes, sizes: Mapping[str, int]) -> Buffers:
         name: np.empty([sizes[axis] for axis in axes], np.dtype(TYPES.get(name, "float32")))
         for name, axes in tensors.items()
     }
+
+
+def read_trace(state: Mapping[str, Array], row: int) -> npt.NDArray[np.float32]:
+    """Return what the steps of a row chose, [steps, F]."""
+    return state["trace"][row, : int(state["position"][row])].astype(np.float32)
 
 
 def most_steps(max_tokens: npt.NDArray[np.int64]) -> int:

@@ -2,26 +2,23 @@
 
 A round takes what has come, encodes one batch of it, and then takes one step of everything that decodes: nobody waits
 for others to come, and a one-word answer does not wait for a long one. Answers do not depend on the batch they are
-given in, so batches are formed for speed alone: the oldest request always goes, joined by those of the most similar
-length while the padded batch stays within a budget of tokens. The engine runs on one thread of its own, so the event
+given in, so batches are formed for speed alone (``waiting.py``). The engine runs on one thread of its own, so the event
 loop is never blocked, and while there is work the thread goes on by itself.
 """
 
 import asyncio
 import math
-import threading
-import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
-from mqan_core.answer import Answer
+from mqan_core.answer import Answer, AnswerToken
 from mqan_core.errors import EngineFailedError
 from mqan_serving.errors import ServingError
 from mqan_serving.metrics import Metrics
 from mqan_serving.timeline import Timeline
 from mqan_serving.validation import ReadRequest
+from mqan_serving.waiting import Tell, Waiting, WaitingQueue
 
 RequestT = TypeVar("RequestT", bound=ReadRequest)
 RequestT_contra = TypeVar("RequestT_contra", bound=ReadRequest, contravariant=True)
@@ -51,6 +48,9 @@ class Stepper(Protocol[RequestT_contra]):
     def step(self, decoding: Any) -> Sequence[tuple[Any, Any]]:
         """Take a step; return the keys of those that it ended, and what to write."""
 
+    def decided(self, decoding: Any, told: Mapping[Any, int]) -> Sequence[tuple[Any, Sequence[AnswerToken]]]:
+        """Return the next words, of keys in ``told`` that still decode, which no later step takes back."""
+
     def write(self, ended: Any) -> Answer:
         """Turn what was decoded into an answer."""
 
@@ -61,90 +61,7 @@ class Stepper(Protocol[RequestT_contra]):
         """Make one decoding of several."""
 
 
-@dataclass(slots=True, eq=False)
-class _Waiting(Generic[RequestT]):
-    request: RequestT
-    max_answer_tokens: int
-    num_tokens: int
-    timeline: Timeline
-    answer: asyncio.Future[Answer]
-    loop: asyncio.AbstractEventLoop
-    deadline: float  # on the monotonic clock
-    is_given_up: bool = False  # its caller has gone
-    is_started: bool = False  # it has been encoded, or is just being
-
-    @property
-    def is_awaited(self) -> bool:
-        """Whether an answer could still reach the caller; the event loop may not have told them yet."""
-        return not self.is_given_up and time.monotonic() < self.deadline
-
-    def give(self, answer: Answer) -> None:
-        """Answer, from any thread."""
-        self._settle(self.answer.set_result, answer)
-
-    def refuse(self, error: Exception) -> None:
-        """Fail, from any thread."""
-        self._settle(self.answer.set_exception, error)
-
-    def _settle(self, settle: Callable[[Any], None], value: object) -> None:
-        if not self.is_given_up:  # else its event loop may be closed
-            self.loop.call_soon_threadsafe(self._settle_now, settle, value)
-
-    def _settle_now(self, settle: Callable[[Any], None], value: object) -> None:
-        if not self.answer.done():
-            settle(value)
-
-
-class _Queue(Generic[RequestT]):
-    """What waits to be encoded, in order of arrival, for all threads."""
-
-    def __init__(self, max_batch_size: int, max_batch_tokens: int) -> None:
-        self._max_batch_size = max_batch_size
-        self._max_batch_tokens = max_batch_tokens
-        self._lock = threading.Lock()
-        self._waiting: list[_Waiting[RequestT]] = []
-        self._alone: list[_Waiting[RequestT]] = []  # who was in a batch that failed
-
-    def add(self, waiting: _Waiting[RequestT]) -> None:
-        """Let a request wait."""
-        with self._lock:
-            self._waiting.append(waiting)
-
-    def add_alone(self, rows: Sequence[_Waiting[RequestT]]) -> None:
-        """Let requests be tried again, each in a batch of its own, before all others."""
-        for waiting in rows:
-            waiting.timeline.begin("queue")
-        with self._lock:
-            self._alone += rows
-
-    def take(self, room: int, *, is_idle: bool) -> list[_Waiting[RequestT]]:
-        """Take the next batch; none if nobody waits, or the oldest has more tokens than there is room for.
-
-        Args:
-            room: most tokens of the batch.
-            is_idle: nothing decodes, so the oldest goes however long it is.
-        """
-        with self._lock:
-            self._waiting = [w for w in self._waiting if w.is_awaited]
-            self._alone = [w for w in self._alone if w.is_awaited]
-            if self._alone:
-                return [self._alone.pop(0)]
-            lengths = [w.num_tokens for w in self._waiting]
-            if not lengths or (lengths[0] > room and not is_idle):
-                return []
-            places = choose(lengths, self._max_batch_size, min(room, self._max_batch_tokens))
-            chosen = [self._waiting[place] for place in places]
-            for place in sorted(places, reverse=True):
-                del self._waiting[place]
-            for waiting in chosen:
-                waiting.is_started = True
-            return chosen
-
-    def __len__(self) -> int:
-        return len(self._waiting) + len(self._alone)
-
-
-_Running = tuple[Decoding, list[_Waiting[RequestT]]]  # requests that decode together
+_Running = tuple[Decoding, list[Waiting[RequestT]]]  # requests that decode together
 
 
 class _Rounds(Generic[RequestT]):
@@ -153,7 +70,7 @@ class _Rounds(Generic[RequestT]):
     def __init__(
         self,
         engine: Stepper[RequestT],
-        queue: _Queue[RequestT],
+        queue: WaitingQueue[RequestT],
         metrics: Metrics,
         max_merged: int,
         max_running_tokens: int,
@@ -217,7 +134,7 @@ class _Rounds(Generic[RequestT]):
         merged: Decoding = self._engine.merge([decoding for decoding, _ in together])
         return merged, [waiting for _, rows in together for waiting in rows]
 
-    def _step(self, decoding: Decoding, rows: list[_Waiting[RequestT]]) -> None:
+    def _step(self, decoding: Decoding, rows: list[Waiting[RequestT]]) -> None:
         try:
             ended = self._engine.step(decoding)
         except Exception as error:
@@ -231,10 +148,23 @@ class _Rounds(Generic[RequestT]):
                 waiting.give(self._engine.write(decoded))
             except Exception as error:
                 waiting.refuse(error)
-        if rows:
+        if not rows:
+            return
+        try:
+            self._tell(decoding, rows)
+        except Exception as error:
+            self._fail(rows, error)
+        else:
             self._decodings.append((decoding, rows))
 
-    def _fail(self, rows: list[_Waiting[RequestT]], error: Exception) -> None:
+    def _tell(self, decoding: Decoding, rows: list[Waiting[RequestT]]) -> None:
+        """Tell words to those who take them one by one."""
+        told = {waiting: waiting.num_told for waiting in rows if waiting.tell is not None}
+        if told:
+            for waiting, tokens in self._engine.decided(decoding, told):
+                waiting.tell_words(tokens)
+
+    def _fail(self, rows: list[Waiting[RequestT]], error: Exception) -> None:
         """Tell a lone request of its error; of several one may be at fault, so each is tried again alone."""
         if isinstance(error, EngineFailedError):
             raise error
@@ -269,11 +199,11 @@ class Batcher(Generic[RequestT]):
         max_running_tokens: int,
     ) -> None:
         self._executor = executor
-        self._queue: _Queue[RequestT] = _Queue(max_batch_size, max_batch_tokens)
+        self._queue: WaitingQueue[RequestT] = WaitingQueue(max_batch_size, max_batch_tokens)
         room = max_running_tokens // num_threads
         self._idle = [_Rounds(engine, self._queue, metrics, max_batch_size, room) for _ in range(num_threads)]
         self._busy: dict[asyncio.Future[None], _Rounds[RequestT]] = {}
-        self._inside: set[_Waiting[RequestT]] = set()  # all without an answer
+        self._inside: set[Waiting[RequestT]] = set()  # all without an answer
         self._is_closed = False
         self._has_failed = False
 
@@ -288,7 +218,13 @@ class Batcher(Generic[RequestT]):
         return not self._has_failed
 
     async def answer(
-        self, request: RequestT, max_answer_tokens: int, timeline: Timeline, *, deadline: float = math.inf
+        self,
+        request: RequestT,
+        max_answer_tokens: int,
+        timeline: Timeline,
+        *,
+        deadline: float = math.inf,
+        tell: Tell | None = None,
     ) -> Answer:
         """Answer one request; its stages are marked in the timeline.
 
@@ -300,18 +236,21 @@ class Batcher(Generic[RequestT]):
             max_answer_tokens: most tokens of the answer.
             timeline: where its stages are marked.
             deadline: when nobody waits any longer, on the clock of ``time.monotonic``.
+            tell: called with words of the answer as soon as they are decided, in order; the last may come with the
+                answer only.
         """
         loop = asyncio.get_running_loop()
         num_tokens = request.num_context_tokens + request.num_question_tokens
-        waiting = _Waiting(request, max_answer_tokens, num_tokens, timeline, loop.create_future(), loop, deadline)
+        answer: asyncio.Future[Answer] = loop.create_future()
+        waiting = Waiting(request, max_answer_tokens, num_tokens, timeline, answer, loop, deadline, tell)
         timeline.begin("queue")
         self._inside.add(waiting)
         self._queue.add(waiting)
         self._wake()
         try:
-            answer = await waiting.answer
+            result = await answer
             timeline.end()
-            return answer
+            return result
         finally:
             waiting.is_given_up = True
             self._inside.discard(waiting)
@@ -346,24 +285,3 @@ class Batcher(Generic[RequestT]):
         self._idle.append(rounds)
         if len(self._queue):
             self._wake()
-
-
-def choose(lengths: Sequence[int], max_size: int, max_tokens: int) -> list[int]:
-    """Choose the next batch from what waits, oldest first; return positions.
-
-    The oldest always goes, so nothing starves. The others join in order of how similar their length is to it, while
-    the batch padded to its longest has at most ``max_tokens`` tokens and is at most half padding.
-    """
-    oldest = lengths[0]
-    by_similarity = sorted(range(1, len(lengths)), key=lambda i: (abs(lengths[i] - oldest), i))
-    batch, longest, total = [0], oldest, oldest
-    for i in by_similarity:
-        if len(batch) == max_size:
-            break
-        padded = (len(batch) + 1) * max(longest, lengths[i])
-        if padded > max_tokens or padded > 2 * (total + lengths[i]):
-            continue
-        batch.append(i)
-        longest = max(longest, lengths[i])
-        total += lengths[i]
-    return batch

@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source, Span
+from mqan_core.streaming import StreamedWord
+from mqan_serving.citations import CitationDocument, cite
 from mqan_serving.service import Model
 
 
@@ -38,6 +40,20 @@ class TokenDocument(_Document):
     source: Literal["context", "question", "vocabulary"] = Field(description="Where the token came from.")
     masses: MassesDocument
     span: SpanDocument | None = Field(description="Place it was copied from; null for a generated token.")
+
+
+class WordDocument(TokenDocument):
+    """A word of an answer that is not whole yet; nothing takes it back."""
+
+    delta: str = Field(
+        description="What it appends to the answer's text: itself, and what stands between it and the word before it.",
+        examples=[" 330"],
+    )
+
+    @classmethod
+    def of(cls, word: StreamedWord) -> "WordDocument":
+        """Convert a word."""
+        return cls.model_construct(**dict(_token(word.token)), delta=word.delta)
 
 
 class QuotationDocument(_Document):
@@ -148,10 +164,25 @@ class AnswerDocument(_Document):
     )
     windows: int = Field(description="Windows of the context that were read, each of up to 384 word pieces.")
     model: ModelVersionDocument
+    citations: list[CitationDocument] | None = Field(
+        default=None,
+        exclude_if=lambda found: found is None,
+        description="With `citations`, the quotations of the context, and for labels the words that spoke for them; "
+        "absent otherwise.",
+    )
 
     @classmethod
-    def of(cls, answer: Answer, model: Model) -> "AnswerDocument":
-        """Convert an answer."""
+    def of(
+        cls, answer: Answer, model: Model, *, is_cited: bool = False, text_index: int = 0, text_id: str | None = None
+    ) -> "AnswerDocument":
+        """Convert an answer.
+
+        Args:
+            answer: the answer.
+            model: what answered.
+            is_cited: whether citations are wanted.
+            text_index, text_id: of the context among the texts of a call.
+        """
         return cls.model_construct(
             answer=answer.text,
             probability=answer.probability,
@@ -194,6 +225,7 @@ class AnswerDocument(_Document):
             ],
             windows=answer.num_windows,
             model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
+            citations=cite(answer, text_index, text_id) if is_cited else None,
         )
 
 

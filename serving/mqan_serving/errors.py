@@ -62,7 +62,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "request_too_large": ErrorKind(413, _INVALID, "Send a smaller request; GET /v1/model has the limits."),
         "metadata_too_large": ErrorKind(431, _INVALID, "Send fewer or shorter headers than /v1/model allows."),
         "unsupported_media_type": ErrorKind(415, _INVALID, "Send the header content-type: application/json."),
-        "unsupported_encoding": ErrorKind(415, _INVALID, "Send the body uncompressed."),
+        "unsupported_encoding": ErrorKind(415, _INVALID, "Send the body as zstd, or uncompressed."),
         "request_too_slow": ErrorKind(408, "DEADLINE_EXCEEDED", "Send the whole request without long pauses."),
         "unknown_host": ErrorKind(421, _INVALID, "Use a name that the server's operator allows (MQAN_ALLOWED_HOSTS)."),
         # The caller.

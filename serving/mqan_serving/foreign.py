@@ -1,6 +1,6 @@
 """The routes whose formats are others': each turns its document into the service's questions, and its answers back."""
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final, Protocol
@@ -19,7 +19,7 @@ from mqan_serving.service import Model, Service
 from mqan_serving.telemetry import RequestRecord
 
 Run = Callable[[Service, RequestRecord], Awaitable[BaseModel | Response]]
-Wait = Callable[[Request, Coroutine[Any, Any, list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
+Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
 JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}

@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mqan_core.errors import InputError
+from mqan_serving.compression import ENCODING, Decompressed
 from mqan_serving.error_bodies import body_of
 from mqan_serving.errors import ERRORS, Failure, ServingError, describe
 from mqan_serving.keys import ApiKeys
@@ -58,10 +59,14 @@ def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[s
         all_headers["www-authenticate"] = "Bearer"
     if failure.code in ("unavailable", "request_too_slow"):
         all_headers["connection"] = "close"  # the next attempt shall find another server, and the rest is not awaited
-    body: dict[str, Any] = {"code": failure.code, "message": failure.message, "hint": failure.hint}
-    body["request_id"] = record.request_id
-    status, body = body_of(record.path, failure) or (failure.kind.http, body)
+    status, body = body_of(record.path, failure) or (failure.kind.http, failure_body(failure, record))
     return JSONResponse(body, status, all_headers)
+
+
+def failure_body(failure: Failure, record: RequestRecord) -> dict[str, Any]:
+    """Return the document that tells of an error."""
+    told = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+    return {**told, "request_id": record.request_id}
 
 
 def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
@@ -111,7 +116,8 @@ class Gateway:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                record.count()
+                if not record.is_streaming:
+                    record.count()
                 response_headers = MutableHeaders(scope=message)
                 if self._echoes_request_id:
                     response_headers[_REQUEST_ID] = request_id
@@ -127,7 +133,7 @@ class Gateway:
             self._check(scope, headers)
             if method != _HEALTH and scope["path"] not in self._open_paths:
                 record.note_key(self._keys.authenticate(headers.get("authorization")))
-            await self._app(scope, body.receive, send_with_id)
+            await self._app(scope, self._decoded(body, headers), send_with_id)
         except Exception as error:
             record.log_failure(error)
             if not started:
@@ -142,15 +148,19 @@ class Gateway:
         target = scope.get("raw_path") or scope["path"].encode()
         check_metadata([(target, scope["query_string"]), *headers.raw], self._settings.max_metadata_bytes)
         self._check_host(headers.getlist("host"))
-        encoding = headers.get("content-encoding", "identity").strip().lower()
-        if encoding not in ("", "identity"):
-            message = "The body is compressed, which this server does not accept."
+        if _encoding(headers) not in ("", "identity", ENCODING):
+            message = "The body is encoded in a way that this server does not know; it knows zstd."
             raise InputError("unsupported_encoding", "body", message, ERRORS["unsupported_encoding"].hint)
         length = headers.get("content-length", "")
         limit = self._settings.max_request_bytes
         if length.isdecimal() and int(length[:20]) > limit:
             message = f"The request is larger than the {limit} bytes that are accepted."
             raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)
+
+    def _decoded(self, body: "_Body", headers: Headers) -> Receive:
+        if _encoding(headers) != ENCODING:
+            return body.receive
+        return Decompressed(body.receive, self._settings.max_request_bytes).receive
 
     def _check_host(self, given: list[str]) -> None:
         """Refuse names that are not the server's: a page whose name was made to mean this address asks by its own."""
@@ -164,6 +174,10 @@ def _method_of(path: str) -> str:
     """Return what requests to a path are counted as."""
     of_a_model = _OF_A_MODEL.fullmatch(path)
     return _METHODS_OF_A_MODEL[of_a_model["asked"]] if of_a_model else _METHODS.get(path, "other")
+
+
+def _encoding(headers: Headers) -> str:
+    return headers.get("content-encoding", "identity").strip().lower()
 
 
 def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:

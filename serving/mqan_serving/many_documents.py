@@ -1,6 +1,7 @@
 """The JSON of a call with many questions: its schema, how it is read, and what becomes of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from pydantic_core import from_json, to_json
@@ -28,13 +29,13 @@ from mqan_serving.many import (
     refuse,
 )
 from mqan_serving.service import Model
-from mqan_serving.validation import Validator, question_schema
+from mqan_serving.validation import Question, Validator, question_schema
 
 
 def _question_schema() -> dict[str, Any]:
     schema = question_schema()
     named = {"id": {"type": "string", "description": "Comes back with the answer.", "examples": ["height"]}}
-    rest = {name: field for name, field in schema["properties"].items() if name != "context"}
+    rest = {name: field for name, field in schema["properties"].items() if name not in ("context", "stream")}
     return {**schema, "title": "AskedQuestion", "properties": {**named, **rest}, "required": ["question"]}
 
 
@@ -126,6 +127,9 @@ def read_item(validator: Validator, row: Any, context: str) -> Item:
     rest = {key: value for key, value in row.items() if key != "id"}
     if "context" in rest:
         return Item(name, refuse("unknown_field", "context", CONTEXT_IN_QUESTION))
+    if "stream" in rest:
+        message = "The field stream is known to POST /v1/answer only, which takes one question."
+        return Item(name, refuse("unknown_field", "stream", message))
     try:
         question = validator.parse_json(to_json({**rest, "context": "-"}))  # not copied for each
     except InputError as error:
@@ -156,16 +160,23 @@ def answers_document(
     """Return the response to a call."""
     return AnswersDocument.model_construct(
         texts=[
-            TextAnswersDocument.model_construct(id=text.id, answers=[_item(outcome, model) for outcome in of_text])
-            for text, of_text in zip(texts, outcomes, strict=True)
+            TextAnswersDocument.model_construct(
+                id=text.id,
+                answers=[
+                    _item(item, outcome, partial(AnswerDocument.of, model=model, text_index=index, text_id=text.id))
+                    for item, outcome in zip(text.items, of_text, strict=True)
+                ],
+            )
+            for index, (text, of_text) in enumerate(zip(texts, outcomes, strict=True))
         ],
         model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
     )
 
 
-def _item(outcome: Outcome, model: Model) -> ItemDocument:
+def _item(item: Item, outcome: Outcome, tell: Callable[..., AnswerDocument]) -> ItemDocument:
     result = outcome.result
     if isinstance(result, Answer):
-        return ItemDocument.model_construct(id=outcome.id, answer=AnswerDocument.of(result, model), error=None)
+        is_cited = isinstance(item.question, Question) and item.question.citations
+        return ItemDocument.model_construct(id=outcome.id, answer=tell(result, is_cited=is_cited), error=None)
     error = ItemErrorDocument.model_construct(code=result.code, message=result.message, hint=result.hint)
     return ItemDocument.model_construct(id=outcome.id, answer=None, error=error)

@@ -1,7 +1,8 @@
 """REST: the service as a FastAPI application, which runs in a plain uvicorn and inside Ray Serve alike."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, TypeVar, cast
 
 from fastapi import FastAPI, Request, Security
@@ -17,6 +18,7 @@ import mqan_core
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
 from mqan_serving.errors import CODES_OF_ANSWER, ERRORS, Failure, ServingError, describe, describe_http_status
+from mqan_serving.events import MEDIA_TYPE, EventStream
 from mqan_serving.foreign import JSON_ONLY, Run, add_foreign_routes
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
 from mqan_serving.keys import ApiKeys
@@ -28,6 +30,7 @@ from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings
+from mqan_serving.streaming import stream_answer
 from mqan_serving.telemetry import RequestRecord
 from mqan_serving.validation import question_schema
 
@@ -42,6 +45,15 @@ answer, so it may be retried. Every error has the same body; `code` is stable, `
 
 _QUESTION_SCHEMA: dict[str, Any] = {
     "requestBody": {"required": True, "content": {"application/json": {"schema": question_schema()}}}
+}
+_EVENTS: dict[str, Any] = {
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {"type": "string"},
+            "example": 'event: word\ndata: {"text": "330", ..., "delta": "330"}\n\n'
+            'event: answer\ndata: {"answer": "330", ...}\n\n',
+        }
+    }
 }
 
 
@@ -145,7 +157,7 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
     @app.post(
         "/v1/answer",
         response_model=AnswerDocument,
-        responses=_error_responses(CODES_OF_ANSWER),
+        responses={200: _EVENTS, **_error_responses(CODES_OF_ANSWER)},
         openapi_extra=_QUESTION_SCHEMA,
         dependencies=dependencies,
         summary="Answer a question about a context",
@@ -153,12 +165,17 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
         tags=["answering"],
     )
     async def answer(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel:
+        async def run(service: Service, record: RequestRecord) -> BaseModel | Response:
             question = service.validator.parse_json(await request.body())
             record.note_question(question)
+            tell = partial(AnswerDocument.of, model=service.model, is_cited=question.citations)
+            if question.stream:
+                record.note_stream()
+                streamed = stream_answer(service, question, record.timeline)
+                return EventStream(await _while_connected(request, anext(streamed)), streamed, tell, record)
             result = await _while_connected(request, service.answer(question, record.timeline))
             record.note_answer(result)
-            return AnswerDocument.of(result, service.model)
+            return tell(result)
 
         return await _respond(request, get_service, run)
 
@@ -195,7 +212,7 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
 async def _respond(
     request: Request, get_service: Callable[[], Service], run: Run, media_types: Sequence[str] = JSON_ONLY
 ) -> Response:
-    """Run what answers a request; log and tell whatever goes wrong."""
+    """Run what answers a request by a document or a whole response; log and tell whatever goes wrong."""
     record: RequestRecord = request.state.record
     try:
         service = get_service()
@@ -262,7 +279,7 @@ def _check_media_type(request: Request, media_types: Sequence[str]) -> None:
         raise InputError("unsupported_media_type", "body", message, ERRORS["unsupported_media_type"].hint)
 
 
-async def _while_connected(request: Request, answering: Coroutine[Any, Any, ResultT]) -> ResultT:
+async def _while_connected(request: Request, answering: Awaitable[ResultT]) -> ResultT:
     """Await an answer, and cancel it when the caller goes away: nobody would read it.
 
     Raises:

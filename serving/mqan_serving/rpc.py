@@ -4,10 +4,9 @@ The methods take and return what a plain ``grpc.aio`` server and Ray Serve both 
 context on which the status is set.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from functools import wraps
-from inspect import iscoroutinefunction
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from inspect import isasyncgenfunction
 from typing import Any
 
 import grpc
@@ -15,12 +14,23 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
 from mqan.v1 import answer_pb2
+from mqan_core.answer import Answer
 from mqan_serving.errors import ServingError
 from mqan_serving.many import answer_texts
 from mqan_serving.open_inference_rpc import INFERENCE_METHODS, INFERENCE_SERVICE_NAME, InferenceMethods
-from mqan_serving.rpc_guard import Context, RpcMethods, parse_message, remaining_s_of
-from mqan_serving.rpc_messages import answer_response, answers_response, model_response, question_of, texts_of
+from mqan_serving.rpc_guard import Context, RpcMethods, parse_message, remaining_s_of, sparing
+from mqan_serving.rpc_messages import (
+    answer_response,
+    answers_response,
+    model_response,
+    question_of,
+    texts_of,
+    token_message,
+)
+from mqan_serving.service import Service
+from mqan_serving.streaming import stream_answer
 from mqan_serving.telemetry import RequestRecord
+from mqan_serving.validation import Question
 
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
@@ -35,15 +45,35 @@ class QuestionAnsweringMethods(RpcMethods):
 
         async def run(record: RequestRecord) -> answer_pb2.AnswerResponse:
             service = self._get_service()
-            service.validator.check_size(len(message))
-            request = parse_message(answer_pb2.AnswerRequest, message)
-            question = question_of(request, remaining_s_of(grpc_context))
-            record.note_question(question)
+            question = _read_question(message, grpc_context, service, record)
             result = await service.answer(question, record.timeline)
             record.note_answer(result)
             return answer_response(result, service.model)
 
         return await self._guard.run("Answer", run, answer_pb2.AnswerResponse, grpc_context)
+
+    async def AnswerStream(
+        self, message: bytes, grpc_context: Context
+    ) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
+        """Answer one question about one context word by word."""
+
+        async def run(record: RequestRecord) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
+            service = self._get_service()
+            question = _read_question(message, grpc_context, service, record)
+            async with aclosing(stream_answer(service, question, record.timeline)) as parts:
+                async for part in parts:
+                    if isinstance(part, Answer):
+                        response = answer_response(part, service.model)
+                        record.note_answer(part)
+                        record.count()
+                        yield answer_pb2.AnswerStreamResponse(answer=response)
+                    else:
+                        word = answer_pb2.StreamedWord(token=token_message(part.token), delta=part.delta)
+                        yield answer_pb2.AnswerStreamResponse(word=word)
+
+        async with aclosing(self._guard.stream("AnswerStream", run, grpc_context)) as responses:
+            async for response in responses:
+                yield response
 
     async def AnswerMany(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerManyResponse:
         """Answer many questions about one or many texts."""
@@ -87,7 +117,8 @@ class AllMethods(QuestionAnsweringMethods, InferenceMethods):
 
 def add_question_answering(servicer: Any, server: Any) -> None:
     """Register the methods of ``mqan.v1.QuestionAnswering`` with a server."""
-    _register(server, SERVICE_NAME, {name: getattr(servicer, name) for name in ("Answer", "AnswerMany", "GetModel")})
+    names = ("Answer", "AnswerMany", "AnswerStream", "GetModel")
+    _register(server, SERVICE_NAME, {name: getattr(servicer, name) for name in names})
 
 
 def add_inference(servicer: Any, server: Any) -> None:
@@ -105,17 +136,16 @@ def add_health(servicer: Any, server: Any) -> None:
 
 
 def _register(server: Any, service_name: str, methods: dict[str, Callable[..., Any]]) -> None:
-    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {
-        name: grpc.unary_unary_rpc_method_handler(
-            _sparing(method),
-            request_deserializer=None,  # the methods parse the bytes themselves
-            response_serializer=_serialize,
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    for name, method in methods.items():
+        make: Any = (
+            grpc.unary_stream_rpc_method_handler if isasyncgenfunction(method) else grpc.unary_unary_rpc_method_handler
         )
-        for name, method in methods.items()
-    }
+        # the methods parse the bytes themselves
+        handlers[name] = make(sparing(method), request_deserializer=None, response_serializer=_serialize)
     factory = getattr(server, "service_handler_factory", None)  # of Ray Serve's: it makes what takes the methods' place
     if factory is not None:
-        server.service_handler_factory = lambda **arguments: _sparing(factory(**arguments))
+        server.service_handler_factory = lambda **arguments: sparing(factory(**arguments))
     try:
         server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
         server.add_registered_method_handlers(service_name, handlers)
@@ -124,26 +154,17 @@ def _register(server: Any, service_name: str, methods: dict[str, Callable[..., A
             server.service_handler_factory = factory
 
 
-def _sparing(call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
-    """Let a call whose caller has gone end without a response: grpc.aio never frees one that it cannot send.
-
-    (https://github.com/grpc/grpc/issues/43360)
-    """
-
-    if not iscoroutinefunction(call):  # it streams
-        return call
-
-    @wraps(call)
-    async def run(message: bytes, context: Any) -> Any:
-        response = await call(message, context)
-        task = asyncio.current_task()
-        is_cancelled = task is not None and task.cancelling() > 0  # also if somebody has caught that
-        if is_cancelled or remaining_s_of(context) == 0:
-            raise asyncio.CancelledError
-        return response
-
-    return run
-
-
 def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
+
+
+def _read_question(message: bytes, context: Context, service: Service, record: RequestRecord) -> Question:
+    """Return the question of a message, and note it.
+
+    Raises:
+        InputError: the message is none, or is too large.
+    """
+    service.validator.check_size(len(message))
+    question = question_of(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
+    record.note_question(question)
+    return question

@@ -5,7 +5,10 @@ no exception ever reaches a transport that would pass its text on.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from functools import wraps
+from inspect import isasyncgenfunction
 from typing import Any, Protocol, TypeVar
 
 import grpc
@@ -84,40 +87,58 @@ class RpcGuard:
             context: of the call.
             is_open: whether it needs no key.
         """
-        self._message_has_come()
-        metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
-        request_id = choose_request_id(_first(metadata, _REQUEST_ID))
-        record = RequestRecord(
-            "grpc", method, request_id, self._metrics, {k: v for k, v in metadata if isinstance(v, str)}
-        )
+        metadata, record = self._begin(method, context)
         try:
-            check_metadata(metadata, self._settings.max_metadata_bytes)
-            if not is_open:  # probes have no key
-                record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
+            self._check(metadata, record, is_open=is_open)
             response = await run(record)
         except asyncio.CancelledError:
-            remaining_s = remaining_s_of(context)
-            if remaining_s is not None and remaining_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
-                record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
-            else:
-                record.log_cancelled()
+            _note_cancelled(record, context)
             raise
         except Exception as error:
-            record.log_failure(error)
-            failure = describe(error)
-            context.set_code(grpc.StatusCode[failure.kind.grpc])
-            context.set_details(f"{failure.message} {failure.hint}")
-            trailing = [(_REQUEST_ID, request_id), ("mqan-code", failure.code)]
-            if failure.retry_after_s is not None:
-                trailing.append(("retry-after", str(failure.retry_after_s)))
-            if failure.kind.grpc == "INTERNAL":  # clients ask again after a proxy's own, whose server has just gone
-                trailing.append(("grpc-retry-pushback-ms", "-1"))
-            context.set_trailing_metadata(trailing)
+            _fail(error, record, context)
             return empty()
         finally:
             record.count()
-        context.set_trailing_metadata([(_REQUEST_ID, request_id)])  # a list: Ray Serve adds its own
+        context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])  # a list: Ray Serve adds its own
         return response
+
+    async def stream(
+        self, method: str, run: Callable[[RequestRecord], AsyncGenerator[MessageT, None]], context: Context
+    ) -> AsyncGenerator[MessageT, None]:
+        """Run a call that has several responses.
+
+        Args:
+            method: what it is counted as; one of ``metrics.METHODS``.
+            run: makes the responses, and counts the call before its last.
+            context: of the call.
+        """
+        metadata, record = self._begin(method, context)
+        try:
+            self._check(metadata, record)
+            async with aclosing(run(record)) as responses:
+                async for response in responses:
+                    yield response
+        except (asyncio.CancelledError, GeneratorExit):
+            _note_cancelled(record, context)
+            raise
+        except Exception as error:
+            _fail(error, record, context)
+        else:
+            context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])
+        finally:
+            record.count()
+
+    def _begin(self, method: str, context: Context) -> tuple[list[tuple[str, Any]], RequestRecord]:
+        self._message_has_come()
+        metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
+        request_id = choose_request_id(_first(metadata, _REQUEST_ID))
+        texts = {key: value for key, value in metadata if isinstance(value, str)}
+        return metadata, RequestRecord("grpc", method, request_id, self._metrics, texts)
+
+    def _check(self, metadata: list[tuple[str, Any]], record: RequestRecord, *, is_open: bool = False) -> None:
+        check_metadata(metadata, self._settings.max_metadata_bytes)
+        if not is_open:  # probes have no key
+            record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
 
 
 class RpcMethods:
@@ -131,6 +152,60 @@ class RpcMethods:
     def __init__(self, get_service: Callable[[], Service], guard: RpcGuard) -> None:
         self._get_service = get_service
         self._guard = guard
+
+
+def sparing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a call whose caller has gone end without a response: grpc.aio never frees one that it cannot send.
+
+    (https://github.com/grpc/grpc/issues/43360)
+
+    Args:
+        call: a coroutine function, or an asynchronous generator of several responses.
+    """
+
+    @wraps(call)
+    async def respond(message: bytes, context: Any) -> Any:
+        response = await call(message, context)
+        _end_if_gone(context)
+        return response
+
+    @wraps(call)
+    async def stream(message: bytes, context: Any) -> AsyncGenerator[Any, None]:
+        async with aclosing(call(message, context)) as responses:
+            async for response in responses:
+                yield response
+        _end_if_gone(context)
+
+    return stream if isasyncgenfunction(call) else respond
+
+
+def _end_if_gone(context: Any) -> None:
+    task = asyncio.current_task()
+    is_cancelled = task is not None and task.cancelling() > 0  # also if somebody has caught that
+    if is_cancelled or remaining_s_of(context) == 0:
+        raise asyncio.CancelledError
+
+
+def _note_cancelled(record: RequestRecord, context: Context) -> None:
+    left_s = remaining_s_of(context)
+    if left_s is not None and left_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
+        record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
+    else:
+        record.log_cancelled()
+
+
+def _fail(error: Exception, record: RequestRecord, context: Context) -> None:
+    """Log an error, and let the call end with its status."""
+    record.log_failure(error)
+    failure = describe(error)
+    context.set_code(grpc.StatusCode[failure.kind.grpc])
+    context.set_details(f"{failure.message} {failure.hint}")
+    trailing = [(_REQUEST_ID, record.request_id), ("mqan-code", failure.code)]
+    if failure.retry_after_s is not None:
+        trailing.append(("retry-after", str(failure.retry_after_s)))
+    if failure.kind.grpc == "INTERNAL":  # clients ask again after a proxy's own, whose server has just gone
+        trailing.append(("grpc-retry-pushback-ms", "-1"))
+    context.set_trailing_metadata(trailing)
 
 
 def _first(metadata: list[tuple[str, Any]], key: str) -> str | None:

@@ -128,7 +128,7 @@ def answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
     return answer_pb2.AnswerResponse(
         answer=answer.text,
         probability=answer.probability,
-        tokens=[_token(token) for token in answer.tokens],
+        tokens=[token_message(token) for token in answer.tokens],
         spans=[_span(span) for span in answer.spans],
         truncated=answer.truncated,
         model=answer_pb2.ModelVersion(name=model.name, version=model.version),
@@ -146,7 +146,7 @@ def answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
             answer_pb2.Alternative(
                 answer=other.text,
                 probability=other.probability,
-                tokens=[_token(token) for token in other.tokens],
+                tokens=[token_message(token) for token in other.tokens],
                 spans=[_span(span) for span in other.spans],
             )
             for other in answer.alternatives
@@ -172,7 +172,7 @@ def _weights(weights: Sequence[tuple[Span, float]]) -> list[answer_pb2.PointerWe
     ]
 
 
-def _token(token: AnswerToken) -> answer_pb2.AnswerToken:
+def token_message(token: AnswerToken) -> answer_pb2.AnswerToken:
     masses = token.masses
     return answer_pb2.AnswerToken(
         text=token.text,

@@ -20,6 +20,7 @@ from mqan_serving.settings import Settings
 from mqan_serving.telemetry import num_dropped_lines
 from mqan_serving.timeline import Timeline
 from mqan_serving.validation import Limits, Question, ReadRequest, Validator
+from mqan_serving.waiting import Tell
 
 RequestT = TypeVar("RequestT", bound=ReadRequest)
 
@@ -161,7 +162,7 @@ class AnswerService(Generic[RequestT]):
         self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
-    async def answer(self, question: Question, timeline: Timeline | None = None) -> Answer:
+    async def answer(self, question: Question, timeline: Timeline | None = None, *, tell: Tell | None = None) -> Answer:
         """Answer one question within its ``timeout_ms`` and the server's own limit, whichever is less.
 
         A caller that goes away cancels this call, which frees its place at once; so does the end of its time.
@@ -169,6 +170,8 @@ class AnswerService(Generic[RequestT]):
         Args:
             question: what is asked.
             timeline: where its stages are marked.
+            tell: called with words of the answer as soon as they are decided, in order; the last may come with the
+                answer only.
 
         Raises:
             InputError: it cannot be answered; the error says why and how to fix it.
@@ -183,7 +186,9 @@ class AnswerService(Generic[RequestT]):
                 async with asyncio.timeout(timeout_s):
                     timeline.begin("tokenise")
                     request, max_answer_tokens = await self._read(question)
-                    return await self._batcher.answer(request, max_answer_tokens, timeline, deadline=deadline)
+                    return await self._batcher.answer(
+                        request, max_answer_tokens, timeline, deadline=deadline, tell=tell
+                    )
             except TimeoutError:
                 message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None

@@ -98,6 +98,7 @@ class RequestRecord:
     Attributes:
         path: where it was sent to, which says how its errors look.
         timeline: its stages.
+        is_streaming: whether its response has begun and is still to end: it is counted then, not at its beginning.
         code: how it ended, or will end if nothing more goes wrong; one of ``metrics.CODES``.
     """
 
@@ -107,6 +108,7 @@ class RequestRecord:
         self.request_id = request_id
         self.path = ""
         self.timeline = Timeline()
+        self.is_streaming = False
         self._headers = headers
         self.code = OK
         self._transport = transport
@@ -127,6 +129,10 @@ class RequestRecord:
         self._values["context_chars"] = len(question.context)
         self._values["question_chars"] = len(question.question)
         self._values["hash"] = hashlib.sha256(text).hexdigest()[:16]
+
+    def note_stream(self) -> None:
+        """Note that the answer is wanted word by word."""
+        self._method = "AnswerStream"
 
     def note_questions(self, num_texts: int, num_questions: int) -> None:
         """Note how much was asked in one call."""
@@ -159,7 +165,9 @@ class RequestRecord:
             log("refused", code=failure.code, ms=self._elapsed_ms(), **self._values)
 
     def log_cancelled(self) -> None:
-        """Log a request whose caller went away."""
+        """Log a request whose caller went away, unless it has ended before."""
+        if self._is_counted:
+            return
         self.code = CANCELLED
         log("cancelled", ms=self._elapsed_ms(), **self._values)
 
@@ -168,10 +176,10 @@ class RequestRecord:
         if not self._is_counted:
             self._is_counted = True
             self._metrics.count_request(self._transport, self._method, self.code, self.timeline.elapsed_s)
-            if self._method == "Answer":
+            if self._method in ("Answer", "AnswerStream"):
                 values = {**self._values, "code": self.code}
                 is_fault = self.code == "internal"
-                self.timeline.trace("mqan.Answer", self._headers, values, is_fault=is_fault)
+                self.timeline.trace(f"mqan.{self._method}", self._headers, values, is_fault=is_fault)
             if self._answers and self.code == OK:
                 for answer, timeline in self._answers:
                     self._metrics.count_answer(answer, timeline)

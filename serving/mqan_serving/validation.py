@@ -29,6 +29,14 @@ class Question(AskedFor):
         description="Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
         examples=[2000],
     )
+    citations: bool = Field(
+        default=False, description="Whether the response is to have `citations` in the shape of Anthropic's."
+    )
+    stream: bool = Field(
+        default=False,
+        description="Whether the answer is to come word by word, as server-sent events: `word` for each word as soon "
+        "as it is decided, then `answer` with the whole, or `error`.",
+    )
 
 
 def question_schema() -> dict[str, Any]:

@@ -122,6 +122,43 @@ def test_the_open_inference_protocol_is_spoken_by_both_transports(rest: httpx2.C
     assert stub.ServerReady(open_inference_pb2.ServerReadyRequest(), timeout=10).ready
 
 
+@pytest.mark.parametrize(("context", "question", "limit"), QUESTIONS, ids=range(len(QUESTIONS)))
+def test_word_by_word_it_is_the_same_answer(
+    rest: httpx2.Client, channel: grpc.Channel, context: str, question: str, limit: int | None
+) -> None:
+    plain = ask(rest, context, question, limit)
+    body = {"context": context, "question": question, "stream": True, **({"max_answer_tokens": limit} if limit else {})}
+    with rest.stream("POST", "/v1/answer", json=body) as response:
+        assert (response.status_code, response.headers["content-type"].partition(";")[0]) == (200, "text/event-stream")
+        assert response.headers["x-request-id"]
+        events = response.read().decode().split("\n\n")[:-1]
+    names, documents = zip(*(event.removeprefix("event: ").split("\ndata: ") for event in events), strict=True)
+    assert names == ("word",) * len(plain["tokens"]) + ("answer",)
+    *words, answer = map(json.loads, documents)
+    assert answer == plain
+    assert "".join(word.pop("delta") for word in words) == plain["answer"]
+    assert words == plain["tokens"]
+
+    request = answer_pb2.AnswerRequest(context=context, question=question, max_answer_tokens=limit)
+    stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+    call = stub.AnswerStream(request, timeout=30)
+    *parts, last = list(call)
+    assert "x-request-id" in dict(call.trailing_metadata())
+    assert last.answer == stub.Answer(request, timeout=30)
+    assert [part.word.token for part in parts] == list(last.answer.tokens)
+    assert "".join(part.word.delta for part in parts) == last.answer.answer
+
+
+def test_errors_of_streams_are_those_of_answers(rest: httpx2.Client, channel: grpc.Channel) -> None:
+    refused = rest.post("/v1/answer", json={"context": " ", "question": "q", "stream": True})
+    assert (refused.status_code, refused.json()["code"]) == (422, "empty_context")
+    stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+    with pytest.raises(grpc.RpcError) as raised:
+        list(stub.AnswerStream(answer_pb2.AnswerRequest(context=" ", question="q"), timeout=30))
+    assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert dict(raised.value.trailing_metadata())["mqan-code"] == "empty_context"
+
+
 def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, engine: AnswerEngine) -> None:
     message = answer_pb2_grpc.QuestionAnsweringStub(channel).GetModel(answer_pb2.GetModelRequest(), timeout=30)
     body = rest.get("/v1/model").json()

@@ -1,7 +1,7 @@
 """A stand-in for the engine, which is slow, blocks and fails on demand, and servers over it."""
 
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,19 +43,21 @@ class Unlimited:
 
 @dataclass
 class StandInDecoding:
-    """Requests on their way, and the steps that each has left."""
+    """Requests on their way, and the steps that each has left and has taken."""
 
     left: dict[Any, int]
     answers: dict[Any, Answer]
     num_tokens: int
     num_steps: int = 0
+    taken: dict[Any, int] = field(default_factory=dict)
 
 
 @dataclass
 class StandInEngine:
     """Answers with the first words of the context, in one step for the end and one for each "step" in the question.
 
-    It keeps a record of the batches it started, and of the contexts of each step.
+    Each of these but the last decides a word, while there are any. It
+    keeps a record of the batches it started, and of the contexts of each step.
     """
 
     provider: str = "StandIn"
@@ -111,8 +113,14 @@ class StandInEngine:
         decoding.num_steps += 1
         ended = [key for key, left in decoding.left.items() if left == 1]
         decoding.left = {key: left - 1 for key, left in decoding.left.items() if left > 1}
+        decoding.taken = {key: decoding.taken.get(key, 0) + 1 for key in decoding.left}
         self.num_running -= len(ended)
         return [(key, decoding.answers[key]) for key in ended]
+
+    def decided(self, decoding: StandInDecoding, told: Mapping[Any, int]) -> list[tuple[Any, Sequence[AnswerToken]]]:
+        if any("undecidable" in key.request.context for key in told):
+            raise RuntimeError("secret of the decided")
+        return [(key, decoding.answers[key].tokens[told[key] : decoding.taken[key]]) for key in told]
 
     def write(self, answer: Answer) -> Answer:
         if "unwritable" in answer.text:
@@ -129,6 +137,7 @@ class StandInEngine:
         for other in others:
             first.left |= other.left
             first.answers |= other.answers
+            first.taken |= other.taken
             first.num_tokens += other.num_tokens
             first.num_steps = max(first.num_steps, other.num_steps)
         return first

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_serving.admission import Admission
-from mqan_serving.batching import Batcher, choose
+from mqan_serving.batching import Batcher
 from mqan_serving.errors import ServingError
 from mqan_serving.metrics import Metrics
 from mqan_serving.timeline import Timeline
+from mqan_serving.waiting import choose
 
 BatcherFactory = Callable[..., Batcher[Any]]
 

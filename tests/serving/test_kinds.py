@@ -9,7 +9,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mqan_client import Answer, Choice, Client, InvalidRequestError, Source
+from mqan_client import Answer, Choice, Client, InvalidRequestError, Source, StreamedWord
 from mqan_runtime.answering_engine import AnsweringEngine
 from tests.answering import LABELS, make_text, make_trained, write_small_bundle
 
@@ -32,10 +32,17 @@ def served(
 
 
 def ask(served: tuple[Client, Client, str], context: str = CONTEXT, question: str = QUESTION, **asked: Any) -> Answer:
-    """Ask over both; the answers are the same."""
+    """Ask over both, at once and word by word; the answers are the same."""
     rest, rpc, _ = served
     answer = rest.answer(context, question, **asked)
     assert rpc.answer(context, question, **asked) == answer
+    streamed = list(rest.answer_stream(context, question, **asked))
+    assert list(rpc.answer_stream(context, question, **asked)) == streamed
+    *words, last = streamed
+    assert last == answer
+    assert tuple(word.token for word in words if isinstance(word, StreamedWord)) == answer.tokens
+    if answer.tokens:  # of several labels there are none
+        assert "".join(word.delta for word in words if isinstance(word, StreamedWord)) == answer.text
     return answer
 
 
@@ -200,3 +207,31 @@ def test_many_questions_may_be_of_any_kind(served: Any) -> None:
     alone = [choice.probability for choice in ask(served, yes_no=True).choices]
     assert [choice["probability"] for choice in yes["answer"]["choices"]] == pytest.approx(alone, abs=1e-5)
     assert wrong["error"]["code"] == "senseless_combination"
+
+
+def test_citations_are_those_that_the_client_makes(served: tuple[Client, Client, str]) -> None:
+    url = served[2]
+    for asked in ({}, {"contiguous": True}, {"all": True}, {"choices": LABELS}, {"choices": LABELS, "multiple": True}):
+        body = {"context": CONTEXT, "question": QUESTION, "citations": True, **asked}
+        document = httpx2.post(f"{url}/v1/answer", json=body).json()
+        answer = served[0].answer(CONTEXT, QUESTION, **asked)  # type: ignore[arg-type]
+        assert document["citations"] == answer.citations()
+        for found in document["citations"]:
+            assert CONTEXT[found["start_char_index"] : found["end_char_index"]] == found["cited_text"]
+        plain = httpx2.post(f"{url}/v1/answer", json={**body, "citations": False}).json()
+        assert {**plain, "citations": document["citations"]} == document
+
+
+def test_citations_of_several_texts_name_each(served: tuple[Client, Client, str]) -> None:
+    question = {"question": QUESTION, "contiguous": True, "citations": True}
+    texts = [
+        {"id": "first", "context": "Ada wrote notes.", "questions": [question]},
+        {"context": "The walls.", "questions": [question, QUESTION]},
+    ]
+    response = httpx2.post(f"{served[2]}/v1/answers", json={"texts": texts}).json()
+    answers = [[item["answer"] for item in text["answers"]] for text in response["texts"]]
+    for index, title in ((0, "first"), (1, None)):
+        for found in answers[index][0]["citations"]:
+            assert (found["document_index"], found["document_title"]) == (index, title)
+    assert any(answers[index][0]["citations"] for index in (0, 1))
+    assert "citations" not in answers[1][1]

@@ -33,6 +33,7 @@ from mqan_client.results import (
     Source,
     Span,
     Step,
+    StreamedWord,
 )
 from mqan_client.transport import Choice, Retries
 
@@ -62,6 +63,7 @@ __all__ = [
     "Source",
     "Span",
     "Step",
+    "StreamedWord",
     "UnauthenticatedError",
     "UnavailableError",
 ]

@@ -8,14 +8,14 @@
 | ``https://answers.example`` | REST over TLS |
 """
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Generator, Iterable
 from types import TracebackType
 from typing import Self, Unpack
 from urllib.parse import urlsplit
 
 from mqan_client.errors import ClientError
 from mqan_client.many import DEFAULT_CONCURRENCY, Progress, ask_many, ask_many_async
-from mqan_client.results import Answer, Model
+from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import Asked, AsyncTransport, Retries, Transport, authorization, question_of
 
 DEFAULT_URL = "grpc://127.0.0.1:9000"
@@ -67,6 +67,31 @@ class Client:
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         return self._transport.answer(question_of(context, question, asked), timeout_s)
+
+    def answer_stream(
+        self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
+    ) -> Generator[StreamedWord | Answer, None, None]:
+        """Answer a question about a context word by word.
+
+        Yields each word as soon as it is decided, then the whole answer, whose tokens these words are; no word is taken
+        back. Whoever closes the iterator cancels the call. Answers that are decided whole come with all their words
+        at once: choices, ``contiguous``, ``all``, ``min_probability``.
+
+        >>> for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
+        ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
+
+        Args:
+            context: the text that the question is about.
+            question: the question, in natural language.
+            timeout_s: longest duration of this call, until the last word is taken; the client's when None.
+            asked: what else is asked for, as of ``answer``.
+
+        Raises:
+            ClientError: there is no answer; the class says whose fault it is. After the first word nothing is asked
+                again.
+        """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return self._transport.answer_stream(question_of(context, question, asked), timeout_s)
 
     def answer_many(
         self,
@@ -163,6 +188,31 @@ class AsyncClient:
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         return await self._transport.answer(question_of(context, question, asked), timeout_s)
+
+    def answer_stream(
+        self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
+    ) -> AsyncGenerator[StreamedWord | Answer, None]:
+        """Answer a question about a context word by word.
+
+        Yields each word as soon as it is decided, then the whole answer, whose tokens these words are; no word is taken
+        back. Whoever closes the iterator cancels the call. Answers that are decided whole come with all their words
+        at once: choices, ``contiguous``, ``all``, ``min_probability``.
+
+        >>> async for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
+        ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
+
+        Args:
+            context: the text that the question is about.
+            question: the question, in natural language.
+            timeout_s: longest duration of this call, until the last word is taken; the client's when None.
+            asked: what else is asked for, as of ``answer``.
+
+        Raises:
+            ClientError: there is no answer; the class says whose fault it is. After the first word nothing is asked
+                again.
+        """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return self._transport.answer_stream(question_of(context, question, asked), timeout_s)
 
     async def answer_many(
         self,

@@ -5,6 +5,7 @@ import json
 import math
 import ssl
 import time
+from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -19,6 +20,7 @@ from mqan_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_client.events import MEDIA_TYPE, EventReader, ended_early
 from mqan_client.results import (
     Alternative,
     Answer,
@@ -36,6 +38,7 @@ from mqan_client.results import (
     Source,
     Span,
     Step,
+    StreamedWord,
 )
 from mqan_client.transport import TOO_LATE, Attempts, Question, Retries
 
@@ -68,6 +71,35 @@ class RestTransport:
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
         return _read_answer(self._call("POST", "/v1/answer", _body(question), timeout_s))
+
+    def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
+        """Answer one question word by word."""
+        attempts, body = Attempts(self._retries, timeout_s), _body(question, is_streamed=True)
+        while True:
+            has_begun, retry_after = False, None
+            remaining_s = attempts.remaining_s()
+            try:
+                content = _with_timeout(body, remaining_s)
+                with self._http.stream("POST", "/v1/answer", content=content, timeout=remaining_s) as response:
+                    retry_after = response.headers.get("retry-after")
+                    if not _is_stream(response):
+                        _refuse(response, response.read())
+                    reader = EventReader()
+                    for chunk in response.iter_bytes():
+                        attempts.remaining_s()
+                        for part in _read_parts(reader.read(chunk)):
+                            has_begun = True
+                            yield part
+                            if isinstance(part, Answer):
+                                return
+                raise ended_early()
+            except httpx2.HTTPError as error:
+                failure = _unreached(error)
+            except ClientError as error:
+                failure = error
+            if has_begun:
+                raise failure from None
+            time.sleep(attempts.wait_s(failure, retry_after))
 
     def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
@@ -113,6 +145,35 @@ class AsyncRestTransport:
         """Answer one question."""
         return _read_answer(await self._call("POST", "/v1/answer", _body(question), timeout_s))
 
+    async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
+        """Answer one question word by word."""
+        attempts, body = Attempts(self._retries, timeout_s), _body(question, is_streamed=True)
+        while True:
+            has_begun, retry_after = False, None
+            remaining_s = attempts.remaining_s()
+            try:
+                content = _with_timeout(body, remaining_s)
+                async with self._http.stream("POST", "/v1/answer", content=content, timeout=remaining_s) as response:
+                    retry_after = response.headers.get("retry-after")
+                    if not _is_stream(response):
+                        _refuse(response, await response.aread())
+                    reader = EventReader()
+                    async for chunk in response.aiter_bytes():
+                        attempts.remaining_s()
+                        for part in _read_parts(reader.read(chunk)):
+                            has_begun = True
+                            yield part
+                            if isinstance(part, Answer):
+                                return
+                raise ended_early()
+            except httpx2.HTTPError as error:
+                failure = _unreached(error)
+            except ClientError as error:
+                failure = error
+            if has_begun:
+                raise failure from None
+            await asyncio.sleep(attempts.wait_s(failure, retry_after))
+
     async def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
         return _read_model(await self._call("GET", "/v1/model", None, timeout_s))
@@ -144,7 +205,7 @@ def _verification(url: str) -> ssl.SSLContext | bool:
     return True if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _body(question: Question) -> bytes:
+def _body(question: Question, *, is_streamed: bool = False) -> bytes:
     document: dict[str, Any] = {"context": question.context, "question": question.question}
     if question.choices:
         document["choices"] = [asdict(choice) for choice in question.choices]
@@ -152,6 +213,8 @@ def _body(question: Question) -> bytes:
         value = getattr(question, name)
         if value is not None and value is not False and value != () and (name, value) != ("alternatives", 0):
             document[name] = list(value) if isinstance(value, tuple) else value
+    if is_streamed:
+        document["stream"] = True
     try:
         return json.dumps(document, ensure_ascii=False).encode("utf-8")
     except (UnicodeEncodeError, TypeError) as error:
@@ -169,6 +232,33 @@ def _unreached(error: httpx2.HTTPError) -> ClientError:
     if isinstance(error, httpx2.TransportError):
         return UnavailableError(f"The server cannot be reached: {error}.", code="unavailable")
     return ServerError(f"The server's response cannot be read: {error}.", code="unknown_response")
+
+
+def _is_stream(response: httpx2.Response) -> bool:
+    media_type: str = response.headers.get("content-type", "")
+    return response.is_success and media_type.partition(";")[0].strip() == MEDIA_TYPE
+
+
+def _refuse(response: httpx2.Response, content: bytes) -> None:
+    """Raise the error that a response is instead of a stream."""
+    _read(response, content)
+    raise ServerError("The server does not answer word by word.", code="unknown_response")
+
+
+def _read_parts(events: Iterable[tuple[str, Any]]) -> Iterator[StreamedWord | Answer]:
+    for name, document in events:
+        if name == "answer":
+            yield _read_answer(document)
+        elif name == "word":
+            yield _read_word(document)
+
+
+def _read_word(document: Any) -> StreamedWord:
+    try:
+        (token,) = _read_tokens({"tokens": [document]})
+        return StreamedWord(token, document["delta"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise _unknown(error) from None
 
 
 def _read(response: httpx2.Response, content: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from mqan_client.display import as_html, as_text
 
@@ -48,6 +49,19 @@ class AnswerToken:
     source: Source
     masses: Masses
     span: Span | None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedWord:
+    """A word of an answer that is not whole yet; nothing takes it back.
+
+    Attributes:
+        token: the word, as the whole answer has it among its tokens.
+        delta: what it appends to the answer's text: itself, and what stands between it and the word before it.
+    """
+
+    token: AnswerToken
+    delta: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +185,29 @@ class Answer:
     places: tuple[Place, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     steps: tuple[Step, ...] = ()
+
+    def citations(self, document_title: str | None = None, document_index: int = 0) -> list[dict[str, Any]]:
+        """Return the quotations of the context in the shape of Anthropic's citations (``char_location``).
+
+        Of labels that were chosen they are the words that spoke for them. Positions count code points.
+
+        Args:
+            document_title: what the context is called.
+            document_index: its place among the caller's documents.
+        """
+        spans = [*self.spans, *(span for choice in self.choices for span in choice.spans)]
+        return [
+            {
+                "type": "char_location",
+                "cited_text": span.text,
+                "document_index": document_index,
+                "document_title": document_title,
+                "start_char_index": span.start,
+                "end_char_index": span.end,
+            }
+            for span in dict.fromkeys(spans)
+            if span.source is Source.CONTEXT
+        ]
 
     def __str__(self) -> str:
         """Return the answer, its probability and its quotations or labels, to be printed."""

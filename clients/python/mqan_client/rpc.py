@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable
 from dataclasses import fields
 from functools import cached_property
 from typing import Any
@@ -37,6 +37,7 @@ from mqan_client.results import (
     Source,
     Span,
     Step,
+    StreamedWord,
 )
 from mqan_client.transport import Attempts, Question, Retries
 
@@ -84,6 +85,26 @@ class RpcTransport:
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
         return _read_answer(self._call(self._stub.Answer, _request(question), timeout_s))
+
+    def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
+        """Answer one question word by word."""
+        attempts, request = Attempts(self._retries, timeout_s), _request(question)
+        while True:
+            has_begun = False
+            call = self._stub.AnswerStream(request, timeout=attempts.remaining_s(), metadata=self._metadata)
+            try:
+                for part in call:
+                    has_begun = True
+                    yield _read_part(part)
+                return
+            except grpc.RpcError as error:
+                failure = _explain(error.code(), error.details(), error.trailing_metadata())
+                if has_begun:
+                    raise failure[0] from None
+                wait_s = attempts.wait_s(*failure)
+            finally:
+                call.cancel()  # of a call that has ended nothing is left
+            time.sleep(wait_s)
 
     def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
@@ -133,6 +154,26 @@ class AsyncRpcTransport:
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
         return _read_answer(await self._call(self._stub.Answer, _request(question), timeout_s))
+
+    async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
+        """Answer one question word by word."""
+        attempts, request = Attempts(self._retries, timeout_s), _request(question)
+        while True:
+            has_begun = False
+            call = self._stub.AnswerStream(request, timeout=attempts.remaining_s(), metadata=self._metadata)
+            try:
+                async for part in call:
+                    has_begun = True
+                    yield _read_part(part)
+                return
+            except grpc.aio.AioRpcError as error:
+                failure = _explain(error.code(), error.details(), error.trailing_metadata())
+                if has_begun:
+                    raise failure[0] from None
+                wait_s = attempts.wait_s(*failure)
+            finally:
+                call.cancel()
+            await asyncio.sleep(wait_s)
 
     async def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
@@ -195,6 +236,13 @@ def _explain(
         request_id=trailing.get(_REQUEST_ID_KEY),
     )
     return error, trailing.get(_RETRY_AFTER_KEY)
+
+
+def _read_part(part: answer_pb2.AnswerStreamResponse) -> StreamedWord | Answer:
+    if part.HasField("answer"):
+        return _read_answer(part.answer)
+    (token,) = _read_tokens([part.word.token])
+    return StreamedWord(token, part.word.delta)
 
 
 def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:

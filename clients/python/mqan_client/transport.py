@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypedDict
 
@@ -13,7 +13,7 @@ from mqan_client.errors import (
     OverloadedError,
     UnavailableError,
 )
-from mqan_client.results import Answer, Model, Source
+from mqan_client.results import Answer, Model, Source, StreamedWord
 
 TOO_LATE = "No answer came in time."
 # 23 days, for who waits as long as it takes: sockets, and what carries deadlines, count milliseconds in 32 bits.
@@ -170,6 +170,9 @@ class Transport(Protocol):
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
 
+    def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
+        """Answer one question word by word."""
+
     def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
 
@@ -182,6 +185,9 @@ class AsyncTransport(Protocol):
 
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
+
+    def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
+        """Answer one question word by word."""
 
     async def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""

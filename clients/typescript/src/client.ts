@@ -1,6 +1,7 @@
 /** The client: REST over fetch, in browsers and in Node. */
 
 import type { Answer, AnswerRequest, Model } from "./documents.ts";
+import { readParts, type StreamedPart } from "./events.ts";
 import { ClientError, errorOf, InvalidRequestError, ServerError, UnavailableError } from "./errors.ts";
 import { DEFAULT_RETRIES, pause, reasonOf, type Retries, waitAfter } from "./retries.ts";
 
@@ -59,6 +60,23 @@ export class Client {
   }
 
   /**
+   * Answer a question word by word: each word as soon as it is decided, then the whole answer, whose tokens these
+   * words are. No word is taken back. Leaving the loop cancels the call; after the first word nothing is asked again.
+   *
+   * @throws ClientError if there is no answer; the class says whose fault it is.
+   */
+  async *answerStream(request: AnswerRequest, options: CallOptions = {}): AsyncGenerator<StreamedPart, void, undefined> {
+    const left = new AbortController();
+    const signal = AbortSignal.any([left.signal, this.#signal(options.signal)]);
+    try {
+      const response = await this.#respond("v1/answer", signal, { ...request, stream: true });
+      yield* readParts(response, signal);
+    } finally {
+      left.abort();
+    }
+  }
+
+  /**
    * Answer many questions, some at the same time. Returns an answer or an error for each, in order; a failure ends
    * no other item.
    */
@@ -91,43 +109,51 @@ export class Client {
   }
 
   async #call<Document>(path: string, given: AbortSignal | undefined, body?: object): Promise<Document> {
-    const late = AbortSignal.timeout(Math.min(this.#timeoutMs, LONGEST_TIMEOUT_MS));
-    const signal = given ? AbortSignal.any([given, late]) : late;
-    for (let numFailed = 1; ; numFailed++) {
-      const outcome = await this.#attempt<Document>(path, signal, body);
-      if (!("error" in outcome)) return outcome.document;
-      const waitMs = waitAfter(outcome.error, numFailed, outcome.retryAfter, this.#retries);
-      if (waitMs === undefined) throw outcome.error;
-      await pause(waitMs, signal);
-    }
-  }
-
-  async #attempt<Document>(path: string, signal: AbortSignal, body?: object): Promise<Outcome<Document>> {
-    let response: Response;
+    const signal = this.#signal(given);
+    const response = await this.#respond(path, signal, body);
     try {
-      response = await fetch(new URL(path, this.#base), {
-        method: body ? "POST" : "GET",
-        headers: body ? { ...this.#headers, "content-type": "application/json" } : this.#headers,
-        ...(body && { body: JSON.stringify(body) }),
-        signal,
-      });
-      if (!response.ok) return { error: await errorOf(response), retryAfter: response.headers.get("retry-after") };
-    } catch {
-      if (signal.aborted) throw reasonOf(signal);
-      const told = { code: "unreachable", hint: "Check that it runs and that the URL is right." };
-      return { error: new UnavailableError(`The server at ${this.#base} cannot be reached.`, told), retryAfter: null };
-    }
-    try {
-      return { document: (await response.json()) as Document };
+      return (await response.json()) as Document;
     } catch {
       if (signal.aborted) throw reasonOf(signal);
       const told = { code: "invalid_response", hint: "Check that the URL is that of a mqan server." };
       throw new ServerError("The response is not the JSON document that a mqan server sends.", told);
     }
   }
+
+  #signal(given: AbortSignal | undefined): AbortSignal {
+    const late = AbortSignal.timeout(Math.min(this.#timeoutMs, LONGEST_TIMEOUT_MS));
+    return given ? AbortSignal.any([given, late]) : late;
+  }
+
+  async #respond(path: string, signal: AbortSignal, body?: object): Promise<Response> {
+    for (let numFailed = 1; ; numFailed++) {
+      const outcome = await this.#attempt(path, signal, body);
+      if (!("error" in outcome)) return outcome.response;
+      const waitMs = waitAfter(outcome.error, numFailed, outcome.retryAfter, this.#retries);
+      if (waitMs === undefined) throw outcome.error;
+      await pause(waitMs, signal);
+    }
+  }
+
+  async #attempt(path: string, signal: AbortSignal, body?: object): Promise<Outcome> {
+    try {
+      const response = await fetch(new URL(path, this.#base), {
+        method: body ? "POST" : "GET",
+        headers: body ? { ...this.#headers, "content-type": "application/json" } : this.#headers,
+        ...(body && { body: JSON.stringify(body) }),
+        signal,
+      });
+      if (response.ok) return { response };
+      return { error: await errorOf(response), retryAfter: response.headers.get("retry-after") };
+    } catch {
+      if (signal.aborted) throw reasonOf(signal);
+      const told = { code: "unreachable", hint: "Check that it runs and that the URL is right." };
+      return { error: new UnavailableError(`The server at ${this.#base} cannot be reached.`, told), retryAfter: null };
+    }
+  }
 }
 
-type Outcome<Document> = { document: Document } | { error: ClientError; retryAfter: string | null };
+type Outcome = { response: Response } | { error: ClientError; retryAfter: string | null };
 
 function invalid(message: string): InvalidRequestError {
   return new InvalidRequestError(message, { code: "invalid_option" });

@@ -8,6 +8,10 @@ export type Source = components["schemas"]["TokenDocument"]["source"];
 export type Span = components["schemas"]["SpanDocument"];
 export type Quotation = components["schemas"]["QuotationDocument"];
 export type AnswerToken = components["schemas"]["TokenDocument"];
+/** A word of an answer that is not whole yet, and what it appends to the answer's text. */
+export type StreamedWord = AnswerToken & { delta: string };
+/** A quotation of the text in the shape of Anthropic's citations; offsets count code points. */
+export type Citation = components["schemas"]["CitationDocument"];
 export type Model = components["schemas"]["ModelDocument"];
 
 /** A label to choose, with or without a description. */

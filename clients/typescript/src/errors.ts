@@ -74,6 +74,12 @@ export async function errorOf(response: Response): Promise<ClientError> {
   return new (kindOf(status))(message, { code, hint, status, requestId: document.request_id ?? requestId });
 }
 
+/** Make the error that an event tells of. */
+export function errorOfDocument(document: unknown, Kind: typeof ClientError): ClientError {
+  const { code = "internal", message = "", hint = "", request_id } = (document ?? {}) as Partial<ErrorDocument>;
+  return new Kind(message, { code, hint, requestId: request_id });
+}
+
 function kindOf(status: number): typeof ClientError {
   if (status === 401) return UnauthenticatedError;
   if (status === 429) return OverloadedError;

@@ -7,8 +7,10 @@
 
 export { type CallOptions, Client, type ClientOptions, type ManyOptions } from "./client.ts";
 export type {
-  Answer, AnswerRequest, AnswerToken, Candidate, Choice, ChoiceOption, Model, Quotation, Source, Span,
+  Answer, AnswerRequest, AnswerToken, Candidate, Choice, ChoiceOption, Citation, Model, Quotation, Source, Span,
+  StreamedWord,
 } from "./documents.ts";
+export type { StreamedPart } from "./events.ts";
 export {
   CancelledError, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError, ServerError,
   UnauthenticatedError, UnavailableError,

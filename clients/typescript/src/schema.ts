@@ -350,6 +350,11 @@ export interface components {
              */
             chosen: string[];
             /**
+             * Citations
+             * @description With `citations`, the quotations of the context, and for labels the words that spoke for them; absent otherwise.
+             */
+            citations?: components["schemas"]["CitationDocument"][] | null;
+            /**
              * Confidence
              * @description Of choices, the best one's probability; of no answer, that there is none; else `probability`.
              */
@@ -444,6 +449,48 @@ export interface components {
              * @description The words of the context that the model looked at most, for a label that was chosen.
              */
             spans: components["schemas"]["QuotationDocument"][];
+        };
+        /**
+         * CitationDocument
+         * @description A quotation of the context in the shape of Anthropic's citations; positions count code points.
+         */
+        CitationDocument: {
+            /**
+             * Cited Text
+             * @description Exactly the context from start to end.
+             * @example 330
+             */
+            cited_text: string;
+            /**
+             * Document Index
+             * @description The text's place among those of the call, from 0.
+             * @example 0
+             */
+            document_index: number;
+            /**
+             * Document Title
+             * @description The text's id, where the call gives it one; else null.
+             * @example mail-17
+             */
+            document_title: string | null;
+            /**
+             * End Char Index
+             * @description One past the last code point.
+             * @example 16
+             */
+            end_char_index: number;
+            /**
+             * Start Char Index
+             * @description First code point.
+             * @example 13
+             */
+            start_char_index: number;
+            /**
+             * Type
+             * @default char_location
+             * @constant
+             */
+            type: "char_location";
         };
         /**
          * ErrorDocument
@@ -996,6 +1043,12 @@ export interface operations {
                         label: string;
                     })[] | null;
                     /**
+                     * Citations
+                     * @description Whether the response is to have `citations` in the shape of Anthropic's.
+                     * @default false
+                     */
+                    citations?: boolean;
+                    /**
                      * Context
                      * @description The text that the question is about.
                      * @example The tower is 330 m tall.
@@ -1056,6 +1109,12 @@ export interface operations {
                      */
                     sources?: ("context" | "question" | "vocabulary")[] | null;
                     /**
+                     * Stream
+                     * @description Whether the answer is to come word by word, as server-sent events: `word` for each word as soon as it is decided, then `answer` with the whole, or `error`.
+                     * @default false
+                     */
+                    stream?: boolean;
+                    /**
                      * Timeout Ms
                      * @description Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.
                      * @example 2000
@@ -1078,6 +1137,14 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AnswerDocument"];
+                    /**
+                     * @example event: word
+                     *     data: {"text": "330", ..., "delta": "330"}
+                     *
+                     *     event: answer
+                     *     data: {"answer": "330", ...}
+                     */
+                    "text/event-stream": string;
                 };
             };
             /** @description `malformed_request` or `invalid_timeout` */
@@ -1265,6 +1332,12 @@ export interface operations {
                             label: string;
                         })[] | null;
                         /**
+                         * Citations
+                         * @description Whether the response is to have `citations` in the shape of Anthropic's.
+                         * @default false
+                         */
+                        citations?: boolean;
+                        /**
                          * Contiguous
                          * @description Whether the answer is to be one unbroken quotation of the context.
                          * @default false
@@ -1390,6 +1463,12 @@ export interface operations {
                                  */
                                 label: string;
                             })[] | null;
+                            /**
+                             * Citations
+                             * @description Whether the response is to have `citations` in the shape of Anthropic's.
+                             * @default false
+                             */
+                            citations?: boolean;
                             /**
                              * Contiguous
                              * @description Whether the answer is to be one unbroken quotation of the context.

@@ -5,7 +5,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import {
   CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError, quote, ServerError,
-  toUtf16, UnavailableError,
+  type StreamedPart, toUtf16, UnavailableError,
 } from "../src/index.ts";
 
 const url = process.env["MQAN_URL"];
@@ -19,6 +19,19 @@ describe.skipIf(url === undefined)("a real server (MQAN_URL)", () => {
     const answer = await client.answer({ context: CONTEXT, question: QUESTION });
     expect(answer.tokens.length).toBeGreaterThan(0);
     for (const span of answer.spans) expect(quote(span.source === "context" ? CONTEXT : QUESTION, span)).toBe(span.text);
+  });
+
+  it("answers word by word, and then as the plain call does", async () => {
+    const parts: StreamedPart[] = [];
+    for await (const part of client.answerStream({ context: CONTEXT, question: QUESTION })) parts.push(part);
+    const words = parts.flatMap((part) => (part.type === "word" ? [part.word] : []));
+    const last = parts.at(-1)!;
+    const answer = await client.answer({ context: CONTEXT, question: QUESTION });
+    expect(last).toEqual({ type: "answer", answer });
+    expect(words.map(({ delta, ...token }) => token)).toEqual(answer.tokens);
+    expect(words.map((word) => word.delta).join("")).toBe(answer.answer);
+    const refused = client.answerStream({ context: " ", question: QUESTION });
+    await expect(refused.next()).rejects.toMatchObject({ code: "empty_context", status: 422 });
   });
 
   it("answers many in order, with an error in its place", async () => {
@@ -90,6 +103,46 @@ describe("failures", () => {
     const call = new Client(at).answer(ask, { signal: cancelled.signal });
     cancelled.abort();
     await expect(call).rejects.toBeInstanceOf(CancelledError);
+  });
+
+  it("reads a stream however it is cut, and says how it ended", async () => {
+    const word = 'event: word\ndata: {"text": "🗼", "delta": "🗼"}\n\n';
+    const endings: [string, string | undefined][] = [
+      ['event: later\ndata: {}\n\n: comment\n\nevent: answer\r\ndata: {"answer": "🗼"}\r\n\r\n', undefined],
+      ['event: error\ndata: {"code": "deadline_exceeded", "message": "m", "hint": "h"}\n\n', "DeadlineExceededError"],
+      ['event: error\ndata: {"code": "internal", "message": "m", "hint": "h"}\n\n', "ServerError"],
+      ["event: answer\ndata: {\n\n", "ServerError"],
+      ["event: answer\nda", "UnavailableError"],
+    ];
+    for (const [ending, kind] of endings) {
+      server = createServer(async (_, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream" });
+        for (const byte of Buffer.from(word + ending)) {
+          response.write(Buffer.from([byte]));
+          await new Promise(setImmediate);
+        }
+        response.end();
+      });
+      await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
+      const parts = new Client(`http://127.0.0.1:${(server.address() as AddressInfo).port}`).answerStream(ask);
+      expect((await parts.next()).value).toEqual({ type: "word", word: { text: "🗼", delta: "🗼" } });
+      if (kind === undefined) expect((await parts.next()).value).toEqual({ type: "answer", answer: { answer: "🗼" } });
+      else await expect(parts.next()).rejects.toMatchObject({ name: kind });
+      server.closeAllConnections();
+    }
+  });
+
+  it("lets go of a stream that nobody reads any more", async () => {
+    let isClosed = false;
+    server = createServer((request, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write('event: word\ndata: {"delta": "a"}\n\n');
+      request.socket.on("close", () => (isClosed = true));
+    });
+    await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
+    const client = new Client(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    for await (const part of client.answerStream(ask)) if (part.type === "word") break;
+    await expect.poll(() => isClosed).toBe(true);
   });
 
   it("says that nobody listens, and that a URL or a key is none", async () => {

@@ -152,6 +152,22 @@ class QuestionError(_message.Message):
     hint: str
     def __init__(self, code: _Optional[str] = ..., message: _Optional[str] = ..., hint: _Optional[str] = ...) -> None: ...
 
+class AnswerStreamResponse(_message.Message):
+    __slots__ = ("word", "answer")
+    WORD_FIELD_NUMBER: _ClassVar[int]
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    word: StreamedWord
+    answer: AnswerResponse
+    def __init__(self, word: _Optional[_Union[StreamedWord, _Mapping]] = ..., answer: _Optional[_Union[AnswerResponse, _Mapping]] = ...) -> None: ...
+
+class StreamedWord(_message.Message):
+    __slots__ = ("token", "delta")
+    TOKEN_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    token: AnswerToken
+    delta: str
+    def __init__(self, token: _Optional[_Union[AnswerToken, _Mapping]] = ..., delta: _Optional[str] = ...) -> None: ...
+
 class Step(_message.Message):
     __slots__ = ("context", "question", "candidates")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]

@@ -45,6 +45,11 @@ class QuestionAnsweringStub:
                 request_serializer=mqan_dot_v1_dot_answer__pb2.AnswerManyRequest.SerializeToString,
                 response_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerManyResponse.FromString,
                 _registered_method=True)
+        self.AnswerStream = channel.unary_stream(
+                '/mqan.v1.QuestionAnswering/AnswerStream',
+                request_serializer=mqan_dot_v1_dot_answer__pb2.AnswerRequest.SerializeToString,
+                response_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerStreamResponse.FromString,
+                _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/mqan.v1.QuestionAnswering/GetModel',
                 request_serializer=mqan_dot_v1_dot_answer__pb2.GetModelRequest.SerializeToString,
@@ -82,6 +87,17 @@ class QuestionAnsweringServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AnswerStream(self, request, context):
+        """Answers as Answer does, word by word: each word as soon as it is decided, then the whole answer, whose tokens these
+        words are. No word that was sent is taken back; an error takes the place of what is still to come.
+
+        What decides of the whole answer holds its words until then: choices, an unbroken quotation, all places, and
+        min_probability.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Describes the model that is served and the limits that hold for requests.
         """
@@ -101,6 +117,11 @@ def add_QuestionAnsweringServicer_to_server(servicer, server):
                     servicer.AnswerMany,
                     request_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerManyRequest.FromString,
                     response_serializer=mqan_dot_v1_dot_answer__pb2.AnswerManyResponse.SerializeToString,
+            ),
+            'AnswerStream': grpc.unary_stream_rpc_method_handler(
+                    servicer.AnswerStream,
+                    request_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerRequest.FromString,
+                    response_serializer=mqan_dot_v1_dot_answer__pb2.AnswerStreamResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -163,6 +184,33 @@ class QuestionAnswering:
             '/mqan.v1.QuestionAnswering/AnswerMany',
             mqan_dot_v1_dot_answer__pb2.AnswerManyRequest.SerializeToString,
             mqan_dot_v1_dot_answer__pb2.AnswerManyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AnswerStream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mqan.v1.QuestionAnswering/AnswerStream',
+            mqan_dot_v1_dot_answer__pb2.AnswerRequest.SerializeToString,
+            mqan_dot_v1_dot_answer__pb2.AnswerStreamResponse.FromString,
             options,
             channel_credentials,
             insecure,

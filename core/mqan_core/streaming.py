@@ -1,0 +1,53 @@
+"""The words of an answer one by one, as they are decided, each with what it appends to the answer's text."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mqan_core.answer import Answer, AnswerToken, compose
+
+
+@dataclass(frozen=True, slots=True)
+class StreamedWord:
+    """A word of an answer that is not whole yet; nothing takes it back.
+
+    Attributes:
+        token: the word, as the whole answer has it among its tokens.
+        delta: what it appends to the answer's text: itself, and what stands between it and the word before it. All
+            deltas together are the text.
+    """
+
+    token: AnswerToken
+    delta: str
+
+
+class WordStream:
+    """Turns the tokens of one answer into streamed words.
+
+    Args:
+        context: the caller's context.
+        question: the caller's question.
+    """
+
+    def __init__(self, context: str, question: str) -> None:
+        self._context = context
+        self._question = question
+        self._tokens: list[AnswerToken] = []
+        self._num_chars = 0  # of the text, up to the last word
+
+    def add(self, tokens: Sequence[AnswerToken]) -> list[StreamedWord]:
+        """Return the next words of an answer that is not whole yet."""
+        self._tokens += tokens
+        text = compose(self._tokens, 1.0, False, self._context, self._question).text
+        return self._cut(text, tokens)
+
+    def end(self, answer: Answer) -> list[StreamedWord]:
+        """Return the words of the whole answer that were not added before."""
+        return self._cut(answer.text, answer.tokens[len(self._tokens) :])
+
+    def _cut(self, text: str, tokens: Sequence[AnswerToken]) -> list[StreamedWord]:
+        words = []
+        for token in tokens:
+            end = text.index(token.text, self._num_chars) + len(token.text)
+            words.append(StreamedWord(token, text[self._num_chars : end]))
+            self._num_chars = end
+        return words
