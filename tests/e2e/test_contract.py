@@ -155,8 +155,9 @@ def test_errors_of_streams_are_those_of_answers(rest: httpx2.Client, channel: gr
     stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
     with pytest.raises(grpc.RpcError) as raised:
         list(stub.AnswerStream(answer_pb2.AnswerRequest(context=" ", question="q"), timeout=30))
-    assert raised.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert dict(raised.value.trailing_metadata())["mqan-code"] == "empty_context"
+    error: Any = raised.value
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert dict(error.trailing_metadata())["mqan-code"] == "empty_context"
 
 
 def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, engine: AnswerEngine) -> None:

@@ -214,7 +214,7 @@ def test_citations_are_those_that_the_client_makes(served: tuple[Client, Client,
     for asked in ({}, {"contiguous": True}, {"all": True}, {"choices": LABELS}, {"choices": LABELS, "multiple": True}):
         body = {"context": CONTEXT, "question": QUESTION, "citations": True, **asked}
         document = httpx2.post(f"{url}/v1/answer", json=body).json()
-        answer = served[0].answer(CONTEXT, QUESTION, **asked)  # type: ignore[arg-type]
+        answer = served[0].answer(CONTEXT, QUESTION, **asked)
         assert document["citations"] == answer.citations()
         for found in document["citations"]:
             assert CONTEXT[found["start_char_index"] : found["end_char_index"]] == found["cited_text"]
