@@ -22,6 +22,7 @@ from mqan_serving.validation import Question, Validator
 MOST_TEXTS: Final = 256
 MOST_QUESTIONS: Final = 256  # about one text
 MOST_IN_ALL: Final = 1024
+MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
 _MOST_ID: Final = 200  # characters
 _PATIENCE_S: Final = 0.05  # until a question that found the server full tries again
 
@@ -66,7 +67,9 @@ def parse_texts(validator: Validator, body: bytes) -> list[AskedText]:
     if not isinstance(document, dict):
         raise _refuse("malformed_request", "body", "The body is not a JSON object.")
     if "texts" not in document:
-        return [_text(validator, document, "")]
+        texts = [_text(validator, document, "")]
+        _check_explained(texts)
+        return texts
     _check_names(document, {"texts"}, "")
     rows = _list(document, "texts", MOST_TEXTS, "")
     texts = [_text(validator, row, f"texts[{i}].") for i, row in enumerate(rows)]
@@ -74,6 +77,7 @@ def parse_texts(validator: Validator, body: bytes) -> list[AskedText]:
     if number > MOST_IN_ALL:
         message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
         raise _refuse("too_many_questions", "texts", message)
+    _check_explained(texts)
     _check_ids([text.id for text in texts], "texts")
     return texts
 
@@ -140,6 +144,14 @@ def _check_names(row: Mapping[str, Any], known: set[str], where: str) -> None:
             raise _refuse(
                 "unknown_field", "body", f"The field {shown} is unknown; {', '.join(sorted(known))} are known."
             )
+
+
+def _check_explained(texts: Sequence[AskedText]) -> None:
+    questions = [item.question for text in texts for item in text.items]
+    number = sum(isinstance(question, Question) and question.explain for question in questions)
+    if number > MOST_EXPLAINED:
+        message = f"There are {number} questions with explain; at most {MOST_EXPLAINED} are accepted in one call."
+        raise _refuse("too_many_questions", "explain", message)
 
 
 def _check_ids(ids: Sequence[str | None], field: str) -> None:
