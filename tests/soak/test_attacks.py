@@ -12,7 +12,6 @@ import multiprocessing
 import os
 import random
 import statistics
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -73,7 +72,7 @@ def ask_by_rpc(server: Any, case: Case) -> str:
     try:
         answer_pb2_grpc.QuestionAnsweringStub(channel).Answer(answer_pb2.AnswerRequest(**document(case)), timeout=60)
     except grpc.RpcError as error:
-        return f"gRPC {error.code().name}"
+        return f"gRPC {error.code().name} {error.details()}"
     finally:
         channel.close()
     return "gRPC OK"
@@ -148,12 +147,11 @@ def run_attacks(http_port: int, grpc_port: int, begun: Event, over: Event) -> No
         while not over.wait(pause_s):
             way()
 
-    threads = [threading.Thread(target=repeat, args=way) for way in ways]
-    for thread in threads:
-        thread.start()
-    begun.set()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(ways)) as executor:
+        running = [executor.submit(repeat, *way) for way in ways]
+        begun.set()
+    for one in running:
+        one.result()  # an attack that has broken off is none
 
 
 def test_honest_callers_lose_nothing_beside_attacks(start_server: Any) -> None:
@@ -171,7 +169,9 @@ def test_honest_callers_lose_nothing_beside_attacks(start_server: Any) -> None:
     finally:
         over.set()
         attacker.join()
+    counted = httpx2.get(f"{server.rest}/metrics", trust_env=False, timeout=60).text.splitlines()
     print(f"\nalone: {quiet}\nbeside attacks: {attacked}")
+    print("\n".join(line for line in counted if line.startswith("mqan_requests_total")))
     assert set(quiet.outcomes + attacked.outcomes) == {"REST 200", "gRPC OK"}
     assert attacker.exitcode == 0
     if SECONDS >= _SHORT_S:
