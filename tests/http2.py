@@ -68,3 +68,18 @@ def drain(peer: socket.socket) -> int:
     finally:
         peer.settimeout(5)
     return number
+
+
+def count_resets(peer: socket.socket, number: int) -> int:
+    """Read until a server has reset so many calls, or sends nothing for a second; return how many it has."""
+    found, received = 0, b""
+    peer.settimeout(1)
+    try:
+        while found < number and (more := peer.recv(1 << 16)):
+            received += more
+            while len(received) >= 9 and len(received) >= 9 + (size := int.from_bytes(received[:3], "big")):
+                found += received[3] == RST_STREAM
+                received = received[9 + size :]
+    except TimeoutError:
+        pass
+    return found

@@ -126,7 +126,6 @@ def verify(
     except RuntimeError as error:
         raise CommandError(str(error)) from None
     manifest = engine.bundle.manifest
-    engine.answer([engine.read("The kettle is in the kitchen.", "Where is the kettle?")], [1])
     print(f"{manifest.name} {manifest.version}")
     print(f"sha256 {engine.bundle.sha256}")
     for name, entry in manifest.files.items():

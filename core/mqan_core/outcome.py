@@ -37,7 +37,7 @@ def complete(
             answer = replace(answer, expected=expected)
     least = options.min_probability
     if answer.answered and not options.multiple and least is not None and _sureness(answer) < least:
-        answer = _unanswered(answer)
+        answer = replace(_unanswered(answer), explanation=())  # of words that are not given
     if not answer.chosen:
         return answer
     spans = evidence_spans(request, evidence)

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from mqan_core.answer import Answer, AnswerToken
 from mqan_core.answering import open_answering_bundle, verify_answering_files
 from mqan_core.bundle import open_bundle, read_file
+from mqan_core.errors import BundleError, MqanError
 from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
 from mqan_core.options import PLAIN, Options
 from mqan_core.vocab import Vocabulary
@@ -115,7 +116,7 @@ def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, p
         precision: ``float32`` computes what the checkpoint does to 1e-4; ``int8`` (a CPU's ``auto``) is faster.
 
     Raises:
-        BundleError: the bundle is damaged, incomplete, of an unknown version, or not allowed.
+        BundleError: the bundle is damaged, incomplete, of an unknown version, not allowed, or does not run on a CPU.
         RuntimeError: ``cuda`` was asked for and does not run here.
         ValueError: ``int8`` was asked for on a GPU.
     """
@@ -124,7 +125,21 @@ def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, p
     from mqan_runtime.engine import Engine
 
     kind = AnsweringEngine if format_of(folder) == ANSWERING_FORMAT else Engine
-    return kind.open(folder, provider=provider, num_threads=num_threads, precision=precision)
+    engine = kind.open(folder, provider=provider, num_threads=num_threads, precision=precision)
+    _try_out(engine, folder)
+    return engine
+
+
+def _try_out(engine: AnswerEngine, folder: Path) -> None:
+    """Answer once: graphs can have the right names and types and yet not run with the sizes that are stated."""
+    try:
+        engine.answer([engine.read("The kettle is in the kitchen.", "Where is the kettle?")], [1])
+    except MqanError:
+        raise
+    except Exception as error:  # onnxruntime and numpy raise many types
+        if engine.provider != "CPUExecutionProvider":  # it may be the device's fault
+            raise
+        raise BundleError(f"bundle {folder}: does not run with the sizes that {MANIFEST} states: {error}") from error
 
 
 def verify_files(folder: Path) -> ServedManifest:

@@ -160,7 +160,7 @@ class AnswerDocument(_Document):
     )
     steps: list[StepDocument] = Field(
         description="With `explain`, what each step looked at: one for each token and one for the end of the answer; a "
-        "label and an unbroken quotation take one step."
+        "label and an unbroken quotation take one step. Empty where `min_probability` is not reached."
     )
     windows: int = Field(description="Windows of the context that were read, each of up to 384 word pieces.")
     model: ModelVersionDocument

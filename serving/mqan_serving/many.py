@@ -21,6 +21,7 @@ MOST_TEXTS: Final = 256
 MOST_QUESTIONS: Final = 256  # about one text
 MOST_IN_ALL: Final = 1024
 CONTEXT_IN_QUESTION: Final = "The field context stands beside questions, not in a question."
+MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
 _MOST_ID: Final = 200  # characters
 _PATIENCE_S: Final = 0.05  # until a question that found the server full tries again
 
@@ -79,6 +80,7 @@ def check_texts(texts: Sequence[AskedText]) -> None:
     if number > MOST_IN_ALL:
         message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
         raise refuse("too_many_questions", "texts", message)
+    _check_explained(texts)
     _check_ids([text.id for text in texts], "texts")
     for i, text in enumerate(texts):
         _check_ids([item.id for item in text.items], f"texts[{i}].questions" if len(texts) > 1 else "questions")
@@ -97,6 +99,14 @@ def check_id(value: object, where: str = "") -> str | None:
     if value is not None and not (isinstance(value, str) and 0 < len(value) <= _MOST_ID):
         raise refuse("wrong_type", "id", f"The field {where}id is not a string of 1 to {_MOST_ID} characters.")
     return value
+
+
+def _check_explained(texts: Sequence[AskedText]) -> None:
+    questions = [item.question for text in texts for item in text.items]
+    number = sum(isinstance(question, Question) and question.explain for question in questions)
+    if number > MOST_EXPLAINED:
+        message = f"There are {number} questions with explain; at most {MOST_EXPLAINED} are accepted in one call."
+        raise refuse("too_many_questions", "explain", message)
 
 
 def _check_ids(ids: Sequence[str | None], field: str) -> None:

@@ -14,6 +14,7 @@ from mqan_serving.telemetry import RequestRecord, choose_request_id
 _SENT = "grpc.max_send_message_length"
 _LEAST_CALLS = 20_000  # 15 kB each; fewer, and a flood of calls that are reset leaves no place to those of others
 _CALLS_A_PLACE = 16
+_CALLS_BEYOND_PLACES = 100  # of a connection: who asks too much is told so
 _HANDSHAKE_S = 10
 _IDLE_S = 60  # a client that asks again makes a new connection by itself
 _SILENT_S = 60  # until a peer is asked whether it is still there
@@ -51,6 +52,10 @@ def server_options(settings: Settings) -> Options:
     """Return options for a server whose peers are callers."""
     return [
         *waiting_options(max_calls(settings)),
+        # Calls that were reset count until they have been taken from those that wait. More are refused, which costs
+        # little: no connection fills the places of the others.
+        ("grpc.max_concurrent_streams", settings.max_admitted_requests + _CALLS_BEYOND_PLACES),
+        ("grpc.http2.max_deallocating_streams", _CALLS_BEYOND_PLACES),
         ("grpc.so_reuseport", 0),  # a second server on the port is an error, not a lottery
         ("grpc.max_receive_message_length", settings.max_message_bytes),
         (_SENT, -1),

@@ -19,6 +19,7 @@ from mqan_serving.errors import SettingsError
 
 _PREFIX = "MQAN_"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
+_DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
 _DEFAULT_BUNDLE = default_bundle()
@@ -178,7 +179,7 @@ class Settings(BaseSettings):
                     f"{origin!r} is no origin; give scheme, host and port if any, such as https://app.example, without "
                     "a path or a slash at the end, or * alone"
                 )
-        return origins
+        return [_without_default_port(origin) for origin in origins]
 
     @model_validator(mode="after")
     def _check_together(self) -> "Settings":
@@ -268,6 +269,11 @@ def find_bundle(settings: Settings) -> Path:
 def _explain(name: str, message: str) -> str:
     message = message.removeprefix("Value error, ")
     return f"setting {name} ({_PREFIX}{name.upper()}): {message}" if name else f"settings: {message}"
+
+
+def _without_default_port(origin: str) -> str:
+    """Return an origin as browsers write it: they leave out the port that its scheme implies."""
+    return origin.removesuffix(_DEFAULT_PORTS.get(origin.partition("://")[0], ""))
 
 
 def address(host: str, port: int) -> str:

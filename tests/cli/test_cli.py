@@ -504,7 +504,6 @@ def test_verify_says_where_the_bundle_runs(engine: list[Any]) -> None:
     assert result.exit_code == 0
     assert result.stdout.splitlines()[0] == "tiny 1"
     assert result.stdout.splitlines()[-1] == "runs on CPUExecutionProvider, int8"
-    assert len(engine) == 2, "it was asked something"
 
 
 @pytest.mark.parametrize("flag", [[], ["--local"]])

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
+from onnx import helper, numpy_helper
 from safetensors.numpy import load, save
 from typer.testing import CliRunner
 
@@ -27,6 +29,7 @@ from mqan_cli.main import app
 from mqan_core.bundle import MANIFEST, VECTORS, VOCABULARY, open_bundle
 from mqan_core.errors import BundleError, EngineFailedError
 from mqan_runtime.engine import Engine
+from mqan_runtime.interface import open_engine
 from mqan_serving.documents import AnswerDocument, ModelDocument
 from mqan_serving.rpc_messages import answer_response, model_response
 from mqan_serving.service import AnswerService
@@ -217,3 +220,56 @@ def test_vectors_that_no_sum_can_hold_are_refused(tiny_bundle: Path, tmp_path: P
     (folder / MANIFEST).write_text(json.dumps(manifest))
     with pytest.raises(BundleError, match="numbers beyond 10000"):
         open_bundle(folder)
+
+
+def _make_a_tensor_of_a_tebibyte(folder: Path, manifest: dict[str, Any]) -> None:
+    name = next(name for name in sorted(manifest["files"]) if name.startswith("decoder_step"))
+    for each in [name, name.replace("float32", "int8")]:
+        model = onnx.load_model_from_string((folder / each).read_bytes())
+        model.graph.initializer.append(numpy_helper.from_array(np.array([2**20, 2**18], np.int64), "shape"))
+        model.graph.node.append(helper.make_node("ConstantOfShape", ["shape"], ["large"]))
+        model.graph.node.append(helper.make_node("ReduceSum", ["large"], ["sum"]))
+        _sign(folder, manifest, each, model.SerializeToString())
+
+
+def _double(name: str) -> Callable[[Path, dict[str, Any]], None]:
+    def forge_it(_: Path, manifest: dict[str, Any]) -> None:
+        sizes = manifest["sizes"] if "sizes" in manifest else manifest["dimensions"]
+        sizes[name] *= 2
+
+    return forge_it
+
+
+def _open(folder: Path) -> str | None:
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
+    return refusal_of(lambda: open_engine(folder, provider="cpu"))
+
+
+_DO_NOT_RUN = {
+    "heads": _double("num_heads"),
+    "width of a head": _double("head_width"),
+    "width": _double("width"),
+    "a tensor of a tebibyte": _make_a_tensor_of_a_tebibyte,
+}
+
+
+@pytest.fixture(scope="module")
+def another_process() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        yield pool
+
+
+@pytest.mark.parametrize("name", _DO_NOT_RUN)
+@pytest.mark.parametrize("kind", ["pretrained reader", "paper's network"])
+def test_graphs_that_open_and_do_not_run_are_refused(
+    repository: Path, tiny_bundle: Path, tmp_path: Path, another_process: ProcessPoolExecutor, kind: str, name: str
+) -> None:
+    folder = tmp_path / "bundle"
+    shutil.copytree(tiny_bundle if kind == "paper's network" else repository / "serving/bundles/default", folder)
+    manifest = json.loads((folder / MANIFEST).read_bytes())
+    _DO_NOT_RUN[name](folder, manifest)
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+    line = another_process.submit(_open, folder).result()
+    assert line is not None
+    assert line.isprintable()
+    assert len(line) <= _LONGEST_LINE

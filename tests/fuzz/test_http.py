@@ -166,7 +166,7 @@ def _noise() -> Iterator[bytes]:
         yield http2.frame(kind, flags, stream, chance.randbytes(chance.randrange(60)))
 
 
-_ATTACKS: dict[str, Callable[[], Iterator[bytes]]] = {
+ATTACKS: dict[str, Callable[[], Iterator[bytes]]] = {
     "resets": lambda: http2.resets(_ANSWER, _MESSAGE, 3000),
     "resets without messages": lambda: http2.resets(_ANSWER, None, 3000),
     "CONTINUATION": _continuation,
@@ -183,7 +183,7 @@ def attack(port: int, kind: str, paces_s: float) -> None:
     """Send all of an attack, or what is taken of it."""
     try:
         with http2.connect(port) as peer:
-            for pieces in _ATTACKS[kind]():
+            for pieces in ATTACKS[kind]():
                 peer.sendall(pieces)
                 http2.drain(peer)
                 time.sleep(paces_s)  # a pace that a process of one core keeps up with beside its answers
@@ -191,7 +191,7 @@ def attack(port: int, kind: str, paces_s: float) -> None:
         return
 
 
-@pytest.mark.parametrize("kind", _ATTACKS)
+@pytest.mark.parametrize("kind", ATTACKS)
 async def test_attacks_by_http2_lose_nobodys_calls(target: Target, kind: str) -> None:
     port = int(target.grpc.rpartition(":")[2])
     attacks = [asyncio.create_task(asyncio.to_thread(attack, port, kind, 0.005)) for _ in range(2)]
@@ -220,7 +220,7 @@ def test_memory_comes_back(start_server: Any) -> None:
     port = int(server.rpc.rpartition(":")[2])
 
     def held_after_all() -> int:
-        for kind in _ATTACKS:
+        for kind in ATTACKS:
             attack(port, kind, 0.001)
         with grpc.insecure_channel(server.rpc) as channel:
             call: Any = channel.unary_unary(_ANSWER.decode())

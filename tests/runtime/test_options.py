@@ -170,6 +170,20 @@ def test_each_step_of_a_free_answer_is_explained(engine: AnsweringEngine) -> Non
     assert num_words > 40
 
 
+@pytest.mark.parametrize("options", [PLAIN, Options(contiguous=True), Options(choices_of(["Ada", "Bob"]))])
+def test_an_answer_that_is_withheld_is_not_explained(engine: AnsweringEngine, options: Options) -> None:
+    rng, num_withheld = random.Random(15), 0
+    for _ in range(20):
+        context, question = make_text(rng, 30), make_text(rng, 4)
+        given = ask(engine, context, question, replace(options, explain=True))
+        withheld = ask(engine, context, question, replace(options, explain=True, min_probability=1.0))
+        if given.answered:
+            num_withheld += 1
+            assert given.explanation
+            assert (withheld.answered, withheld.explanation) == (False, ())
+    assert num_withheld
+
+
 def test_an_explanation_does_not_grow_with_the_text() -> None:
     request = read_request(Vocabulary(()), "a " * 300, "what?")
     [step] = explain_choice(np.linspace(0.9, 0.1, 300, dtype=np.float32), request)

@@ -19,7 +19,7 @@ StartServer = Callable[..., Awaitable[Any]]
 
 _POST = b"POST /v1/answer HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
 _CHUNKED = _POST + b"transfer-encoding: chunked\r\n\r\n"
-_ENDLESS = {
+ENDLESS = {
     "line": (b"GET /", b"a" * 65536),
     "method": (b"", b"A" * 65536),
     "name": (b"GET / HTTP/1.1\r\nhost: x\r\n", b"a" * 65536),
@@ -53,10 +53,10 @@ def document(response: bytes) -> Any:
     return json.loads(response.partition(b"\r\n\r\n")[2])
 
 
-@pytest.mark.parametrize("kind", _ENDLESS)
+@pytest.mark.parametrize("kind", ENDLESS)
 async def test_what_has_no_end_is_refused_soon(start_server: StartServer, kind: str) -> None:
     callers = await start_server()
-    begin, more = _ENDLESS[kind]
+    begin, more = ENDLESS[kind]
     peer = await Peer.connect(port_of(callers))
     sent = await peer.send(chain([begin], repeat(more, 800)))
     response = await peer.rest()
@@ -95,7 +95,7 @@ async def test_health_answers_beside_64_endless_requests(start_server: StartServ
             await peer.send(chain([begin], repeat(more, 100)))
             peer.writer.close()
 
-    kinds = list(_ENDLESS.values())
+    kinds = list(ENDLESS.values())
     attacks = [asyncio.create_task(attack(*kinds[number % len(kinds)])) for number in range(64)]
     slowest = 0.0
     for _ in range(20):

@@ -55,6 +55,11 @@ async def test_named_origins_may_ask_and_read_what_they_need(start_server: Start
         assert "access-control-allow-credentials" not in response.headers
 
 
+async def test_an_origin_may_be_named_with_the_port_that_browsers_leave_out(start_server: StartServer) -> None:
+    callers = await start_server(cors_origins=f"{APP}:443")
+    assert (await may_ask(callers, APP)).headers["access-control-allow-origin"] == APP
+
+
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://app.example", "https://app.example.evil", "null"])
 async def test_others_may_not(start_server: StartServer, origin: str) -> None:
     callers = await start_server(cors_origins=APP)
@@ -96,9 +101,14 @@ def test_origins_are_read_and_what_is_none_is_refused() -> None:
     settings = load_settings(
         cors_origins="HTTPS://App.example, http://localhost:3000,http://[::1]:80,tauri://localhost"
     )
-    expected = ("https://app.example", "http://localhost:3000", "http://[::1]:80", "tauri://localhost")
+    expected = ("https://app.example", "http://localhost:3000", "http://[::1]", "tauri://localhost")
     assert settings.cors_origins == expected
     assert load_settings(**settings.model_dump(mode="json")).cors_origins == expected
+    given = (
+        "https://app.example:443,http://app.example:80,http://app.example:443,http://[::1]:80,http://app.example:8080"
+    )
+    expected = ("https://app.example", "http://app.example", "http://app.example:443", "http://[::1]")
+    assert load_settings(cors_origins=given).cors_origins == (*expected, "http://app.example:8080")
     for wrong in ("app.example", "https://app.example/", "https://a.example/x", "*,https://a.example", "null", "", [1]):
         with pytest.raises(SettingsError, match="MQAN_CORS_ORIGINS.*is no origin"):
             load_settings(cors_origins=wrong)

@@ -59,9 +59,9 @@ def drawn(letters: str, length: int) -> Callable[[random.Random], str]:
     return lambda chance: "".join(chance.choices(letters, k=length))
 
 
-_TEXTS = {f"filled with {unit!r}": filled(unit) for unit in _UNITS}
-_TEXTS |= {f"two words around {unit!r}": f"Oslo{filled(unit)}Bergen" for unit in (" ", "\t", "\n", "\u00ad", "\u3000")}
-_TEXTS |= {
+TEXTS = {f"filled with {unit!r}": filled(unit) for unit in _UNITS}
+TEXTS |= {f"two words around {unit!r}": f"Oslo{filled(unit)}Bergen" for unit in (" ", "\t", "\n", "\u00ad", "\u3000")}
+TEXTS |= {
     "as many words as are accepted": of_most_tokens(drawn("abcdefghij", 250)),
     "as many words of several bytes": of_most_tokens(drawn("áéíóúñçß", 125)),
     "as many words full of what is invisible": of_most_tokens(lambda chance: "x" + "\u00ad" * 120 + "y"),
@@ -93,14 +93,14 @@ def least_seconds(call: Callable[[], object]) -> float:
 
 
 def test_there_are_more_than_sixty() -> None:
-    assert len(_TEXTS) > 60
-    assert all(_BYTES * 0.9 < len(text.encode()) <= _BYTES for name, text in _TEXTS.items() if "filled" in name)
+    assert len(TEXTS) > 60
+    assert all(_BYTES * 0.9 < len(text.encode()) <= _BYTES for name, text in TEXTS.items() if "filled" in name)
 
 
-@pytest.mark.parametrize("name", _TEXTS)
+@pytest.mark.parametrize("name", TEXTS)
 def test_it_is_checked_and_read_within_the_bound(name: str, vocabulary: Vocabulary) -> None:
     validator = Validator(_LIMITS)
-    text = _TEXTS[name]
+    text = TEXTS[name]
 
     def check_and_read() -> None:
         try:

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from mqan_serving.many import MOST_QUESTIONS, MOST_TEXTS
+from mqan_serving.many import MOST_EXPLAINED, MOST_QUESTIONS, MOST_TEXTS
 
 CONTEXT = "The kettle is in the kitchen."
+EXPLAINED = {"question": "Where?", "explain": True}
 
 
 async def ask(callers: Any, **body: Any) -> Any:
@@ -112,6 +113,8 @@ async def test_a_question_that_finds_no_place_in_time_says_so(start_server: Any,
         ({"texts": [{"context": "a", "questions": ["b"]}] * (MOST_TEXTS + 1)}, 422, "too_many_questions"),
         ({"context": CONTEXT, "questions": ["Where?"] * (MOST_QUESTIONS + 1)}, 422, "too_many_questions"),
         ({"texts": [{"context": "a", "questions": ["b"] * 256}] * 5}, 422, "too_many_questions"),
+        ({"context": CONTEXT, "questions": [EXPLAINED] * (MOST_EXPLAINED + 1)}, 422, "too_many_questions"),
+        ({"texts": [{"context": "a", "questions": [EXPLAINED]}] * (MOST_EXPLAINED + 1)}, 422, "too_many_questions"),
         ({"context": CONTEXT, "questions": [{"id": "a", "question": "b"}] * 2}, 422, "duplicate_id"),
         ({"texts": [{"id": "a", "context": "a", "questions": ["b"]}] * 2}, 422, "duplicate_id"),
     ],
@@ -125,6 +128,12 @@ async def test_a_call_that_makes_no_sense_is_refused_as_a_whole(
     response = await callers.rest.post("/v1/answers", **given)
     assert (response.status_code, response.json()["code"]) == (status, code)
     assert callers.service.num_requests == 0
+
+
+async def test_as_many_questions_are_explained_as_are_accepted_beside_others(start_server: Any) -> None:
+    callers = await start_server()
+    found = await ask(callers, context=CONTEXT, questions=[EXPLAINED] * MOST_EXPLAINED + ["Where?"])
+    assert [answer["error"] for answer in found["texts"][0]["answers"]] == [None] * (MOST_EXPLAINED + 1)
 
 
 async def test_a_draining_server_refuses_the_call(start_server: Any) -> None:

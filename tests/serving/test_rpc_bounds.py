@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
@@ -19,7 +20,7 @@ _ANSWER = f"/{SERVICE_NAME}/Answer".encode()
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.005)
 
@@ -91,6 +92,17 @@ async def test_resets_cost_others_no_calls(start_server: StartServer, kind: str)
     assert set(seen) <= {"OK", "RESOURCE_EXHAUSTED overloaded"}, seen
     assert seen["OK"]
     await until(lambda: callers.service.num_requests == 0)
+
+
+async def test_a_connection_that_resets_calls_does_not_fill_the_places_of_others(start_server: StartServer) -> None:
+    callers = await start_server()
+    number, most = 25_000, callers.service.limits.max_concurrent_requests + 200
+    with http2.connect(port_of(callers)) as peer, ThreadPoolExecutor(1) as executor:  # the server's loop stands still
+        read = executor.submit(http2.count_resets, peer, number - most)
+        for pieces in http2.resets(_ANSWER, None, number):
+            peer.sendall(pieces)
+        assert read.result() >= number - most
+        assert await outcome(callers.rpc, callers.request()) == "OK"
 
 
 async def test_calls_whose_message_does_not_come_are_ended(start_server: StartServer) -> None:

@@ -379,7 +379,7 @@ export interface components {
             spans: components["schemas"]["QuotationDocument"][];
             /**
              * Steps
-             * @description With `explain`, what each step looked at: one for each token and one for the end of the answer; a label and an unbroken quotation take one step.
+             * @description With `explain`, what each step looked at: one for each token and one for the end of the answer; a label and an unbroken quotation take one step. Empty where `min_probability` is not reached.
              */
             steps: components["schemas"]["StepDocument"][];
             /** Tokens */
