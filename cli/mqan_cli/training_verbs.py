@@ -86,14 +86,13 @@ def train(
         if is_mixture(recipe):
             from mqan_export.bundle_weights import start_from_bundle
             from mqan_training.data.mixture import load_sources, validation_examples
-            from mqan_training.data.taught import TAUGHT
             from mqan_training.mixture_run import train_mixture
 
             mixture = load_recipe(recipe, _parse_overrides(overrides))
             if ray_workers is not None:
                 raise CommandError("a recipe of a pretrained reader does not take --ray-workers")
             begin = None if start is None else start_from_bundle(start)
-            sources = load_sources(data, [name for name in mixture.sources if name != TAUGHT])
+            sources = load_sources(data, list(mixture.sources))
             validation = {
                 name: validation_examples(data, name, mixture.validate_examples, mixture.seed)
                 for name in mixture.validate_sources

@@ -33,8 +33,6 @@ class Example:
         reference: what the task's metric needs beyond the answers (for WOZ the dialogue and the turn).
         choices: the closed set of labels to choose from; empty for a free answer.
         multiple: whether several of ``choices`` can be right at once.
-        teacher: probability of each choice as a teacher gives it, to learn from where nobody knows what is right; empty
-            otherwise.
     """
 
     task: str
@@ -46,4 +44,3 @@ class Example:
     reference: Mapping[str, Any] | None = None
     choices: tuple[Choice, ...] = ()
     multiple: bool = False
-    teacher: tuple[float, ...] = ()

@@ -37,7 +37,6 @@ class TrainingBatch:
         starts, ends: bool, the places of the answer's first and last word: the answer not being there, its not being
             one quotation, then the question's words, then the context's, [B, 2 + Q + C].
         right: which choices are right where several may be, 1, 0, or -1 elsewhere, [B, Q].
-        teacher: the teacher's probabilities of choices, 0 elsewhere, [B, Q].
     """
 
     inputs: ReaderInputs
@@ -50,7 +49,6 @@ class TrainingBatch:
     starts: Tensor
     ends: Tensor
     right: Tensor
-    teacher: Tensor
 
     @property
     def num_pieces(self) -> int:
@@ -152,7 +150,7 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
     is_step = np.zeros((rows, num_steps), bool)
     answer_pieces = np.zeros((rows, num_steps, MOST_PIECES), np.int64)
     starts, ends = np.zeros((2, rows, NUM_NULL + num_question + num_context), bool)
-    right, teacher = np.full((rows, num_question), -1), np.zeros((rows, num_question), np.float32)
+    right = np.full((rows, num_question), -1)
     for row, example in enumerate(examples):
         request = example.request
         c_slots[row, : len(request.slots.context)] = request.slots.context
@@ -167,8 +165,8 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
                 target[row, NUM_NULL + (place if place < of_question else place - of_question + num_question)] = True
         starts[row, 0] = example.is_refusal
         starts[row, 1] = example.is_written
-        first = len(request.question_tokens)
-        right[row, first : first + len(example.right)] = example.right
-        teacher[row, first : first + len(example.teacher)] = example.teacher
-    arrays = (answer_pieces, c_slots, q_slots, slots, ids, is_step, starts, ends, right, teacher)
+        if example.right:
+            first = len(request.question_tokens)
+            right[row, first : first + len(example.right)] = example.right
+    arrays = (answer_pieces, c_slots, q_slots, slots, ids, is_step, starts, ends, right)
     return TrainingBatch(inputs, *(torch.from_numpy(array) for array in arrays))

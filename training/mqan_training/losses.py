@@ -5,8 +5,6 @@
 - ``span``: negative log-likelihood of the reader's own first and last word (BERT's loss for SQuAD), or of the answer
   not being there. Where an answer stands in several places, their probabilities' sum counts.
 - Where several choices may be right, each is a decision of its own: its mass against that of the refusal.
-- Where a teacher gives the choices' probabilities: the cross-entropy of the choices' masses with them (Hinton et al.
-  2015), without a word on refusing.
 
 Shape letters as in ``model/pretrained.py``.
 """
@@ -43,8 +41,7 @@ def network_losses(network: PretrainedNetwork, batch: TrainingBatch) -> Losses:
     answer_B = answer_losses(mixture, batch)
     span_B, has_span_B = span_losses(encoded, batch)
     several_B, has_several_B = several_losses(mixture, encoded, batch)
-    taught_B, is_taught_B = taught_losses(mixture, batch)
-    answer_B = torch.where(has_several_B, several_B, torch.where(is_taught_B, taught_B, answer_B))
+    answer_B = torch.where(has_several_B, several_B, answer_B)
     return Losses(answer_B.mean(), (span_B * has_span_B).sum() / has_span_B.sum().clamp(min=1), answer_B.detach())
 
 
@@ -91,12 +88,6 @@ def several_losses(mixture: Mixture, encoded: Encoded, batch: TrainingBatch) -> 
     asked_BQ = batch.right >= 0
     losses_BQ = -torch.log(torch.where(batch.right == 1, p_BQ, 1 - p_BQ).clamp(min=1e-6)) * asked_BQ
     return losses_BQ.sum(dim=1) / asked_BQ.sum(dim=1).clamp(min=1), asked_BQ.any(dim=1)
-
-
-def taught_losses(mixture: Mixture, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
-    """Return the cross-entropy of each row's choices with the teacher's probabilities, [B], and which rows have one."""
-    log_p_BQ = torch.log(mixture.p_question_BAQ[:, 0] + _LEAST_PROBABILITY)
-    return -(batch.teacher * log_p_BQ).sum(dim=1), batch.teacher.sum(dim=1) > 0
 
 
 def _kept(scores_BT: Tensor, mask_BT: Tensor) -> Tensor:

@@ -29,7 +29,6 @@ from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog, console
 from mqan_training.sentence_encoder import packaged_encoder
 from mqan_training.stream import MixtureStream, generator_pieces
-from mqan_training.teacher import with_teacher
 from mqan_training.torch_answers import score_examples
 
 ENCODER_CONFIG, WORD_PIECES = "encoder.json", "vocab.txt"  # files of a checkpoint
@@ -160,9 +159,6 @@ def prepare_run(
         _load(network, start)
     optimizer = make_optimizer(network, recipe)
     average = WeightAverage(network, recipe.average_decay)
-    if recipe.taught:
-        begun = network if start is not None else None
-        sources = with_teacher(sources, recipe.taught, folder, encoder, begun, (vocabulary, layout), recipe.seed)
     stream = MixtureStream(sources, recipe, vocabulary, layout)
     run = MixtureRun(
         recipe, folder, encoder, network, vocabulary, layout, stream, optimizer, average, validation, device

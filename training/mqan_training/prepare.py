@@ -35,7 +35,6 @@ class Prepared:
             where it stands nowhere.
         is_refusal: whether the answer is that there is none.
         right: with ``multiple``, which choices are right; empty otherwise.
-        teacher: the teacher's probability of each choice, where there is one; empty otherwise.
         num_generated: V.
     """
 
@@ -50,7 +49,6 @@ class Prepared:
     is_refusal: bool
     right: tuple[bool, ...]
     num_generated: int
-    teacher: tuple[float, ...] = ()
 
     @property
     def is_written(self) -> bool:
@@ -122,11 +120,20 @@ def _chosen(example: Example, request: Request, window: Window, vocabulary: Voca
     labels = [choice.label for choice in example.choices]
     num_question = len(request.question_tokens)
     is_right = [label in example.answers for label in labels]
-    if example.multiple or example.teacher:
-        nothing, size = np.zeros(0, np.int64), vocabulary.num_generated
-        right = tuple(is_right) if example.multiple else ()
+    if example.multiple:
+        nothing = np.zeros(0, np.int64)
         return Prepared(
-            example.task, request, window, nothing, nothing, (), (), (), False, right, size, example.teacher
+            example.task,
+            request,
+            window,
+            nothing,
+            nothing,
+            (),
+            (),
+            (),
+            False,
+            tuple(is_right),
+            vocabulary.num_generated,
         )
     if not example.answers:
         return _refused(example, request, window, vocabulary)

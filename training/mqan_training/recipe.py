@@ -42,14 +42,12 @@ class DecoderConfig(_Part):
 class Recipe(_Part):
     """A training run on a mixture of sources.
 
-    A source's share of the examples is proportional to its weight times its size to the power ``1 / temperature``. The
-    source ``taught`` is made when the run begins, of the label sets of the others (``mqan_training.teacher``).
+    A source's share of the examples is proportional to its weight times its size to the power ``1 / temperature``.
     """
 
     name: str = Field(min_length=1, max_length=100)
     sources: Mapping[str, float]  # name -> weight
     temperature: float = Field(2.0, ge=1)
-    taught: int = Field(0, ge=0)  # questions of the source "taught", which a teacher answers; 0 for none
     noise_rate: float = Field(0.0, ge=0, le=1)  # share of examples that noise is added to
     steps: int = Field(ge=1)
     warmup_steps: int = Field(200, ge=1)
