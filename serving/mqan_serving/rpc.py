@@ -6,7 +6,6 @@ context on which the status is set.
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from inspect import isasyncgenfunction
 from typing import Any
 
 import grpc
@@ -35,6 +34,7 @@ from mqan_serving.validation import Question
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
 SERVICE_NAMES = (SERVICE_NAME, INFERENCE_SERVICE_NAME, HEALTH_SERVICE_NAME)
+_STREAMED = ("AnswerStream",)  # methods with several responses
 
 
 class QuestionAnsweringMethods(RpcMethods):
@@ -138,9 +138,8 @@ def add_health(servicer: Any, server: Any) -> None:
 def _register(server: Any, service_name: str, methods: dict[str, Callable[..., Any]]) -> None:
     handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
     for name, method in methods.items():
-        make: Any = (
-            grpc.unary_stream_rpc_method_handler if isasyncgenfunction(method) else grpc.unary_unary_rpc_method_handler
-        )
+        is_streamed = name in _STREAMED  # not told by the method: Ray registers names without methods
+        make: Any = grpc.unary_stream_rpc_method_handler if is_streamed else grpc.unary_unary_rpc_method_handler
         # the methods parse the bytes themselves
         handlers[name] = make(sparing(method), request_deserializer=None, response_serializer=_serialize)
     factory = getattr(server, "service_handler_factory", None)  # of Ray Serve's: it makes what takes the methods' place

@@ -102,7 +102,8 @@ def _example(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
     if "anyOf" in schema:
         return _example(schema["anyOf"][0], schemas)
     if "properties" in schema:
-        return {name: _example(field, schemas) for name, field in schema["properties"].items()}
+        always = schema.get("required", schema["properties"])  # what comes only when asked for is left out
+        return {name: _example(field, schemas) for name, field in schema["properties"].items() if name in always}
     if schema.get("type") == "array":
         return [_example(schema["items"], schemas)]
     for known in ("examples", "enum"):
