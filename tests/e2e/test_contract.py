@@ -310,9 +310,10 @@ def test_reference_shows_what_to_send_and_what_comes_back(rest: httpx2.Client) -
     shown = [unescape(text) for text in re.findall(r"<pre[^>]*>(.*?)</pre>", rest.get("/docs").text, re.DOTALL)]
     num_operations = sum(len(operations) for operations in rest.get("/openapi.json").json()["paths"].values())
     assert len(shown) == 2 * num_operations
+    name = rest.get("/v1/model").json()["model"]["name"]
     for command, example in zip(shown[::2], shown[1::2], strict=True):
         address, *given = shlex.split(command)[1:]
-        path = urlsplit(address).path
+        path = re.sub(r"\{\w+\}", name, urlsplit(address).path)
         answered = rest.post(path, json=json.loads(given[-1])) if given else rest.get(path)
         assert answered.status_code == 200
         assert names_in(json.loads(example)) == names_in(answered.json())
