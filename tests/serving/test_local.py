@@ -207,7 +207,7 @@ async def test_nothing_is_kept_of_expired_calls_on_ray() -> None:
         return b""
 
     server = gRPCGenericServer(lambda **_: catch)
-    add_question_answering(SimpleNamespace(Answer=catch, AnswerMany=catch, GetModel=catch), server)
+    add_question_answering(SimpleNamespace(Answer=catch, AnswerMany=catch, AnswerStream=catch, GetModel=catch), server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
