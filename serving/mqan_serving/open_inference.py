@@ -25,7 +25,8 @@ PLATFORM: Final = "onnxruntime_onnx"
 INPUTS: Final = ("context", "question", "choices")
 OUTPUTS: Final = ("answer", "attributions")
 BINARY_EXTENSION: Final = "binary_tensor_data"
-_PARAMETERS: Final = frozenset(Question.model_fields) - {*INPUTS, "scale", "sources"}  # those that are no lists
+_NOT_FOR_TENSORS: Final = ("scale", "sources", "stream", "citations")  # lists, and what changes the response
+_PARAMETERS: Final = frozenset(Question.model_fields) - {*INPUTS, *_NOT_FOR_TENSORS}
 _LENGTH_BYTES: Final = 4  # before each element of a tensor in binary, the lowest first
 
 
