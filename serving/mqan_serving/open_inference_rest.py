@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, Response
 
 from mqan_core import __version__
 from mqan_serving.adapting import Place, as_flag, as_list, as_object, as_string, as_whole, get, read_object, refuse
-from mqan_serving.errors import CODES_OF_ANSWER, ServingError
+from mqan_serving.errors import CODES_OF_ANSWER
 from mqan_serving.foreign import CODES_OF_MODELS, Respond, Wait, content, responses
 from mqan_serving.many import MOST_IN_ALL, answer_texts
 from mqan_serving.open_inference import (
@@ -131,8 +131,7 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         tags=_TAGS,
     )
     async def is_live() -> Response:
-        if not get_service().health.is_live:
-            raise ServingError("unavailable", "The server has failed and is about to be replaced.")
+        get_service().check_live()
         return JSONResponse({"live": True})
 
     @app.get(
@@ -143,13 +142,13 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         tags=_TAGS,
     )
     async def is_ready() -> Response:
-        _check_ready(get_service())
+        get_service().check_ready()
         return JSONResponse({"ready": True})
 
     async def is_model_ready(model_name: str, model_version: str = "") -> Response:
         service = get_service()
         check_model(service.model, model_name, model_version)
-        _check_ready(service)
+        service.check_ready()
         return JSONResponse({"name": service.model.name, "ready": True})
 
     for version in ("", _VERSION):
@@ -166,12 +165,6 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
             tags=_TAGS,
             include_in_schema=not version,
         )(is_model_ready)
-
-
-def _check_ready(service: Service) -> None:
-    reason = service.why_not_ready
-    if reason is not None:
-        raise ServingError("unavailable", reason, retry_after_s=1)
 
 
 def _metadata(model: Model) -> dict[str, Any]:

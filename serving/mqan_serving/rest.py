@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 import mqan_core
 from mqan_core.errors import InputError, MqanError
 from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
-from mqan_serving.errors import CODES_OF_ANSWER, ERRORS, Failure, ServingError, describe, describe_http_status
+from mqan_serving.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status
 from mqan_serving.events import MEDIA_TYPE, EventStream
 from mqan_serving.foreign import JSON_ONLY, Run, add_foreign_routes
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
@@ -240,9 +240,7 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         tags=["health"],
     )
     async def is_live() -> HealthDocument:
-        health = get_service().health
-        if not health.is_live:
-            raise ServingError("unavailable", "The server has failed and is about to be replaced.")
+        get_service().check_live()
         return HealthDocument(status="live")
 
     @app.get(
@@ -256,9 +254,7 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         tags=["health"],
     )
     async def is_ready() -> HealthDocument:
-        reason = get_service().why_not_ready
-        if reason is not None:
-            raise ServingError("unavailable", reason, retry_after_s=1)
+        get_service().check_ready()
         return HealthDocument(status="ready")
 
 

@@ -27,6 +27,7 @@ RequestT = TypeVar("RequestT", bound=ReadRequest)
 _WARM_UP = Question(context="The kettle is in the kitchen.", question="Where is the kettle?")
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
 _RETRY_AFTER_S = 1
+_FAILED = "The server has failed and is about to be replaced."
 _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
@@ -193,6 +194,25 @@ class AnswerService(Generic[RequestT]):
                 message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None
 
+    def check_live(self) -> None:
+        """Check that the process works.
+
+        Raises:
+            ServingError: it has failed.
+        """
+        if not self.health.is_live:
+            raise ServingError("unavailable", _FAILED)
+
+    def check_ready(self) -> None:
+        """Check that requests should be sent here.
+
+        Raises:
+            ServingError: they should not; it says why.
+        """
+        reason = self.why_not_ready
+        if reason is not None:
+            raise ServingError("unavailable", reason, retry_after_s=_RETRY_AFTER_S)
+
     def check_open(self) -> None:
         """Check that questions are taken.
 
@@ -204,7 +224,7 @@ class AnswerService(Generic[RequestT]):
             raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)
         if not self._batcher.is_alive:
             self.health.set_failed()
-            raise ServingError("unavailable", "The server has failed and is about to be replaced.")
+            raise ServingError("unavailable", _FAILED)
 
     def timeout_s_of(self, question: Question) -> float:
         """Return how long a question may take: its own limit or the server's, whichever is less."""

@@ -22,17 +22,33 @@ Tell = Callable[[Sequence[AnswerToken]], None]  # takes the next words of an ans
 
 @dataclass(slots=True, eq=False)
 class Waiting(Generic[RequestT]):
+    """A request that waits for its answer.
+
+    Attributes:
+        request: what is asked.
+        max_answer_tokens: most tokens of the answer.
+        num_tokens: of the request.
+        timeline: where its stages are marked.
+        answer: what the caller awaits.
+        loop: the caller's event loop.
+        deadline: when the answer is of no use any more, on the monotonic clock.
+        tell: takes words as they are decided; None where the whole answer is wanted.
+        num_told: how many words were told; they stay told if the request is tried again.
+        is_given_up: whether its caller has gone.
+        is_started: whether it has been encoded, or is just being.
+    """
+
     request: RequestT
     max_answer_tokens: int
     num_tokens: int
     timeline: Timeline
     answer: asyncio.Future[Answer]
     loop: asyncio.AbstractEventLoop
-    deadline: float  # on the monotonic clock
+    deadline: float
     tell: Tell | None = None
-    num_told: int = 0  # words; they stay told if the request is tried again
-    is_given_up: bool = False  # its caller has gone
-    is_started: bool = False  # it has been encoded, or is just being
+    num_told: int = 0
+    is_given_up: bool = False
+    is_started: bool = False
 
     @property
     def is_awaited(self) -> bool:
