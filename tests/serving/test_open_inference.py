@@ -141,6 +141,8 @@ async def test_tensors_in_binary_come_back_in_binary(start: StartServer) -> None
         ({"outputs": [{}]}, "missing_field"),
         ({"parameters": {"colour": 1}}, "unknown_field"),
         ({"parameters": {"choices": ["a"]}}, "unknown_field"),
+        ({"parameters": {"citations": True}}, "unknown_field"),
+        ({"parameters": {"stream": True}}, "unknown_field"),
         ({"parameters": {"multiple": ["a"]}}, "wrong_type"),
         ({"parameters": {"max_answer_tokens": 0}}, "max_answer_tokens_out_of_range"),
         ({"parameters": {"binary_data_output": 1}}, "wrong_type"),
