@@ -71,7 +71,8 @@ class QuestionAnsweringMethods(RpcMethods):
                         word = answer_pb2.StreamedWord(token=token_message(part.token), delta=part.delta)
                         yield answer_pb2.AnswerStreamResponse(word=word)
 
-        async with aclosing(self._guard.stream("AnswerStream", run, grpc_context)) as responses:
+        stream = self._guard.stream("AnswerStream", run, answer_pb2.AnswerStreamResponse, grpc_context)
+        async with aclosing(stream) as responses:
             async for response in responses:
                 yield response
 

@@ -103,16 +103,25 @@ class RpcGuard:
         return response
 
     async def stream(
-        self, method: str, run: Callable[[RequestRecord], AsyncGenerator[MessageT, None]], context: Context
+        self,
+        method: str,
+        run: Callable[[RequestRecord], AsyncGenerator[MessageT, None]],
+        empty: Callable[[], MessageT],
+        context: Context,
     ) -> AsyncGenerator[MessageT, None]:
         """Run a call that has several responses.
+
+        Ray's proxy learns the status and the metadata of the end only together with a response, so that they are set
+        before the last one, and an error comes with an empty one.
 
         Args:
             method: what it is counted as; one of ``metrics.METHODS``.
             run: makes the responses, and counts the call before its last.
+            empty: makes the response that goes before an error on Ray.
             context: of the call.
         """
         metadata, record = self._begin(method, context)
+        context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])
         try:
             self._check(metadata, record)
             async with aclosing(run(record)) as responses:
@@ -123,8 +132,8 @@ class RpcGuard:
             raise
         except Exception as error:
             _fail(error, record, context)
-        else:
-            context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])
+            if not hasattr(context, "time_remaining"):  # Ray's
+                yield empty()
         finally:
             record.count()
 

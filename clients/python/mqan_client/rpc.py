@@ -94,8 +94,9 @@ class RpcTransport:
             call = self._stub.AnswerStream(request, timeout=attempts.remaining_s(), metadata=self._metadata)
             try:
                 for part in call:
-                    has_begun = True
-                    yield _read_part(part)
+                    if part.WhichOneof("event") is not None:  # else an error follows
+                        has_begun = True
+                        yield _read_part(part)
                 return
             except grpc.RpcError as error:
                 failure = _explain(error.code(), error.details(), error.trailing_metadata())
@@ -163,8 +164,9 @@ class AsyncRpcTransport:
             call = self._stub.AnswerStream(request, timeout=attempts.remaining_s(), metadata=self._metadata)
             try:
                 async for part in call:
-                    has_begun = True
-                    yield _read_part(part)
+                    if part.WhichOneof("event") is not None:  # else an error follows
+                        has_begun = True
+                        yield _read_part(part)
                 return
             except grpc.aio.AioRpcError as error:
                 failure = _explain(error.code(), error.details(), error.trailing_metadata())
