@@ -223,7 +223,11 @@ def test_citations_are_those_that_the_client_makes(served: tuple[Client, Client,
 
 
 def test_citations_of_several_texts_name_each(served: tuple[Client, Client, str]) -> None:
-    question = {"question": QUESTION, "contiguous": True, "citations": True}
+    question = {
+        "question": QUESTION,
+        "choices": LABELS,
+        "citations": True,
+    }  # labels always have words that spoke for them
     texts = [
         {"id": "first", "context": "Ada wrote notes.", "questions": [question]},
         {"context": "The walls.", "questions": [question, QUESTION]},
