@@ -187,20 +187,20 @@ class AnswerDocument(_Document):
             answer=answer.text,
             probability=answer.probability,
             tokens=[_token(token) for token in answer.tokens],
-            spans=[_quotation(span) for span in answer.spans],
+            spans=[quotation_document(span) for span in answer.spans],
             truncated=answer.truncated,
             answered=answer.answered,
             confidence=answer.confidence,
             choices=[
                 ChoiceDocument.model_construct(
-                    label=choice.label, probability=share, spans=[_quotation(span) for span in choice.spans]
+                    label=choice.label, probability=share, spans=[quotation_document(span) for span in choice.spans]
                 )
                 for choice, share in zip(answer.choices, answer.shares, strict=True)
             ],
             chosen=list(answer.chosen),
             expected=answer.expected,
             places=[
-                PlaceDocument.model_construct(**dict(_quotation(place.span)), probability=place.probability)
+                PlaceDocument.model_construct(**dict(quotation_document(place.span)), probability=place.probability)
                 for place in answer.places
             ],
             alternatives=[
@@ -208,7 +208,7 @@ class AnswerDocument(_Document):
                     answer=other.text,
                     probability=other.probability,
                     tokens=[_token(token) for token in other.tokens],
-                    spans=[_quotation(span) for span in other.spans],
+                    spans=[quotation_document(span) for span in other.spans],
                 )
                 for other in answer.alternatives
             ],
@@ -336,7 +336,8 @@ class ErrorDocument(_Document):
     request_id: str = Field(description="Names this request in the server's log.", examples=["5f0c1d2e3a4b5c6d"])
 
 
-def _quotation(span: AnswerSpan) -> QuotationDocument:
+def quotation_document(span: AnswerSpan) -> QuotationDocument:
+    """Convert a quotation."""
     source: Literal["context", "question"] = "context" if span.source is Source.CONTEXT else "question"
     return QuotationDocument.model_construct(source=source, start=span.start, end=span.end, text=span.text)
 

@@ -56,6 +56,9 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "option_out_of_range": ErrorKind(422, _INVALID, "Choose a number in the range."),
         "option_not_supported": ErrorKind(422, _INVALID, "Leave the field out, or serve a model that can do it."),
         "too_many_questions": ErrorKind(422, _INVALID, "Send them in several calls."),
+        "unsupported_schema": ErrorKind(
+            422, _INVALID, "Change the schema: strings, numbers, booleans, enums and arrays of strings are supported."
+        ),
         "duplicate_id": ErrorKind(422, _INVALID, "Give each entry an id of its own, or leave ids out."),
         "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, "GET /v1/model has the limits."),
         "unknown_model": ErrorKind(404, "NOT_FOUND", "GET /v1/models lists what is served."),

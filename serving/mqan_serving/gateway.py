@@ -30,6 +30,7 @@ METRICS_PATH = "/metrics"
 _METHODS = {
     "/v1/answer": "Answer",
     "/v1/answers": "AnswerMany",
+    "/v1/records": "FillRecord",
     "/v1/model": "GetModel",
     "/v1/models": "GetModel",
     "/v1/systemone": "AnswerMany",

@@ -32,7 +32,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 OK, CANCELLED = "ok", "cancelled"
 TRANSPORTS = ("rest", "grpc")
-METHODS = ("Answer", "AnswerMany", "AnswerStream", "GetModel", "Check", "other")
+METHODS = ("Answer", "AnswerMany", "AnswerStream", "FillRecord", "GetModel", "Check", "other")
 CODES = (OK, CANCELLED, *ERRORS)
 
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

@@ -28,6 +28,8 @@ from mqan_serving.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.open_inference_rest import add_inference_routes
 from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
+from mqan_serving.record_documents import RECORD_RESPONSES, RECORD_SCHEMA, RecordDocument
+from mqan_serving.records import fill_record, parse_record
 from mqan_serving.service import Service
 from mqan_serving.settings import Settings
 from mqan_serving.streaming import stream_answer
@@ -78,6 +80,7 @@ def create_rest_app(
     # Does nothing but tell the documentation where to put a key.
     dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []
     _add_answering(app, get_service, dependencies)
+    _add_records(app, get_service, dependencies)
 
     async def respond(request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
         return await _respond(request, get_service, run, media_types)
@@ -207,6 +210,28 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
     )
     async def get_model() -> ModelDocument:
         return ModelDocument.of(get_service().model)
+
+
+def _add_records(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
+    told = _error_responses(CODES_OF_ANSWER)
+
+    @app.post(
+        "/v1/records",
+        response_model=RecordDocument,
+        responses={status: told.get(status, {}) | RECORD_RESPONSES.get(status, {}) for status in (200, *told)},
+        openapi_extra=RECORD_SCHEMA,
+        dependencies=dependencies,
+        summary="Fill a record from a text",
+        operation_id="fillRecord",
+        tags=["answering"],
+    )
+    async def fill(request: Request) -> Response:
+        async def run(service: Service, record: RequestRecord) -> BaseModel:
+            wanted = parse_record(service.validator, await request.body())
+            filled = await _while_connected(request, fill_record(service, wanted, record))
+            return RecordDocument.of(filled, service.model)
+
+        return await _respond(request, get_service, run)
 
 
 async def _respond(

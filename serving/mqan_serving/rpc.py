@@ -17,6 +17,8 @@ from mqan_core.answer import Answer
 from mqan_serving.errors import ServingError
 from mqan_serving.many import answer_texts
 from mqan_serving.open_inference_rpc import INFERENCE_METHODS, INFERENCE_SERVICE_NAME, InferenceMethods
+from mqan_serving.record_messages import record_request_of, record_response
+from mqan_serving.records import fill_record
 from mqan_serving.rpc_guard import Context, RpcMethods, parse_message, remaining_s_of, sparing
 from mqan_serving.rpc_messages import (
     answer_response,
@@ -89,6 +91,19 @@ class QuestionAnsweringMethods(RpcMethods):
 
         return await self._guard.run("AnswerMany", run, answer_pb2.AnswerManyResponse, grpc_context)
 
+    async def FillRecord(self, message: bytes, grpc_context: Context) -> answer_pb2.FillRecordResponse:
+        """Fill a record from a text."""
+
+        async def run(record: RequestRecord) -> answer_pb2.FillRecordResponse:
+            service = self._get_service()
+            service.validator.check_size(len(message))
+            request = record_request_of(
+                parse_message(answer_pb2.FillRecordRequest, message), remaining_s_of(grpc_context)
+            )
+            return record_response(await fill_record(service, request, record), service.model)
+
+        return await self._guard.run("FillRecord", run, answer_pb2.FillRecordResponse, grpc_context)
+
     async def GetModel(self, message: bytes, grpc_context: Context) -> answer_pb2.GetModelResponse:
         """Describe the model and its limits."""
 
@@ -118,7 +133,7 @@ class AllMethods(QuestionAnsweringMethods, InferenceMethods):
 
 def add_question_answering(servicer: Any, server: Any) -> None:
     """Register the methods of ``mqan.v1.QuestionAnswering`` with a server."""
-    names = ("Answer", "AnswerMany", "AnswerStream", "GetModel")
+    names = ("Answer", "AnswerMany", "AnswerStream", "FillRecord", "GetModel")
     _register(server, SERVICE_NAME, {name: getattr(servicer, name) for name in names})
 
 

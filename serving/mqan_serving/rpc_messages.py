@@ -54,7 +54,7 @@ def question_of(request: answer_pb2.AnswerRequest, remaining_s: float | None) ->
         context=request.context,
         question=request.question,
         max_answer_tokens=request.max_answer_tokens if request.HasField("max_answer_tokens") else None,
-        timeout_ms=None if remaining_s is None else max(1, math.ceil(1000 * remaining_s)),
+        timeout_ms=timeout_ms_of(remaining_s),
         choices=[ChoiceField(label=c.label, description=c.description) for c in request.choices] or None,
         multiple=request.multiple,
         yes_no=request.yes_no,
@@ -66,6 +66,11 @@ def question_of(request: answer_pb2.AnswerRequest, remaining_s: float | None) ->
         explain=request.explain,
         min_probability=request.min_probability if request.HasField("min_probability") else None,
     )
+
+
+def timeout_ms_of(remaining_s: float | None) -> int | None:
+    """Return the milliseconds until a caller's deadline, where it has one."""
+    return None if remaining_s is None else max(1, math.ceil(1000 * remaining_s))
 
 
 def texts_of(request: answer_pb2.AnswerManyRequest, remaining_s: float | None) -> list[AskedText]:
@@ -129,25 +134,29 @@ def answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
         answer=answer.text,
         probability=answer.probability,
         tokens=[token_message(token) for token in answer.tokens],
-        spans=[_span(span) for span in answer.spans],
+        spans=[span_message(span) for span in answer.spans],
         truncated=answer.truncated,
         model=answer_pb2.ModelVersion(name=model.name, version=model.version),
         answered=answer.answered,
         confidence=answer.confidence,
         choices=[
-            answer_pb2.ChoiceProbability(label=choice.label, probability=share, spans=[_span(s) for s in choice.spans])
+            answer_pb2.ChoiceProbability(
+                label=choice.label, probability=share, spans=[span_message(s) for s in choice.spans]
+            )
             for choice, share in zip(answer.choices, answer.shares, strict=True)
         ],
         chosen=answer.chosen,
         expected=answer.expected,
         windows=answer.num_windows,
-        places=[answer_pb2.Place(span=_span(place.span), probability=place.probability) for place in answer.places],
+        places=[
+            answer_pb2.Place(span=span_message(place.span), probability=place.probability) for place in answer.places
+        ],
         alternatives=[
             answer_pb2.Alternative(
                 answer=other.text,
                 probability=other.probability,
                 tokens=[token_message(token) for token in other.tokens],
-                spans=[_span(span) for span in other.spans],
+                spans=[span_message(span) for span in other.spans],
             )
             for other in answer.alternatives
         ],
@@ -183,7 +192,8 @@ def token_message(token: AnswerToken) -> answer_pb2.AnswerToken:
     )
 
 
-def _span(span: AnswerSpan) -> answer_pb2.AnswerSpan:
+def span_message(span: AnswerSpan) -> answer_pb2.AnswerSpan:
+    """Return the message of a quotation."""
     return answer_pb2.AnswerSpan(source=_SOURCES[span.source], start=span.start, end=span.end, text=span.text)
 
 

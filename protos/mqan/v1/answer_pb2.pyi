@@ -278,6 +278,60 @@ class ModelVersion(_message.Message):
     version: str
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
+class FillRecordRequest(_message.Message):
+    __slots__ = ("context", "schema")
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_FIELD_NUMBER: _ClassVar[int]
+    context: str
+    schema: str
+    def __init__(self, context: _Optional[str] = ..., schema: _Optional[str] = ...) -> None: ...
+
+class FillRecordResponse(_message.Message):
+    __slots__ = ("record", "missing", "fields", "model")
+    RECORD_FIELD_NUMBER: _ClassVar[int]
+    MISSING_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
+    record: str
+    missing: _containers.RepeatedScalarFieldContainer[str]
+    fields: _containers.RepeatedCompositeFieldContainer[FilledField]
+    model: ModelVersion
+    def __init__(self, record: _Optional[str] = ..., missing: _Optional[_Iterable[str]] = ..., fields: _Optional[_Iterable[_Union[FilledField, _Mapping]]] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ...) -> None: ...
+
+class FilledField(_message.Message):
+    __slots__ = ("name", "value", "text", "spans", "answered", "probability", "question", "normalized", "reason")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    NORMALIZED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    value: str
+    text: str
+    spans: _containers.RepeatedCompositeFieldContainer[AnswerSpan]
+    answered: bool
+    probability: float
+    question: str
+    normalized: NormalizedValue
+    reason: str
+    def __init__(self, name: _Optional[str] = ..., value: _Optional[str] = ..., text: _Optional[str] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., answered: _Optional[bool] = ..., probability: _Optional[float] = ..., question: _Optional[str] = ..., normalized: _Optional[_Union[NormalizedValue, _Mapping]] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class NormalizedValue(_message.Message):
+    __slots__ = ("library", "amount", "currency", "iso")
+    LIBRARY_FIELD_NUMBER: _ClassVar[int]
+    AMOUNT_FIELD_NUMBER: _ClassVar[int]
+    CURRENCY_FIELD_NUMBER: _ClassVar[int]
+    ISO_FIELD_NUMBER: _ClassVar[int]
+    library: str
+    amount: float
+    currency: str
+    iso: str
+    def __init__(self, library: _Optional[str] = ..., amount: _Optional[float] = ..., currency: _Optional[str] = ..., iso: _Optional[str] = ...) -> None: ...
+
 class GetModelRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...

@@ -50,6 +50,11 @@ class QuestionAnsweringStub:
                 request_serializer=mqan_dot_v1_dot_answer__pb2.AnswerRequest.SerializeToString,
                 response_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerStreamResponse.FromString,
                 _registered_method=True)
+        self.FillRecord = channel.unary_unary(
+                '/mqan.v1.QuestionAnswering/FillRecord',
+                request_serializer=mqan_dot_v1_dot_answer__pb2.FillRecordRequest.SerializeToString,
+                response_deserializer=mqan_dot_v1_dot_answer__pb2.FillRecordResponse.FromString,
+                _registered_method=True)
         self.GetModel = channel.unary_unary(
                 '/mqan.v1.QuestionAnswering/GetModel',
                 request_serializer=mqan_dot_v1_dot_answer__pb2.GetModelRequest.SerializeToString,
@@ -98,6 +103,16 @@ class QuestionAnsweringServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FillRecord(self, request, context):
+        """Fills a record of named fields from one text. The fields are asked side by side, and each value has its place in the
+        text.
+
+        Errors: those of Answer; INVALID_ARGUMENT also where the schema is not supported: the message names the field.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetModel(self, request, context):
         """Describes the model that is served and the limits that hold for requests.
         """
@@ -122,6 +137,11 @@ def add_QuestionAnsweringServicer_to_server(servicer, server):
                     servicer.AnswerStream,
                     request_deserializer=mqan_dot_v1_dot_answer__pb2.AnswerRequest.FromString,
                     response_serializer=mqan_dot_v1_dot_answer__pb2.AnswerStreamResponse.SerializeToString,
+            ),
+            'FillRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.FillRecord,
+                    request_deserializer=mqan_dot_v1_dot_answer__pb2.FillRecordRequest.FromString,
+                    response_serializer=mqan_dot_v1_dot_answer__pb2.FillRecordResponse.SerializeToString,
             ),
             'GetModel': grpc.unary_unary_rpc_method_handler(
                     servicer.GetModel,
@@ -211,6 +231,33 @@ class QuestionAnswering:
             '/mqan.v1.QuestionAnswering/AnswerStream',
             mqan_dot_v1_dot_answer__pb2.AnswerRequest.SerializeToString,
             mqan_dot_v1_dot_answer__pb2.AnswerStreamResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FillRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mqan.v1.QuestionAnswering/FillRecord',
+            mqan_dot_v1_dot_answer__pb2.FillRecordRequest.SerializeToString,
+            mqan_dot_v1_dot_answer__pb2.FillRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,191 @@
+"""Values of quotations: what two readers could take for two things has none, and a reason."""
+
+import re
+from datetime import date, datetime, time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mqan_serving.record_values import Kind, NoValueError, read_value
+
+_QUOTED = [kind for kind in Kind if kind not in (Kind.YES_NO, Kind.CHOICE, Kind.CHOICES)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotation", "value"),
+    [
+        (Kind.NUMBER, "476.00 EUR", 476.0),
+        (Kind.NUMBER, "1,234", 1234.0),
+        (Kind.NUMBER, "330.125 kg", 330.125),
+        (Kind.NUMBER, "0,125", 0.125),
+        (Kind.NUMBER, "1.234.567,89", 1234567.89),
+        (Kind.NUMBER, "1,234.567", 1234.567),
+        (Kind.NUMBER, "1’234’567", 1234567.0),
+        (Kind.NUMBER, "1 234\N{NO-BREAK SPACE}567", 1234567.0),
+        (Kind.NUMBER, "minus 5", -5.0),
+        (Kind.NUMBER, "−40 °C", -40.0),
+        (Kind.NUMBER, "10%", 10.0),
+        (Kind.NUMBER, "330 m", 330.0),
+        (Kind.NUMBER, "٣٤", 34.0),
+        (Kind.INTEGER, "2.0", 2),
+        (Kind.INTEGER, "a table for 12", 12),
+        (Kind.INTEGER, "Four", 4),
+        (Kind.TEXT, "  as it\nstands ", "  as it\nstands "),
+    ],
+)
+def test_numbers(kind: Kind, quotation: str, value: object) -> None:
+    found = read_value(kind, quotation).value
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("quotation", "amount", "currency"),
+    [
+        ("476.00 EUR", 476.0, "EUR"),
+        ("€1.234,56", 1234.56, "€"),
+        ("1.234 €", 1234.0, "€"),  # of money three digits behind a point are thousands
+        ("US$ 20.5", 20.5, "US$"),
+        ("CHF 1'200.-", 1200.0, "CHF"),
+        ("-12.50 £", -12.5, "£"),
+        ("EUR40", 40.0, "EUR"),
+        ("20 dollars", 20.0, None),
+    ],
+)
+def test_money_has_a_currency_as_it_is_written(quotation: str, amount: float, currency: str | None) -> None:
+    found = read_value(Kind.MONEY, quotation)
+    assert found.normalized is not None
+    assert (found.value, found.normalized.amount, found.normalized.currency) == (amount, amount, currency)
+    assert found.normalized.library == "price-parser"
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotation", "reason"),
+    [
+        (Kind.NUMBER, "none", "no number"),
+        (Kind.NUMBER, "3-4", "several numbers"),
+        (Kind.NUMBER, "1/2", "several numbers"),
+        (Kind.NUMBER, "1e5", "several numbers"),
+        (Kind.NUMBER, "12 34", "several numbers"),
+        (Kind.NUMBER, "2024-118", "several numbers"),
+        (Kind.NUMBER, "12.05.2024", "not written as one number"),
+        (Kind.NUMBER, "1.2.3", "not written as one number"),
+        (Kind.NUMBER, "A12", "inside a word"),
+        (Kind.NUMBER, "3.5 million", "multiplies"),
+        (Kind.NUMBER, "12k", "multiplies"),
+        (Kind.MONEY, "€3m", "multiplies"),
+        (Kind.MONEY, "19%", "share"),
+        (Kind.NUMBER, "1" * 16, "more than 15 digits"),
+        (Kind.NUMBER, "1 " * 60, "too long"),
+        (Kind.INTEGER, "2.5", "whole number"),
+        (Kind.DATE, "9 to 5", "no date or time"),
+        (Kind.DATE, "tomorrow", "no date or time"),
+        (Kind.DATE, "31 February 2024", "no date or time"),
+        (Kind.DATE, "12 May", "say the year"),
+        (Kind.DATE, "May 24", "say the year"),
+        (Kind.DATE, "Monday", "say the year"),
+        (Kind.DATE, "10:30", "say the year"),
+        (Kind.DATE, "2024", "say the month"),
+        (Kind.DATE, "May 2024", "say the day"),
+        (Kind.DATE, "03/04/2024", "is 2024-03-04 or 2024-04-03"),
+        (Kind.DATE, "05-06-24", "is 2024-05-06 or 2024-06-05"),
+        (Kind.DATE_TIME, "12 May 2024", "say the hour"),
+        (Kind.DATE_TIME, "3/4/2024 10:00", "order of day and month"),
+        (Kind.DATE_TIME, "12 May 2024, 10:00 EST", "time zone"),
+        (Kind.TIME, "15", "say the hour"),
+        (Kind.TIME, "25:00", "no date or time"),
+        (Kind.EMAIL, "jane at x.org", "not one email"),
+        (Kind.EMAIL, "jane@x", "not one email"),
+        (Kind.EMAIL, "a@x.org, b@y.org", "not one email"),
+        (Kind.URI, "www.x.org", "not one URI"),
+        (Kind.URI, "http://[", "not one URI"),
+        (Kind.PHONE, "12", "not one phone number"),
+        (Kind.PHONE, "call 555-0199", "not one phone number"),
+    ],
+)
+def test_what_is_not_of_the_kind_or_may_be_two_things_has_a_reason(kind: Kind, quotation: str, reason: str) -> None:
+    with pytest.raises(NoValueError, match=re.escape(reason)):
+        read_value(kind, quotation)
+
+
+@pytest.mark.parametrize(
+    ("quotation", "iso"),
+    [
+        ("12 May 2024", "2024-05-12"),
+        ("May the 3rd, 2024", "2024-05-03"),
+        ("Monday, 6 May 2024", "2024-05-06"),
+        ("2024-05-12", "2024-05-12"),
+        ("20240512", "2024-05-12"),
+        ("12.05.2024", "2024-05-12"),  # with points the day comes first
+        ("13/04/2024", "2024-04-13"),  # there is no 13th month
+        ("5/5/2024", "2024-05-05"),  # in either order
+        ("3.5.24", "2024-05-03"),
+        ("1.1.70", "1970-01-01"),  # two digits are of 1969 to 2068
+        ("24 December 2024 at 7.30 pm", "2024-12-24"),
+        ("12 May 2024, 10:00 EST", "2024-05-12"),
+    ],
+)
+def test_dates(quotation: str, iso: str) -> None:
+    found = read_value(Kind.DATE, quotation)
+    assert found.normalized is not None
+    assert (found.value, found.normalized.iso, found.normalized.library) == (iso, iso, "python-dateutil")
+    date.fromisoformat(iso)
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotation", "iso"),
+    [
+        (Kind.TIME, "7.30 pm", "19:30:00"),
+        (Kind.TIME, "7 p.m.", "19:00:00"),
+        (Kind.TIME, "Friday at 3 pm", "15:00:00"),
+        (Kind.TIME, "10:00 UTC+2", "10:00:00+02:00"),
+        (Kind.DATE_TIME, "24 December 2024 at 7.30 pm", "2024-12-24T19:30:00"),
+        (Kind.DATE_TIME, "2024-05-12T10:00:00Z", "2024-05-12T10:00:00+00:00"),
+        (Kind.DATE_TIME, "2024-05-12 10:00-05:00", "2024-05-12T10:00:00-05:00"),
+    ],
+)
+def test_times(kind: Kind, quotation: str, iso: str) -> None:
+    assert read_value(kind, quotation).value == iso
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotation", "value"),
+    [
+        (Kind.EMAIL, "<jane@x.org>.", "jane@x.org"),
+        (Kind.EMAIL, "mailto:jane.o'neil+7@mail.x-y.org", "jane.o'neil+7@mail.x-y.org"),
+        (Kind.URI, "https://x.org/a?b#c", "https://x.org/a?b#c"),
+        (Kind.PHONE, "+44 20 7946 0123", "+44 20 7946 0123"),
+        (Kind.PHONE, "(030) 1234/56", "(030) 1234/56"),
+    ],
+)
+def test_addresses(kind: Kind, quotation: str, value: str) -> None:
+    found = read_value(kind, quotation)
+    assert (found.value, found.normalized) == (value, None)
+
+
+_PARTS = st.sampled_from(
+    [*"0123456789.,-/:'+ T%€$eEkZ", "May", "am", "pm", "UTC", "EST", "2024", "12", "Monday", "31", "th", "@", "x.org"]
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    kind=st.sampled_from(_QUOTED),
+    quotation=st.one_of(st.text(max_size=40), st.lists(_PARTS, max_size=14).map("".join)),
+)
+def test_any_text_has_a_value_of_its_kind_or_a_reason(kind: Kind, quotation: str) -> None:
+    try:
+        found = read_value(kind, quotation)
+    except NoValueError:
+        return
+    match kind:
+        case Kind.NUMBER | Kind.MONEY:
+            assert isinstance(found.value, float)
+        case Kind.INTEGER:
+            assert type(found.value) is int
+        case _:
+            assert isinstance(found.value, str)
+    parses = {Kind.DATE: date, Kind.DATE_TIME: datetime, Kind.TIME: time}
+    if kind in parses:
+        parses[kind].fromisoformat(str(found.value))  # type: ignore[attr-defined]
+        assert read_value(kind, quotation) == found
