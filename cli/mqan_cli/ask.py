@@ -9,6 +9,7 @@ from mqan_cli import answering
 from mqan_cli.answering import Provider
 from mqan_cli.conversation import converse, has_terminal
 from mqan_cli.html_page import html_page
+from mqan_cli.record import fill, read_schema
 from mqan_cli.show import show, show_json
 from mqan_cli.texts import labels_of, read_text, write_text
 
@@ -40,6 +41,10 @@ def ask(
         str | None,
         typer.Option("--choices", "-c", metavar="LABELS", help="Labels to choose from, with commas between them."),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(metavar="SCHEMA", help="Fill a record: a file with the JSON Schema of its fields. Prints JSON."),
+    ] = None,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the answer, and what each step looked at, as one HTML page."),
@@ -54,12 +59,20 @@ def ask(
 
     mqan ask "Which team?" --file mail.txt --choices "billing, shipping, technical support"
 
+    mqan ask --record invoice.json --file mail.txt
+
     A server that asks for an API key gets that of MQAN_API_KEY.
     """
     if bundle is not None and server is not None:
         raise typer.BadParameter("give --server or --bundle, not both")
     if file is not None and context is not None:
         raise typer.BadParameter("give --file once")
+    if record is not None:
+        if any(given is not None for given in (question, choices, html, max_answer_tokens)):
+            raise typer.BadParameter("its schema says all that is asked; leave the rest out", param_hint="--record")
+        schema = read_schema(record)
+        fill(schema, read_text(text, file if context is None else context), server, bundle, provider, as_json=as_json)
+        return
     if question is None and not has_terminal():
         raise typer.BadParameter("without a terminal to ask on, give the question", param_hint="QUESTION")
     labels = labels_of(choices or "")

@@ -65,7 +65,6 @@ class RecordField:
         name: as the schema has it.
         kind: what its value is.
         question: what is asked.
-        is_required: whether a record has to have it.
         is_nullable: whether it may be null.
         options: of a choice, the value behind each label.
         bounds: what a value has to be within; None without any.
@@ -74,7 +73,6 @@ class RecordField:
     name: str
     kind: Kind
     question: str
-    is_required: bool
     is_nullable: bool
     options: Mapping[str, Any]
     bounds: SchemaValidator | None
@@ -105,8 +103,7 @@ def read_schema(schema: Any) -> list[RecordField]:
     required = root.get("required", [])
     if not isinstance(required, list) or not all(isinstance(n, str) and n in properties for n in required):
         raise _refuse("The schema", "has a list of required fields that is not one of names of its properties")
-    needed = frozenset(required)
-    return [_field(name, node, definitions, name in needed) for name, node in properties.items()]
+    return [_field(name, node, definitions) for name, node in properties.items()]
 
 
 def shown_name(name: str) -> str:
@@ -171,7 +168,7 @@ class _Reading:
         return {**filled[0], **rest}, len(filled) < len(branches) and {"type": "null"} in branches
 
 
-def _field(name: str, node: Any, definitions: Mapping[str, Any], is_required: bool) -> RecordField:
+def _field(name: str, node: Any, definitions: Mapping[str, Any]) -> RecordField:
     where = shown_name(name)
     if len(name) > _MOST_NAME:
         raise _refuse(where, f"has a name of more than {_MOST_NAME} characters")
@@ -188,7 +185,7 @@ def _field(name: str, node: Any, definitions: Mapping[str, Any], is_required: bo
         kind, known = Kind.CHOICE, frozenset({"enum", "const"})
         is_nullable |= None in found.get("enum", ())
     elif found.get("type") == "boolean":
-        kind = Kind.YES_NO
+        kind, known = Kind.YES_NO, frozenset()
     else:
         kind = _quoted(where, found)
         names = _OF_NUMBERS if kind in (Kind.INTEGER, Kind.NUMBER, Kind.MONEY) else {}
@@ -196,7 +193,7 @@ def _field(name: str, node: Any, definitions: Mapping[str, Any], is_required: bo
         known = frozenset({"format", *names})
         bounds = _bounds(where, kind, {names[key]: value for key, value in found.items() if key in names})
     _check_known(where, found, _NOTES | known)
-    return RecordField(name, kind, _question(where, name, kind, found), is_required, is_nullable, options, bounds)
+    return RecordField(name, kind, _question(where, name, kind, found), is_nullable, options, bounds)
 
 
 def _quoted(where: str, found: Mapping[str, Any]) -> Kind:

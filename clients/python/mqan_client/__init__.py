@@ -16,6 +16,7 @@ from mqan_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_client.records import Normalized, Record, RecordField
 from mqan_client.results import (
     Alternative,
     Answer,
@@ -54,9 +55,12 @@ __all__ = [
     "Masses",
     "Model",
     "ModelVersion",
+    "Normalized",
     "OverloadedError",
     "Place",
     "PointerWeight",
+    "Record",
+    "RecordField",
     "Retries",
     "Score",
     "ServerError",

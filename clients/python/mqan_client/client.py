@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from mqan_client.errors import ClientError
 from mqan_client.many import DEFAULT_CONCURRENCY, Progress, ask_many, ask_many_async
+from mqan_client.records import Record, Schema, schema_of
 from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import Asked, AsyncTransport, Retries, Transport, authorization, question_of
 
@@ -124,6 +125,23 @@ class Client:
             return self.answer(context, question, timeout_s=timeout_s, **asked)
 
         return ask_many(ask, pairs, concurrency, progress)
+
+    def fill_record(self, context: str, schema: Schema, *, timeout_s: float | None = None) -> Record:
+        """Fill a record of named fields from a text, each value with its place in the text.
+
+        Args:
+            context: the text.
+            schema: a JSON Schema of an object, or a class that has ``model_json_schema()``, such as a model of
+                pydantic. ``ask`` in a field is its question; without it the question is made from ``description``, or
+                from the name and the type.
+            timeout_s: longest duration of this call; the client's when None.
+
+        Raises:
+            InvalidRequestError: the schema is not supported; the message names the field.
+            ClientError: there is no record; the class says whose fault it is.
+        """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return self._transport.fill_record(context, schema_of(schema), timeout_s)
 
     def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.
@@ -245,6 +263,23 @@ class AsyncClient:
             return await self.answer(context, question, timeout_s=timeout_s, **asked)
 
         return await ask_many_async(ask, pairs, concurrency, progress)
+
+    async def fill_record(self, context: str, schema: Schema, *, timeout_s: float | None = None) -> Record:
+        """Fill a record of named fields from a text, each value with its place in the text.
+
+        Args:
+            context: the text.
+            schema: a JSON Schema of an object, or a class that has ``model_json_schema()``, such as a model of
+                pydantic. ``ask`` in a field is its question; without it the question is made from ``description``, or
+                from the name and the type.
+            timeout_s: longest duration of this call; the client's when None.
+
+        Raises:
+            InvalidRequestError: the schema is not supported; the message names the field.
+            ClientError: there is no record; the class says whose fault it is.
+        """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return await self._transport.fill_record(context, schema_of(schema), timeout_s)
 
     async def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.

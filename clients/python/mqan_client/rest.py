@@ -6,11 +6,12 @@ import math
 import ssl
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from typing import Any
 
 import httpx2
 
+from mqan_client.documents import read_answer, read_model, read_word
 from mqan_client.errors import (
     ClientError,
     DeadlineExceededError,
@@ -21,25 +22,8 @@ from mqan_client.errors import (
     UnavailableError,
 )
 from mqan_client.events import MEDIA_TYPE, EventReader, ended_early
-from mqan_client.results import (
-    Alternative,
-    Answer,
-    AnswerSpan,
-    AnswerToken,
-    Candidate,
-    ChoiceProbability,
-    Limits,
-    Masses,
-    Model,
-    ModelVersion,
-    Place,
-    PointerWeight,
-    Score,
-    Source,
-    Span,
-    Step,
-    StreamedWord,
-)
+from mqan_client.records import Record, read_record, record_body
+from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import TOO_LATE, Attempts, Question, Retries
 
 # What a proxy says, without the API's error document, when the server behind it has gone.
@@ -70,7 +54,7 @@ class RestTransport:
 
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
-        return _read_answer(self._call("POST", "/v1/answer", _body(question), timeout_s))
+        return read_answer(self._call("POST", "/v1/answer", _body(question), timeout_s))
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
@@ -101,9 +85,13 @@ class RestTransport:
                 raise failure from None
             time.sleep(attempts.wait_s(failure, retry_after))
 
+    def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
+        """Fill a record from a text."""
+        return read_record(self._call("POST", "/v1/records", record_body(context, schema), timeout_s))
+
     def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
-        return _read_model(self._call("GET", "/v1/model", None, timeout_s))
+        return read_model(self._call("GET", "/v1/model", None, timeout_s))
 
     def close(self) -> None:
         """Close all connections."""
@@ -143,7 +131,7 @@ class AsyncRestTransport:
 
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
-        return _read_answer(await self._call("POST", "/v1/answer", _body(question), timeout_s))
+        return read_answer(await self._call("POST", "/v1/answer", _body(question), timeout_s))
 
     async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
@@ -174,9 +162,13 @@ class AsyncRestTransport:
                 raise failure from None
             await asyncio.sleep(attempts.wait_s(failure, retry_after))
 
+    async def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
+        """Fill a record from a text."""
+        return read_record(await self._call("POST", "/v1/records", record_body(context, schema), timeout_s))
+
     async def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
-        return _read_model(await self._call("GET", "/v1/model", None, timeout_s))
+        return read_model(await self._call("GET", "/v1/model", None, timeout_s))
 
     async def close(self) -> None:
         """Close all connections."""
@@ -248,17 +240,9 @@ def _refuse(response: httpx2.Response, content: bytes) -> None:
 def _read_parts(events: Iterable[tuple[str, Any]]) -> Iterator[StreamedWord | Answer]:
     for name, document in events:
         if name == "answer":
-            yield _read_answer(document)
+            yield read_answer(document)
         elif name == "word":
-            yield _read_word(document)
-
-
-def _read_word(document: Any) -> StreamedWord:
-    try:
-        (token,) = _read_tokens({"tokens": [document]})
-        return StreamedWord(token, document["delta"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise _unknown(error) from None
+            yield read_word(document)
 
 
 def _read(response: httpx2.Response, content: bytes) -> Any:
@@ -280,84 +264,3 @@ def _read(response: httpx2.Response, content: bytes) -> Any:
         code=str(told.get("code", code)),
         request_id=response.headers.get("x-request-id"),
     )
-
-
-def _read_answer(document: Any) -> Answer:
-    try:
-        return Answer(
-            document["answer"],
-            document["probability"],
-            _read_tokens(document),
-            _read_spans(document["spans"]),
-            document["truncated"],
-            ModelVersion(**document["model"]),
-            # a server before 0.17 knows none of these
-            document.get("answered", True),
-            document.get("confidence", document["probability"]),
-            tuple(
-                ChoiceProbability(choice["label"], choice["probability"], _read_spans(choice["spans"]))
-                for choice in document.get("choices", ())
-            ),
-            tuple(document.get("chosen", ())),
-            document.get("expected"),
-            document.get("windows", 1),
-            tuple(Place(_read_span(place), place["probability"]) for place in document.get("places", ())),
-            tuple(
-                Alternative(other["answer"], other["probability"], _read_tokens(other), _read_spans(other["spans"]))
-                for other in document.get("alternatives", ())
-            ),
-            tuple(map(_read_step, document.get("steps", ()))),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise _unknown(error) from None
-
-
-def _read_step(document: Any) -> Step:
-    context, question = (
-        tuple(PointerWeight(Span(found["start"], found["end"]), found["weight"]) for found in document[text])
-        for text in ("context", "question")
-    )
-    found = document["candidates"]
-    return Step(context, question, tuple(Candidate(c["text"], c["probability"], Source(c["source"])) for c in found))
-
-
-def _read_tokens(document: Any) -> tuple[AnswerToken, ...]:
-    return tuple(
-        AnswerToken(
-            token["text"],
-            token["probability"],
-            Source(token["source"]),
-            Masses(**token["masses"]),
-            None if token["span"] is None else Span(**token["span"]),
-        )
-        for token in document["tokens"]
-    )
-
-
-def _read_spans(documents: Any) -> tuple[AnswerSpan, ...]:
-    return tuple(map(_read_span, documents))
-
-
-def _read_span(span: Any) -> AnswerSpan:
-    return AnswerSpan(Source(span["source"]), span["start"], span["end"], span["text"])
-
-
-def _read_model(document: Any) -> Model:
-    try:
-        return Model(
-            document["model"]["name"],
-            document["model"]["version"],
-            document["sha256"],
-            document["provider"],
-            Limits(**{field.name: document["limits"][field.name] for field in fields(Limits)}),
-            document["num_generated"],
-            document["num_words"],
-            tuple(Score(**score) for score in document["scores"]),
-            str(document.get("server_version", "")),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise _unknown(error) from None
-
-
-def _unknown(error: Exception) -> ServerError:
-    return ServerError(f"The response is not one of a mqan server: {error!r}.", code="unknown_response")

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable
-from dataclasses import fields
 from functools import cached_property
 from typing import Any
 
@@ -20,33 +19,11 @@ from mqan_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from mqan_client.results import (
-    Alternative,
-    Answer,
-    AnswerSpan,
-    AnswerToken,
-    Candidate,
-    ChoiceProbability,
-    Limits,
-    Masses,
-    Model,
-    ModelVersion,
-    Place,
-    PointerWeight,
-    Score,
-    Source,
-    Span,
-    Step,
-    StreamedWord,
-)
+from mqan_client.messages import answer_request, read_answer, read_model, read_part, read_record, record_request
+from mqan_client.records import Record
+from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import Attempts, Question, Retries
 
-_SOURCES = {
-    answer_pb2.SOURCE_CONTEXT: Source.CONTEXT,
-    answer_pb2.SOURCE_QUESTION: Source.QUESTION,
-    answer_pb2.SOURCE_VOCABULARY: Source.VOCABULARY,
-}
-_NUMBERS = {source: number for number, source in _SOURCES.items()}
 _ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
     grpc.StatusCode.INVALID_ARGUMENT: (InvalidRequestError, "invalid_input"),
     grpc.StatusCode.UNAUTHENTICATED: (UnauthenticatedError, "unauthenticated"),
@@ -84,11 +61,11 @@ class RpcTransport:
 
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
-        return _read_answer(self._call(self._stub.Answer, _request(question), timeout_s))
+        return read_answer(self._call(self._stub.Answer, answer_request(question), timeout_s))
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
-        attempts, request = Attempts(self._retries, timeout_s), _request(question)
+        attempts, request = Attempts(self._retries, timeout_s), answer_request(question)
         while True:
             has_begun = False
             call = self._stub.AnswerStream(request, timeout=attempts.remaining_s(), metadata=self._metadata)
@@ -96,7 +73,7 @@ class RpcTransport:
                 for part in call:
                     if part.WhichOneof("event") is not None:  # else an error follows
                         has_begun = True
-                        yield _read_part(part)
+                        yield read_part(part)
                 return
             except grpc.RpcError as error:
                 failure = _explain(error.code(), error.details(), error.trailing_metadata())
@@ -107,9 +84,13 @@ class RpcTransport:
                 call.cancel()  # of a call that has ended nothing is left
             time.sleep(wait_s)
 
+    def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
+        """Fill a record from a text."""
+        return read_record(self._call(self._stub.FillRecord, record_request(context, schema), timeout_s))
+
     def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
-        return _read_model(self._call(self._stub.GetModel, answer_pb2.GetModelRequest(), timeout_s))
+        return read_model(self._call(self._stub.GetModel, answer_pb2.GetModelRequest(), timeout_s))
 
     def close(self) -> None:
         """Close the channel."""
@@ -154,11 +135,11 @@ class AsyncRpcTransport:
 
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
-        return _read_answer(await self._call(self._stub.Answer, _request(question), timeout_s))
+        return read_answer(await self._call(self._stub.Answer, answer_request(question), timeout_s))
 
     async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
-        attempts, request = Attempts(self._retries, timeout_s), _request(question)
+        attempts, request = Attempts(self._retries, timeout_s), answer_request(question)
         while True:
             has_begun = False
             call = self._stub.AnswerStream(request, timeout=attempts.remaining_s(), metadata=self._metadata)
@@ -166,7 +147,7 @@ class AsyncRpcTransport:
                 async for part in call:
                     if part.WhichOneof("event") is not None:  # else an error follows
                         has_begun = True
-                        yield _read_part(part)
+                        yield read_part(part)
                 return
             except grpc.aio.AioRpcError as error:
                 failure = _explain(error.code(), error.details(), error.trailing_metadata())
@@ -177,9 +158,13 @@ class AsyncRpcTransport:
                 call.cancel()
             await asyncio.sleep(wait_s)
 
+    async def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
+        """Fill a record from a text."""
+        return read_record(await self._call(self._stub.FillRecord, record_request(context, schema), timeout_s))
+
     async def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
-        return _read_model(await self._call(self._stub.GetModel, answer_pb2.GetModelRequest(), timeout_s))
+        return read_model(await self._call(self._stub.GetModel, answer_pb2.GetModelRequest(), timeout_s))
 
     async def close(self) -> None:
         """Close the channel."""
@@ -194,27 +179,6 @@ class AsyncRpcTransport:
             except grpc.aio.AioRpcError as error:
                 wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
             await asyncio.sleep(wait_s)
-
-
-def _request(question: Question) -> answer_pb2.AnswerRequest:
-    try:
-        return answer_pb2.AnswerRequest(
-            context=question.context,
-            question=question.question,
-            max_answer_tokens=question.max_answer_tokens,
-            choices=[answer_pb2.Choice(label=c.label, description=c.description) for c in question.choices],
-            multiple=question.multiple,
-            yes_no=question.yes_no,
-            scale=question.scale,
-            sources=[_NUMBERS[source] for source in question.sources],
-            contiguous=question.contiguous,
-            all=question.all,
-            alternatives=question.alternatives,
-            explain=question.explain,
-            min_probability=question.min_probability,
-        )
-    except (ValueError, TypeError) as error:  # a lone surrogate, a number that is no uint32, a value of another type
-        raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
 
 
 def _explain(
@@ -238,86 +202,3 @@ def _explain(
         request_id=trailing.get(_REQUEST_ID_KEY),
     )
     return error, trailing.get(_RETRY_AFTER_KEY)
-
-
-def _read_part(part: answer_pb2.AnswerStreamResponse) -> StreamedWord | Answer:
-    if part.HasField("answer"):
-        return _read_answer(part.answer)
-    (token,) = _read_tokens([part.word.token])
-    return StreamedWord(token, part.word.delta)
-
-
-def _read_answer(response: answer_pb2.AnswerResponse) -> Answer:
-    is_old = not response.windows  # a server before 0.17
-    return Answer(
-        response.answer,
-        response.probability,
-        _read_tokens(response.tokens),
-        _read_spans(response.spans),
-        response.truncated,
-        ModelVersion(response.model.name, response.model.version),
-        response.answered or is_old,
-        response.probability if is_old else response.confidence,
-        tuple(ChoiceProbability(c.label, c.probability, _read_spans(c.spans)) for c in response.choices),
-        tuple(response.chosen),
-        response.expected if response.HasField("expected") else None,
-        1 if is_old else response.windows,
-        tuple(Place(_read_span(place.span), place.probability) for place in response.places),
-        tuple(
-            Alternative(other.answer, other.probability, _read_tokens(other.tokens), _read_spans(other.spans))
-            for other in response.alternatives
-        ),
-        tuple(
-            Step(
-                _read_weights(step.context),
-                _read_weights(step.question),
-                tuple(Candidate(c.text, c.probability, _source(c.source)) for c in step.candidates),
-            )
-            for step in response.steps
-        ),
-    )
-
-
-def _read_weights(weights: Iterable[answer_pb2.PointerWeight]) -> tuple[PointerWeight, ...]:
-    return tuple(PointerWeight(Span(found.span.start, found.span.end), found.weight) for found in weights)
-
-
-def _read_tokens(tokens: Iterable[answer_pb2.AnswerToken]) -> tuple[AnswerToken, ...]:
-    return tuple(
-        AnswerToken(
-            token.text,
-            token.probability,
-            _source(token.source),
-            Masses(token.masses.context, token.masses.question, token.masses.vocabulary),
-            Span(token.span.start, token.span.end) if token.HasField("span") else None,
-        )
-        for token in tokens
-    )
-
-
-def _source(number: answer_pb2.Source) -> Source:
-    if number not in _SOURCES:
-        raise ServerError("The answer names a source that this client does not know.", code="unknown_response")
-    return _SOURCES[number]
-
-
-def _read_spans(spans: Iterable[answer_pb2.AnswerSpan]) -> tuple[AnswerSpan, ...]:
-    return tuple(map(_read_span, spans))
-
-
-def _read_span(span: answer_pb2.AnswerSpan) -> AnswerSpan:
-    return AnswerSpan(_source(span.source), span.start, span.end, span.text)
-
-
-def _read_model(response: answer_pb2.GetModelResponse) -> Model:
-    return Model(
-        response.model.name,
-        response.model.version,
-        response.sha256,
-        response.provider,
-        Limits(**{field.name: getattr(response.limits, field.name) for field in fields(Limits)}),
-        response.num_generated,
-        response.num_words,
-        tuple(Score(score.task, score.metric, score.value) for score in response.scores),
-        response.server_version,
-    )

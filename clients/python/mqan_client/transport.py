@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Generator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypedDict
+from typing import Any, Protocol, TypedDict
 
 from mqan_client.errors import (
     ClientError,
@@ -13,6 +13,7 @@ from mqan_client.errors import (
     OverloadedError,
     UnavailableError,
 )
+from mqan_client.records import Record
 from mqan_client.results import Answer, Model, Source, StreamedWord
 
 TOO_LATE = "No answer came in time."
@@ -173,6 +174,9 @@ class Transport(Protocol):
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
 
+    def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
+        """Fill a record from a text."""
+
     def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""
 
@@ -188,6 +192,9 @@ class AsyncTransport(Protocol):
 
     def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
+
+    async def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
+        """Fill a record from a text."""
 
     async def get_model(self, timeout_s: float) -> Model:
         """Describe what is served."""

@@ -1,0 +1,105 @@
+"""``mqan ask --record``: a record of named fields from one text, as JSON."""
+
+import asyncio
+import dataclasses
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from mqan_cli.answering import Provider, explain, find_server, open_client
+from mqan_cli.errors import CommandError
+from mqan_cli.show import show_json, visible
+
+
+def read_schema(path: Path) -> Any:
+    """Return the JSON Schema of a file.
+
+    Raises:
+        typer.BadParameter: the file cannot be read, or is not JSON.
+    """
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {path}: {error.strerror}", param_hint="--record") from None
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{path} is not JSON: {error}", param_hint="--record") from None
+
+
+def fill(schema: Any, text: str, server: str | None, bundle: Path | None, provider: Provider, *, as_json: bool) -> None:
+    """Fill a record from a text, and print it.
+
+    The record goes to standard output; what has no value, and why, to standard error.
+
+    Args:
+        schema: a JSON Schema.
+        text: the text.
+        server: which one fills it; that of MQAN_SERVER, or the default one, if None.
+        bundle: what fills it in this process, if not None.
+        provider: where the bundle runs.
+        as_json: whether the whole document of REST is wanted.
+
+    Raises:
+        CommandError: there is no record; it says why.
+        BundleError: the bundle is damaged.
+    """
+    document = _by_server(server, text, schema) if bundle is None else _by_bundle(bundle, provider, text, schema)
+    if as_json:
+        show_json(document)
+    else:
+        _show(document)
+
+
+def _by_server(url: str | None, text: str, schema: Any) -> dict[str, Any]:
+    from mqan_client import Client, ClientError
+
+    url = find_server(url)
+    with open_client(Client, url) as client:
+        try:
+            record = client.fill_record(text, schema)
+        except ClientError as error:
+            raise CommandError(explain(error, url)) from None
+    document = dataclasses.asdict(record)
+    return {"record": document.pop("values"), **document}
+
+
+def _by_bundle(folder: Path, provider: Provider, text: str, schema: Any) -> dict[str, Any]:
+    from mqan_core.errors import InputError
+    from mqan_serving.errors import AnsweringError
+    from mqan_serving.metrics import Metrics
+    from mqan_serving.record_documents import RecordDocument
+    from mqan_serving.record_schema import read_schema as read_fields
+    from mqan_serving.records import RecordRequest, fill_record
+    from mqan_serving.service import open_service
+    from mqan_serving.settings import load_settings
+    from mqan_serving.telemetry import RequestRecord, set_up_logs
+
+    set_up_logs("error")
+
+    async def fill() -> dict[str, Any]:
+        request = RecordRequest(text, tuple(read_fields(schema)), None)
+        service = await open_service(folder, load_settings(provider=provider))
+        try:
+            filled = await fill_record(service, request, RequestRecord("rest", "FillRecord", "", Metrics(), {}))
+            return RecordDocument.of(filled, service.model).model_dump()
+        finally:
+            await service.close()
+
+    try:
+        return asyncio.run(fill())
+    except InputError as error:
+        raise CommandError(f"{error.message} {error.hint}") from None
+    except AnsweringError as error:
+        raise CommandError(f"{error.failure.message} {error.failure.hint}") from None
+    except RuntimeError as error:
+        raise CommandError(str(error)) from None
+
+
+def _show(document: dict[str, Any]) -> None:
+    show_json(document["record"])
+    for name in document["missing"]:
+        field = document["fields"][name]
+        quoted = f" {visible(field['text'])!r}" if field["text"] else ""
+        print(f"  {visible(name)}: {field['reason']}{quoted}", file=sys.stderr)

@@ -1,0 +1,289 @@
+"""Records over REST and gRPC alike: values with their places, whatever a network of random weights answers."""
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx2
+import pytest
+
+from mqan.v1 import answer_pb2
+from mqan_client import Client, InvalidRequestError, Record, UnavailableError
+from mqan_core.errors import InputError
+from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_serving.openapi import openapi_document
+from mqan_serving.record_documents import RECORD_REQUEST, RECORD_RESPONSE, RecordDocument
+from mqan_serving.record_values import Kind
+from mqan_serving.records import NOT_SAID, RecordRequest, parse_record
+from mqan_serving.validation import Validator
+from tests.answering import LABELS, make_text, make_trained, write_small_bundle
+
+TEXT = "The old harbour was closed in 1923 because storms had torn its walls. Ada wrote notes."
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "who": {"type": "string"},
+        "maybe": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "year": {"type": "integer"},
+        "price": {"type": "number", "format": "money"},
+        "day": {"anyOf": [{"type": "string", "format": "date"}, {"type": "null"}]},
+        "mail": {"type": "string", "format": "email"},
+        "closed": {"type": "boolean"},
+        "mood": {"enum": LABELS},
+        "grade": {"anyOf": [{"enum": [1, 2, 3]}, {"type": "null"}]},
+        "moods": {"type": "array", "items": {"enum": LABELS}},
+        "names": {"type": "array", "items": {"type": "string"}},
+    },
+    "required": ["who"],
+}
+
+
+@pytest.fixture(scope="module")
+def clients(
+    tmp_path_factory: pytest.TempPathFactory, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
+) -> Iterator[tuple[Client, Client, str]]:
+    """A client over REST, one over gRPC, and the URL of REST."""
+    folder: Path = tmp_path_factory.mktemp("records") / "bundle"
+    write_small_bundle(folder, make_trained())
+    with ExitStack() as stack:
+        http_port, grpc_port = stack.enter_context(serve_local(AnsweringEngine.open(folder)))
+        url = f"http://127.0.0.1:{http_port}"
+        rest, rpc = (stack.enter_context(Client(u)) for u in (url, f"grpc://127.0.0.1:{grpc_port}"))
+        yield rest, rpc, url
+
+
+def fill(clients: Any, text: str, schema: Any = SCHEMA) -> Record:
+    """Fill a record over both; they are the same, probabilities but for how the arithmetic of a batch is ordered."""
+    rest, rpc, _ = clients
+    record: Record = rest.fill_record(text, schema)
+    other: Record = rpc.fill_record(text, schema)
+    assert list(other.fields) == list(record.fields)
+    for name, field in record.fields.items():
+        assert other.fields[name].probability == pytest.approx(field.probability, abs=1e-5)
+        assert replace(other.fields[name], probability=field.probability) == field
+    assert replace(other, fields=record.fields) == record
+    return record
+
+
+def check_types(record: Record) -> None:
+    """Check that what is there fits the schema, and what is not has a reason."""
+    kinds: dict[str, Any] = {"who": str, "maybe": str, "year": int, "price": float, "day": str, "mail": str}
+    for name, kind in kinds.items():
+        if name in record.values and record.values[name] is not None:
+            assert type(record.values[name]) is kind
+    assert record.values.get("closed") in (True, False, None)
+    assert record.values.get("mood") in [*LABELS, None]
+    assert record.values["grade"] in (1, 2, 3, None)
+    assert set(record.values["moods"]) <= set(LABELS)
+    assert {"maybe", "day", "grade", "moods", "names"} <= record.values.keys()
+    absent = SCHEMA["properties"].keys() - record.values.keys()
+    assert absent <= set(record.missing)
+    assert [
+        name for name, value in record.values.items() if value is None and name not in ("maybe", "day", "grade")
+    ] == []
+
+
+def test_records_fit_the_schema_and_values_have_places(clients: Any) -> None:
+    chance = random.Random(5)
+    num_filled = 0
+    for _ in range(6):
+        text = make_text(chance, chance.choice((1, 12, 60, 300)))
+        record = fill(clients, text)
+        assert list(record.fields) == list(SCHEMA["properties"])
+        check_types(record)
+        for name, field in record.fields.items():
+            assert (name in record.missing) is not field.answered
+            assert (field.reason is None) is field.answered
+            assert 0 <= field.probability <= 1 + 1e-6
+            assert all(text[span.start : span.end] == span.text for span in field.spans)
+            if field.answered:
+                num_filled += 1
+                assert record.values[name] == field.value
+                assert field.spans
+            elif field.text:
+                assert field.reason != NOT_SAID, "a quotation without a value says why"
+                assert field.spans
+        assert record.fields["names"].value == list(dict.fromkeys(s.text for s in record.fields["names"].spans))
+        assert "none" in str(record) or not record.missing
+    assert num_filled > 12
+
+
+def test_a_field_is_answered_as_its_question_is(clients: Any) -> None:
+    rest, _, _ = clients
+    record = fill(clients, TEXT)
+    alone = rest.answer(TEXT, "What is the who?", sources=["context"], contiguous=True)
+    field = record.fields["who"]
+    assert (field.question, field.text, field.spans) == ("What is the who?", alone.text, alone.spans)
+    chosen = rest.answer(TEXT, "What is the mood?", choices=LABELS)
+    assert record.fields["mood"].text == chosen.text
+    assert record.fields["mood"].probability == pytest.approx(chosen.confidence, abs=1e-5)
+
+
+def test_other_fields_and_their_order_change_nothing(clients: Any) -> None:
+    properties = SCHEMA["properties"]
+    whole = fill(clients, TEXT)
+    turned = fill(clients, TEXT, {**SCHEMA, "properties": dict(reversed(properties.items()))})
+    assert list(turned.fields) == list(reversed(properties))
+    assert turned.values == whole.values
+    alone = fill(clients, TEXT, {"properties": {"who": properties["who"]}})
+    assert alone.fields["who"].text == whole.fields["who"].text
+
+
+def test_bounds_of_the_schema_hold(clients: Any) -> None:
+    node = {"type": "string", "ask": "What?", "maxLength": 1}
+    for seed in range(5):
+        record = fill(clients, make_text(random.Random(seed), 20), {"properties": {"short": node}})
+        if record.fields["short"].answered:
+            assert len(record.values["short"]) <= 1
+        elif record.fields["short"].text:
+            assert record.fields["short"].reason == (
+                "The value is not within the schema's bounds: String should have at most 1 character."
+            )
+
+
+def test_a_class_that_describes_itself_is_a_schema(clients: Any) -> None:
+    class Described:
+        @classmethod
+        def model_json_schema(cls) -> dict[str, Any]:
+            return SCHEMA
+
+    assert fill(clients, TEXT, Described).values == fill(clients, TEXT).values
+
+
+@pytest.mark.parametrize("given", [None, 5, "text", [SCHEMA], object(), {"properties": {"a": {1, 2}}}, {"a": "\ud800"}])
+def test_what_is_no_schema_is_not_sent(clients: Any, given: Any) -> None:
+    for client in clients[:2]:
+        with pytest.raises(InvalidRequestError):
+            client.fill_record(TEXT, given)
+
+
+@pytest.mark.parametrize(
+    ("context", "schema", "code", "message"),
+    [
+        (" ", SCHEMA, "empty_context", "The context is empty"),
+        ("a " * 4001, SCHEMA, "context_too_long", "The context has"),
+        (TEXT, {}, "unsupported_schema", "The schema has no properties"),
+        (TEXT, {"properties": {"lines": {"type": "object"}}}, "unsupported_schema", "The field lines is an object"),
+        (TEXT, {"properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"$ref": "#/$defs/A"}}}, "unsupported_schema", "The field a refers to itself"),  # noqa: E501
+        (TEXT, {"properties": {f"f{i}": {"type": "string"} for i in range(257)}}, "too_many_questions", "257 fields"),
+        (TEXT, {"properties": {"a": {"type": "string", "ask": "why " * 300}}}, "question_too_long", "The field a cannot be asked for: The question has"),  # noqa: E501
+        (TEXT, {"properties": {"a": {"type": "string", "ask": " "}}}, "empty_question", "The field a cannot be asked"),
+        (TEXT, {"properties": {"a": {"enum": ["x", " "]}}}, "empty_choice", "The field a cannot be asked for"),
+        (TEXT, {"properties": {"a": {"enum": ["x" * 1001]}}}, "word_too_long", "a word of 1001 characters"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_is_refused_with_the_field(
+    clients: Any, context: str, schema: Any, code: str, message: str
+) -> None:
+    told = []
+    for client in clients[:2]:
+        with pytest.raises(InvalidRequestError) as raised:
+            client.fill_record(context, schema)
+        assert raised.value.code == code
+        told.append(raised.value.message)
+    assert message.removesuffix(" empty") in told[0]
+    assert told[0] == told[1]
+
+
+def test_many_fields_cannot_share_more_labels_than_a_request_may_have(clients: Any) -> None:
+    shared = {"enum": [f"{'x' * 300} {i}" for i in range(255)]}
+    properties = {f"field_{i}": {"$ref": "#/$defs/Shared"} for i in range(256)}
+    with pytest.raises(InvalidRequestError, match="The enums of all fields have"):
+        clients[0].fill_record(TEXT, {"properties": properties, "$defs": {"Shared": shared}})
+
+
+BAD_BODIES = [
+    (b"{", 400, "malformed_request"),
+    (b"[]", 400, "malformed_request"),
+    (b'{"context": "\xff", "schema": {}}', 400, "malformed_request"),
+    (b'{"context": "\\ud800", "schema": {}}', 400, "malformed_request"),
+    (b'{"context": "c", "schema": {"properties": {"a": {"minimum": NaN}}}}', 400, "malformed_request"),
+    (b'{"context": "c", "schema": ' + b'{"a":' * 100_000, 400, "malformed_request"),
+    (b'{"context": "c"}', 422, "missing_field"),
+    (b'{"schema": {}}', 422, "missing_field"),
+    (b'{"context": 5, "schema": {"properties": {"a": {"type": "string"}}}}', 422, "wrong_type"),
+    (b'{"context": "c", "schema": "text"}', 422, "wrong_type"),
+    (b'{"context": "c", "schema": {}, "colour": 1}', 422, "unknown_field"),
+    (b'{"context": "c", "schema": {}, "timeout_ms": 0}', 400, "invalid_timeout"),
+    (b'{"context": "c", "schema": {}, "timeout_ms": true}', 400, "invalid_timeout"),
+    (b'{"context": "c", "schema": {"properties": {"a": {"enum": [' + b"9" * 5000 + b"]}}}}", 400, "malformed_request"),
+    (b" " * (1024 * 1024 + 1), 413, "request_too_large"),
+]
+
+
+@pytest.mark.parametrize(("body", "status", "code"), BAD_BODIES, ids=range(len(BAD_BODIES)))
+def test_bodies_that_make_no_sense_are_refused(clients: Any, body: bytes, status: int, code: str) -> None:
+    headers = {"content-type": "application/json"}
+    response = httpx2.post(f"{clients[2]}/v1/records", content=body, headers=headers, trust_env=False)
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert str(response.status_code) in openapi_document()["paths"]["/v1/records"]["post"]["responses"]
+
+
+def test_a_message_with_no_json_in_it_is_refused(clients: Any) -> None:
+    target = clients[1]._transport._channel
+    call: Any = target.unary_unary("/mqan.v1.QuestionAnswering/FillRecord")
+    for schema in ("", "{", "5", "[" * 10_000):
+        message = answer_pb2.FillRecordRequest(context="c", schema=schema)
+        with pytest.raises(grpc.RpcError) as raised:
+            call(message.SerializeToString(), timeout=10)
+        error: Any = raised.value
+        assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+        assert dict(error.trailing_metadata())["mqan-code"] in ("malformed_request", "wrong_type")
+
+
+def test_the_example_of_the_reference_is_of_its_kind() -> None:
+    assert RecordDocument.model_validate(RECORD_RESPONSE)
+    content = openapi_document()["paths"]["/v1/records"]["post"]
+    assert content["responses"]["200"]["content"]["application/json"]["example"] == RECORD_RESPONSE
+    assert content["responses"]["422"]["content"]["application/json"]["example"]["code"] == "unsupported_schema"
+    text = RECORD_REQUEST["context"]
+    spans = [span for field in RECORD_RESPONSE["fields"].values() for span in field["spans"]]
+    assert all(text[span["start"] : span["end"]] == span["text"] for span in spans)
+
+
+async def test_an_answer_that_fails_fails_the_record(start_server: Any) -> None:
+    callers = await start_server(max_batch_size=1)
+    body = {"context": "explode now", "schema": {"properties": {"a": {"type": "string"}}}}
+    response = await callers.rest.post("/v1/records", json=body)
+    assert (response.status_code, response.json()["code"]) == (500, "internal")
+    assert "secret" not in response.text
+    callers.service.health.set_draining()
+    response = await callers.rest.post("/v1/records", json={**body, "context": "fine"})
+    assert response.status_code == 503
+
+
+async def test_a_caller_who_goes_away_frees_all_places(start_server: Any, engine: Any) -> None:
+    callers = await start_server(max_batch_size=1)
+    engine.may_answer.clear()
+    body = {"context": TEXT, "schema": {"properties": {name: {"type": "string"} for name in "abc"}}}
+    call = asyncio.create_task(callers.rest.post("/v1/records", json=body))
+    async with asyncio.timeout(5):
+        while callers.service.num_requests < 2:
+            await asyncio.sleep(0.001)
+        call.cancel()
+        while callers.service.num_requests:
+            await asyncio.sleep(0.001)
+    engine.may_answer.set()
+
+
+def test_a_server_that_is_gone_is_said_to_be(free_ports: Callable[[int], list[int]]) -> None:
+    [port] = free_ports(1)
+    with Client(f"http://127.0.0.1:{port}", timeout_s=1) as client, pytest.raises(UnavailableError):
+        client.fill_record(TEXT, SCHEMA)
+
+
+def test_what_is_asked_keeps_the_order_of_the_schema(clients: Any) -> None:
+    validator = Validator(Any)  # type: ignore[arg-type]
+    validator.check_size = lambda num_bytes: None  # type: ignore[method-assign]
+    request = parse_record(validator, json.dumps({"context": TEXT, "schema": SCHEMA, "timeout_ms": 5}).encode())
+    assert isinstance(request, RecordRequest)
+    assert (request.context, request.timeout_ms) == (TEXT, 5)
+    assert [field.kind for field in request.fields][:3] == [Kind.TEXT, Kind.TEXT, Kind.INTEGER]
+    with pytest.raises(InputError, match="not a JSON object"):
+        parse_record(validator, b"[]")
