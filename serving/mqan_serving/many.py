@@ -51,6 +51,17 @@ class Outcome:
     timeline: Timeline
 
 
+def check_timeout_ms(value: object) -> int | None:
+    """Return the milliseconds until the answers of a call are of no use; None where the caller does not say.
+
+    Raises:
+        InputError: they are no whole number above 0.
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise refuse("invalid_timeout", "timeout_ms", "timeout_ms is not a whole number of milliseconds above 0.")
+
+
 def check_number(number: int, most: int, name: str) -> None:
     """Check how many texts or questions there are.
 

@@ -26,6 +26,7 @@ from mqan_serving.many import (
     check_id,
     check_number,
     check_texts,
+    check_timeout_ms,
     refuse,
 )
 from mqan_serving.service import Model
@@ -49,6 +50,12 @@ def _schema() -> dict[str, Any]:
     }
     context = {"type": "string", "description": "The text.", "examples": ["The tower is 330 m tall."]}
     text_id = {"type": "string", "description": "Comes back with the answers.", "examples": ["mail-17"]}
+    timeout_ms = {
+        "type": "integer",
+        "minimum": 1,
+        "description": "Milliseconds until the answers are of no use; a question's own may be less.",
+        "examples": [5000],
+    }
     text: dict[str, Any] = {
         "type": "object",
         "additionalProperties": False,
@@ -56,8 +63,9 @@ def _schema() -> dict[str, Any]:
         "required": ["context", "questions"],
     }
     many = {"type": "array", "minItems": 1, "maxItems": MOST_TEXTS, "items": text}
-    texts = {"type": "object", "additionalProperties": False, "properties": {"texts": many}, "required": ["texts"]}
-    return {"title": "Questions", "anyOf": [text, texts]}
+    texts = {**text, "properties": {"texts": many, "timeout_ms": timeout_ms}, "required": ["texts"]}
+    alone = {**text, "properties": {**text["properties"], "timeout_ms": timeout_ms}}
+    return {"title": "Questions", "anyOf": [alone, texts]}
 
 
 MANY_SCHEMA: Final[dict[str, Any]] = {
@@ -90,32 +98,40 @@ def parse_texts(validator: Validator, body: bytes) -> list[AskedText]:
         raise refuse("malformed_request", "body", f"The body is not valid JSON: {error}.") from None
     if not isinstance(document, dict):
         raise refuse("malformed_request", "body", "The body is not a JSON object.")
+    timeout_ms = check_timeout_ms(document.get("timeout_ms"))
     if "texts" in document:
-        _check_names(document, {"texts"}, "")
+        _check_names(document, {"texts", "timeout_ms"}, "")
         rows = _list(document, "texts", MOST_TEXTS, "")
-        texts = [_text(validator, row, f"texts[{i}].") for i, row in enumerate(rows)]
+        texts = [_text(validator, row, f"texts[{i}].", timeout_ms) for i, row in enumerate(rows)]
     else:
-        texts = [_text(validator, document, "")]
+        texts = [_text(validator, document, "", timeout_ms)]
     check_texts(texts)
     return texts
 
 
-def _text(validator: Validator, row: Any, where: str) -> AskedText:
+def _text(validator: Validator, row: Any, where: str, timeout_ms: int | None) -> AskedText:
     if not isinstance(row, dict):
         raise refuse("wrong_type", "texts", f"{where.rstrip('.')} is not an object.")
-    _check_names(row, {"id", "context", "questions"}, where)
+    _check_names(row, {"id", "context", "questions"} if where else {"id", "context", "questions", "timeout_ms"}, where)
     context = row.get("context")
     if context is None:
         raise refuse("missing_field", "context", f"The field {where}context is missing.")
     if not isinstance(context, str):
         raise refuse("wrong_type", "context", f"The field {where}context is not a string.")
     asked = _list(row, "questions", MOST_QUESTIONS, where)
-    items = tuple(read_item(validator, one, context) for one in asked)
+    items = tuple(read_item(validator, one, context, timeout_ms) for one in asked)
     return AskedText(check_id(row.get("id"), where), items)
 
 
-def read_item(validator: Validator, row: Any, context: str) -> Item:
-    """Read a question: a string, or an object with all that a question may have but its context."""
+def read_item(validator: Validator, row: Any, context: str, timeout_ms: int | None = None) -> Item:
+    """Read a question: a string, or an object with all that a question may have but its context.
+
+    Args:
+        validator: checks it.
+        row: what the caller sent.
+        context: of the question.
+        timeout_ms: until when the call's answers are of use, where the caller says; the question's own may be less.
+    """
     if isinstance(row, str):
         row = {"question": row}
     if not isinstance(row, dict):
@@ -134,7 +150,8 @@ def read_item(validator: Validator, row: Any, context: str) -> Item:
         question = validator.parse_json(to_json({**rest, "context": "-"}))  # not copied for each
     except InputError as error:
         return Item(name, error)
-    return Item(name, question.model_copy(update={"context": context}))
+    limits = [limit for limit in (timeout_ms, question.timeout_ms) if limit is not None]
+    return Item(name, question.model_copy(update={"context": context, "timeout_ms": min(limits, default=None)}))
 
 
 def _list(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]:

@@ -10,7 +10,7 @@ from mqan_core.answer import Answer, AnswerSpan
 from mqan_core.errors import InputError
 from mqan_serving.asked import ChoiceField
 from mqan_serving.errors import ERRORS, AnsweringError, Failure
-from mqan_serving.many import AskedText, Item, answer_texts, refuse
+from mqan_serving.many import AskedText, Item, answer_texts, check_timeout_ms, refuse
 from mqan_serving.record_schema import RecordField, read_schema, shown_name
 from mqan_serving.record_values import Kind, Normalized, NoValueError, read_value
 from mqan_serving.service import Service
@@ -97,9 +97,7 @@ def parse_record(validator: Validator, body: bytes) -> RecordRequest:
     for name in ("context", "schema"):
         if name not in document:
             raise InputError("missing_field", name, f"The field {name} is missing.", "Send both context and schema.")
-    timeout_ms = document.get("timeout_ms")
-    if timeout_ms is not None and (not isinstance(timeout_ms, int) or isinstance(timeout_ms, bool) or timeout_ms < 1):
-        raise refuse("invalid_timeout", "timeout_ms", "timeout_ms is not a whole number of milliseconds above 0.")
+    timeout_ms = check_timeout_ms(document.get("timeout_ms"))
     context = document["context"]
     if not isinstance(context, str):
         raise refuse("wrong_type", "context", "The field context is not a string.")

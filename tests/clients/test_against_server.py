@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from mqan_client import Answer as ClientAnswer
-from mqan_client import AsyncClient, Client, ClientError, InvalidRequestError, Retries, Source
+from mqan_client import (
+    AskedQuestion,
+    AsyncClient,
+    Client,
+    ClientError,
+    DeadlineExceededError,
+    InvalidRequestError,
+    Retries,
+    Source,
+)
 from mqan_core.answer import Answer, AnswerToken, Masses, Span, compose
 from mqan_core.answer import Source as CoreSource
 from mqan_core.options import PLAIN, Options
@@ -186,3 +195,38 @@ def test_a_fault_among_the_questions_asks_none(urls: dict[str, str]) -> None:
     with Client(urls["rest"]) as client, pytest.raises(ZeroDivisionError):
         client.answer_many(pairs(), progress=done.append)
     assert done == []
+
+
+def test_several_questions_about_one_text_are_one_call(urls: dict[str, str]) -> None:
+    asked: list[str | AskedQuestion] = ["What?", {"question": "What?", "max_answer_tokens": 1}, " ", "Which?"]
+    for url in urls.values():
+        with Client(url) as client:
+            results = client.answer_questions(CONTEXT, asked)
+            alone = [client.answer(CONTEXT, "What?"), client.answer(CONTEXT, "What?", max_answer_tokens=1)]
+
+        async def ask(url: str = url) -> list[ClientAnswer | ClientError]:
+            async with AsyncClient(url) as client:
+                return await client.answer_questions(CONTEXT, asked)
+
+        for found in (results, asyncio.run(ask())):
+            assert found[:2] == alone
+            assert found[3] == alone[0]
+            assert isinstance(found[2], InvalidRequestError)
+            assert found[2].code == "empty_question"
+
+
+@pytest.mark.parametrize(
+    ("questions", "code"),
+    [([], "wrong_type"), (["What?"] * 257, "too_many_questions"), (["What \ud800?"], None), ([7], "invalid_input")],
+)
+def test_a_call_of_questions_that_cannot_be_asked(urls: dict[str, str], questions: list[Any], code: str | None) -> None:
+    for url in urls.values():
+        with Client(url) as client, pytest.raises(InvalidRequestError) as raised:
+            client.answer_questions(CONTEXT, questions)
+        assert code is None or raised.value.code == code
+
+
+def test_the_time_of_a_call_is_that_of_its_questions(urls: dict[str, str]) -> None:
+    for url in urls.values():
+        with Client(url, timeout_s=1e-3) as client, pytest.raises(DeadlineExceededError):
+            client.answer_questions(CONTEXT, ["What?"] * 256)

@@ -83,15 +83,18 @@ async def test_a_call_may_ask_more_than_the_server_has_places(start_server: Any)
     assert all(answer["answer"]["answer"] == "The kettle is" for answer in of_text["answers"])
 
 
-async def test_a_question_that_finds_no_place_in_time_says_so(start_server: Any, engine: Any) -> None:
+@pytest.mark.parametrize("of_call", [200, None])
+async def test_a_question_that_finds_no_place_in_time_says_so(
+    start_server: Any, engine: Any, of_call: int | None
+) -> None:
     callers = await start_server(max_queued_requests=1, max_batch_size=1, num_threads=1)
     engine.may_answer.clear()
     held = [asyncio.create_task(callers.post()) for _ in range(2)]
     async with asyncio.timeout(5):
         while callers.service.num_requests < 2:
             await asyncio.sleep(0.001)
-    questions = [{"question": "Where?", "timeout_ms": 200}]
-    [of_text] = (await ask(callers, context=CONTEXT, questions=questions))["texts"]
+    questions = [{"question": "Where?", "timeout_ms": 20_000 if of_call else 200}]
+    [of_text] = (await ask(callers, context=CONTEXT, questions=questions, timeout_ms=of_call))["texts"]
     assert of_text["answers"][0]["error"]["code"] == "overloaded"
     engine.may_answer.set()
     assert [(await one).status_code for one in held] == [200, 200]
@@ -109,6 +112,8 @@ async def test_a_question_that_finds_no_place_in_time_says_so(start_server: Any,
         ({"context": 5, "questions": ["Where?"]}, 422, "wrong_type"),
         ({"context": CONTEXT, "questions": ["Where?"], "colour": 1}, 422, "unknown_field"),
         ({"texts": [], "context": CONTEXT}, 422, "unknown_field"),
+        ({"context": CONTEXT, "questions": ["Where?"], "timeout_ms": 0}, 400, "invalid_timeout"),
+        ({"texts": [{"context": CONTEXT, "questions": ["Where?"], "timeout_ms": 5}]}, 422, "unknown_field"),
         ({"texts": [5]}, 422, "wrong_type"),
         ({"texts": [{"context": "a", "questions": ["b"]}] * (MOST_TEXTS + 1)}, 422, "too_many_questions"),
         ({"context": CONTEXT, "questions": ["Where?"] * (MOST_QUESTIONS + 1)}, 422, "too_many_questions"),

@@ -6,7 +6,8 @@
 ...     print(answer.text, answer.spans)
 """
 
-from mqan_client.client import AsyncClient, Client
+from mqan_client.async_client import AsyncClient
+from mqan_client.client import Client
 from mqan_client.errors import (
     ClientError,
     DeadlineExceededError,
@@ -36,13 +37,14 @@ from mqan_client.results import (
     Step,
     StreamedWord,
 )
-from mqan_client.transport import Choice, Retries
+from mqan_client.transport import AskedQuestion, Choice, Retries
 
 __all__ = [
     "Alternative",
     "Answer",
     "AnswerSpan",
     "AnswerToken",
+    "AskedQuestion",
     "AsyncClient",
     "Candidate",
     "Choice",

@@ -1,4 +1,4 @@
-"""The clients: one that waits and one for asyncio, over the transport that the URL names.
+"""The client that waits for answers, over the transport that the URL names.
 
 | URL | transport |
 |---|---|
@@ -8,16 +8,24 @@
 | ``https://answers.example`` | REST over TLS |
 """
 
-from collections.abc import AsyncGenerator, Generator, Iterable
+from collections.abc import Generator, Iterable
 from types import TracebackType
 from typing import Self, Unpack
 from urllib.parse import urlsplit
 
 from mqan_client.errors import ClientError
-from mqan_client.many import DEFAULT_CONCURRENCY, Progress, ask_many, ask_many_async
+from mqan_client.many import DEFAULT_CONCURRENCY, Progress, ask_many
 from mqan_client.records import Record, Schema, schema_of
 from mqan_client.results import Answer, Model, StreamedWord
-from mqan_client.transport import Asked, AsyncTransport, Retries, Transport, authorization, question_of
+from mqan_client.transport import (
+    Asked,
+    AskedQuestion,
+    Retries,
+    Transport,
+    authorization,
+    question_of,
+    questions_of,
+)
 
 DEFAULT_URL = "grpc://127.0.0.1:9000"
 DEFAULT_TIMEOUT_S = 30.0
@@ -94,6 +102,31 @@ class Client:
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
         return self._transport.answer_stream(question_of(context, question, asked), timeout_s)
 
+    def answer_questions(
+        self, context: str, questions: Iterable[str | AskedQuestion], *, timeout_s: float | None = None
+    ) -> list[Answer | ClientError]:
+        """Answer several questions about one context in one call.
+
+        The server answers them side by side. A question that cannot be answered does not stop the others: its error is
+        the result.
+
+        >>> client.answer_questions(invoice, ["What is the total?", {"question": "Is it paid?", "yes_no": True}])
+
+        Args:
+            context: the text that the questions are about.
+            questions: up to 256; each a string, or a mapping with ``question`` and what else ``answer`` takes.
+            timeout_s: longest duration of this call; the client's when None.
+
+        Returns:
+            An ``Answer`` or a ``ClientError`` for each question, in their order.
+
+        Raises:
+            InvalidRequestError: there are no questions or too many, or one cannot be sent.
+            ClientError: there is no response; the class says whose fault it is.
+        """
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return self._transport.answer_questions(context, questions_of(context, questions), timeout_s)
+
     def answer_many(
         self,
         pairs: Iterable[tuple[str, str]],
@@ -162,148 +195,8 @@ class Client:
         self.close()
 
 
-class AsyncClient:
-    """Asks a server from asyncio. Belongs to the event loop it is first used in.
-
-    Args:
-        url: the server; see the table above.
-        timeout_s: longest duration of a call, retries included.
-        retries: when to ask again while the server is full or cannot be reached.
-        api_key: names the caller, where the server asks for that. Without TLS whoever is between can read it.
-
-    Raises:
-        ValueError: the URL names no transport or no host, or the key has characters that no key has.
-    """
-
-    def __init__(
-        self,
-        url: str = DEFAULT_URL,
-        *,
-        timeout_s: float = DEFAULT_TIMEOUT_S,
-        retries: Retries | None = None,
-        api_key: str | None = None,
-    ) -> None:
-        self._timeout_s = timeout_s
-        self._transport = _open_async(url, retries or Retries(), authorization(api_key))
-
-    async def answer(
-        self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
-    ) -> Answer:
-        """Answer a question about a context.
-
-        Args:
-            context: the text that the question is about.
-            question: the question, in natural language.
-            timeout_s: longest duration of this call; the client's when None.
-            asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
-                may be right; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come from;
-                ``contiguous``, one unbroken quotation only; ``all``, every place that answers; ``alternatives``, how
-                many of the next best quotations; ``explain``, what each step looked at; ``min_probability``, below
-                which there is no answer; ``max_answer_tokens``.
-
-        Raises:
-            ClientError: there is no answer; the class says whose fault it is.
-        """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.answer(question_of(context, question, asked), timeout_s)
-
-    def answer_stream(
-        self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
-    ) -> AsyncGenerator[StreamedWord | Answer, None]:
-        """Answer a question about a context word by word.
-
-        Yields each word as soon as it is decided, then the whole answer, whose tokens these words are; no word is taken
-        back. Whoever closes the iterator cancels the call. Answers that are decided whole come with all their words
-        at once: choices, ``contiguous``, ``all``, ``min_probability``.
-
-        >>> async for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
-        ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
-
-        Args:
-            context: the text that the question is about.
-            question: the question, in natural language.
-            timeout_s: longest duration of this call, until the last word is taken; the client's when None.
-            asked: what else is asked for, as of ``answer``.
-
-        Raises:
-            ClientError: there is no answer; the class says whose fault it is. After the first word nothing is asked
-                again.
-        """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return self._transport.answer_stream(question_of(context, question, asked), timeout_s)
-
-    async def answer_many(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        *,
-        concurrency: int = DEFAULT_CONCURRENCY,
-        progress: Progress | None = None,
-        timeout_s: float | None = None,
-        **asked: Unpack[Asked],
-    ) -> list[Answer | ClientError]:
-        """Answer many questions, each about its own context.
-
-        Several questions are on their way at a time. One that fails does not end the call: its error is the result.
-
-        Args:
-            pairs: a context and a question each.
-            concurrency: most questions on their way at a time.
-            progress: called with 1 for each one that is done, as ``tqdm(total=len(pairs)).update`` is.
-            timeout_s: longest duration of each question; the client's when None.
-            asked: what else is asked for with each, as of ``answer``.
-
-        Returns:
-            An ``Answer`` or a ``ClientError`` for each pair, in their order.
-
-        Raises:
-            ValueError: the concurrency is below 1.
-        """
-
-        async def ask(context: str, question: str) -> Answer:
-            return await self.answer(context, question, timeout_s=timeout_s, **asked)
-
-        return await ask_many_async(ask, pairs, concurrency, progress)
-
-    async def fill_record(self, context: str, schema: Schema, *, timeout_s: float | None = None) -> Record:
-        """Fill a record of named fields from a text, each value with its place in the text.
-
-        Args:
-            context: the text.
-            schema: a JSON Schema of an object, or a class that has ``model_json_schema()``, such as a model of
-                pydantic. ``ask`` in a field is its question; without it the question is made from ``description``, or
-                from the name and the type.
-            timeout_s: longest duration of this call; the client's when None.
-
-        Raises:
-            InvalidRequestError: the schema is not supported; the message names the field.
-            ClientError: there is no record; the class says whose fault it is.
-        """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.fill_record(context, schema_of(schema), timeout_s)
-
-    async def get_model(self, *, timeout_s: float | None = None) -> Model:
-        """Describe the served model and its limits.
-
-        Raises:
-            ClientError: the server does not say.
-        """
-        return await self._transport.get_model(self._timeout_s if timeout_s is None else timeout_s)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._transport.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
-    ) -> None:
-        await self.close()
-
-
 def _open(url: str, retries: Retries, headers: dict[str, str]) -> Transport:
-    scheme, target = _split(url)
+    scheme, target = split_url(url)
     if scheme in ("http", "https"):
         from mqan_client.rest import RestTransport  # each transport loads its own library
 
@@ -313,18 +206,12 @@ def _open(url: str, retries: Retries, headers: dict[str, str]) -> Transport:
     return RpcTransport(target, retries, headers, tls=scheme == "grpcs")
 
 
-def _open_async(url: str, retries: Retries, headers: dict[str, str]) -> AsyncTransport:
-    scheme, target = _split(url)
-    if scheme in ("http", "https"):
-        from mqan_client.rest import AsyncRestTransport
+def split_url(url: str) -> tuple[str, str]:
+    """Return the scheme of a server's URL, and its host with the port.
 
-        return AsyncRestTransport(url, retries, headers)
-    from mqan_client.rpc import AsyncRpcTransport
-
-    return AsyncRpcTransport(target, retries, headers, tls=scheme == "grpcs")
-
-
-def _split(url: str) -> tuple[str, str]:
+    Raises:
+        ValueError: the URL names no transport or no host.
+    """
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.hostname:
         raise ValueError(f"{url!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")

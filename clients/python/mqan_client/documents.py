@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from mqan_client.errors import ServerError
+from mqan_client.errors import ClientError, ServerError, question_error
 from mqan_client.results import (
     Alternative,
     Answer,
@@ -69,6 +69,22 @@ def read_answer(document: Any) -> Answer:
             ),
             tuple(map(_read_step, document.get("steps", ()))),
         )
+    except (KeyError, TypeError, ValueError) as error:
+        raise unknown_response(error) from None
+
+
+def read_answers(document: Any) -> list[Answer | ClientError]:
+    """Return what became of the questions about one text.
+
+    Raises:
+        ServerError: the document is none of a mqan server.
+    """
+    try:
+        [text] = document["texts"]
+        return [
+            question_error(**item["error"]) if item["answer"] is None else read_answer(item["answer"])
+            for item in text["answers"]
+        ]
     except (KeyError, TypeError, ValueError) as error:
         raise unknown_response(error) from None
 

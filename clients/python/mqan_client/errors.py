@@ -48,3 +48,16 @@ class DeadlineExceededError(ClientError, TimeoutError):
 
 class ServerError(ClientError):
     """The server failed, or what answers is no mqan server."""
+
+
+_OF_QUESTIONS: dict[str, type[ClientError]] = {
+    "overloaded": OverloadedError,
+    "unavailable": UnavailableError,
+    "deadline_exceeded": DeadlineExceededError,
+    "internal": ServerError,
+}
+
+
+def question_error(code: str, message: str, hint: str) -> ClientError:
+    """Return why one question of a call with several was not answered."""
+    return _OF_QUESTIONS.get(code, InvalidRequestError)(f"{message} {hint}".strip(), code=code)

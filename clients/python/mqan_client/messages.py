@@ -1,12 +1,12 @@
 """The messages of gRPC: those that ask, and those that answer as the client's own types."""
 
 import json
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Iterable, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 from mqan.v1 import answer_pb2
-from mqan_client.errors import InvalidRequestError, ServerError
+from mqan_client.errors import ClientError, InvalidRequestError, ServerError, question_error
 from mqan_client.records import Normalized, Record, RecordField, schema_text
 from mqan_client.results import (
     Alternative,
@@ -63,6 +63,21 @@ def answer_request(question: Question) -> answer_pb2.AnswerRequest:
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
 
 
+def answer_many_request(context: str, questions: Sequence[Question]) -> answer_pb2.AnswerManyRequest:
+    """Return the message that asks several questions about one context.
+
+    Raises:
+        InvalidRequestError: there is something in it that cannot be sent.
+    """
+    try:
+        text = answer_pb2.AskedText(context=context)
+    except (ValueError, TypeError) as error:
+        raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
+    for question in questions:
+        text.questions.add(request=answer_request(replace(question, context="")))
+    return answer_pb2.AnswerManyRequest(texts=[text])
+
+
 def record_request(context: str, schema: dict[str, Any]) -> answer_pb2.FillRecordRequest:
     """Return the message that asks for a record.
 
@@ -86,6 +101,22 @@ def read_part(part: answer_pb2.AnswerStreamResponse) -> StreamedWord | Answer:
         return read_answer(part.answer)
     (token,) = _read_tokens([part.word.token])
     return StreamedWord(token, part.word.delta)
+
+
+def read_answers(response: answer_pb2.AnswerManyResponse) -> list[Answer | ClientError]:
+    """Return what became of the questions about one text.
+
+    Raises:
+        ServerError: the response is not about one text.
+    """
+    if len(response.texts) != 1:
+        raise ServerError(f"The response is about {len(response.texts)} texts, not one.", code="unknown_response")
+    return [
+        question_error(outcome.error.code, outcome.error.message, outcome.error.hint)
+        if outcome.HasField("error")
+        else read_answer(outcome.answer)
+        for outcome in response.texts[0].answers
+    ]
 
 
 def read_answer(response: answer_pb2.AnswerResponse) -> Answer:

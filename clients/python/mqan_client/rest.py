@@ -5,13 +5,13 @@ import json
 import math
 import ssl
 import time
-from collections.abc import AsyncGenerator, Generator, Iterable, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import httpx2
 
-from mqan_client.documents import read_answer, read_model, read_word
+from mqan_client.documents import read_answer, read_answers, read_model, read_word
 from mqan_client.errors import (
     ClientError,
     DeadlineExceededError,
@@ -55,6 +55,13 @@ class RestTransport:
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
         return read_answer(self._call("POST", "/v1/answer", _body(question), timeout_s))
+
+    def answer_questions(
+        self, context: str, questions: Sequence[Question], timeout_s: float
+    ) -> list[Answer | ClientError]:
+        """Answer several questions about one context in one call."""
+        body = _body_of_questions(context, questions)
+        return read_answers(self._call("POST", "/v1/answers", body, timeout_s))
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
@@ -133,6 +140,13 @@ class AsyncRestTransport:
         """Answer one question."""
         return read_answer(await self._call("POST", "/v1/answer", _body(question), timeout_s))
 
+    async def answer_questions(
+        self, context: str, questions: Sequence[Question], timeout_s: float
+    ) -> list[Answer | ClientError]:
+        """Answer several questions about one context in one call."""
+        body = _body_of_questions(context, questions)
+        return read_answers(await self._call("POST", "/v1/answers", body, timeout_s))
+
     async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
         attempts, body = Attempts(self._retries, timeout_s), _body(question, is_streamed=True)
@@ -198,15 +212,28 @@ def _verification(url: str) -> ssl.SSLContext | bool:
 
 
 def _body(question: Question, *, is_streamed: bool = False) -> bytes:
-    document: dict[str, Any] = {"context": question.context, "question": question.question}
+    document = {"context": question.context, **_asked(question)}
+    if is_streamed:
+        document["stream"] = True
+    return _encoded(document)
+
+
+def _body_of_questions(context: str, questions: Sequence[Question]) -> bytes:
+    return _encoded({"context": context, "questions": [_asked(question) for question in questions]})
+
+
+def _asked(question: Question) -> dict[str, Any]:
+    document: dict[str, Any] = {"question": question.question}
     if question.choices:
         document["choices"] = [asdict(choice) for choice in question.choices]
     for name in ("max_answer_tokens", "multiple", "yes_no", "scale", "sources", "min_probability", *_OTHERS):
         value = getattr(question, name)
         if value is not None and value is not False and value != () and (name, value) != ("alternatives", 0):
             document[name] = list(value) if isinstance(value, tuple) else value
-    if is_streamed:
-        document["stream"] = True
+    return document
+
+
+def _encoded(document: dict[str, Any]) -> bytes:
     try:
         return json.dumps(document, ensure_ascii=False).encode("utf-8")
     except (UnicodeEncodeError, TypeError) as error:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +19,16 @@ from mqan_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from mqan_client.messages import answer_request, read_answer, read_model, read_part, read_record, record_request
+from mqan_client.messages import (
+    answer_many_request,
+    answer_request,
+    read_answer,
+    read_answers,
+    read_model,
+    read_part,
+    read_record,
+    record_request,
+)
 from mqan_client.records import Record
 from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import Attempts, Question, Retries
@@ -62,6 +71,13 @@ class RpcTransport:
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
         return read_answer(self._call(self._stub.Answer, answer_request(question), timeout_s))
+
+    def answer_questions(
+        self, context: str, questions: Sequence[Question], timeout_s: float
+    ) -> list[Answer | ClientError]:
+        """Answer several questions about one context in one call."""
+        request = answer_many_request(context, questions)
+        return read_answers(self._call(self._stub.AnswerMany, request, timeout_s))
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
@@ -136,6 +152,13 @@ class AsyncRpcTransport:
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
         return read_answer(await self._call(self._stub.Answer, answer_request(question), timeout_s))
+
+    async def answer_questions(
+        self, context: str, questions: Sequence[Question], timeout_s: float
+    ) -> list[Answer | ClientError]:
+        """Answer several questions about one context in one call."""
+        request = answer_many_request(context, questions)
+        return read_answers(await self._call(self._stub.AnswerMany, request, timeout_s))
 
     async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""

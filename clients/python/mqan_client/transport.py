@@ -2,9 +2,9 @@
 
 import random
 import time
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypedDict
+from typing import Any, Protocol, Required, TypedDict
 
 from mqan_client.errors import (
     ClientError,
@@ -62,6 +62,33 @@ class Asked(TypedDict, total=False):
     alternatives: int
     explain: bool
     min_probability: float | None
+
+
+class AskedQuestion(Asked, total=False):
+    """A question among several, with what may be asked for beside it."""
+
+    question: Required[str]
+
+
+def questions_of(context: str, questions: Iterable[str | AskedQuestion]) -> list[Question]:
+    """Return the questions about a context.
+
+    Raises:
+        InvalidRequestError: one is neither a string nor a mapping with ``question``, or asks for what is unknown.
+    """
+    found = []
+    for i, given in enumerate(questions):
+        if isinstance(given, str):
+            found.append(Question(context, given))
+            continue
+        try:
+            asked: dict[str, Any] = dict(given)
+            question = asked.pop("question")
+        except (TypeError, ValueError, KeyError):
+            message = f"The request cannot be sent: question {i} is neither a string nor a mapping with `question`."
+            raise InvalidRequestError(message, code="invalid_input") from None
+        found.append(question_of(context, question, asked))  # type: ignore[arg-type]
+    return found
 
 
 def question_of(context: str, question: str, asked: Asked) -> Question:
@@ -171,6 +198,11 @@ class Transport(Protocol):
     def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
 
+    def answer_questions(
+        self, context: str, questions: Sequence[Question], timeout_s: float
+    ) -> list[Answer | ClientError]:
+        """Answer several questions about one context in one call."""
+
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
 
@@ -189,6 +221,11 @@ class AsyncTransport(Protocol):
 
     async def answer(self, question: Question, timeout_s: float) -> Answer:
         """Answer one question."""
+
+    async def answer_questions(
+        self, context: str, questions: Sequence[Question], timeout_s: float
+    ) -> list[Answer | ClientError]:
+        """Answer several questions about one context in one call."""
 
     def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
