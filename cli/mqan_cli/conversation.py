@@ -48,8 +48,9 @@ def converse(text: str, labels: Sequence[str], answer: Answerer, show: Callable[
     while True:
         try:
             line = input("? ").strip()
-            if line.startswith("/choices"):
-                labels = labels_of(line.removeprefix("/choices"))
+            name, _, rest = line.partition(" ")
+            if name == "/choices":
+                labels = labels_of(rest)
             elif line.startswith("/"):
                 text = _command(line, text)
             elif line:
