@@ -6,6 +6,7 @@ Bounded in the test suite; in full, printing its figures:
 """
 
 import asyncio
+import itertools
 import os
 import random
 import signal
@@ -384,6 +385,24 @@ def test_a_killed_replica_loses_no_answer(start_pair: Callable[[str], Any], kind
         assert len(replicas) == 2
         assert set(outcomes) == {"ok"}
         assert back_s <= _FULL_WITHIN_S
+
+
+@pytest.mark.slow
+def test_a_killed_replica_loses_none_of_many_questions(start_pair: Callable[[str], Any], expected: str) -> None:
+    pair = start_pair("ray")
+    for url in (pair.rest, f"grpc://{pair.rpc}"):
+        wait_for(lambda _: len(descendants(pair.process.pid, REPLICA)) == 2, time.perf_counter())
+        number, replicas = itertools.count(1), descendants(pair.process.pid, REPLICA)
+
+        def progress(_: int, number: Iterator[int] = number, replica: int = replicas[0]) -> None:
+            if next(number) == 50:
+                os.kill(replica, signal.SIGKILL)
+
+        with Client(url, timeout_s=60) as client:
+            pairs = [(CONTEXT, QUESTION)] * 400
+            answers = client.answer_many(pairs, progress=progress, max_answer_tokens=LIMIT)
+        assert {str(answer) if isinstance(answer, ClientError) else answer.text for answer in answers} == {expected}
+        assert replicas[0] not in descendants(pair.process.pid, REPLICA)
 
 
 @pytest.mark.slow
