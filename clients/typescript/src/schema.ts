@@ -174,6 +174,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/records": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Fill a record from a text */
+        post: operations["fillRecord"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/systemone": {
         parameters: {
             query?: never;
@@ -522,6 +539,54 @@ export interface components {
              */
             request_id: string;
         };
+        /**
+         * FieldDocument
+         * @description A field of a record, and what the text says of it.
+         */
+        FieldDocument: {
+            /**
+             * Answered
+             * @description Whether there is a value.
+             */
+            answered: boolean;
+            /** @description What a library made of the quotation; null of types that none is asked for. */
+            normalized: components["schemas"]["NormalizedDocument"] | null;
+            /**
+             * Probability
+             * @description How sure the model is of the quotation or label, or that the text has none.
+             * @example 0.98
+             */
+            probability: number;
+            /**
+             * Question
+             * @description What was asked.
+             * @example What is the total?
+             */
+            question: string;
+            /**
+             * Reason
+             * @description Why there is no value; null where there is one.
+             * @example The quotation does not say the year.
+             */
+            reason: string | null;
+            /**
+             * Spans
+             * @description Where the quotation stands; of an array of strings each place; of labels and of yes and no the words that the model looked at most.
+             */
+            spans: components["schemas"]["QuotationDocument"][];
+            /**
+             * Text
+             * @description The quotation, or the label; also where it has no value of the field's type, as `reason` says. Empty where the text has none.
+             * @example 476.00 EUR
+             */
+            text: string;
+            /**
+             * Value
+             * @description As the record has it; null where there is none, and an empty list of an array.
+             * @example 476
+             */
+            value: unknown;
+        };
         /** HTTPValidationError */
         HTTPValidationError: {
             /** Detail */
@@ -717,6 +782,36 @@ export interface components {
             version: string;
         };
         /**
+         * NormalizedDocument
+         * @description What a library made of a quotation.
+         */
+        NormalizedDocument: {
+            /**
+             * Amount
+             * @description The number; null of a date or time.
+             * @example 476
+             */
+            amount: number | null;
+            /**
+             * Currency
+             * @description Of an amount of money, as the text has it; null where it names none.
+             * @example EUR
+             */
+            currency: string | null;
+            /**
+             * Iso
+             * @description A date or time as ISO 8601 has it; null of a number.
+             * @example 2024-06-02
+             */
+            iso: string | null;
+            /**
+             * Library
+             * @description Which one: price-parser or python-dateutil.
+             * @example price-parser
+             */
+            library: string;
+        };
+        /**
          * PlaceDocument
          * @description A place of the context that answers.
          */
@@ -781,6 +876,39 @@ export interface components {
              * @example 330
              */
             text: string;
+        };
+        /**
+         * RecordDocument
+         * @description A record of a text.
+         */
+        RecordDocument: {
+            /**
+             * Fields
+             * @description Each field of the schema by its name, in the schema's order.
+             */
+            fields: {
+                [key: string]: components["schemas"]["FieldDocument"];
+            };
+            /**
+             * Missing
+             * @description Names of the fields without a value.
+             * @example [
+             *       "order"
+             *     ]
+             */
+            missing: string[];
+            model: components["schemas"]["ModelVersionDocument"];
+            /**
+             * Record
+             * @description The record, as its schema has it. A field without a value is null where the schema allows that, an empty list where it is an array, and left out otherwise.
+             * @example {
+             *       "due": "2024-06-02",
+             *       "total": 476
+             *     }
+             */
+            record: {
+                [key: string]: unknown;
+            };
         };
         /**
          * ScoreDocument
@@ -1201,7 +1329,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1609,7 +1737,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1783,7 +1911,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1997,7 +2125,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2181,7 +2309,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2351,7 +2479,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2553,6 +2681,259 @@ export interface operations {
             };
         };
     };
+    fillRecord: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "context": "Invoice 2024-118 of 3 May 2024. Total 476.00 EUR, due on 2 June 2024.",
+                 *       "schema": {
+                 *         "properties": {
+                 *           "due": {
+                 *             "ask": "When is it due?",
+                 *             "format": "date",
+                 *             "type": "string"
+                 *           },
+                 *           "order": {
+                 *             "anyOf": [
+                 *               {
+                 *                 "type": "string"
+                 *               },
+                 *               {
+                 *                 "type": "null"
+                 *               }
+                 *             ],
+                 *             "ask": "What is the order number?"
+                 *           },
+                 *           "total": {
+                 *             "format": "money",
+                 *             "type": "number"
+                 *           }
+                 *         },
+                 *         "required": [
+                 *           "total",
+                 *           "due"
+                 *         ],
+                 *         "type": "object"
+                 *       }
+                 *     }
+                 */
+                "application/json": {
+                    /**
+                     * @description The text.
+                     * @example Invoice 2024-118 of 3 May 2024. Total 476.00 EUR, due on 2 June 2024.
+                     */
+                    context: string;
+                    /** @description JSON Schema of an object, as pydantic's model_json_schema() writes it, of 1 to 256 fields: strings (format date, date-time, time, email, uri or phone), integers, numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its question; without it the question is made from `description`, or from the name and the type. */
+                    schema: {
+                        [key: string]: unknown;
+                    };
+                    /**
+                     * @description Milliseconds until the record is of no use. Unset or above the server's limit: that limit.
+                     * @example 2000
+                     */
+                    timeout_ms?: number;
+                };
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "fields": {
+                     *         "due": {
+                     *           "answered": true,
+                     *           "normalized": {
+                     *             "iso": "2024-06-02",
+                     *             "library": "python-dateutil"
+                     *           },
+                     *           "probability": 0.99,
+                     *           "question": "When is it due?",
+                     *           "spans": [
+                     *             {
+                     *               "end": 68,
+                     *               "source": "context",
+                     *               "start": 57,
+                     *               "text": "2 June 2024"
+                     *             }
+                     *           ],
+                     *           "text": "2 June 2024",
+                     *           "value": "2024-06-02"
+                     *         },
+                     *         "order": {
+                     *           "answered": false,
+                     *           "probability": 0.97,
+                     *           "question": "What is the order number?",
+                     *           "reason": "The text does not say.",
+                     *           "spans": [],
+                     *           "text": ""
+                     *         },
+                     *         "total": {
+                     *           "answered": true,
+                     *           "normalized": {
+                     *             "amount": 476,
+                     *             "currency": "EUR",
+                     *             "library": "price-parser"
+                     *           },
+                     *           "probability": 0.99,
+                     *           "question": "What is the total?",
+                     *           "spans": [
+                     *             {
+                     *               "end": 48,
+                     *               "source": "context",
+                     *               "start": 38,
+                     *               "text": "476.00 EUR"
+                     *             }
+                     *           ],
+                     *           "text": "476.00 EUR",
+                     *           "value": 476
+                     *         }
+                     *       },
+                     *       "missing": [
+                     *         "order"
+                     *       ],
+                     *       "model": {
+                     *         "name": "mqan-default",
+                     *         "version": "0.17.0"
+                     *       },
+                     *       "record": {
+                     *         "due": "2024-06-02",
+                     *         "total": 476
+                     *       }
+                     *     }
+                     */
+                    "application/json": components["schemas"]["RecordDocument"];
+                };
+            };
+            /** @description `malformed_request` or `invalid_timeout` */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unauthenticated` */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `request_too_slow` */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `request_too_large` */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unsupported_media_type` or `unsupported_encoding` */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unknown_host` */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "code": "unsupported_schema",
+                     *       "hint": "Change the schema: strings, numbers, booleans, enums and arrays of strings are supported.",
+                     *       "message": "The field lines is an object; give each of its fields a name of its own beside the others.",
+                     *       "request_id": "5f0c1d2e3a4b5c6d"
+                     *     }
+                     */
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `overloaded` */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `metadata_too_large` */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `internal` */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `unavailable` */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+            /** @description `deadline_exceeded` */
+            504: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorDocument"];
+                };
+            };
+        };
+    };
     systemone: {
         parameters: {
             query?: never;
@@ -2741,7 +3122,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3270,7 +3651,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
