@@ -164,6 +164,7 @@ RECORD_SCHEMA: Final[dict[str, Any]] = {
                         "context": {"type": "string", "description": "The text.", "examples": [_CONTEXT]},
                         "schema": {
                             "type": "object",
+                            "additionalProperties": True,
                             "description": "JSON Schema of an object, as pydantic's model_json_schema() writes it, of "
                             f"1 to {MOST_QUESTIONS} fields: strings (format date, date-time, time, email, uri or "
                             "phone), integers, numbers (format money), booleans, enums, and arrays of strings or of "

@@ -16,6 +16,7 @@ from mqan_serving.foreign_examples import (
     SYSTEMONE_REQUEST,
     SYSTEMONE_RESPONSE,
 )
+from mqan_serving.record_documents import RECORD_REQUEST, RECORD_RESPONSE
 from tests.docs.blocks import Block, agrees, is_as_shown, read_blocks, run_blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -57,6 +58,7 @@ def test_examples_print_what_the_page_says(page: Path, server: Any, tmp_path: Pa
     [
         ("/v1/systemone", SYSTEMONE_REQUEST, SYSTEMONE_RESPONSE),
         ("/v1/decisions", DECISIONS_REQUEST, DECISIONS_RESPONSE),
+        ("/v1/records", RECORD_REQUEST, {name: RECORD_RESPONSE[name] for name in ("record", "missing", "fields")}),
     ],
 )
 def test_examples_of_the_rest_reference_are_answers(

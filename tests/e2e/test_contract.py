@@ -19,6 +19,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from mqan.inference import open_inference_pb2, open_inference_pb2_grpc
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.interface import AnswerEngine
+from mqan_serving.record_documents import RECORD_REQUEST, RECORD_RESPONSE
 
 pytestmark = pytest.mark.timeout(240)  # the first test of a server waits for its start
 
@@ -96,6 +97,47 @@ def test_many_questions_are_answered_alike(rest: httpx2.Client, channel: grpc.Ch
     response = answer_pb2_grpc.QuestionAnsweringStub(channel).AnswerMany(request, timeout=30)
     alone = ask(rest, context, question, None)["answer"]
     assert [(a.id, a.answer.answer) for of_text in response.texts for a in of_text.answers] == [("a", alone)] * 2
+
+
+def test_records_are_filled_alike(rest: httpx2.Client, channel: grpc.Channel) -> None:
+    stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+    told = rest.post("/v1/records", json=RECORD_REQUEST).json()
+    assert told["record"] == RECORD_RESPONSE["record"]
+    assert told["missing"] == ["order"]
+    request = answer_pb2.FillRecordRequest(
+        context=RECORD_REQUEST["context"], schema=json.dumps(RECORD_REQUEST["schema"])
+    )
+    message = MessageToDict(
+        stub.FillRecord(request, timeout=30),
+        preserving_proto_field_name=True,
+        always_print_fields_with_no_presence=True,
+    )
+    message["record"] = json.loads(message["record"])
+    for field in message["fields"]:
+        field["value"] = json.loads(field["value"])
+        field["probability"] = pytest.approx(field["probability"], abs=1e-5)
+        for span in field["spans"]:
+            span["source"] = span["source"].removeprefix("SOURCE_").lower()
+        made = field.setdefault("normalized", None)
+        field["normalized"] = made and {"amount": None, "currency": None, "iso": None, **made}
+        field.setdefault("reason", None)
+    message["fields"] = {field.pop("name"): field for field in message["fields"]}
+    assert list(message["fields"]) == list(told["fields"])
+    assert told == message
+
+
+def test_schemas_of_no_record_are_refused_alike(rest: httpx2.Client, channel: grpc.Channel) -> None:
+    schema = {"type": "object", "properties": {"lines": {"type": "object"}}}
+    response = rest.post("/v1/records", json={"context": "c", "schema": schema})
+    check_refusal(response, 422, "unsupported_schema")
+    assert response.json()["message"].startswith("The field lines is an object")
+    stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+    with pytest.raises(grpc.RpcError) as raised:
+        stub.FillRecord(answer_pb2.FillRecordRequest(context="c", schema=json.dumps(schema)), timeout=10)
+    error: Any = raised.value
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert dict(error.trailing_metadata())["mqan-code"] == "unsupported_schema"
+    assert error.details() == f"{response.json()['message']} {response.json()['hint']}"
 
 
 def test_the_open_inference_protocol_is_spoken_by_both_transports(rest: httpx2.Client, channel: grpc.Channel) -> None:

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 
 from mqan_serving.open_inference import decode_elements, encode_elements
 from mqan_serving.open_inference_examples import REQUEST
-from tests.fuzz.conftest import Target, cases
-from tests.fuzz.test_formats import changed
+from tests.fuzz.conftest import Target, cases, changed
 from tests.fuzz.test_rpc import mutate
 
 _FUZZED = settings(max_examples=cases(), deadline=None, suppress_health_check=list(HealthCheck), database=None)

@@ -1,5 +1,6 @@
 """gRPC under fuzzing: mutated messages and metadata end in an answer or a refusal, and the server stays well."""
 
+import json
 import random
 from typing import Any
 
@@ -9,6 +10,7 @@ from mqan.inference import open_inference_pb2
 from mqan.v1 import answer_pb2
 from mqan_serving.open_inference import encode_elements
 from mqan_serving.open_inference_rpc import INFERENCE_METHODS, INFERENCE_SERVICE_NAME
+from mqan_serving.record_documents import RECORD_REQUEST
 from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME
 from tests.fuzz.conftest import Target
 
@@ -18,6 +20,8 @@ _METHODS = (
     f"/{SERVICE_NAME}/Answer",
     f"/{SERVICE_NAME}/AnswerMany",
     f"/{SERVICE_NAME}/AnswerMany",
+    f"/{SERVICE_NAME}/FillRecord",
+    f"/{SERVICE_NAME}/FillRecord",
     f"/{SERVICE_NAME}/GetModel",
     f"/{INFERENCE_SERVICE_NAME}/ModelInfer",
     f"/{INFERENCE_SERVICE_NAME}/ModelInfer",
@@ -109,6 +113,7 @@ def test_mutated_messages(target: Target, num_cases: int) -> None:
         answer_pb2.AnswerRequest(),
         answer_pb2.GetModelRequest(),
         answer_pb2.AnswerManyRequest(texts=[many, many]),
+        answer_pb2.FillRecordRequest(context="the old harbour", schema=json.dumps(RECORD_REQUEST["schema"])),
         inference("tiny"),
         inference("tiny", raw_input_contents=[encode_elements(["the old harbour"]), encode_elements(["what ?", "?"])]),
     ]

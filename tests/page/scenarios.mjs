@@ -74,6 +74,89 @@ export async function wordsAndPlaces(open) {
   assert.deepEqual(await both(), [true, true], "tapping a word");
 }
 
+const MAIL = `Invoice 2024-118 of 03/05/2024 🧾. Total 476.00 EUR, due on 2 June 2024. Write to bill@lumen.example.`;
+
+/** Set the last question to a record of fields, each a name, a type and, of a choice, its options. */
+async function fillFields(page, ...fields) {
+  await page.locator("#questions > li > select").last().selectOption("record");
+  const box = page.locator(".fields").last();
+  for (const [i, [name, type, options]] of fields.entries()) {
+    if (i) await box.getByText("Add a field").click();
+    const row = box.locator("li").nth(i);
+    await row.locator("input").first().fill(name);
+    await row.locator("select").selectOption(type);
+    if (options) await row.locator("input").last().fill(options);
+  }
+}
+
+const rowsOf = (page) =>
+  page.locator(".record tr").evaluateAll((all) => all.map((row) => [...row.children].map((cell) => cell.textContent)));
+
+export async function recordOfFields(open) {
+  const page = await open();
+  await page.fill("#context", MAIL);
+  await fillFields(page);
+  await page.click("#ask");
+  assert.match(await page.textContent("#problem"), /needs a field/);
+  await fillFields(page, ["total", "money"], ["When is it due?", "date"], ["order number", "text"], ["invoice date", "date"],
+    ["email", "email"], ["paid", "yes or no"], ["kind", "one of", "invoice, complaint"], ["amounts", "several texts"]);
+  await page.click("#ask");
+  await page.waitForSelector(".record");
+  const rows = Object.fromEntries(await rowsOf(page));
+  assert.match(rows["total"], /^476\d*\D.*“476.00 EUR”$/);
+  assert.match(rows["When is it due?"], /^2024-06-02.*“2 June 2024”$/);
+  assert.match(rows["order number"], /Not in the text/);
+  assert.match(rows["invoice date"], /“03\/05\/2024”.*order of day and month is not known/);
+  assert.match(rows["email"], /^bill@lumen.example/);
+  assert.match(rows["paid"], /^(yes|no|∅)/);
+  assert.match(rows["kind"], /^invoice/);
+  assert.match(rows["amounts"], /476.00 EUR/);
+  assert.equal(await page.textContent("#text"), MAIL);
+  const value = page.locator(".record .choice", { hasText: "2024-06-02" });
+  const place = page.locator("#text .place", { hasText: "2 June 2024" });
+  assert.deepEqual([await isLit(value), await isLit(place)], [false, false]);
+  await value.hover();
+  assert.deepEqual([await isLit(value), await isLit(place)], [true, true], "hovering a value");
+  await page.mouse.move(0, 0);
+  await place.focus();
+  assert.ok(await isLit(value), "focusing a place");
+  const other = await open();
+  await other.goto(page.url());
+  await other.click("#ask");
+  await other.waitForSelector(".record");
+  assert.deepEqual(await rowsOf(other), await rowsOf(page), "a link has the fields");
+  await page.locator(".fields").getByLabel("Remove this field").first().click();
+  assert.equal(await page.locator(".fields li").count(), 7);
+  assert.ok(!(await page.textContent("#snippet")).includes('"total"'), "the code follows");
+  await page.locator(".fields").getByText("Add a field").click();
+  await page.locator(".fields li").last().locator("input").first().fill("email");
+  await page.click("#ask");
+  assert.match(await page.textContent("#problem"), /“email” is there twice/);
+}
+
+export async function recordsAmongQuestions(open) {
+  const page = await open();
+  await fill(page, `${MAIL} ${ATTACK}`, "Who sent it?", "");
+  await fillFields(page, [ATTACK, "text"], ["total", "money"]);
+  await page.click("#add");
+  await page.locator("#questions > li > input").nth(2).fill("How much is it?");
+  await page.click("#ask");
+  await page.waitForSelector("#answers article");
+  const titles = await page.locator("#answers h2").allTextContents();
+  assert.deepEqual(titles, ["Who sent it?", "Record", "How much is it?"]);
+  assert.equal((await rowsOf(page))[0][0], ATTACK);
+  await assertUnbroken(page);
+  await page.click("#history summary");
+  await page.fill("#context", "");
+  await page.locator("#asked button").first().click();
+  await page.waitForSelector(".record");
+  assert.equal(await page.locator("#questions > li > select").nth(1).inputValue(), "record");
+  await fill(page, "a ".repeat(5000));
+  await page.click("#ask");
+  await page.waitForFunction(() => document.querySelectorAll("#answers .problem").length === 3);
+  assert.equal(await page.locator(".record").count(), 0, "an old record stands under a new error");
+}
+
 /** The words that are shaded, the strongest shade first. */
 function shaded(page) {
   return page.evaluate(() =>
@@ -256,9 +339,10 @@ export async function historyOfTheSession(open) {
   assert.equal(await page.locator("#asked button").count(), 2);
 }
 
-export async function code(open) {
+export async function code(open, { fields = [] }) {
   const page = await open();
   await ask(page, `It's "330" metres \\ tall 🗼 $HOME \`id\`.`, "What's tall?");
+  if (fields.length) await fillFields(page, ...fields);
   await page.click("#code summary");
   const copied = {};
   for (const language of await page.locator("#languages button").all()) {
@@ -324,6 +408,14 @@ export async function accessible(open, { colorScheme, width }, axe) {
   await check("with answers and an error");
   await page.hover("#answers .token");
   await check("with a word lit");
+  await page.fill("#context", MAIL);
+  await page.click("#add");
+  await fillFields(page, ["total", "money"], ["invoice date", "date"], ["order", "text"], ["kind", "one of", "bill, praise"]);
+  await page.click("#ask");
+  await page.waitForSelector(".record");
+  await check("with a record");
+  await page.hover(".record .choice");
+  await check("with a value lit");
   await page.fill("#context", "");
   await page.click("#ask");
   await check("with a problem");

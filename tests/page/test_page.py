@@ -13,6 +13,8 @@ from mqan_serving.pages import load_playground
 
 _SCENARIOS = [
     "wordsAndPlaces",
+    "recordOfFields",
+    "recordsAmongQuestions",
     "keyboardAlone",
     "errors",
     "oneOfSeveralFails",
@@ -64,6 +66,19 @@ def test_copied_code_runs(browse: Any, page_server: str, tmp_path: Path) -> None
     by_python = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True, env=environment)
     assert answer["answer"] in by_python.stdout
     assert "mqan.v1.QuestionAnswering/Answer" in code["grpcurl"]
+
+
+def test_copied_code_of_a_record_runs(browse: Any, page_server: str) -> None:
+    code = browse("code", page_server, fields=[["tall", "number"], ["What's it called?", "text"]])
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    by_curl = subprocess.run(["sh", "-c", code["curl"]], capture_output=True, text=True, timeout=60, check=True)
+    fields = json.loads(by_curl.stdout)["fields"]
+    assert (list(fields), fields["tall"]["value"]) == (["tall", "What's it called?"], 330.0)
+    python = [sys.executable, "-c", code["Python"]]
+    by_python = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True, env=environment)
+    assert "tall: 330.0" in by_python.stdout
+    assert "mqan.v1.QuestionAnswering/FillRecord" in code["grpcurl"]
+    assert "fillRecord" in code["TypeScript"]
 
 
 def test_a_server_that_asks_for_a_key(browse: Any, start_server: Any, tmp_path: Path) -> None:

@@ -240,11 +240,18 @@ def test_a_message_with_no_json_in_it_is_refused(clients: Any) -> None:
 def test_the_example_of_the_reference_is_of_its_kind() -> None:
     assert RecordDocument.model_validate(RECORD_RESPONSE)
     content = openapi_document()["paths"]["/v1/records"]["post"]
-    assert content["responses"]["200"]["content"]["application/json"]["example"] == RECORD_RESPONSE
+    shown = content["responses"]["200"]["content"]["application/json"]["example"]
+    assert shown == without_nothing(RECORD_RESPONSE), "FastAPI leaves null out of its document"
     assert content["responses"]["422"]["content"]["application/json"]["example"]["code"] == "unsupported_schema"
     text = RECORD_REQUEST["context"]
     spans = [span for field in RECORD_RESPONSE["fields"].values() for span in field["spans"]]
     assert all(text[span["start"] : span["end"]] == span["text"] for span in spans)
+
+
+def without_nothing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: without_nothing(inner) for name, inner in value.items() if inner is not None}
+    return [without_nothing(inner) for inner in value] if isinstance(value, list) else value
 
 
 async def test_an_answer_that_fails_fails_the_record(start_server: Any) -> None:

@@ -1,6 +1,8 @@
 /** The page: reads what is asked, asks the server that it comes from, shows the answers. */
 
-import { Client, ClientError, UnauthenticatedError, type Answer, type ClientOptions } from "../../typescript/src/index.ts";
+import {
+  type Answer, type AnswerRequest, Client, ClientError, type ClientOptions, type FilledRecord, UnauthenticatedError,
+} from "../../typescript/src/index.ts";
 import { type Card, makeCard, makeProblem } from "./answers.ts";
 import { at, button, copy, make } from "./dom.ts";
 import listed from "./examples.json";
@@ -8,8 +10,9 @@ import { Heat, type Weight } from "./heat.ts";
 import { Links } from "./links.ts";
 import { markPlaces } from "./marked.ts";
 import { Questions } from "./questions.ts";
+import { makeRecordCard } from "./records.ts";
 import { LANGUAGES, type Language, snippet } from "./snippets.ts";
-import { fromFragment, hasLabels, type Kind, KINDS, requestOf, type State, toFragment } from "./state.ts";
+import { fromFragment, isRecord, type Kind, KINDS, problemOfQuestion, requestOf, type State, toFragment } from "./state.ts";
 
 /** `expected` holds the answers that count as right, for the tests; without it the model's limits are shown. */
 interface Example extends State {
@@ -55,8 +58,7 @@ function requests(state: State) {
 function problemOf(state: State): string | undefined {
   if (!state.context.trim()) return "Paste a text first, or choose an example.";
   if (!state.questions.length) return "Ask a question.";
-  const without = state.questions.find((question) => hasLabels(question.kind) && !question.labels.length);
-  return without && `“${without.question}” needs its ${without.kind === "scale" ? "levels" : "choices"}, one a line.`;
+  return state.questions.map(problemOfQuestion).find((problem) => problem !== undefined);
 }
 
 async function ask(): Promise<void> {
@@ -70,18 +72,43 @@ async function ask(): Promise<void> {
   showCode();
   const mine = (running = new AbortController());
   showBusy(true);
-  const total = state.questions.length;
-  const onProgress = (numEnded: number): void => {
-    if (running === mine && total > 1) at("status").textContent = `${numEnded} of ${total} answered`;
-  };
-  const asked = requests(state).map((request) => ({ ...request, explain: true }));
-  const results = await client.answerMany(asked, { signal: mine.signal, concurrency: 4, onProgress });
+  const results = await answerAll(state, mine);
   if (running !== mine) return; // cancelled, or something newer is asked
   running = undefined;
   showBusy(false);
   at("status").textContent = "";
   show(state, results);
   remember(state);
+}
+
+type Result = Answer | FilledRecord | ClientError;
+
+/** Ask all that is asked, and tell how far it is; an error stands in the place of what failed. */
+async function answerAll(state: State, mine: AbortController): Promise<Result[]> {
+  const asked = requests(state);
+  let numRecords = 0;
+  let numAnswers = 0;
+  const tell = (): void => {
+    if (running !== mine || asked.length < 2) return;
+    at("status").textContent = `${numRecords + numAnswers} of ${asked.length} answered`;
+  };
+  const plain = asked.filter((request): request is AnswerRequest => !isRecord(request));
+  const explained = plain.map((request) => ({ ...request, explain: true }));
+  const onProgress = (numEnded: number): void => ((numAnswers = numEnded), tell());
+  const answering = client.answerMany(explained, { signal: mine.signal, concurrency: 4, onProgress });
+  const filling = asked.filter(isRecord).map(async (request): Promise<Result> => {
+    const result = await client.fillRecord(request, { signal: mine.signal }).catch(asResult);
+    numRecords++;
+    tell();
+    return result;
+  });
+  const [answers, records] = [(await answering).values(), (await Promise.all(filling)).values()];
+  return asked.map((request) => (isRecord(request) ? records : answers).next().value as Result);
+}
+
+function asResult(error: unknown): ClientError {
+  if (error instanceof ClientError) return error;
+  throw error;
 }
 
 function cancel(told: string): void {
@@ -105,7 +132,7 @@ function clear(): void {
   at("start").hidden = true;
 }
 
-function show(state: State, results: (Answer | ClientError)[]): void {
+function show(state: State, results: Result[]): void {
   const refused = results.find((result) => result instanceof UnauthenticatedError);
   at("key-form").hidden = !refused;
   if (refused) {
@@ -121,7 +148,10 @@ function show(state: State, results: (Answer | ClientError)[]): void {
     if (result === undefined || result instanceof ClientError) {
       return makeProblem(question, result ?? new ClientError("There is no answer.", { code: "no_answer" }));
     }
-    const card = makeCard(`q${i}`, question, result, links, look);
+    const card =
+      "record" in result
+        ? makeRecordCard(`q${i}`, question, result, links, look)
+        : makeCard(`q${i}`, question, result, links, look);
     items.push(...card.items);
     return card.element;
   });
@@ -202,9 +232,10 @@ async function offerKinds(): Promise<void> {
   const body = document.paths["/v1/answer"].post.requestBody.content["application/json"].schema;
   const known: object = body.properties ?? document.components.schemas[body.$ref.split("/").pop()].properties;
   const sample = { question: "", labels: ["a", "b"] };
-  const kinds = (Object.keys(KINDS) as Kind[]).filter((kind) =>
-    Object.keys(requestOf("", { ...sample, kind })).every((field) => field in known),
-  );
+  const kinds = (Object.keys(KINDS) as Kind[]).filter((kind) => {
+    if (kind === "record") return "/v1/records" in document.paths;
+    return Object.keys(requestOf("", { ...sample, kind })).every((field) => field in known);
+  });
   questions.offer(kinds);
 }
 

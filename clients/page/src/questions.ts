@@ -1,10 +1,12 @@
 /** The list of questions, which can be added to, changed and removed. */
 
 import { button, make } from "./dom.ts";
+import { FieldRows } from "./fields.ts";
 import { hasLabels, type Kind, KINDS, type Question } from "./state.ts";
 
 export class Questions {
   readonly #list: HTMLElement;
+  readonly #fields = new WeakMap<Element, FieldRows>();
   /** Kinds that the server answers; all until it has said. */
   #kinds = new Set<Kind>(Object.keys(KINDS) as Kind[]);
 
@@ -15,15 +17,16 @@ export class Questions {
   /** Offer some kinds only. */
   offer(kinds: Kind[]): void {
     this.#kinds = new Set(kinds);
-    for (const option of this.#list.querySelectorAll("option")) option.disabled = !this.#kinds.has(option.value as Kind);
+    for (const option of this.#list.querySelectorAll<HTMLOptionElement>(":scope > li > select > option")) option.disabled = !this.#kinds.has(option.value as Kind);
   }
 
   read(): Question[] {
-    return [...this.#list.children].map((row) => ({
-      question: row.querySelector("input")?.value ?? "",
-      kind: (row.querySelector("select")?.value ?? "free") as Kind,
-      labels: (row.querySelector("textarea")?.value ?? "").split("\n").map((label) => label.trim()).filter(Boolean),
-    }));
+    return [...this.#list.children].map((row) => {
+      const kind = (row.querySelector("select")?.value ?? "free") as Kind;
+      if (kind === "record") return { question: RECORD, kind, labels: this.#fields.get(row)?.read() ?? [] };
+      const labels = (row.querySelector("textarea")?.value ?? "").split("\n").map((label) => label.trim()).filter(Boolean);
+      return { question: row.querySelector("input")?.value ?? "", kind, labels };
+    });
   }
 
   show(questions: Question[]): void {
@@ -38,7 +41,12 @@ export class Questions {
     for (const option of kinds) option.disabled = !this.#kinds.has(option.value as Kind);
     const kind = make("select", { "aria-label": "Kind of answer" }, ...kinds);
     const labels = make("textarea", { rows: "3", dir: "auto" });
+    const fields = new FieldRows();
     const update = (): void => {
+      const isOfRecord = kind.value === "record";
+      text.hidden = isOfRecord;
+      if (isOfRecord) row.append(fields.element);
+      else fields.element.remove();
       const isScale = kind.value === "scale";
       labels.hidden = !hasLabels(kind.value as Kind);
       labels.placeholder = isScale ? "Levels from low to high, one a line" : "Choices, one a line";
@@ -50,9 +58,11 @@ export class Questions {
       this.#list.querySelector("input")?.focus();
     };
     const row = make("li", {}, text, kind, button({ "aria-label": "Remove this question" }, remove, "✕"), labels);
+    this.#fields.set(row, fields);
     text.value = given.question;
     kind.value = given.kind;
-    labels.value = given.labels.join("\n");
+    labels.value = given.kind === "record" ? "" : given.labels.join("\n");
+    fields.show(given.kind === "record" ? given.labels : []);
     kind.addEventListener("change", update);
     update();
     this.#list.append(row);
@@ -60,4 +70,6 @@ export class Questions {
   }
 }
 
+/** What a record is called. */
+const RECORD = "Record";
 const EMPTY: Question = { question: "", kind: "free", labels: [] };

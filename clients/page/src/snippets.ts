@@ -1,6 +1,7 @@
 /** A request as code in several languages. */
 
-import type { AnswerRequest } from "../../typescript/src/index.ts";
+import type { AnswerRequest, RecordRequest } from "../../typescript/src/index.ts";
+import { isRecord } from "./state.ts";
 
 export const LANGUAGES = ["curl", "Python", "grpcurl", "TypeScript"] as const;
 export type Language = (typeof LANGUAGES)[number];
@@ -12,27 +13,39 @@ export interface Target {
   needsKey: boolean;
 }
 
+type Asked = AnswerRequest | RecordRequest;
+
 /** Write requests to a server. */
-export function snippet(language: Language, requests: AnswerRequest[], target: Target): string {
+export function snippet(language: Language, requests: Asked[], target: Target): string {
   const write = { curl, Python: python, grpcurl, TypeScript: typescript }[language];
   return write(requests, target);
 }
 
-function curl(requests: AnswerRequest[], { base, needsKey }: Target): string {
-  const url = shell(new URL("v1/answer", base).href);
-  const head = `curl ${url} \\\n  -H 'content-type: application/json'${needsKey ? KEY_HEADER : ""} -d`;
-  return requests.map((request) => `${head} ${shell(JSON.stringify(request, null, 2))}`).join("\n\n");
+function curl(requests: Asked[], { base, needsKey }: Target): string {
+  const head = `-H 'content-type: application/json'${needsKey ? KEY_HEADER : ""} -d`;
+  const commands = requests.map((request) => {
+    const url = shell(new URL(isRecord(request) ? "v1/records" : "v1/answer", base).href);
+    return `curl ${url} \\\n  ${head} ${shell(JSON.stringify(request, null, 2))}`;
+  });
+  return commands.join("\n\n");
 }
 
-function grpcurl(requests: AnswerRequest[], { base, needsKey }: Target): string {
+function grpcurl(requests: Asked[], { base, needsKey }: Target): string {
   const head = `grpcurl -plaintext${needsKey ? KEY_HEADER : ""} -d`;
-  const tail = `\\\n  ${base.hostname}:9000 mqan.v1.QuestionAnswering/Answer`;
-  return requests.map((request) => `${head} ${shell(JSON.stringify(request, null, 2))} ${tail}`).join("\n\n");
+  const commands = requests.map((request) => {
+    const method = isRecord(request) ? "FillRecord" : "Answer";
+    const message = isRecord(request) ? { ...request, schema: JSON.stringify(request.schema) } : request;
+    const told = shell(JSON.stringify(message, null, 2));
+    return `${head} ${told} \\\n  ${base.hostname}:9000 mqan.v1.QuestionAnswering/${method}`;
+  });
+  return commands.join("\n\n");
 }
 
-function python(requests: AnswerRequest[], { base, needsKey }: Target): string {
+function python(requests: Asked[], { base, needsKey }: Target): string {
   const context = requests[0]?.context ?? "";
-  const calls = requests.map(({ context: _, question, ...options }) => {
+  const calls = requests.map((request) => {
+    if (isRecord(request)) return `    print(client.fill_record(context, ${literal(request.schema)}))`;
+    const { context: _, question, ...options } = request;
     const given = Object.entries(options).map(([name, value]) => `, ${name}=${literal(value)}`);
     return `    print(client.answer(context, ${literal(question)}${given.join("")}))`;
   });
@@ -41,9 +54,13 @@ function python(requests: AnswerRequest[], { base, needsKey }: Target): string {
   return `${head}\nwith Client(${literal(trim(base))}${key}) as client:\n${calls.join("\n")}`;
 }
 
-function typescript(requests: AnswerRequest[], { base, needsKey }: Target): string {
+function typescript(requests: Asked[], { base, needsKey }: Target): string {
   const context = requests[0]?.context ?? "";
-  const calls = requests.map(({ context: _, ...rest }) => {
+  const calls = requests.map((request) => {
+    if (isRecord(request)) {
+      return `console.log((await client.fillRecord({ context, schema: ${JSON.stringify(request.schema)} })).record);`;
+    }
+    const { context: _, ...rest } = request;
     const fields = Object.entries(rest).map(([name, value]) => `, ${name}: ${JSON.stringify(value)}`);
     return `console.log((await client.answer({ context${fields.join("")} })).answer);`;
   });

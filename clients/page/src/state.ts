@@ -1,6 +1,7 @@
 /** What is asked, and how it stands in the fragment of the page's address. */
 
-import type { AnswerRequest } from "../../typescript/src/index.ts";
+import type { AnswerRequest, RecordRequest } from "../../typescript/src/index.ts";
+import { problemOfFields, schemaOf } from "./fields.ts";
 
 export const KINDS = {
   free: "Free answer",
@@ -9,6 +10,7 @@ export const KINDS = {
   several: "Several choices",
   yes_no: "Yes or no",
   scale: "Score",
+  record: "Record of fields",
 } as const;
 
 export type Kind = keyof typeof KINDS;
@@ -16,7 +18,7 @@ export type Kind = keyof typeof KINDS;
 export interface Question {
   question: string;
   kind: Kind;
-  /** Labels of choices, or levels of a score from low to high. */
+  /** Labels of choices, levels of a score from low to high, or fields of a record, each as `name: type`. */
   labels: string[];
 }
 
@@ -30,9 +32,22 @@ export function hasLabels(kind: Kind): boolean {
   return kind === "choices" || kind === "several" || kind === "scale";
 }
 
+/** Return what keeps a question from being asked. */
+export function problemOfQuestion({ question, kind, labels }: Question): string | undefined {
+  if (kind === "record") return problemOfFields(labels);
+  if (!hasLabels(kind) || labels.length) return undefined;
+  return `“${question}” needs its ${kind === "scale" ? "levels" : "choices"}, one a line.`;
+}
+
+/** Whether a request asks for a record. */
+export function isRecord(request: AnswerRequest | RecordRequest): request is RecordRequest {
+  return "schema" in request;
+}
+
 /** Return the request for one question. */
-export function requestOf(context: string, { question, kind, labels }: Question): AnswerRequest {
-  const more: Record<Kind, Partial<AnswerRequest>> = {
+export function requestOf(context: string, { question, kind, labels }: Question): AnswerRequest | RecordRequest {
+  if (kind === "record") return { context, schema: schemaOf(labels) };
+  const more: Record<Exclude<Kind, "record">, Partial<AnswerRequest>> = {
     free: {},
     quotation: { sources: ["context"] },
     choices: { choices: labels },

@@ -1,6 +1,6 @@
 /** The client: REST over fetch, in browsers and in Node. */
 
-import type { Answer, AnswerRequest, Model } from "./documents.ts";
+import type { Answer, AnswerRequest, FilledRecord, Model, RecordRequest } from "./documents.ts";
 import { readParts, type StreamedPart } from "./events.ts";
 import { ClientError, errorOf, InvalidRequestError, ServerError, UnavailableError } from "./errors.ts";
 import { DEFAULT_RETRIES, pause, reasonOf, type Retries, waitAfter } from "./retries.ts";
@@ -97,6 +97,16 @@ export class Client {
     };
     await Promise.all(Array.from({ length: concurrency }, work));
     return results;
+  }
+
+  /**
+   * Fill a record of named fields from a text, each value with its place in the text.
+   *
+   * @throws InvalidRequestError if the schema is not supported; its message names the field.
+   * @throws ClientError if there is no record; the class says whose fault it is.
+   */
+  fillRecord(request: RecordRequest, options: CallOptions = {}): Promise<FilledRecord> {
+    return this.#call<FilledRecord>("v1/records", options.signal, request);
   }
 
   /**

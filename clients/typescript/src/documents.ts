@@ -20,6 +20,15 @@ export type ChoiceOption = string | { label: string; description?: string };
 /** A question about a text. */
 export type AnswerRequest = Plain;
 
+/** A text, and the JSON Schema of an object with the fields that are wanted of it; `ask` in a field is its question. */
+export type RecordRequest = paths["/v1/records"]["post"]["requestBody"]["content"]["application/json"];
+
+/** A record of a text: `record` as its schema has it, and `fields` with the place of each value. */
+export type FilledRecord = components["schemas"]["RecordDocument"];
+
+/** A field of a record, and what the text says of it. */
+export type FilledField = components["schemas"]["FieldDocument"];
+
 /** One label of a question with choices, and the words of the text that spoke for it. */
 export type Choice = components["schemas"]["ChoiceDocument"];
 

@@ -7,8 +7,8 @@
 
 export { type CallOptions, Client, type ClientOptions, type ManyOptions } from "./client.ts";
 export type {
-  Answer, AnswerRequest, AnswerToken, Candidate, Choice, ChoiceOption, Citation, Model, Quotation, Source, Span,
-  StreamedWord,
+  Answer, AnswerRequest, AnswerToken, Candidate, Choice, ChoiceOption, Citation, FilledField, FilledRecord, Model,
+  Quotation, RecordRequest, Source, Span, StreamedWord,
 } from "./documents.ts";
 export type { StreamedPart } from "./events.ts";
 export {

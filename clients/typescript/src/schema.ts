@@ -2741,7 +2741,9 @@ export interface operations {
                      */
                     context: string;
                     /** @description JSON Schema of an object, as pydantic's model_json_schema() writes it, of 1 to 256 fields: strings (format date, date-time, time, email, uri or phone), integers, numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its question; without it the question is made from `description`, or from the name and the type. */
-                    schema: Record<string, never>;
+                    schema: {
+                        [key: string]: unknown;
+                    };
                     /**
                      * @description Milliseconds until the record is of no use. Unset or above the server's limit: that limit.
                      * @example 2000

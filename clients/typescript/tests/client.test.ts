@@ -46,6 +46,20 @@ describe.skipIf(url === undefined)("a real server (MQAN_URL)", () => {
     expect(results[2]).toEqual(await client.answer(requests[2]!));
   });
 
+  it("fills a record, each value with its place", async () => {
+    const height = { type: "integer", ask: "How tall is the Eiffel Tower?" };
+    const built = { anyOf: [{ type: "string", format: "date" }, { type: "null" }] };
+    const schema = { type: "object", properties: { height, built } };
+    const { record, fields, missing } = await client.fillRecord({ context: CONTEXT, schema });
+    expect(record).toEqual({ height: 330, built: null });
+    expect(missing).toEqual(["built"]);
+    expect(fields["height"]).toMatchObject({ value: 330, question: height.ask, normalized: { library: "price-parser" } });
+    expect(quote(CONTEXT, fields["height"]!.spans[0]!)).toBe(fields["height"]!.text);
+    const refused = client.fillRecord({ context: CONTEXT, schema: { properties: { parts: { type: "object" } } } });
+    await expect(refused).rejects.toMatchObject({ code: "unsupported_schema", status: 422 });
+    await expect(refused).rejects.toThrow("The field parts is an object");
+  });
+
   it("describes the model", async () => {
     expect((await client.getModel()).limits.max_question_tokens).toBeGreaterThan(0);
   });
