@@ -339,10 +339,16 @@ export async function historyOfTheSession(open) {
   assert.equal(await page.locator("#asked button").count(), 2);
 }
 
-export async function code(open, { fields = [] }) {
+export async function code(open, { fields = [], labels = [] }) {
   const page = await open();
   await ask(page, `It's "330" metres \\ tall 🗼 $HOME \`id\`.`, "What's tall?");
   if (fields.length) await fillFields(page, ...fields);
+  if (labels.length) {
+    await page.click("#add");
+    await page.locator("#questions input").nth(1).fill("How's it built?");
+    await page.locator("#questions select").nth(1).selectOption("choices");
+    await page.locator("#questions textarea").nth(1).fill(labels.join("\n"));
+  }
   await page.click("#code summary");
   const copied = {};
   for (const language of await page.locator("#languages button").all()) {

@@ -58,7 +58,7 @@ def test_every_example_is_answered_right(browse: Any, page_server: str, reposito
 
 def test_copied_code_runs(browse: Any, page_server: str, tmp_path: Path) -> None:
     code = browse("code", page_server)
-    assert list(code) == ["curl", "Python", "grpcurl", "TypeScript"]
+    assert list(code) == ["curl", "Python", "grpcurl", "TypeScript", "System One"]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     by_curl = subprocess.run(["sh", "-c", code["curl"]], capture_output=True, text=True, timeout=60, check=True)
     answer = json.loads(by_curl.stdout)
@@ -66,6 +66,16 @@ def test_copied_code_runs(browse: Any, page_server: str, tmp_path: Path) -> None
     by_python = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True, env=environment)
     assert answer["answer"] in by_python.stdout
     assert "mqan.v1.QuestionAnswering/Answer" in code["grpcurl"]
+    assert code["System One"].startswith("# System One has choices") and "What's tall?" in code["System One"]
+
+
+def test_copied_code_for_a_decision_api_runs(browse: Any, page_server: str) -> None:
+    code = browse("code", page_server, labels=["it's high", "low"])["System One"]
+    assert "What's tall?" in code.splitlines()[0]
+    by_curl = subprocess.run(["sh", "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    answers = json.loads(by_curl.stdout)["answers"]
+    assert list(answers) == ["question-2"]
+    assert set(answers["question-2"]["probabilities"]) == {"it's high", "low"}
 
 
 def test_copied_code_of_a_record_runs(browse: Any, page_server: str) -> None:

@@ -3,7 +3,7 @@
 import type { AnswerRequest, RecordRequest } from "../../typescript/src/index.ts";
 import { isRecord } from "./state.ts";
 
-export const LANGUAGES = ["curl", "Python", "grpcurl", "TypeScript"] as const;
+export const LANGUAGES = ["curl", "Python", "grpcurl", "TypeScript", "System One"] as const;
 export type Language = (typeof LANGUAGES)[number];
 
 /** The server that code is written for. */
@@ -17,7 +17,7 @@ type Asked = AnswerRequest | RecordRequest;
 
 /** Write requests to a server. */
 export function snippet(language: Language, requests: Asked[], target: Target): string {
-  const write = { curl, Python: python, grpcurl, TypeScript: typescript }[language];
+  const write = { curl, Python: python, grpcurl, TypeScript: typescript, "System One": systemOne }[language];
   return write(requests, target);
 }
 
@@ -28,6 +28,32 @@ function curl(requests: Asked[], { base, needsKey }: Target): string {
     return `curl ${url} \\\n  ${head} ${shell(JSON.stringify(request, null, 2))}`;
   });
   return commands.join("\n\n");
+}
+
+/** The same questions by the decision API of TypeSafe, which has choices, yes or no and scores, and no other kinds. */
+function systemOne(requests: Asked[], { base, needsKey }: Target): string {
+  const questions: Record<string, object> = {};
+  const others: string[] = [];
+  for (const [i, request] of requests.entries()) {
+    const typed = isRecord(request) ? undefined : typedQuestion(request);
+    if (typed) questions[`question-${i + 1}`] = typed;
+    else others.push(isRecord(request) ? "a record" : JSON.stringify(request.question));
+  }
+  const left = others.length ? `# System One has choices, yes or no and scores, so this is left out: ${others.join(", ")}` : "";
+  if (!Object.keys(questions).length) return left;
+  const url = shell(new URL("v1/systemone", base).href);
+  const request = { model: "jev-latest", state: requests[0]?.context ?? "", questions };
+  const head = `-H 'content-type: application/json'${needsKey ? KEY_HEADER : ""} -d`;
+  return `${left}${left && "\n"}curl ${url} \\\n  ${head} ${shell(JSON.stringify(request, null, 2))}`;
+}
+
+/** A question as System One has it; undefined if it has none of this kind. */
+function typedQuestion({ question, yes_no, choices, multiple, scale }: AnswerRequest): object | undefined {
+  if (yes_no) return { type: "noul", instructions: question };
+  if (scale) return { type: "score", instructions: question, criteria: scale };
+  if (!choices || multiple) return undefined;
+  const criteria = choices.map((choice) => (typeof choice === "string" ? [choice, ""] : [choice.label, choice.description]));
+  return { type: "choice", instructions: question, criteria: Object.fromEntries(criteria) };
 }
 
 function grpcurl(requests: Asked[], { base, needsKey }: Target): string {
