@@ -103,7 +103,7 @@ export async function recordOfFields(open) {
   await page.click("#ask");
   await page.waitForSelector(".record");
   const rows = Object.fromEntries(await rowsOf(page));
-  assert.match(rows["total"], /^476\d*\D.*“476.00 EUR”$/);
+  assert.match(rows["total"], /^476 EUR.*“476.00 EUR”$/);
   assert.match(rows["When is it due?"], /^2024-06-02.*“2 June 2024”$/);
   assert.match(rows["order number"], /Not in the text/);
   assert.match(rows["invoice date"], /“03\/05\/2024”.*order of day and month is not known/);

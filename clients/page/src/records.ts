@@ -22,7 +22,8 @@ export function makeRecordCard(name: string, title: string, { fields }: FilledRe
 }
 
 function found(id: string, field: FilledField, items: Item[], links: Links, look: Look): HTMLElement {
-  const value = told(field.value);
+  const currency = field.normalized?.currency;
+  const value = told(field.value) + (currency ? ` ${currency}` : "");
   const isQuoted = value !== field.text && field.normalized !== null;
   const quoted = isQuoted ? [make("span", { class: "of quoted" }, `“${field.text}”`)] : [];
   return join(id, field, items, links, look, make("bdi", { class: "value" }, value), ...quoted);
