@@ -137,4 +137,4 @@ def _chosen(step: npt.NDArray[np.float32], masses: Sequence[float], request: Req
     ]
     tokens[0] = replace(tokens[0], probability=masses[best])
     answer = compose(tokens, masses[best], False, request.context, label)
-    return replace(answer, refusal=refusal, choices=choices)
+    return replace(answer, refusal=refusal, choices=choices, chosen=(label,))  # spaces around it are not in the text

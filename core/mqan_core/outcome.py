@@ -30,8 +30,7 @@ def complete(
     if options.multiple:
         answer = _several(answer, options.min_probability)
     elif answer.choices:
-        chosen = (answer.text,) if answer.answered else ()
-        answer = replace(answer, chosen=chosen, choices=_normalised(answer.choices))
+        answer = replace(answer, choices=_normalised(answer.choices))
         if options.is_scale:
             expected = sum(level * c.among_choices for level, c in enumerate(answer.choices, start=1))
             answer = replace(answer, expected=expected)

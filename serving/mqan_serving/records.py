@@ -197,9 +197,10 @@ def _fill(field: RecordField, answer: Answer) -> FilledField:
         empty: Any = [] if field.kind in (Kind.TEXTS, Kind.CHOICES) else None
         return replace(found, value=empty, reason=NOT_SAID)
     if field.kind is Kind.YES_NO:
-        return replace(found, value=answer.text == "yes")
+        return replace(found, value=answer.chosen == ("yes",))
     if field.kind is Kind.CHOICE:
-        return replace(found, value=field.options[answer.text])
+        [label] = answer.chosen  # as it was given, which the text of the answer need not be
+        return replace(found, value=field.options[label])
     if field.kind is Kind.CHOICES:
         return replace(found, value=[field.options[label] for label in answer.chosen])
     if field.kind is Kind.TEXTS:

@@ -56,6 +56,17 @@ def test_whatever_the_labels_one_of_them_is_chosen_and_their_order_is_nothing(en
     assert num_answered > 30
 
 
+def test_a_label_with_spaces_around_it_is_chosen_as_it_was_given(engine: AnsweringEngine) -> None:
+    for i in range(40):
+        answer = ask(engine, make_text(random.Random(i), 25), "who ?", Options(choices_of([" the harbour", "walls  "])))
+        if answer.answered:
+            [chosen] = answer.chosen
+            assert chosen in (" the harbour", "walls  ")
+            assert [bool(choice.spans) for choice in answer.choices] == [c.label == chosen for c in answer.choices]
+            return
+    pytest.fail("no label was ever chosen")
+
+
 def test_255_labels_are_read(engine: AnsweringEngine) -> None:
     labels = [a + b for a in LETTERS[:17] for b in LETTERS[:15]]
     answer = ask(engine, make_text(random.Random(2), 60), "who wrote notes?", Options(choices_of(labels)))
