@@ -56,7 +56,7 @@ function problemOf(state: State): string | undefined {
   if (!state.context.trim()) return "Paste a text first, or choose an example.";
   if (!state.questions.length) return "Ask a question.";
   const without = state.questions.find((question) => hasLabels(question.kind) && !question.labels.length);
-  return without && `“${without.question}” needs its ${without.kind === "scale" ? "levels" : "choices"}, one a line.`;
+  return without && `“${without.question}” needs its ${without.kind === "scale" ? "levels" : "choices"}, one per line.`;
 }
 
 async function ask(): Promise<void> {
@@ -258,7 +258,7 @@ function openFragment(): void {
   if (location.hash.length < 2) return;
   const state = fromFragment(location.hash);
   if (state) showState(state);
-  else at("problem").textContent = "The link is not complete: nothing can be read from it.";
+  else at("problem").textContent = "The link is incomplete or damaged.";
 }
 
 listen();

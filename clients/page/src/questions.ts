@@ -41,7 +41,7 @@ export class Questions {
     const update = (): void => {
       const isScale = kind.value === "scale";
       labels.hidden = !hasLabels(kind.value as Kind);
-      labels.placeholder = isScale ? "Levels from low to high, one a line" : "Choices, one a line";
+      labels.placeholder = isScale ? "Levels from low to high, one per line" : "Choices, one per line";
       labels.setAttribute("aria-label", labels.placeholder);
     };
     const remove = (): void => {
