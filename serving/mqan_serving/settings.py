@@ -155,7 +155,7 @@ class Settings(BaseSettings):
         None,
         ge=1,
         le=65535,
-        description="Port where each machine reports its own metrics, for clusters. Unset: only /metrics of the REST port.",
+        description="Port where each machine reports its own metrics, for clusters. Unset: only /metrics does.",
     )
     metrics_need_key: bool = Field(
         False, description="Whether /metrics requires an API key; metrics show how much is asked, never what."
