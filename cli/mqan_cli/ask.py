@@ -18,28 +18,30 @@ def ask(
     question: Annotated[
         str | None,
         typer.Argument(
-            help="The question, in natural language. Without one, a terminal takes several.", show_default=False
+            help="The question, in natural language. Without one, ask several interactively.", show_default=False
         ),
     ] = None,
     text: Annotated[str | None, typer.Option("--text", "-t", help="The text itself.")] = None,
     file: Annotated[
         str | None,
-        typer.Option("--file", "-f", metavar="FILE", help="File with the text. Without both, standard input is read."),
+        typer.Option(
+            "--file", "-f", metavar="FILE", help="File with the text. Without --text, too, standard input is read."
+        ),
     ] = None,
     context: Annotated[str | None, typer.Option(metavar="FILE", hidden=True, help="Another name of --file.")] = None,
     server: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="Server: grpc://HOST:PORT or http://HOST:PORT; else MQAN_SERVER, else grpc://127.0.0.1:9000.",
+            help="Server: grpc://HOST:PORT or http://HOST:PORT. Default: MQAN_SERVER, or grpc://127.0.0.1:9000.",
         ),
     ] = None,
-    bundle: Annotated[Path | None, typer.Option(metavar="DIR", help="Answer in process from this bundle.")] = None,
-    provider: Annotated[Provider, typer.Option(help="Where to run the bundle.")] = "auto",
-    max_answer_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of the answer.")] = None,
+    bundle: Annotated[Path | None, typer.Option(metavar="DIR", help="Answer in this process with this bundle.")] = None,
+    provider: Annotated[Provider, typer.Option(help="What to run the bundle on.")] = "auto",
+    max_answer_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of tokens.")] = None,
     choices: Annotated[
         str | None,
-        typer.Option("--choices", "-c", metavar="LABELS", help="Labels to choose from, with commas between them."),
+        typer.Option("--choices", "-c", metavar="LABELS", help="Labels to choose from, separated by commas."),
     ] = None,
     record: Annotated[
         Path | None,
@@ -51,7 +53,7 @@ def ask(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print whole answers as JSON.")] = False,
 ) -> None:
-    """Ask about a text; the answer's words are coloured by where they came from.
+    """Ask about a text; the words of the answer are coloured by their source.
 
     mqan ask "How tall is it?" --text "The tower is 330 m tall."
 
@@ -61,7 +63,7 @@ def ask(
 
     mqan ask --record invoice.json --file mail.txt
 
-    A server that asks for an API key gets that of MQAN_API_KEY.
+    If the server requires an API key, set MQAN_API_KEY.
     """
     if bundle is not None and server is not None:
         raise typer.BadParameter("give --server or --bundle, not both")
@@ -79,7 +81,7 @@ def ask(
     if choices is not None and not labels:
         raise typer.BadParameter("name at least one label", param_hint="--choices")
     if html is not None and question is None:
-        raise typer.BadParameter("a page is of one question: give it", param_hint="--html")
+        raise typer.BadParameter("a page shows one question: give it", param_hint="--html")
     read = read_text(text, file if context is None else context)
     shown = show_json if as_json else show
     with (

@@ -13,9 +13,9 @@ from mqan_cli.errors import CommandError
 from mqan_cli.texts import labels_of, paste, read_file
 
 _HELP = """  /file FILE       ask about another text, from a file
-  /text            ask about another text, which is pasted
-  /choices A, B    choose answers from these labels; /choices alone ends that
-  /quit            end, as Ctrl-D does"""
+  /text            paste another text to ask about
+  /choices A, B    choose answers from these labels; /choices alone: free answers again
+  /quit            quit, as Ctrl-D does"""
 
 
 def has_terminal() -> bool:
@@ -44,7 +44,7 @@ def converse(text: str, labels: Sequence[str], answer: Answerer, show: Callable[
     _take_terminal()
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  edits lines, and keeps those of this conversation
-    print("Ask about the text; /help shows what else there is.", file=sys.stderr)
+    print("Ask about the text; /help lists the commands.", file=sys.stderr)
     while True:
         try:
             line = input("? ").strip()

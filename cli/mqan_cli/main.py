@@ -66,10 +66,10 @@ def _main(
 def serve(
     bundle: Annotated[Path | None, typer.Option(help="Folder of the model; the default bundle if not given.")] = None,
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    http_port: Annotated[int | None, typer.Option(help="Port of REST.")] = None,
-    grpc_port: Annotated[int | None, typer.Option(help="Port of gRPC.")] = None,
+    http_port: Annotated[int | None, typer.Option(help="Port for REST.")] = None,
+    grpc_port: Annotated[int | None, typer.Option(help="Port for gRPC.")] = None,
     local: Annotated[bool, typer.Option("--local", help="Serve in this one process, without Ray.")] = False,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Also print what Ray says of itself.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Also print Ray's own log.")] = False,
 ) -> None:
     """Serve a bundle over REST and gRPC.
 
@@ -88,14 +88,14 @@ def serve(
 
 @_verb("key")
 def key(
-    name: Annotated[str, typer.Argument(help="Whose key it is; it appears in the server's log.")],
+    name: Annotated[str, typer.Argument(help="Name of the key's owner, which appears in the server's log.")],
     file: Annotated[
         Path, typer.Option(envvar="MQAN_API_KEY_FILE", dir_okay=False, help="File of keys; created if there is none.")
     ],
 ) -> None:
-    """Make an API key, print it this once, and append its hash to the file; a server that runs knows it at once.
+    """Make an API key, print it once, and append its hash to the file; a running server accepts it at once.
 
-    A file that git would take into a repository is refused.
+    The file must not be in a git repository, unless git ignores it.
     """
     from mqan_serving.keys import add_key
 
@@ -115,9 +115,9 @@ def key(
 @_verb("verify")
 def verify(
     bundle: Annotated[Path, typer.Argument(help="Folder of the bundle.")],
-    provider: Annotated[Provider, typer.Option(help="Where to run it.")] = "auto",
+    provider: Annotated[Provider, typer.Option(help="What to run it on.")] = "auto",
 ) -> None:
-    """Check a bundle: the hash of every file, and that it runs; say where it runs."""
+    """Check a bundle: the hash of every file, and that it runs; print what it runs on."""
     from mqan_runtime.interface import open_engine, verify_files
 
     try:
@@ -139,7 +139,7 @@ def get_data(
     data: Annotated[Path, typer.Option(help="Folder to put it in; each task has a folder there.")] = Path("data"),
     *,
     allow_unverified: Annotated[
-        bool, typer.Option("--allow-unverified", help="Also download files of which no checksum is known.")
+        bool, typer.Option("--allow-unverified", help="Also download files without a known checksum.")
     ] = False,
 ) -> None:
     """Download the official files of a task, verified by their checksums."""
@@ -158,15 +158,13 @@ def get_data(
 def check_data(
     data: training_verbs.Data = Path("data"),
     tasks: Annotated[
-        list[str] | None, typer.Option(metavar="NAME,...", help="Tasks; all of which the files are there if not given.")
+        list[str] | None, typer.Option(metavar="NAME,...", help="Tasks; by default all whose files are there.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="JSON file for everything that was found.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option(dir_okay=False, help="JSON file for all results.")] = None,
 ) -> None:
-    """Count the examples of every split, and check that gold answers score 100 when a server returns them.
+    """Count the examples of every split, and check that gold answers, written as a server writes them, score 100.
 
-    Exit status 1: of some task more than 0.5 % of the gold answers do not come back.
+    Exit status 1: more than 0.5 % of some task's gold answers come back changed.
     """
     from mqan_cli.data_check import check_data as check
 

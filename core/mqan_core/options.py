@@ -98,7 +98,7 @@ def _check_choices(options: Options) -> None:
     least = 2 if options.is_scale else 1
     if not least <= len(options.choices) <= most:
         found = f"{name} has {len(options.choices)} labels; {least} to {most} are accepted."
-        raise InputError("wrong_number_of_choices", name, found, "Send as many as are accepted.")
+        raise InputError("wrong_number_of_choices", name, found, "Send a number of labels that is accepted.")
     seen: set[str] = set()
     for choice in options.choices:
         if choice.label in seen:

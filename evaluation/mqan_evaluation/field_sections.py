@@ -31,7 +31,7 @@ def field_section(measuring: Measuring, names: Sequence[str] = FIELDS) -> Sectio
     for name in names:
         examples = validation_examples(measuring.data, name, measuring.limit or ALL, measuring.seed)
         rows.append({"set": name, **_scores(measuring, name, examples)})
-    return Section("fields", "Fields never trained on", rows)
+    return Section("fields", "Fields of datasets that were not trained on", rows)
 
 
 def squad2_section(measuring: Measuring) -> Section:
@@ -53,7 +53,7 @@ def made_section(measuring: Measuring) -> Section:
         rows.append({"set": name, **_scores(measuring, name, examples)})
     total = sum(map(len, drawn.values()))
     f1 = sum(float(row["nF1"] or 0) * len(drawn[str(row["set"])]) for row in rows) / total
-    return Section("made", "Texts made by program, in layouts never trained on", rows, {"nF1": round(f1, 2)})
+    return Section("made", "Synthetic texts, in layouts that were not trained on", rows, {"nF1": round(f1, 2)})
 
 
 def made_examples(source: Source, limit: int | None, seed: int) -> list[Example]:
@@ -81,7 +81,7 @@ def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTION
                 "unread": sum(d is None for d in decisions),
             }
         )
-    return Section("instructions", "Instructions with choices, never trained on", rows)
+    return Section("instructions", "Instructions with choices, of datasets that were not trained on", rows)
 
 
 def review_section(measuring: Measuring) -> Section:

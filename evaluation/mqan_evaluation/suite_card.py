@@ -47,21 +47,33 @@ tags: [mqan, pointer-generator, question-answering, zero-shot-classification, in
 # {name} {version}
 
 It answers a question about an English text and says where every word of the answer came from. The question is the
-task: a fact, a field, a class out of labels that the caller names, yes or no. Where the text does not say, it says so.
+task: a fact, a field, one of the caller's labels, yes or no. If the text has no answer, the model refuses.
 
-A pretrained sentence encoder (all-MiniLM-L6-v2: six layers, 384 features) reads question, choices and text as one
-sequence of word pieces. The decoder is the multi-pointer-generator of MQAN (McCann et al. 2018).
+A pretrained sentence encoder (all-MiniLM-L6-v2: six layers, width 384) reads question, choices and text as one
+sequence of word pieces (subword tokens). The decoder is the multi-pointer-generator of MQAN (McCann et al. 2018).
 
-## Use it for, and not for
+## Intended use and limits
 
 - English texts. Long ones are read in overlapping windows of 384 word pieces.
-- Questions whose answer stands in the text, choices of labels, short fields.
-- It does not reason over several steps, count, calculate or know the world. Its summaries and translations are poor.
-- Look at `probability`, and at the quotations. Do not let it decide about people by itself.
+- Questions whose answer is in the text, choices among labels, short fields.
+- It does not reason over several steps, count or calculate, and has no knowledge beyond the text. Its summaries and
+  translations are poor.
+- Check `probability` and the quotations. Do not let it make decisions about people on its own.
 
 ## Scores
 
-Measured on {date} with `{command}`, {where}{limit}. Numbers are per cent, unless the column says otherwise.
+Measured on {date} with `{command}`, {where}{limit}. Right answers and F1 are in per cent.
+
+How to read the tables:
+
+- nF1 is word F1 after the normalisation of SQuAD (case, punctuation and articles are ignored); "exact" is exact match.
+- "Majority" always gives the most frequent class. "Cosine" takes the label whose sentence embedding is nearest to the
+  text's. "Refused": answers "not in the text" or "none of these"; "never refusing" takes the best label in their place.
+  "Unread": examples over the model's limits.
+- "Refusal F1", "precision" and "recall" are of the refusals; "always refusing" is the F1 of refusing every question.
+- "Reversed: same": share of answers that stay when the order of the labels is reversed.
+- Under "Probabilities", "error" is the expected calibration error, from 0 to 1, before and after calibration;
+  "several" are questions where several labels can be right. "choices/3-5" has 3 to 5 labels.
 
 {tables}
 ## What it gets wrong
@@ -73,11 +85,11 @@ Wrong answers, drawn at random from the sets above.
 ## Training
 
 `mqan train training/recipes/{recipe}.yaml --data DIR`: {steps:,} steps of about {batch:,} word pieces, \
-{hours:.1f} hours on a {device}.{began} Each text is asked many questions, drawn anew: other labels, other wordings,
-questions that it does not answer. Sets that it is measured on under "never trained on" are in no form in the training
-data.
+{hours:.1f} hours on a {device}.{began} Each time a text is used, a new question is sampled: other labels, other
+wordings, questions that it does not answer. The datasets in the tables "not trained on" are not in the training data
+in any form.
 
-It was trained on these datasets, by licence. What a licence forbids may bind this model, too.
+It was trained on these datasets, by licence. Restrictions of a licence may also apply to this model.
 
 {licences}
 """
@@ -204,7 +216,7 @@ def _licences(names: Sequence[str]) -> Iterator[str]:
     for name in names:
         own = dataset_of(name)
         if own not in known:
-            groups["made by program, or the maker's own"].append(name)
+            groups["synthetic, or the maker's own"].append(name)
         else:
             dataset = load_dataset(own)
             groups[dataset.licence + ("" if dataset.commercial else " (not for commercial use)")].append(name)

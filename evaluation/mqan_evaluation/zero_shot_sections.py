@@ -49,8 +49,8 @@ def label_sections(measuring: Measuring, names: list[str] | None = None) -> list
         if len(rows) > 1:
             rows.append(_mean_row(rows))
     return [
-        Section("labels", "Labels never trained on: right answers", right, _bars(right)),
-        Section("labels-otherwise", "Labels never trained on: the same questions put otherwise", otherwise),
+        Section("labels", "Label sets that were not trained on: right answers", right, _bars(right)),
+        Section("labels-otherwise", "Label sets that were not trained on: the same questions, varied", otherwise),
     ]
 
 

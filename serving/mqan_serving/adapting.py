@@ -58,7 +58,7 @@ def as_list(value: Any, place: Place, least: int, most: int) -> list[Any]:
         raise refuse("wrong_type", place, f"{_name(place)} is not a list.", "Send a list.")
     if not least <= len(value) <= most:
         message = f"{_name(place)} has {len(value)} entries; {least} to {most} are accepted."
-        raise refuse("invalid_input", place, message, "Send as many as are accepted.")
+        raise refuse("invalid_input", place, message, "Send a number of labels that is accepted.")
     return value
 
 
@@ -134,7 +134,7 @@ def check_model(given: Any, name: str) -> None:
     """
     asked = as_string(given, ("model",))
     if asked != name and asked not in MODEL_ALIASES:
-        hint = f"Ask for {name!r}; GET /v1/models lists what is served."
+        hint = f"Ask for {name!r}; GET /v1/models lists the models."
         raise refuse("unknown_model", ("model",), "The model of the request is not served here.", hint)
 
 

@@ -47,27 +47,27 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "empty_question": ErrorKind(422, _INVALID, "Send a question in natural language."),
         "context_too_long": ErrorKind(422, _INVALID, "Send a shorter context; GET /v1/model has the limits."),
         "question_too_long": ErrorKind(422, _INVALID, "Send a shorter question; GET /v1/model has the limits."),
-        "word_too_long": ErrorKind(422, _INVALID, "Remove encoded data or split the word by spaces."),
-        "empty_choice": ErrorKind(422, _INVALID, "Send labels with some text."),
+        "word_too_long": ErrorKind(422, _INVALID, "Remove encoded data such as base64, or put spaces into the word."),
+        "empty_choice": ErrorKind(422, _INVALID, "Give each label some text."),
         "choices_too_long": ErrorKind(422, _INVALID, "Send fewer or shorter choices."),
         "duplicate_choice": ErrorKind(422, _INVALID, "Send each label once."),
-        "wrong_number_of_choices": ErrorKind(422, _INVALID, "Send as many as are accepted."),
+        "wrong_number_of_choices": ErrorKind(422, _INVALID, "Send a number of labels that is accepted."),
         "senseless_combination": ErrorKind(422, _INVALID, "Leave one of the fields out."),
-        "option_out_of_range": ErrorKind(422, _INVALID, "Choose a number in the range."),
-        "option_not_supported": ErrorKind(422, _INVALID, "Leave the field out, or serve a model that can do it."),
+        "option_out_of_range": ErrorKind(422, _INVALID, "Choose a number in the accepted range."),
+        "option_not_supported": ErrorKind(422, _INVALID, "Leave the field out, or serve a model that supports it."),
         "too_many_questions": ErrorKind(422, _INVALID, "Send them in several calls."),
         "unsupported_schema": ErrorKind(
             422, _INVALID, "Change the schema: strings, numbers, booleans, enums and arrays of strings are supported."
         ),
         "duplicate_id": ErrorKind(422, _INVALID, "Give each entry an id of its own, or leave ids out."),
         "max_answer_tokens_out_of_range": ErrorKind(422, _INVALID, "GET /v1/model has the limits."),
-        "unknown_model": ErrorKind(404, "NOT_FOUND", "GET /v1/models lists what is served."),
+        "unknown_model": ErrorKind(404, "NOT_FOUND", "GET /v1/models lists the models."),
         "request_too_large": ErrorKind(413, _INVALID, "Send a smaller request; GET /v1/model has the limits."),
-        "metadata_too_large": ErrorKind(431, _INVALID, "Send fewer or shorter headers than /v1/model allows."),
+        "metadata_too_large": ErrorKind(431, _INVALID, "Send fewer or shorter headers; GET /v1/model has the limits."),
         "unsupported_media_type": ErrorKind(415, _INVALID, "Send the header content-type: application/json."),
         "unsupported_encoding": ErrorKind(415, _INVALID, "Send the body as zstd, or uncompressed."),
         "request_too_slow": ErrorKind(408, "DEADLINE_EXCEEDED", "Send the whole request without long pauses."),
-        "unknown_host": ErrorKind(421, _INVALID, "Use a name that the server's operator allows (MQAN_ALLOWED_HOSTS)."),
+        "unknown_host": ErrorKind(421, _INVALID, "Use a host name that the server allows (MQAN_ALLOWED_HOSTS)."),
         # The caller.
         "unauthenticated": ErrorKind(
             401,
@@ -75,13 +75,15 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
             "Send authorization: Bearer KEY, with a key from the server's operator.",
         ),
         # The resource.
-        "not_found": ErrorKind(404, "NOT_FOUND", "GET /docs lists what is served."),
-        "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", "GET /docs lists what is served."),
+        "not_found": ErrorKind(404, "NOT_FOUND", "GET /docs lists the paths."),
+        "method_not_allowed": ErrorKind(405, "UNIMPLEMENTED", "GET /docs lists the methods of each path."),
         # The server.
         "overloaded": ErrorKind(429, "RESOURCE_EXHAUSTED", "Try again after a moment."),
         "unavailable": ErrorKind(503, "UNAVAILABLE", "Try again after a moment."),
-        "deadline_exceeded": ErrorKind(504, "DEADLINE_EXCEEDED", "Try again, or send a shorter context."),
-        "internal": ErrorKind(500, "INTERNAL", "Report the request id to whoever operates the server."),
+        "deadline_exceeded": ErrorKind(
+            504, "DEADLINE_EXCEEDED", "Try again with a longer timeout or a shorter context."
+        ),
+        "internal": ErrorKind(500, "INTERNAL", "Report the request id to the server's operator."),
     }
 )
 

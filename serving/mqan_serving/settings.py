@@ -37,67 +37,67 @@ class Settings(BaseSettings):
         None, description="Folder of the model. Unset: the one in serving/bundles, so that a fresh clone answers."
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="Where the model runs. auto: the GPU where there is one that works, else the CPU."
+        "auto", description="Where the model runs. auto: a GPU if there is one that works, else the CPU."
     )
     precision: Literal["auto", "float32", "int8"] = Field(
-        "auto", description="auto: 8-bit products on a CPU, where they are faster, float32 on a GPU."
+        "auto", description="Precision of the model. auto: 8-bit on a CPU, where it is faster; float32 on a GPU."
     )
     num_threads: int = Field(
-        1, ge=1, le=256, description="Threads that answer on a CPU, each a batch of its own: one for each spare core."
+        1, ge=1, le=256, description="Threads that answer on a CPU, each with its own batch: one for each spare core."
     )
 
     # Where.
     host: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="Address to listen on. Loopback: opening a server to the network is a decision.",
+        description="Address to listen on. Loopback by default: opening a server to a network should be deliberate.",
     )
     http_port: int = Field(8000, ge=1, le=65535, description="Port of REST; Ray Serve's usual one.")
     grpc_port: int = Field(9000, ge=1, le=65535, description="Port of gRPC; Ray Serve's usual one.")
 
     # Who may ask.
     api_key_file: Path | None = Field(
-        None, description="File of API keys, made by `mqan key`. Unset: everybody who reaches the server may ask."
+        None, description="File of API keys, made by `mqan key`. Unset: everybody who can reach the server may use it."
     )
 
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="Names, by commas, that HTTP requests may have in Host; addresses and localhost always may. Unset: "
-        "all names. Keeps web pages from asking by a name of theirs that they make mean this server (DNS rebinding).",
+        description="Host names, separated by commas, that HTTP requests may use; IP addresses and localhost always "
+        "may. Unset: all names. Prevents DNS rebinding, where a web page makes its own name resolve to this server.",
     )
     cors_origins: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
-        description="Origins, by commas, whose web pages may ask from browsers (CORS), such as https://app.example; * "
-        "alone: all. Unset: none but the server's own page.",
+        description="Origins, separated by commas, whose web pages may call the server from browsers (CORS), such as "
+        "https://app.example; * alone: all. Unset: only the server's own page.",
     )
     max_connections: int = Field(
-        1000, ge=8, le=100_000, description="Connections of each port at once; beyond them the idlest makes room."
+        1000, ge=8, le=100_000, description="Connections per port; above it, the one idle for longest is closed."
     )
 
-    # What a request may be. More is refused, never cut.
+    # Limits of a request. More is refused, never truncated.
     max_request_bytes: int = Field(
-        1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="Bytes of a request: 60 times a 4,000-token context."
+        1024 * 1024, ge=1024, le=64 * 1024 * 1024, description="Bytes of a request; about 60 contexts of 4,000 tokens."
     )
     max_metadata_bytes: int = Field(
         8192,
         ge=1024,
         le=8192,
-        description="Bytes of HTTP headers or gRPC metadata, 32 more for each pair: as gRPC by default, for both.",
+        description="Bytes of HTTP headers or gRPC metadata, plus 32 for each entry: gRPC's default, for both.",
     )
     max_context_tokens: int = Field(
-        4000, ge=1, le=100_000, description="Tokens of a context: more than ten times what training saw."
+        4000, ge=1, le=100_000, description="Tokens of a context: more than ten times the longest in training."
     )
     max_question_tokens: int = Field(
-        256, ge=1, le=100_000, description="Tokens of a question: the longest of the training sets have under 100."
+        256, ge=1, le=100_000, description="Tokens of a question: the longest in training have under 100."
     )
     max_word_length: int = Field(
-        1000, ge=10, description="Characters of one token: a copied token is sent back, so it bounds the response."
+        1000, ge=10, description="Characters of one token. Copied tokens are sent back, so this limits the response."
     )
     max_answer_tokens: int = Field(
         100,
         ge=1,
         le=10_000,
-        description="Tokens of an answer: twice what training saw; the default model takes up to 127.",
+        description="Tokens of an answer: twice the longest in training; the default model allows up to 127.",
     )
 
     # How requests share the engine.
@@ -105,56 +105,60 @@ class Settings(BaseSettings):
         None,
         ge=1,
         le=4096,
-        description="Requests encoded together. Unset: 4 on a CPU, where more only costs memory and waiting; else 32.",
+        description="Requests encoded together. Unset: 4 on a CPU, where more only costs memory and latency; else 32.",
     )
     max_batch_tokens: int = Field(
-        8192, ge=1, description="Requests times longest input of a batch: bounds memory and the wait for a batch."
+        8192, ge=1, description="Requests times longest input of a batch: limits memory and the wait for a batch."
     )
     max_running_tokens: int = Field(
-        16384, ge=1, description="The same of all requests being answered: bounds their memory."
+        16384, ge=1, description="The same for all requests being answered: limits their memory."
     )
-    max_queued_requests: int = Field(256, ge=1, le=100_000, description="Requests that wait; more are told to retry.")
+    max_queued_requests: int = Field(256, ge=1, le=100_000, description="Requests that may wait; more are refused.")
     request_timeout_s: float = Field(
-        30.0, gt=0, le=3600, description="Seconds until a request is given up: far beyond a full queue of short texts."
+        30.0,
+        gt=0,
+        le=3600,
+        description="Seconds until a request times out: far longer than a full queue of short texts.",
     )
 
     unready_after_s: float = Field(
         20.0,
         gt=0,
         le=3600,
-        description="Seconds that the oldest question may have been inside before health says 'not ready': far beyond "
-        "a full queue of short texts, so that the machine has too little time for the server. From request_timeout_s "
-        "on: never.",
+        description="Age in seconds of the oldest question above which the server reports 'not ready'. A full queue of "
+        "short texts takes far less, so the machine is then too slow. A value of request_timeout_s or more: never.",
     )
 
     # How a server stops.
     drain_delay_s: float = Field(
-        1.0, ge=0, le=600, description="Seconds of saying 'not ready' before stopping: a load balancer's probe period."
+        1.0, ge=0, le=600, description="Seconds of 'not ready' before stopping: the probe period of a load balancer."
     )
     drain_timeout_s: float = Field(
         30.0,
         gt=0,
         le=3600,
-        description="Seconds for requests in progress to end: fewer than request_timeout_s may cut some off.",
+        description="Seconds for requests in progress to finish: fewer than request_timeout_s may cut some off.",
     )
 
     # Ray Serve only.
-    num_replicas: int = Field(1, ge=1, le=1000, description="Processes that answer, each with a model of its own.")
-    num_cpus: float = Field(1.0, gt=0, description="Cores that Ray sets aside for a replica; its engine uses one.")
-    num_gpus: float = Field(0.0, ge=0, description="GPUs that Ray sets aside for a replica; 0: it sees none.")
+    num_replicas: int = Field(
+        1, ge=1, le=1000, description="Processes that answer, each with its own copy of the model."
+    )
+    num_cpus: float = Field(1.0, gt=0, description="Cores that Ray reserves for a replica; its engine uses one.")
+    num_gpus: float = Field(0.0, ge=0, description="GPUs that Ray reserves for a replica; 0: it sees none.")
 
     # How it is observed.
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="Least severity of log lines. info: one line a request, without its text."
+        "info", description="Least severity of log lines. info: one line per request, without its text."
     )
     metrics_port: int | None = Field(
         None,
         ge=1,
         le=65535,
-        description="Port where each machine tells its own metrics, for clusters. Unset: only /metrics of REST does.",
+        description="Port where each machine reports its own metrics, for clusters. Unset: only /metrics does.",
     )
     metrics_need_key: bool = Field(
-        False, description="Whether /metrics asks for an API key too; it tells how much is asked, never what."
+        False, description="Whether /metrics requires an API key; metrics show how much is asked, never what."
     )
     reflection: bool = Field(True, description="Whether gRPC tools may list the services; the contract is public.")
 

@@ -20,7 +20,7 @@ def mcp(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Server to ask: grpc://HOST:PORT or http://HOST:PORT; else MQAN_SERVER, else this process answers.",
+            help="Server: grpc://HOST:PORT or http://HOST:PORT. Default: MQAN_SERVER, or this process answers.",
         ),
     ] = None,
     bundle: Annotated[
@@ -35,9 +35,9 @@ def mcp(
         int | None, typer.Option(min=1, max=65535, help=f"Port to listen on; {_PORT} if not given.")
     ] = None,
 ) -> None:
-    """Give language models the tools answer, decide and extract, over the Model Context Protocol.
+    """Offer the tools answer, decide and extract to language models, over the Model Context Protocol (MCP).
 
-    A server that asks for an API key gets that of MQAN_API_KEY.
+    If the server requires an API key, set MQAN_API_KEY.
     """
     if bundle is not None and server is not None:
         raise typer.BadParameter("give --server or --bundle, not both")

@@ -47,11 +47,11 @@ def create_server(answerer: Answerer) -> MCPServer:
         question: QuestionArgument,
         choices: Annotated[
             list[str | ChoiceField],
-            Field(min_length=1, description="The labels; one may say in a description what it stands for."),
+            Field(min_length=1, description="The labels; a description may say what a label means."),
         ],
         multiple: Annotated[StrictBool, Field(description="Whether several of them can be right.")] = False,
     ) -> Annotated[CallToolResult, DecideResult]:
-        """Choose the labels that hold for a text; give each a probability and the words that spoke for it."""
+        """Choose the labels that apply to a text; give each a probability and the words that support it."""
         given = [ChoiceField(label=choice) if isinstance(choice, str) else choice for choice in choices]
         return _told(DecideResult.of(await answerer.answer(context, question, choices=given, multiple=multiple)))
 
@@ -68,7 +68,7 @@ def create_server(answerer: Answerer) -> MCPServer:
             ),
         ],
     ) -> Annotated[CallToolResult, ExtractResult]:
-        """Fill named fields from a text; each value is a quotation with its place, or the text does not say."""
+        """Fill named fields from a text; each value is a quotation with its position, or the text has no value."""
         return _told(await _extract(answerer, context, fields))
 
     return server

@@ -289,7 +289,7 @@ function openFragment(): void {
   if (location.hash.length < 2) return;
   const state = fromFragment(location.hash);
   if (state) showState(state);
-  else at("problem").textContent = "The link is not complete: nothing can be read from it.";
+  else at("problem").textContent = "The link is incomplete or damaged.";
 }
 
 listen();

@@ -49,7 +49,7 @@ export class Questions {
       else fields.element.remove();
       const isScale = kind.value === "scale";
       labels.hidden = !hasLabels(kind.value as Kind);
-      labels.placeholder = isScale ? "Levels from low to high, one a line" : "Choices, one a line";
+      labels.placeholder = isScale ? "Levels from low to high, one per line" : "Choices, one per line";
       labels.setAttribute("aria-label", labels.placeholder);
     };
     const remove = (): void => {

@@ -36,7 +36,7 @@ export function hasLabels(kind: Kind): boolean {
 export function problemOfQuestion({ question, kind, labels }: Question): string | undefined {
   if (kind === "record") return problemOfFields(labels);
   if (!hasLabels(kind) || labels.length) return undefined;
-  return `“${question}” needs its ${kind === "scale" ? "levels" : "choices"}, one a line.`;
+  return `“${question}” needs its ${kind === "scale" ? "levels" : "choices"}, one per line.`;
 }
 
 /** Whether a request asks for a record. */
