@@ -66,7 +66,8 @@ def test_copied_code_runs(browse: Any, page_server: str, tmp_path: Path) -> None
     by_python = subprocess.run(python, capture_output=True, text=True, timeout=60, check=True, env=environment)
     assert answer["answer"] in by_python.stdout
     assert "mqan.v1.QuestionAnswering/Answer" in code["grpcurl"]
-    assert code["System One"].startswith("# System One has choices") and "What's tall?" in code["System One"]
+    assert code["System One"].startswith("# System One has choices")
+    assert "What's tall?" in code["System One"]
 
 
 def test_copied_code_for_a_decision_api_runs(browse: Any, page_server: str) -> None:
