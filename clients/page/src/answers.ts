@@ -92,7 +92,7 @@ function describe(token: AnswerToken): string {
   const { context, question, vocabulary } = token.masses;
   const place = token.span ? `, characters ${token.span.start} to ${token.span.end}` : "";
   const masses = `text ${percent(context)}, question ${percent(question)}, own words ${percent(vocabulary)}`;
-  return `“${token.text}” ${ORIGIN[token.source]}${place}; probability ${percent(token.probability)}. The model’s trust: ${masses}.`;
+  return `“${token.text}” ${ORIGIN[token.source]}${place}; probability ${percent(token.probability)}. Shares of the sources: ${masses}.`;
 }
 
 type Step = NonNullable<Answer["steps"]>[number];
