@@ -2768,7 +2768,7 @@ export interface operations {
                      *             "iso": "2024-06-02",
                      *             "library": "python-dateutil"
                      *           },
-                     *           "probability": 0.99,
+                     *           "probability": 0.96,
                      *           "question": "When is it due?",
                      *           "spans": [
                      *             {
@@ -2783,7 +2783,7 @@ export interface operations {
                      *         },
                      *         "order": {
                      *           "answered": false,
-                     *           "probability": 0.97,
+                     *           "probability": 0.99,
                      *           "question": "What is the order number?",
                      *           "reason": "The text does not say.",
                      *           "spans": [],
