@@ -123,8 +123,16 @@ def export(
     ] = None,
     num_examples: Annotated[int, typer.Option(min=1, help="Real examples to compare answers on.")] = 500,
 ) -> None:
-    """Export a checkpoint to a bundle, and check that both answer alike on validation examples."""
+    """Export a checkpoint to a bundle, and check that both answer alike on validation examples.
+
+    A model of `mqan siblings`, a folder below a run's, is compared on so many rows of each task's test file.
+    """
     with told_in_one_line():
+        from mqan_training.siblings.folders import is_model
+
+        if is_model(checkpoint):
+            print(_export_sibling(checkpoint, bundle, data, num_examples, name, version, model_card))
+            return
         from mqan_evaluation.card import default_card
         from mqan_export.answering import export_answering_bundle, validation_mixture
         from mqan_export.export import export_bundle
@@ -144,6 +152,22 @@ def export(
     print(
         f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "
         f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}"
+    )
+
+
+def _export_sibling(
+    model: Path, bundle: Path, data: Path, num_rows: int, name: str | None, version: str, model_card: Path | None
+) -> str:
+    """Export a model of ``mqan siblings``; return a line that says what was compared."""
+    from mqan_export.classifying import export_classifying_bundle
+
+    card = None if model_card is None else model_card.read_text(encoding="utf-8")
+    manifest, same = export_classifying_bundle(
+        model, bundle, data, num_rows, name=name, version=version, model_card=card
+    )
+    return (
+        f"{bundle}: {manifest.name} {version}; {same.num_texts} texts classified alike, probabilities within "
+        f"{same.max_difference:.1e}"
     )
 
 

@@ -17,6 +17,7 @@ from mqan_client.errors import (
     UnavailableError,
 )
 from mqan_client.results import (
+    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -38,6 +39,7 @@ from mqan_client.results import (
 from mqan_client.transport import Choice, Retries
 
 __all__ = [
+    "AcceptedQuestion",
     "Alternative",
     "Answer",
     "AnswerSpan",

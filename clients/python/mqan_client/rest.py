@@ -22,6 +22,7 @@ from mqan_client.errors import (
 )
 from mqan_client.events import MEDIA_TYPE, EventReader, ended_early
 from mqan_client.results import (
+    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -354,6 +355,10 @@ def _read_model(document: Any) -> Model:
             document["num_words"],
             tuple(Score(**score) for score in document["scores"]),
             str(document.get("server_version", "")),
+            tuple(
+                AcceptedQuestion(q["task"], q["question"], q["context"], tuple(q["labels"]))
+                for q in document.get("questions", ())
+            ),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise _unknown(error) from None

@@ -21,6 +21,7 @@ from mqan_client.errors import (
     UnavailableError,
 )
 from mqan_client.results import (
+    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -320,4 +321,5 @@ def _read_model(response: answer_pb2.GetModelResponse) -> Model:
         response.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in response.scores),
         response.server_version,
+        tuple(AcceptedQuestion(q.task, q.question, q.context, tuple(q.labels)) for q in response.questions),
     )
