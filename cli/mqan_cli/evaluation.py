@@ -14,7 +14,7 @@ from rich.table import Table
 from mqan_cli.errors import make_folder
 from mqan_cli.suite import evaluate_suite
 from mqan_core.answer import Answer
-from mqan_core.manifest import ANSWERING_FORMAT
+from mqan_core.manifest import ANSWERING_FORMAT, CLASSIFYING_FORMAT
 from mqan_core.request import read_request
 from mqan_evaluation.evaluate import AnswerBatch, Read, Result, answer_with_engine, evaluate_task, write_results
 from mqan_evaluation.report import write_report
@@ -73,6 +73,8 @@ def evaluate_model(
         raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
     model = bundle or checkpoint or _default_bundle()
     is_checkpoint = checkpoint is not None
+    if not is_checkpoint and format_of(model) == CLASSIFYING_FORMAT:
+        raise ValueError(f"{model} is of fixed tasks and was measured by the export: its README.md has the scores")
     if has_pretrained_reader(model) if is_checkpoint else format_of(model) == ANSWERING_FORMAT:
         evaluate_suite(
             model,

@@ -44,6 +44,7 @@ from mqan_core.manifest import (
 )
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
+from mqan_core.wordings import AcceptedQuestion
 
 EMBEDDINGS: Final = "embeddings.onnx"
 MOST_BYTES: Final = 60 * 10**6  # of all files of a bundle that is exported
@@ -137,6 +138,11 @@ class AnsweringBundle:
     sha256: str
     vocabulary: Vocabulary
     word_pieces: WordPieces
+
+    @property
+    def questions(self) -> tuple[AcceptedQuestion, ...]:
+        """None: it takes any question."""
+        return ()
 
     def read_graph(self, name: str) -> bytes:
         """Return the bytes of a graph, checked against its hash.

@@ -45,6 +45,7 @@ from mqan_core.manifest import (
 )
 from mqan_core.vectors import FloatArray, WordVectors
 from mqan_core.vocab import Vocabulary
+from mqan_core.wordings import AcceptedQuestion
 
 __all__ = [
     "DECODER_STEP", "ENCODER", "FILES", "FORMAT_VERSION", "MANIFEST", "MODEL_CARD", "VECTORS", "VOCABULARY", "Bundle",
@@ -75,6 +76,11 @@ class Bundle:
     decoder_step: bytes
     vocabulary: Vocabulary
     vectors: WordVectors
+
+    @property
+    def questions(self) -> tuple[AcceptedQuestion, ...]:
+        """None: it takes any question."""
+        return ()
 
 
 def open_bundle(folder: Path) -> Bundle:

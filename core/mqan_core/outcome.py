@@ -34,14 +34,20 @@ def complete(
         if options.is_scale:
             expected = sum(level * c.among_choices for level, c in enumerate(answer.choices, start=1))
             answer = replace(answer, expected=expected)
-    least = options.min_probability
-    if answer.answered and not options.multiple and least is not None and _sureness(answer) < least:
-        answer = replace(_unanswered(answer), explanation=())  # of words that are not given
+    if not options.multiple:
+        answer = withhold(answer, options.min_probability)
     if not answer.chosen:
         return answer
     spans = evidence_spans(request, evidence)
     choices = tuple(replace(c, spans=spans) if c.label in answer.chosen else c for c in answer.choices)
     return replace(answer, choices=choices)
+
+
+def withhold(answer: Answer, min_probability: float | None) -> Answer:
+    """Return an answer that is sure enough, or the answer that there is none."""
+    if answer.answered and min_probability is not None and _sureness(answer) < min_probability:
+        return replace(_unanswered(answer), explanation=())  # of words that are not given
+    return answer
 
 
 def evidence_spans(request: Request, weights: Sequence[float]) -> tuple[AnswerSpan, ...]:

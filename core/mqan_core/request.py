@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.text import Token, read_tokens
+from mqan_core.text import Size, Token, read_tokens
 from mqan_core.vocab import Slots, Vocabulary, number_slots
 
 
@@ -54,13 +54,29 @@ def read_request(vocabulary: Vocabulary, context: str, question: str, choices: S
     named = [("context", context_tokens), ("question", question_tokens), *(("choice", t) for t in choice_tokens)]
     for name, tokens in named:
         if not tokens:
-            raise InputError(
-                f"empty_{name}", name, f"The {name} is empty or white space only.", f"Send a {name} with some text."
-            )
+            raise empty(name)
     separators = [separator(i) for i in range(len(choices))]
     slots = number_slots(vocabulary, [t.key for t in context_tokens], [*(t.key for t in question_tokens), *separators])
     return Request(
         context, question, tuple(context_tokens), tuple(question_tokens), slots, tuple(choices), choice_tokens
+    )
+
+
+def check_words(name: str, size: Size) -> Size:
+    """Return how much there is to read in a context or question, which is something.
+
+    Raises:
+        InputError: there is nothing.
+    """
+    if not size.num_tokens:
+        raise empty(name)
+    return size
+
+
+def empty(name: str) -> InputError:
+    """Return the error that a context, question or label holds nothing to read."""
+    return InputError(
+        f"empty_{name}", name, f"The {name} is empty or white space only.", f"Send a {name} with some text."
     )
 
 

@@ -1,16 +1,25 @@
 """What whoever asks an engine knows of it: the one interface that every kind of bundle is run behind."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from mqan_core.answer import Answer, AnswerToken
 from mqan_core.answering import open_answering_bundle, verify_answering_files
 from mqan_core.bundle import open_bundle, read_file
+from mqan_core.classifying import open_classifying_bundle
 from mqan_core.errors import BundleError, MqanError
-from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
+from mqan_core.manifest import (
+    ANSWERING_FORMAT,
+    CLASSIFYING_FORMAT,
+    FORMAT_VERSION,
+    MANIFEST,
+    MAX_MANIFEST_BYTES,
+    read_format,
+)
 from mqan_core.options import PLAIN, Options
 from mqan_core.vocab import Vocabulary
+from mqan_core.wordings import AcceptedQuestion, samples_of
 
 
 class ServedManifest(Protocol):
@@ -51,6 +60,10 @@ class ServedBundle(Protocol):
     @property
     def vocabulary(self) -> Vocabulary:
         """The words that it generates."""
+
+    @property
+    def questions(self) -> tuple[AcceptedQuestion, ...]:
+        """The questions that it takes; none where it takes any."""
 
 
 class AnswerEngine(Protocol):
@@ -122,10 +135,15 @@ def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, p
     """
     # onnxruntime is loaded here, and not by who only names the interface
     from mqan_runtime.answering_engine import AnsweringEngine
+    from mqan_runtime.classifying_engine import ClassifyingEngine
     from mqan_runtime.engine import Engine
 
-    kind = AnsweringEngine if format_of(folder) == ANSWERING_FORMAT else Engine
-    engine = kind.open(folder, provider=provider, num_threads=num_threads, precision=precision)
+    openers: Mapping[int, Callable[..., AnswerEngine]] = {
+        ANSWERING_FORMAT: AnsweringEngine.open,
+        FORMAT_VERSION: Engine.open,
+        CLASSIFYING_FORMAT: ClassifyingEngine.open,
+    }
+    engine = openers[format_of(folder)](folder, provider=provider, num_threads=num_threads, precision=precision)
     _try_out(engine, folder)
     return engine
 
@@ -133,7 +151,8 @@ def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, p
 def _try_out(engine: AnswerEngine, folder: Path) -> None:
     """Answer once: graphs can have the right names and types and yet not run with the sizes that are stated."""
     try:
-        engine.answer([engine.read("The kettle is in the kitchen.", "Where is the kettle?")], [1])
+        samples = [engine.read(*sample) for sample in samples_of(engine.bundle.questions)]
+        engine.answer(samples, [1] * len(samples))
     except MqanError:
         raise
     except Exception as error:  # onnxruntime and numpy raise many types
@@ -148,11 +167,26 @@ def verify_files(folder: Path) -> ServedManifest:
     Raises:
         BundleError: a file is missing, is a link, or is not what the manifest says.
     """
-    if format_of(folder) == ANSWERING_FORMAT:
-        bundle = open_answering_bundle(folder)
-        verify_answering_files(bundle)
-        return bundle.manifest
-    return open_bundle(folder).manifest  # reads all files
+    return _VERIFIERS[format_of(folder)](folder)
+
+
+def _verify_answering(folder: Path) -> ServedManifest:
+    bundle = open_answering_bundle(folder)
+    verify_answering_files(bundle)
+    return bundle.manifest
+
+
+def _verify_classifying(folder: Path) -> ServedManifest:
+    bundle = open_classifying_bundle(folder)
+    bundle.verify()
+    return bundle.manifest
+
+
+_VERIFIERS: Mapping[int, Callable[[Path], ServedManifest]] = {
+    ANSWERING_FORMAT: _verify_answering,
+    FORMAT_VERSION: lambda folder: open_bundle(folder).manifest,  # reads all files
+    CLASSIFYING_FORMAT: _verify_classifying,
+}
 
 
 def format_of(folder: Path) -> int:

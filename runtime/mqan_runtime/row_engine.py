@@ -3,13 +3,13 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mqan_core.answer import Answer, AnswerToken
-from mqan_runtime.step_loop import Decoding, StepLoop
+from mqan_runtime.step_loop import Decoding
 
 Request = TypeVar("Request")
 
@@ -31,14 +31,27 @@ class Ended(Generic[Request]):
     decoded: Any
 
 
+class RowLoop(Protocol):
+    """What takes the steps of rows: ``StepLoop``, or one without a decoder."""
+
+    def step(self, decoding: Decoding) -> list[tuple[Any, Any]]:
+        """Take one step, of at least one row; return the rows that it ended, and what was decoded of them."""
+
+    def merge(self, decodings: Sequence[Decoding]) -> Decoding:
+        """Return the rows of decodings that have not left as one decoding."""
+
+    def trace_so_far(self, decoding: Decoding, row: int) -> npt.NDArray[np.float32]:
+        """Return what a row that has not left has chosen, [steps, F]."""
+
+
 class RowEngine(ABC, Generic[Request]):
     """Answers requests, row by row of a decoding.
 
     Attributes:
-        loop: the loop over token ids below the text.
+        loop: the loop below the text.
     """
 
-    loop: StepLoop
+    loop: RowLoop
 
     @property
     @abstractmethod

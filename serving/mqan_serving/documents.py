@@ -288,6 +288,20 @@ class ScoreDocument(_Document):
     value: float = Field(examples=[68.8])
 
 
+class AcceptedQuestionDocument(_Document):
+    """A question that a model of fixed tasks takes."""
+
+    task: str = Field(description="Its task.", examples=["rte"])
+    question: str = Field(
+        description="Its words; in the places of {first} and {second} stand texts of the caller.",
+        examples=["Does the hypothesis follow from the premise?"],
+    )
+    context: str = Field(
+        description="The form of its context, likewise.", examples=["Premise: {first}\nHypothesis: {second}"]
+    )
+    labels: list[str] = Field(description="Its classes.", examples=[["entailment", "not entailment"]])
+
+
 class ModelDocument(_Document):
     """The served model and its limits."""
 
@@ -302,6 +316,9 @@ class ModelDocument(_Document):
         description="Words that have a pretrained vector; others are read by their characters.", examples=[48734]
     )
     scores: list[ScoreDocument]
+    questions: list[AcceptedQuestionDocument] = Field(
+        description="The questions that a model of fixed tasks takes; empty of a model that takes any question."
+    )
     server_version: str = Field(
         description="Version of the server's software; the model's own is in `model`.", examples=[__version__]
     )
@@ -317,6 +334,12 @@ class ModelDocument(_Document):
             num_generated=model.num_generated,
             num_words=model.num_words,
             scores=[ScoreDocument(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
+            questions=[
+                AcceptedQuestionDocument(
+                    task=q.task, question=q.wording.question, context=q.wording.context, labels=list(q.labels)
+                )
+                for q in model.questions
+            ],
             server_version=__version__,
         )
 

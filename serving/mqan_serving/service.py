@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
 from mqan_core.options import PLAIN, Options
+from mqan_core.wordings import AcceptedQuestion, samples_of
 from mqan_runtime.interface import AnswerEngine, ServedBundle, open_engine
 from mqan_serving.admission import Admission
 from mqan_serving.batching import Batcher, Stepper
@@ -24,7 +25,6 @@ from mqan_serving.waiting import Tell
 
 RequestT = TypeVar("RequestT", bound=ReadRequest)
 
-_WARM_UP = Question(context="The kettle is in the kitchen.", question="Where is the kettle?")
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
 _RETRY_AFTER_S = 1
 _FAILED = "The server has failed and is about to be replaced."
@@ -71,6 +71,7 @@ class Model:
     num_generated: int
     num_words: int
     scores: tuple[Score, ...]
+    questions: tuple[AcceptedQuestion, ...]  # none: any
 
 
 class AnswerService(Generic[RequestT]):
@@ -113,6 +114,7 @@ class AnswerService(Generic[RequestT]):
             engine.bundle.vocabulary.num_generated,
             len(engine.bundle.vocabulary.words),
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
+            engine.bundle.questions,
         )
         self.metrics = metrics or Metrics()
         self.metrics.describe_server(
@@ -158,8 +160,9 @@ class AnswerService(Generic[RequestT]):
 
     async def warm_up(self) -> None:
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
-        request = self._engine.read(_WARM_UP.context, _WARM_UP.question)
-        await self._batcher.answer(request, 2, Timeline())
+        for context, question in samples_of(self.model.questions):
+            request = self._engine.read(context, question)
+            await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
         self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 

@@ -59,6 +59,7 @@ MODEL = {
     "num_generated": 3,
     "num_words": 7,
     "scores": [{"task": "sst", "metric": "em", "value": 80.5}],
+    "questions": [{"task": "sst", "question": "Good or bad?", "context": "{first}", "labels": ["bad", "good"]}],
     "server_version": "0.16.0",
 }
 _SOURCES = {"context": answer_pb2.SOURCE_CONTEXT, "vocabulary": answer_pb2.SOURCE_VOCABULARY}

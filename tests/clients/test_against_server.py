@@ -39,7 +39,9 @@ class CopyingEngine:
     def __init__(self) -> None:
         manifest = SimpleNamespace(name="copier", version="1", max_positions=8, scores={"sst": {"em": 80.5}})
         self.vocabulary = Vocabulary([" yes "], ["yes"])
-        self.bundle: Any = SimpleNamespace(manifest=manifest, sha256="ab" * 32, vocabulary=self.vocabulary)
+        self.bundle: Any = SimpleNamespace(
+            manifest=manifest, sha256="ab" * 32, vocabulary=self.vocabulary, questions=()
+        )
 
     def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
         return read_request(self.vocabulary, context, question)

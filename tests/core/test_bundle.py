@@ -123,7 +123,7 @@ def test_files_beyond_the_limit_are_refused(folder: Path, monkeypatch: pytest.Mo
         open_bundle(folder)
 
 
-@pytest.mark.parametrize("version", [0, 3, 4, 5, 8, "7", None])
+@pytest.mark.parametrize("version", [0, 3, 4, 5, 9, "7", None])
 def test_an_unknown_version_is_refused(folder: Path, version: object) -> None:
     edit_manifest(folder, lambda document: document.update(format_version=version))
     with pytest.raises(BundleError, match="unknown to this release, .*; export the checkpoint again"):

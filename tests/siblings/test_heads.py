@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from mqan_core.packing import Packed
 from mqan_training.mt_dnn.heads import (
     ClassHead,
     SanHead,
@@ -15,7 +16,7 @@ from mqan_training.mt_dnn.heads import (
     ranking_loss,
     similarity_loss,
 )
-from mqan_training.mt_dnn.packing import Packed, Sequences, stack
+from mqan_training.mt_dnn.packing import Sequences, stack
 
 NO_SEQUENCES = stack([Packed((0, 1, 2), 3)])
 

@@ -22,7 +22,7 @@ from mqan_training.mt_dnn.learning import (
     train_tasks,
 )
 from mqan_training.mt_dnn.network import pretrained_network
-from mqan_training.mt_dnn.packing import Packer, Sequences, stack
+from mqan_training.mt_dnn.packing import Sequences, packer_of, stack
 from mqan_training.mt_dnn.tables import ROWS, comparison, train_rows
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import MtDnnRecipe
@@ -83,7 +83,7 @@ def test_the_rate_rises_over_the_warm_up_and_falls_to_0() -> None:
 def test_each_task_learns_by_its_own_loss(tiny_encoder: Path, sibling_data: Path) -> None:
     recipe = _recipe(tiny_encoder, pair_head="linear")
     network = pretrained_network(recipe).eval()
-    packer = Packer(tiny_encoder, 48)
+    packer = packer_of(tiny_encoder, 48)
     generator = random.Random(1)
     losses = {}
     for name in TASKS:
@@ -102,7 +102,7 @@ def test_candidates_are_drawn_and_the_right_one_is_always_there(
     recipe = _recipe(tiny_encoder, candidates=2)
     task = sibling_task("qnli-ranking")
     row = Row(("who", "a", "b", "c", "d"))
-    items = pack_rows(task, [row], Packer(tiny_encoder, 48))
+    items = pack_rows(task, [row], packer_of(tiny_encoder, 48))
     network, generator = pretrained_network(recipe).eval(), random.Random(1)
     seen: set[tuple[int, ...]] = set()
     forward = network.forward
@@ -121,7 +121,7 @@ def test_candidates_are_drawn_and_the_right_one_is_always_there(
 
 def test_a_pair_is_read_the_same_alone_and_padded_beside_others(joint: tuple[MtDnnRecipe, Path]) -> None:
     network, recipe = load_network(joint[1] / "mt-dnn" / "joint")
-    packer = Packer(Path(recipe.encoder), recipe.most_pieces)
+    packer = packer_of(Path(recipe.encoder), recipe.most_pieces)
     pairs = [
         packer.pack("the film", "a story of two friends at all"),
         packer.pack("a dull odd flat mess of old plot", "no"),
@@ -136,7 +136,7 @@ def test_a_pair_is_read_the_same_alone_and_padded_beside_others(joint: tuple[MtD
 @pytest.mark.parametrize("head", ["san", "linear"])
 def test_one_network_is_one_traced_graph_for_any_batch_and_length(tiny_encoder: Path, head: str) -> None:
     network = pretrained_network(_recipe(tiny_encoder, pair_head=head)).eval()
-    packer = Packer(tiny_encoder, 48)
+    packer = packer_of(tiny_encoder, 48)
 
     class Pairs(torch.nn.Module):
         def __init__(self) -> None:
@@ -157,7 +157,7 @@ def test_one_network_is_one_traced_graph_for_any_batch_and_length(tiny_encoder: 
 
 def test_joint_training_lowers_every_loss(tiny_encoder: Path, sibling_data: Path, tmp_path: Path) -> None:
     recipe = _recipe(tiny_encoder, dropout=0.0, prediction_dropout=0.0)
-    packer = Packer(tiny_encoder, 48)
+    packer = packer_of(tiny_encoder, 48)
     of_task = {
         name: pack_rows(sibling_task(name), sibling_task(name).rows(sibling_data, "train"), packer) for name in TASKS
     }
@@ -193,7 +193,7 @@ def test_a_joint_run_keeps_its_model_and_its_scores(joint: tuple[MtDnnRecipe, Pa
     network, loaded = load_network(folder / "mt-dnn" / "rte")
     assert loaded == recipe
     task = sibling_task("rte")
-    items = pack_rows(task, task.rows(sibling_data, "test"), Packer(Path(recipe.encoder), 48))
+    items = pack_rows(task, task.rows(sibling_data, "test"), packer_of(Path(recipe.encoder), 48))
     assert evaluate(network, task, items)["accuracy"] == results["tasks"]["rte"]["accuracy"]
 
 
@@ -257,10 +257,10 @@ def test_paired_accuracy_of_a_classifier_is_that_of_its_probabilities(tiny_encod
     task = sibling_task("qnli")
     rows = [Row(("who was late", text), gold) for text in ("two friends", "old plot", "no film") for gold in (0.0, 1.0)]
     network = pretrained_network(_recipe(tiny_encoder)).eval()
-    items = pack_rows(task, rows, Packer(tiny_encoder, 48))
+    items = pack_rows(task, rows, packer_of(tiny_encoder, 48))
     scores = evaluate(network, task, items)
     assert scores == {"accuracy": 50.0, "paired": 0.0}  # right and wrong are the same pair: neither is above the other
-    items[1::2] = pack_rows(task, [Row(("who was late", "a"), 1)] * 3, Packer(tiny_encoder, 48))
+    items[1::2] = pack_rows(task, [Row(("who was late", "a"), 1)] * 3, packer_of(tiny_encoder, 48))
     with torch.no_grad():
         right = np.array([network("qnli", stack([item.sequences[0]]))[0, 0].item() for item in items])
     assert evaluate(network, task, items)["paired"] == pytest.approx(100 * np.mean(right[::2] > right[1::2]))

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from mqan_core.packing import Packed, Packer
 from mqan_training.errors import MissingEncoderError
-from mqan_training.mt_dnn.packing import Packed, Packer, stack
+from mqan_training.mt_dnn.packing import packer_of, stack
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "##b", "c", "."]
 PAD, UNK, CLS, SEP, A, B, BB, C, DOT = range(9)
@@ -16,7 +17,7 @@ PAD, UNK, CLS, SEP, A, B, BB, C, DOT = range(9)
 def packer(tmp_path: Path) -> Packer:
     """A packer of at most 8 pieces."""
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES))
-    return Packer(tmp_path, most_pieces=8)
+    return packer_of(tmp_path, most_pieces=8)
 
 
 def test_a_text_and_a_pair_stand_between_marks(packer: Packer) -> None:
@@ -60,7 +61,7 @@ def test_sequences_side_by_side_say_what_is_whose(packer: Packer) -> None:
 
 def test_a_folder_without_pieces_is_told(tmp_path: Path) -> None:
     with pytest.raises(MissingEncoderError, match=r"expected vocab\.txt"):
-        Packer(tmp_path, most_pieces=8)
+        packer_of(tmp_path, most_pieces=8)
     (tmp_path / "vocab.txt").write_text("a\nb\n")
     with pytest.raises(MissingEncoderError, match=r"\[CLS\]"):
-        Packer(tmp_path, most_pieces=8)
+        packer_of(tmp_path, most_pieces=8)

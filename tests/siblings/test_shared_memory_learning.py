@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from mqan_core.lexicon import UNKNOWN, Lexicon
 from mqan_training.errors import CheckpointError, MissingVectorsError
 from mqan_training.model.embeddings import quantized_vectors, write_vectors
 from mqan_training.shared_memory.learning import Texts, load_network, run, search, train_tasks
 from mqan_training.shared_memory.picture import draw_followed, follow
 from mqan_training.shared_memory.tables import ARCHITECTURES, comparison
-from mqan_training.shared_memory.words import UNKNOWN, Lexicon, make_lexicon, make_vectors, start_vectors
+from mqan_training.shared_memory.words import make_lexicon, make_vectors, start_vectors
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import SharedMemoryRecipe
 
@@ -86,9 +87,9 @@ def test_fine_tuning_that_does_not_help_changes_nothing(texts: Texts, runs: Path
 
 
 def test_a_model_is_kept_with_its_words_and_labels(runs: Path) -> None:
-    network, lexicon, labels, most_words = load_network(runs / "arc-ii" / "sst-2")
+    network, lexicon, labels, _ = load_network(runs / "arc-ii" / "sst-2")
     assert labels == {"sst-2": ("negative", "positive"), "subj": ("objective", "subjective")}
-    assert lexicon.numbers("FILM zebra film", most_words)[::2] == lexicon.numbers("film film", most_words)
+    assert lexicon.numbers("FILM zebra film", 9)[::2] == lexicon.numbers("film film", 9)
     assert load_network(runs / "lstm" / "subj")[2] == {"subj": ("objective", "subjective")}
     assert not network.training
 
@@ -139,9 +140,9 @@ def test_a_text_is_drawn_word_by_word(runs: Path, tmp_path: Path) -> None:
     assert followed[1].gates is not None
     assert followed[1].gates.shape == (7, 8)
     np.testing.assert_allclose(followed[1].probabilities.sum(axis=1), 1, rtol=1e-5)
-    network, lexicon, _, most_words = load_network(runs / "arc-ii" / "sst-2")
+    network, lexicon, _, recipe = load_network(runs / "arc-ii" / "sst-2")
     with torch.no_grad():
-        logits_NC = network("sst-2", torch.tensor([lexicon.numbers(text, most_words)]), torch.tensor([7]))
+        logits_NC = network("sst-2", torch.tensor([lexicon.numbers(text, recipe.most_words)]), torch.tensor([7]))
     np.testing.assert_allclose(followed[1].probabilities[-1], torch.softmax(logits_NC, -1)[0], rtol=1e-5)
     path = tmp_path / "figure.svg"
     draw_followed(followed, path)

@@ -19,6 +19,7 @@ from mqan_client.errors import (
 )
 from mqan_client.records import Normalized, Record, RecordField
 from mqan_client.results import (
+    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -40,6 +41,7 @@ from mqan_client.results import (
 from mqan_client.transport import AskedQuestion, Choice, Retries
 
 __all__ = [
+    "AcceptedQuestion",
     "Alternative",
     "Answer",
     "AnswerSpan",

@@ -5,6 +5,7 @@ from typing import Any
 
 from mqan_client.errors import ClientError, ServerError, question_error
 from mqan_client.results import (
+    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -137,6 +138,10 @@ def read_model(document: Any) -> Model:
             document["num_words"],
             tuple(Score(**score) for score in document["scores"]),
             str(document.get("server_version", "")),
+            tuple(
+                AcceptedQuestion(q["task"], q["question"], q["context"], tuple(q["labels"]))
+                for q in document.get("questions", ())
+            ),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise unknown_response(error) from None

@@ -9,6 +9,7 @@ from mqan.v1 import answer_pb2
 from mqan_client.errors import ClientError, InvalidRequestError, ServerError, question_error
 from mqan_client.records import Normalized, Record, RecordField, schema_text
 from mqan_client.results import (
+    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -232,4 +233,5 @@ def read_model(response: answer_pb2.GetModelResponse) -> Model:
         response.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in response.scores),
         response.server_version,
+        tuple(AcceptedQuestion(q.task, q.question, q.context, tuple(q.labels)) for q in response.questions),
     )

@@ -337,7 +337,7 @@ class GetModelRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetModelResponse(_message.Message):
-    __slots__ = ("model", "sha256", "provider", "limits", "num_generated", "num_words", "scores", "server_version")
+    __slots__ = ("model", "sha256", "provider", "limits", "num_generated", "num_words", "scores", "server_version", "questions")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     SHA256_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_FIELD_NUMBER: _ClassVar[int]
@@ -346,6 +346,7 @@ class GetModelResponse(_message.Message):
     NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
     SERVER_VERSION_FIELD_NUMBER: _ClassVar[int]
+    QUESTIONS_FIELD_NUMBER: _ClassVar[int]
     model: ModelVersion
     sha256: str
     provider: str
@@ -354,7 +355,20 @@ class GetModelResponse(_message.Message):
     num_words: int
     scores: _containers.RepeatedCompositeFieldContainer[Score]
     server_version: str
-    def __init__(self, model: _Optional[_Union[ModelVersion, _Mapping]] = ..., sha256: _Optional[str] = ..., provider: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., num_generated: _Optional[int] = ..., num_words: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Score, _Mapping]]] = ..., server_version: _Optional[str] = ...) -> None: ...
+    questions: _containers.RepeatedCompositeFieldContainer[AcceptedQuestion]
+    def __init__(self, model: _Optional[_Union[ModelVersion, _Mapping]] = ..., sha256: _Optional[str] = ..., provider: _Optional[str] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., num_generated: _Optional[int] = ..., num_words: _Optional[int] = ..., scores: _Optional[_Iterable[_Union[Score, _Mapping]]] = ..., server_version: _Optional[str] = ..., questions: _Optional[_Iterable[_Union[AcceptedQuestion, _Mapping]]] = ...) -> None: ...
+
+class AcceptedQuestion(_message.Message):
+    __slots__ = ("task", "question", "context", "labels")
+    TASK_FIELD_NUMBER: _ClassVar[int]
+    QUESTION_FIELD_NUMBER: _ClassVar[int]
+    CONTEXT_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    task: str
+    question: str
+    context: str
+    labels: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, task: _Optional[str] = ..., question: _Optional[str] = ..., context: _Optional[str] = ..., labels: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("max_request_bytes", "max_context_tokens", "max_question_tokens", "max_answer_tokens", "max_word_length", "max_metadata_bytes", "max_timeout_ms", "max_concurrent_requests", "max_queued_requests")

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from mqan_training.mt_dnn.learning import Item, evaluate, load_network, read_items, train_tasks
 from mqan_training.mt_dnn.network import encoder_folder, pretrained_network
-from mqan_training.mt_dnn.packing import Packer
+from mqan_training.mt_dnn.packing import packer_of
 from mqan_training.runlog import console
 from mqan_training.siblings.folders import read_results, write_results
 from mqan_training.siblings.recipes import Adaptation, MtDnnRecipe
@@ -50,7 +50,7 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
     if both := set(recipe.adaptation.tasks) & set(recipe.tasks):
         raise ValueError(f"{', '.join(sorted(both))}: joint training has seen this task; adapt to others")
     load_network(folder / JOINT)  # before any point is computed
-    packer = Packer(encoder_folder(recipe), recipe.most_pieces)
+    packer = packer_of(encoder_folder(recipe), recipe.most_pieces)
     curves: dict[str, dict[str, list[Point]]] = {}
     for name in recipe.adaptation.tasks:
         task = sibling_task(name)

@@ -14,16 +14,17 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
+from mqan_core.packing import Packed, Packer
 from mqan_training.errors import CheckpointError
 from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
 from mqan_training.mt_dnn.network import MtDnn, encoder_folder, network_of, pretrained_network
-from mqan_training.mt_dnn.packing import Packed, Packer, stack
+from mqan_training.mt_dnn.packing import packer_of, stack
 from mqan_training.runlog import console
 from mqan_training.siblings.batches import draw, mini_batches, sorted_batches
 from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import MtDnnRecipe, parse_recipe
-from mqan_training.siblings.scores import score, score_rankings
+from mqan_training.siblings.scores import score_task
 from mqan_training.siblings.tasks import SiblingTask, sibling_task
 
 KIND: Final = "mt-dnn"
@@ -149,21 +150,9 @@ def evaluate(network: MtDnn, task: SiblingTask, items: Sequence[Item]) -> dict[s
         of_class = output.softmax(dim=-1) if output.dim() == 2 else output.unsqueeze(-1)
         for place, found in zip(places, of_class.tolist(), strict=True):
             outputs[place] = found
-    if task.form == "ranking":
-        relevances, start = [], 0
-        for item in items:
-            relevances.append([found[0] for found in outputs[start : start + len(item.sequences)]])
-            start += len(item.sequences)
-        return score_rankings(relevances)
-    gold = [item.gold for item in items]
-    if task.form == "similarity":
-        return score(task.scores, gold, [found[0] for found in outputs])
-    predicted = [float(max(range(len(found)), key=found.__getitem__)) for found in outputs]
-    scores = score([name for name in task.scores if name != "paired"], gold, predicted)
-    if "paired" in task.scores:  # of QNLI, right and wrong pair one behind the other: the probability of class 0
-        right = [found[0] for found in outputs]
-        scores["paired"] = score_rankings([right[i : i + 2] for i in range(0, len(right), 2)])["paired"]
-    return scores
+    of_sequences = iter(outputs)
+    of_rows = [[next(of_sequences) for _ in item.sequences] for item in items]
+    return score_task(task, [item.gold for item in items], of_rows)
 
 
 def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
@@ -184,7 +173,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
     if (results := read_results(folder, settings)) is not None:
         return results
     begun = time.perf_counter()
-    packer = Packer(encoder_folder(recipe), recipe.most_pieces)
+    packer = packer_of(encoder_folder(recipe), recipe.most_pieces)
     tasks = {name: sibling_task(name) for name in recipe.tasks}
     training = {name: read_items(task, recipe, data, packer, is_training=True) for name, task in tasks.items()}
     tests = {name: read_items(task, recipe, data, packer, is_training=False) for name, task in tasks.items()}

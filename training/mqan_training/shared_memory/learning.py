@@ -14,10 +14,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from mqan_core.lexicon import Lexicon
 from mqan_training.errors import CheckpointError
 from mqan_training.runlog import console
 from mqan_training.shared_memory.architectures import SharedMemoryNetwork
-from mqan_training.shared_memory.words import Lexicon, Numbered, make_lexicon, number, start_vectors
+from mqan_training.shared_memory.words import Numbered, make_lexicon, number, start_vectors
 from mqan_training.siblings.batches import draw, endless_batches, sorted_batches
 from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
 from mqan_training.siblings.recipes import Architecture, SharedMemoryRecipe, parse_recipe
@@ -193,11 +194,13 @@ def search(recipe: SharedMemoryRecipe, texts: Texts, folder: Path) -> list[dict[
     return sorted(tried, key=lambda found: -found["tune"])
 
 
-def load_network(folder: Path) -> tuple[SharedMemoryNetwork, Lexicon, dict[str, tuple[str, ...]], int]:
+def load_network(
+    folder: Path,
+) -> tuple[SharedMemoryNetwork, Lexicon, dict[str, tuple[str, ...]], SharedMemoryRecipe]:
     """Read a model that ``run`` wrote.
 
     Returns:
-        The network, its words, the labels of its tasks, and how many words of a text it reads.
+        The network, its words, the labels of its tasks, and the recipe that it was trained by.
 
     Raises:
         CheckpointError: it is missing or damaged.
@@ -218,7 +221,7 @@ def load_network(folder: Path) -> tuple[SharedMemoryNetwork, Lexicon, dict[str, 
     counts = {task: len(names) for task, names in labels.items()}
     network = SharedMemoryNetwork(recipe, architecture, counts, len(lexicon))
     network.load_state_dict(weights)
-    return network.eval(), lexicon, labels, recipe.most_words
+    return network.eval(), lexicon, labels, recipe
 
 
 def _start(

@@ -59,14 +59,14 @@ def follow(label: str, folder: Path, task: str, text: str) -> Followed:
         ValueError: the model has no such task, or the text holds no word.
         CheckpointError: the folder holds no model.
     """
-    network, lexicon, labels, most_words = load_network(folder)
+    network, lexicon, labels, recipe = load_network(folder)
     if task not in labels:
         raise ValueError(f"the model in {folder} has no task {task!r}; it has {', '.join(labels)}")
-    words = tuple(text[token.start : token.end].strip() for token in read_tokens(text))[-most_words:]
+    words = tuple(text[token.start : token.end].strip() for token in read_tokens(text))[-recipe.most_words :]
     if not words:
         raise ValueError("the text holds no word to draw")
     with torch.no_grad():
-        probabilities_TC, gates_TH = network.follow(task, torch.tensor(lexicon.numbers(text, most_words)))
+        probabilities_TC, gates_TH = network.follow(task, torch.tensor(lexicon.numbers(text, recipe.most_words)))
     has_memory = bool(network.memories_of(task))
     return Followed(label, words, labels[task], probabilities_TC.numpy(), gates_TH.numpy() if has_memory else None)
 

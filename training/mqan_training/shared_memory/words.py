@@ -1,18 +1,17 @@
-"""Words and their numbers, texts as numbers, and word vectors to begin with.
+"""Texts as numbers of words (``mqan_core.lexicon``), and word vectors to begin with.
 
-A word is a lower-cased word of the project's own tokenizer. Shape letters: N texts, T words, W words known, D width.
+Shape letters: N texts, T words, W words known, D width.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 import torch
 from torch import Tensor
 
-from mqan_core.text import read_tokens
+from mqan_core.lexicon import NUM_SPECIAL, PADDING, Lexicon, words_of
 from mqan_training.model.embeddings import (
     distil,
     load_vectors,
@@ -25,37 +24,6 @@ from mqan_training.sentence_encoder import packaged_encoder
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import SharedMemoryRecipe
 from mqan_training.siblings.tasks import sibling_task
-
-PADDING, UNKNOWN = 0, 1
-_NUM_SPECIAL: Final = 2
-
-
-class Lexicon:
-    """The words that have vectors; all others share that of the unknown word.
-
-    Args:
-        words: distinct, in the order of their numbers, which begin at 2.
-    """
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self.words = tuple(words)
-        self._number_of = {word: i for i, word in enumerate(words, _NUM_SPECIAL)}
-
-    def __len__(self) -> int:
-        return len(self.words) + _NUM_SPECIAL
-
-    def numbers(self, text: str, most_words: int) -> list[int]:
-        """Return the numbers of a text's last words, at most so many, at least one.
-
-        The last ones, since a text is classified by the state after its last word.
-        """
-        numbers = [self._number_of.get(word, UNKNOWN) for word in words_of(text)[-most_words:]]
-        return numbers or [UNKNOWN]
-
-
-def words_of(text: str) -> list[str]:
-    """Return the lower-cased words of a text."""
-    return [token.word for token in read_tokens(text)]
 
 
 def count_words(rows: Iterable[Row]) -> Counter[str]:
@@ -112,7 +80,7 @@ def start_vectors(weight_WD: Tensor, lexicon: Lexicon, path: Path) -> int:
         )
     rows = torch.from_numpy(vectors.dequantized())
     row_of = {word: row for row, word in enumerate(vectors.words)}
-    known = [(i, row_of[word]) for i, word in enumerate(lexicon.words, _NUM_SPECIAL) if word in row_of]
+    known = [(i, row_of[word]) for i, word in enumerate(lexicon.words, NUM_SPECIAL) if word in row_of]
     if known:
         places, sources = (torch.tensor(column) for column in zip(*known, strict=True))
         with torch.no_grad():

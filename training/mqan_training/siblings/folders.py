@@ -59,6 +59,21 @@ def load_model(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise CheckpointError(f"{folder}: malformed model: {error}") from error
 
 
+def is_model(folder: Path) -> bool:
+    """Return whether a folder holds a model of ``mqan siblings``."""
+    return (folder / _DOCUMENT).is_file()
+
+
+def kind_of(folder: Path) -> Any:
+    """Return the kind that a model states.
+
+    Raises:
+        CheckpointError: it is missing, damaged or of an unknown version.
+    """
+    document, _ = load_model(folder)
+    return document.get("kind")
+
+
 def read_results(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the results that a run wrote; None if it has not ended here.
 

@@ -8,6 +8,8 @@ import numpy.typing as npt
 from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
+from mqan_training.siblings.tasks import SiblingTask
+
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -45,6 +47,30 @@ def score(names: Sequence[str], gold: Sequence[float], predicted: Sequence[float
         raise ValueError("there is nothing to score")
     both = np.asarray(gold, np.float64), np.asarray(predicted, np.float64)
     return {name: 100 * SCORES[name](*both) for name in names}
+
+
+def score_task(
+    task: SiblingTask, gold: Sequence[float], outputs: Sequence[Sequence[Sequence[float]]]
+) -> dict[str, float]:
+    """Return the scores of a task, from 0 (correlations: -100) to 100, the one that counts first.
+
+    Args:
+        task: names its scores.
+        gold: what is right, of each row.
+        outputs: of each row, of each of its sequences (of a ranking its candidates, the right one first): the
+            probabilities of the classes, or one number of a similarity or a relevance.
+    """
+    if task.form == "ranking":
+        return score_rankings([[found for (found,) in of_row] for of_row in outputs])
+    found = [only for (only,) in outputs]
+    if task.form == "similarity":
+        return score(task.scores, gold, [number for (number,) in found])
+    predicted = [float(max(range(len(of_class)), key=of_class.__getitem__)) for of_class in found]
+    scores = score([name for name in task.scores if name != "paired"], gold, predicted)
+    if "paired" in task.scores:  # of QNLI, right and wrong pair one behind the other: the probability of class 0
+        right = [of_class[0] for of_class in found]
+        scores["paired"] = score_rankings([right[i : i + 2] for i in range(0, len(right), 2)])["paired"]
+    return scores
 
 
 def score_rankings(relevances: Sequence[Sequence[float]]) -> dict[str, float]:
