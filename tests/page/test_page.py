@@ -53,7 +53,7 @@ def test_every_example_is_answered_right(browse: Any, page_server: str, reposito
     }
     assert wrong == {}
     without = [example for example in examples if not all("expected" in q for q in example["questions"])]
-    assert all("not trained" in example["note"] for example in without)
+    assert all("poorly" in example["note"] for example in without)
 
 
 def test_copied_code_runs(browse: Any, page_server: str, tmp_path: Path) -> None:
