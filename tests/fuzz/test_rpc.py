@@ -113,9 +113,9 @@ def test_mutated_messages(target: Target, num_cases: int) -> None:
         answer_pb2.AnswerRequest(),
         answer_pb2.GetModelRequest(),
         answer_pb2.AnswerManyRequest(texts=[many, many]),
-        answer_pb2.FillRecordRequest(context="the old harbour", schema=json.dumps(RECORD_REQUEST["schema"])),
         inference("tiny"),
         inference("tiny", raw_input_contents=[encode_elements(["the old harbour"]), encode_elements(["what ?", "?"])]),
+        answer_pb2.FillRecordRequest(context="the old harbour", schema=json.dumps(RECORD_REQUEST["schema"])),
     ]
     with grpc.insecure_channel(target.grpc) as channel:
         for _ in range(_CASES_FOR_EACH_OF_REST * num_cases):
