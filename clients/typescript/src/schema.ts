@@ -298,6 +298,40 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
+         * AcceptedQuestionDocument
+         * @description A question that a model of fixed tasks takes.
+         */
+        AcceptedQuestionDocument: {
+            /**
+             * Context
+             * @description The form of its context, likewise.
+             * @example Premise: {first}
+             *     Hypothesis: {second}
+             */
+            context: string;
+            /**
+             * Labels
+             * @description Its classes.
+             * @example [
+             *       "entailment",
+             *       "not entailment"
+             *     ]
+             */
+            labels: string[];
+            /**
+             * Question
+             * @description Its words; in the places of {first} and {second} stand texts of the caller.
+             * @example Does the hypothesis follow from the premise?
+             */
+            question: string;
+            /**
+             * Task
+             * @description Its task.
+             * @example rte
+             */
+            task: string;
+        };
+        /**
          * AlternativeDocument
          * @description One of the next best answers: an unbroken quotation of the context.
          */
@@ -685,6 +719,11 @@ export interface components {
              * @example CPUExecutionProvider
              */
             provider: string;
+            /**
+             * Questions
+             * @description The questions that a model of fixed tasks takes; empty of a model that takes any question.
+             */
+            questions: components["schemas"]["AcceptedQuestionDocument"][];
             /** Scores */
             scores: components["schemas"]["ScoreDocument"][];
             /**
@@ -1201,7 +1240,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1609,7 +1648,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorDocument"];
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` or `too_many_questions` or `duplicate_id` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1783,7 +1822,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1997,7 +2036,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2181,7 +2220,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2351,7 +2390,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2741,7 +2780,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `malformed_request` or `invalid_timeout` or `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3270,7 +3309,7 @@ export interface operations {
                     "application/json": Record<string, never>;
                 };
             };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
+            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `duplicate_id` or `max_answer_tokens_out_of_range` */
             422: {
                 headers: {
                     [name: string]: unknown;
