@@ -161,8 +161,8 @@ def _try_out(engine: AnswerEngine, folder: Path) -> None:
         raise BundleError(f"bundle {folder}: does not run with the sizes that {MANIFEST} states: {error}") from error
 
 
-def verify_files(folder: Path) -> ServedManifest:
-    """Check every file of a bundle against its hash, also those that no engine here would read; return its manifest.
+def verify_files(folder: Path) -> ServedBundle:
+    """Check every file of a bundle against its hash, also those that no engine here would read; return the bundle.
 
     Raises:
         BundleError: a file is missing, is a link, or is not what the manifest says.
@@ -170,21 +170,21 @@ def verify_files(folder: Path) -> ServedManifest:
     return _VERIFIERS[format_of(folder)](folder)
 
 
-def _verify_answering(folder: Path) -> ServedManifest:
+def _verify_answering(folder: Path) -> ServedBundle:
     bundle = open_answering_bundle(folder)
     verify_answering_files(bundle)
-    return bundle.manifest
+    return bundle
 
 
-def _verify_classifying(folder: Path) -> ServedManifest:
+def _verify_classifying(folder: Path) -> ServedBundle:
     bundle = open_classifying_bundle(folder)
     bundle.verify()
-    return bundle.manifest
+    return bundle
 
 
-_VERIFIERS: Mapping[int, Callable[[Path], ServedManifest]] = {
+_VERIFIERS: Mapping[int, Callable[[Path], ServedBundle]] = {
     ANSWERING_FORMAT: _verify_answering,
-    FORMAT_VERSION: lambda folder: open_bundle(folder).manifest,  # reads all files
+    FORMAT_VERSION: open_bundle,  # reads all files
     CLASSIFYING_FORMAT: _verify_classifying,
 }
 

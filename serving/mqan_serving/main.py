@@ -66,7 +66,8 @@ async def _run_local(folder: Path, settings: Settings) -> None:
         await service.close()
         raise SettingsError(str(error)) from error
     gc.freeze()  # what is loaded stays: later collections need not look at it
-    announce(settings, f"{service.model.name} {service.model.version}, {service.model.provider}")
+    model = service.model
+    announce(settings, f"{model.name} {model.version}, {model.provider}", model.questions)
     await wait_for_end(service.health)
     await server.stop()
     if not service.health.is_live:
@@ -90,7 +91,7 @@ def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
     _check_ports(settings)
     _check_keys(settings)
     folder = find_bundle(settings)
-    manifest = verify_files(folder)  # a damaged bundle is reported now, not by replicas that do not start
+    bundle = verify_files(folder)  # a damaged bundle is reported now, not by replicas that do not start
     key_file = settings.api_key_file and settings.api_key_file.absolute()  # replicas have a working folder of their own
     given = settings.model_copy(update={"bundle": folder, "api_key_file": key_file})
     # Only this user may look into it: who can write to HAProxy's socket decides where requests go.
@@ -114,7 +115,8 @@ def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
                 once_connected=_interrupt_on_signals if verbose else _interrupt_quietly,
             )
             is_serving = True
-            announce(settings, f"{manifest.name} {manifest.version}, {settings.num_replicas} replica(s) on Ray Serve")
+            model = f"{bundle.manifest.name} {bundle.manifest.version}"
+            announce(settings, f"{model}, {settings.num_replicas} replica(s) on Ray Serve", bundle.questions)
             threading.Event().wait()
         except (KeyboardInterrupt, SystemExit):  # the latter is how Ray takes SIGTERM while it starts
             signal.alarm(0)  # Ray's library, while it connects, sets one that would abort this process after 3 s
