@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from mqan_training.siblings.recipes import MtDnnRecipe, SharedMemoryRecipe
 
 app = typer.Typer(
-    help="Train two baseline systems, shared-memory LSTMs and MT-DNN.",
+    help="Train the two sibling systems, shared-memory LSTMs and MT-DNN.",
     no_args_is_help=True,
 )
 
