@@ -125,7 +125,7 @@ def train_shared_memory(folder: Path, data: Path, architecture: Any = "arc-ii", 
     settings: dict[str, Any] = {"kind": "shared-memory", "name": "tiny-memory", "tasks": ("sst-2", "subj")}
     recipe = SharedMemoryRecipe(**{**settings, **sizes, **steps, **changes})
     run(recipe, architecture, Texts(recipe, data), folder / architecture)
-    return folder / architecture / "sst-2"
+    return folder / str(architecture) / "sst-2"
 
 
 def train_mt_dnn(folder: Path, data: Path, **changes: Any) -> Path:
