@@ -1,5 +1,6 @@
 """Records: a schema of named fields, filled from one text in one call, each value with its place in the text."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -131,7 +132,10 @@ async def fill_record(service: Service, request: RecordRequest, record: RequestR
         AnsweringError: the same, found while it was asked, or the server has no time for it.
         ServingError: the server does not take questions now.
     """
-    questions = [_ask(request, field) for field in request.fields]
+    questions = []
+    for field in request.fields:
+        questions.append(_ask(request, field))
+        await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between fields
     _check_labels(service, questions)
     asked = AskedText(None, tuple(Item(None, question) for question in questions))
     [outcomes] = await answer_texts(service, [asked], record)
