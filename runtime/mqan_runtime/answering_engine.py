@@ -89,6 +89,8 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         loop: the loop over token ids below the text.
     """
 
+    loop: AnsweringLoop
+
     def __init__(
         self,
         bundle: AnsweringBundle,

@@ -90,7 +90,7 @@ def test_what_does_not_fit_a_model_of_fixed_tasks_is_refused_alike(
         assert raised.value.code == "unknown_question"
         for option in ({"choices": ["a", "b"]}, {"yes_no": True}, {"contiguous": True}, {"explain": True}):
             with pytest.raises(InvalidRequestError) as raised:
-                client.answer(context, question, **option)  # type: ignore[arg-type]
+                client.answer(context, question, **option)
             assert raised.value.code == "option_not_supported"
         if pair is not None:
             with pytest.raises(InvalidRequestError) as raised:
