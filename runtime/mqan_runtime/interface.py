@@ -8,7 +8,7 @@ from mqan_core.answer import Answer, AnswerToken
 from mqan_core.answering import open_answering_bundle, verify_answering_files
 from mqan_core.bundle import open_bundle, read_file
 from mqan_core.classifying import open_classifying_bundle
-from mqan_core.errors import BundleError, MqanError
+from mqan_core.errors import BundleError, InputError, MqanError
 from mqan_core.manifest import (
     ANSWERING_FORMAT,
     CLASSIFYING_FORMAT,
@@ -153,6 +153,8 @@ def _try_out(engine: AnswerEngine, folder: Path) -> None:
     try:
         samples = [engine.read(*sample) for sample in samples_of(engine.bundle.questions)]
         engine.answer(samples, [1] * len(samples))
+    except InputError as error:
+        raise BundleError(f"bundle {folder}: does not take a question of its own: {error}") from error
     except MqanError:
         raise
     except Exception as error:  # onnxruntime and numpy raise many types

@@ -25,12 +25,13 @@ def announce(settings: Settings, what: str, questions: Sequence[AcceptedQuestion
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  asked from here
     rest, rpc = address(host, settings.http_port), address(host, settings.grpc_port)
     text, question = samples_of(questions)[0] if questions else (_TEXT, _QUESTION)
-    body = shlex.quote(json.dumps({"context": text, "question": question}))
+    body = json.dumps({"context": text, "question": question})
     key = ' -H "authorization: Bearer $MQAN_API_KEY"' if settings.api_key_file else ""
+    url, sent = shlex.quote(f"http://{rest}/v1/answer"), shlex.quote(body)
     lines = [
         f"mqan is ready: {what}. REST and a page on {rest}, gRPC on {rpc}. Try:",
         f"  http://{rest}/",
-        f"  curl {shlex.quote(f'http://{rest}/v1/answer')} -H 'content-type: application/json'{key} -d {body}",
+        f"  curl {url} -H 'content-type: application/json'{key} -d {sent}",
         f"  {_command()} ask {shlex.quote(question)} --text {shlex.quote(text)} --server {shlex.quote(f'grpc://{rpc}')}",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)

@@ -189,12 +189,6 @@ def serve_it(folder: Path) -> str | None:
 
 
 @pytest.fixture(scope="module")
-def another_process() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        yield pool
-
-
-@pytest.fixture(scope="module")
 def num_forged(num_cases: int) -> int:
     return max(_FORGED, num_cases)
 
@@ -221,23 +215,20 @@ def test_forged_bundles_are_refused_in_one_line_or_serve(tiny_bundle: Path, tmp_
 
 @pytest.mark.parametrize("kind", ["shared-memory", "mt-dnn"])
 def test_forged_bundles_of_fixed_tasks_are_refused_in_one_line_or_serve(
-    kind: str,
-    sibling_bundle: Callable[[str], Path],
-    tmp_path: Path,
-    num_forged: int,
-    another_process: ProcessPoolExecutor,
+    kind: str, sibling_bundle: Callable[[str], Path], tmp_path: Path, num_forged: int
 ) -> None:
     outcomes: Counter[str] = Counter()
-    for number in range(num_forged // 2):
-        folder = tmp_path / f"{number}"
-        shutil.copytree(sibling_bundle(kind), folder)
-        way = forge_fixed_tasks(folder, random.Random(number))
-        line = refusal_of(lambda: verify_files(folder)) or another_process.submit(serve_it, folder).result()  # noqa: B023
-        if line is not None:
-            assert line.isprintable(), (number, way, line)
-            assert len(line) <= _LONGEST_LINE, (number, way, line)
-        outcomes[f"{way}: {'served' if line is None else 'refused'}"] += 1
-        shutil.rmtree(folder)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        for number in range(num_forged // 4):
+            folder = tmp_path / f"{number}"
+            shutil.copytree(sibling_bundle(kind), folder)
+            way = forge_fixed_tasks(folder, random.Random(number))
+            line = refusal_of(lambda: verify_files(folder)) or pool.submit(serve_it, folder).result()  # noqa: B023
+            if line is not None:
+                assert line.isprintable(), (number, way, line)
+                assert len(line) <= _LONGEST_LINE, (number, way, line)
+            outcomes[f"{way}: {'served' if line is None else 'refused'}"] += 1
+            shutil.rmtree(folder)
     print(f"\nforged bundles of {kind}: {dict(sorted(outcomes.items()))}")
     for way in ("manifest", "numbers", "words"):
         assert outcomes[f"{way}: refused"], way
@@ -314,6 +305,12 @@ _DO_NOT_RUN = {
     "width": _double("width"),
     "a tensor of a tebibyte": _make_a_tensor_of_a_tebibyte,
 }
+
+
+@pytest.fixture(scope="module")
+def another_process() -> Iterator[ProcessPoolExecutor]:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        yield pool
 
 
 @pytest.mark.parametrize("name", _DO_NOT_RUN)
