@@ -144,6 +144,8 @@ class ClassifyingManifest:
             raise ValueError("a wording is there twice: it would not say which task is meant")
         if (self.kind == "shared-memory") != (self.memory is not None):
             raise ValueError("memory is of the kind shared-memory, and only of that")
+        if self.memory is not None and any(wording.num_texts > 1 for wording in asked):
+            raise ValueError("a model of the kind shared-memory reads one text, and a wording has two")
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,10 +69,9 @@ class Wording:
 
     def fill(self, *texts: str) -> tuple[str, str]:
         """Return context and question that ask about one text or two."""
-        filled = [self.context, self.question]
-        for marker, text in zip((FIRST, SECOND), texts, strict=False):
-            filled = [template.replace(marker, text) for template in filled]
-        return filled[0], filled[1]
+        of_marker = dict(zip((FIRST, SECOND), texts, strict=False))
+        context, question = (_MARKER.sub(lambda found: of_marker[found[0]], t) for t in (self.context, self.question))
+        return context, question
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +103,18 @@ def cut(template: str, text: str) -> dict[str, str] | None:
     if len(text) < len(head) + len(tail) or not (text.startswith(head) and text.endswith(tail)):
         return None
     inner = text[len(head) : len(text) - len(tail)]
-    parts = inner.split(between[0]) if between else [inner]
-    if len(parts) != len(markers) or not all(map(has_words, parts)):
+    parts = _halves(inner, between[0]) if between else [inner]
+    if parts is None or not all(map(has_words, parts)):
         return None
     return {marker: part.strip() for marker, part in zip(markers, parts, strict=True)}
+
+
+def _halves(text: str, separator: str) -> list[str] | None:
+    """Return what stands before and behind a separator; None where it is not there, or at two places."""
+    at = text.find(separator)
+    if at < 0 or text.find(separator, at + 1) >= 0:
+        return None
+    return [text[:at], text[at + len(separator) :]]
 
 
 def samples_of(questions: Sequence[AcceptedQuestion]) -> list[tuple[str, str]]:

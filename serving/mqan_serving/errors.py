@@ -144,6 +144,7 @@ class Failure:
     kind: ErrorKind
     retry_after_s: int | None = None
     place: tuple[str, ...] = ()
+    field: str | None = None
 
     @property
     def is_internal(self) -> bool:
@@ -170,7 +171,8 @@ def describe(error: BaseException) -> Failure:
     if isinstance(error, InputError):
         place = error.place if isinstance(error, PlacedError) else ()
         code = error.code if error.code in ERRORS else "invalid_input"
-        return Failure(code, error.message, error.hint or ERRORS[code].hint, ERRORS[code], place=place)
+        hint = error.hint or ERRORS[code].hint
+        return Failure(code, error.message, hint, ERRORS[code], place=place, field=error.field)
     if isinstance(error, ServingError):
         kind = ERRORS[error.code]
         return Failure(error.code, error.message, kind.hint, kind, error.retry_after_s)

@@ -4,6 +4,7 @@ Each question has its own id, limits and error. One that cannot be answered does
 """
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -141,7 +142,7 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
     """
     record.note_questions(len(texts), sum(len(text.items) for text in texts))
     service.check_open()
-    side_by_side = asyncio.Semaphore(service.num_side_by_side)
+    side_by_side, begun = asyncio.Semaphore(service.num_side_by_side), time.monotonic()
 
     async def answer(item: Item) -> Outcome:
         async with side_by_side:
@@ -149,7 +150,8 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
             if isinstance(item.question, InputError):
                 return Outcome(item.id, describe(item.question), timeline)
             try:
-                return Outcome(item.id, await _answer_patiently(service, item.question, timeline), timeline)
+                question = _left_of(item.question, time.monotonic() - begun)
+                return Outcome(item.id, await _answer_patiently(service, question, timeline), timeline)
             except Exception as error:
                 return Outcome(item.id, describe(error), timeline)
 
@@ -160,6 +162,20 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
         if isinstance(outcome.result, Answer):
             record.note_answer(outcome.result, outcome.timeline)
     return outcomes
+
+
+def _left_of(question: Question, waited_s: float) -> Question:
+    """Return a question with what is left of the time that its caller gave it, which began with the call.
+
+    Raises:
+        ServingError: nothing is.
+    """
+    if question.timeout_ms is None:
+        return question
+    left_ms = math.ceil(question.timeout_ms - 1000 * waited_s)
+    if left_ms < 1:
+        raise ServingError("deadline_exceeded", "The time of the call was over before this question's turn.")
+    return question.model_copy(update={"timeout_ms": left_ms})
 
 
 async def _answer_patiently(service: Service, question: Question, timeline: Timeline) -> Answer:

@@ -11,6 +11,7 @@
 What is not understood is refused, not ignored.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -28,6 +29,8 @@ _MOST_NAME: Final = 200  # characters
 _MOST_SHOWN: Final = 60  # of a name in a message
 _MOST_STEPS: Final = 16  # from a property to what it refers to
 _MOST_BRANCHES: Final = 8  # of anyOf
+_MOST_KEYWORDS: Final = 64  # of a schema, so that what many fields refer to is quick to read
+_MOST_ASKED: Final = 2000  # characters of an ask or a description, to which many fields can refer
 _FORMATS: Final[Mapping[str, Mapping[str, Kind]]] = {
     "string": {
         "date": Kind.DATE,
@@ -129,6 +132,8 @@ class _Reading:
         for _ in range(_MOST_STEPS):
             if not isinstance(node, dict):
                 raise _refuse(self._where, "has a schema that is not an object")
+            if len(node) > _MOST_KEYWORDS:
+                raise _refuse(self._where, f"has a schema with more than {_MOST_KEYWORDS} keywords")
             rest = dict(node)
             if "$ref" in rest:
                 node = {**self._referred(rest.pop("$ref")), **rest}
@@ -147,8 +152,10 @@ class _Reading:
             if isinstance(ref, str) and ref.startswith(opening):
                 name = ref.removeprefix(opening).replace("~1", "/").replace("~0", "~")
                 found = self._definitions.get(name)
-                if isinstance(found, dict):
+                if isinstance(found, dict) and len(found) <= _MOST_KEYWORDS:
                     return found
+                if isinstance(found, dict):
+                    raise _refuse(self._where, f"refers to a schema with more than {_MOST_KEYWORDS} keywords")
         raise _refuse(self._where, "has a $ref to something that is not in $defs")
 
     def _one_of(self, rest: dict[str, Any]) -> tuple[dict[str, Any], bool]:
@@ -229,7 +236,7 @@ def _options(where: str, found: Mapping[str, Any]) -> dict[str, Any]:
     for value in values:
         if value is None:
             continue
-        if not isinstance(value, str | int | float):
+        if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
             raise _refuse(where, "has an enum with a value that is not a string, number or boolean")
         try:
             label = value if isinstance(value, str) else to_json(value).decode()
@@ -246,7 +253,7 @@ def _options(where: str, found: Mapping[str, Any]) -> dict[str, Any]:
 def _bounds(where: str, kind: Kind, given: dict[str, Any]) -> SchemaValidator | None:
     if not given:
         return None
-    if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in given.values()):
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < math.inf for n in given.values()):
         raise _refuse(where, "has a bound that is not a number")
     make: Any = core_schema.float_schema if kind in (Kind.NUMBER, Kind.MONEY) else core_schema.str_schema
     make = core_schema.int_schema if kind is Kind.INTEGER else make
@@ -258,8 +265,10 @@ def _bounds(where: str, kind: Kind, given: dict[str, Any]) -> SchemaValidator | 
 
 def _question(where: str, name: str, kind: Kind, found: Mapping[str, Any]) -> str:
     for key in ("ask", "description"):
-        if not isinstance(found.get(key, ""), str):
-            raise _refuse(where, f"has {'an ask' if key == 'ask' else 'a description'} that is not a string")
+        told = found.get(key, "")
+        if not isinstance(told, str) or len(told) > _MOST_ASKED:
+            named = "an ask" if key == "ask" else "a description"
+            raise _refuse(where, f"has {named} that is not a string of at most {_MOST_ASKED} characters")
     return found.get("ask") or question_about(name, kind, found.get("description") or "")
 
 

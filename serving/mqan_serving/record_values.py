@@ -4,6 +4,7 @@ A quotation that can be read in two ways is not guessed at: it has no value, and
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
@@ -88,12 +89,16 @@ def read_value(kind: Kind, quotation: str) -> Value:
 
 _NUMBER: Final = re.compile(r"\d+(?:[.,'’]\d+| \d{3}(?!\d))*")
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[.,' ]\d{3})+")  # in thousands
-_MINUS: Final = re.compile(r"(?:(?:^|[\s(])[-−–]|\bminus)\s*(?:[A-Z]{1,3}|[^\w\s])?\s*$", re.IGNORECASE)
-_MULTIPLIED: Final = re.compile(
-    r"(?:k|mn|mio|bn)\b|\s*(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore)s?\b|\s?(?:mn|mio|bn)\b",
-    re.IGNORECASE,
+_SHARP: Final = re.compile(r"(?<![\d.,])\d{1,3}\.\d{3}(?![\d.,])")  # thousands in some countries, decimals in others
+_MINUS: Final = re.compile(
+    r"(?:(?:^|[\s($€£¥₹])[-−–]|\b(?:minus|negative))\s*(?:[A-Z]{1,3}|[^\w\s])?\s*$", re.IGNORECASE
 )
-_MILLIONS: Final = re.compile(r"m\b", re.IGNORECASE)  # right behind money; behind other numbers it stands for metres
+_MULTIPLIED: Final = re.compile(
+    r"k\b|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore)s?\b|[\s-]?(?:mn|mio|bn)\b", re.IGNORECASE
+)
+_OF_MONEY: Final = re.compile(  # behind other numbers these are units: m stands for metres
+    r"[\s-]*(?:[kmbt]|mm|mln|mrd|bil|tn|cents?|ct|p|pence)\b|\s*¢", re.IGNORECASE
+)
 _WORDS: Final[Mapping[str, int]] = {
     word: number
     for number, word in enumerate(
@@ -104,6 +109,8 @@ _WORDS: Final[Mapping[str, int]] = {
 
 def _integer(text: str) -> Value:
     amount, _ = _amount(text, is_money=False)
+    if _SHARP.search(text):
+        raise NoValueError("may have a point before decimals, or between thousands")
     if amount != amount.to_integral_value():
         raise NoValueError("is not a whole number")
     return Value(int(amount), Normalized("price-parser", float(amount)))
@@ -118,6 +125,8 @@ def _money(text: str) -> Value:
     if "%" in text:
         raise NoValueError("is a share, not an amount of money")
     amount, currency = _amount(text, is_money=True)
+    if text.startswith("(") and text.endswith(")"):
+        raise NoValueError("stands in brackets, which may mean that it is below zero")
     return Value(float(amount), Normalized("price-parser", float(amount), currency))
 
 
@@ -136,8 +145,12 @@ def _amount(text: str, *, is_money: bool) -> tuple[Decimal, str | None]:
         raise NoValueError("is no number")
     if before[-1:].isalpha() and not (price.currency and before.endswith(price.currency)):
         raise NoValueError("has its digits inside a word")
-    if _MULTIPLIED.match(after) or (is_money and _MILLIONS.match(after)):
+    if _MULTIPLIED.match(after) or (is_money and _OF_MONEY.match(after)):
         raise NoValueError("has a word that multiplies its number")
+    if after and unicodedata.category(after[0]) == "No":
+        raise NoValueError("has a fraction or a power behind its number")
+    if after.strip() in ("-", "−", "–"):
+        raise NoValueError("has a sign behind its number")
     if sum(char.isdigit() for char in digits) > _MOST_DIGITS:
         raise NoValueError(f"has more than {_MOST_DIGITS} digits")
     return (-price.amount if _MINUS.search(before) else price.amount), price.currency
@@ -166,7 +179,14 @@ _DEFAULTS: Final = (datetime(2000, 1, 1, 0), datetime(2004, 2, 2, 1))  # leap ye
 _YEAR_FIRST: Final = re.compile(r"\d{4}(?!\d)|\d{8}(?!\d)")
 _DOTS: Final = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}")  # are written where the day comes first
 _TIME_WITH_DOT: Final = re.compile(r"(?<![\d.])(\d{1,2})\.([0-5]\d)(?=\s*[ap]\.?m\b)", re.IGNORECASE)
-_UTC: Final = re.compile(r"\b(?:UTC|GMT)\s?(?=[+-]\d)")  # python-dateutil takes UTC+2 for two hours west, as POSIX does
+_UTC: Final = re.compile(r"(?<![A-Za-z])(?:UTC|GMT|Z)\s?(?=[+-]\d)")  # else read as POSIX does: UTC+2 is west
+_MONTH: Final = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
+_DAYS: Final = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?\s*(?:[-–—/&]|and|or|to)\s*\d{1,2}(?![\d:])", re.IGNORECASE)
+_DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-–—/]\s*\d")
+_YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
+_HOURS: Final = re.compile(r"\d{1,2}(?::\d\d)*\s?(?:[ap]m)?\s*[-–—]\s*\d{1,2}(?::?\d\d)?\s*(?:[ap]m)?$", re.IGNORECASE)
+_ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]")
+_MOST_OFFSET_S: Final = 14 * 3600
 _A_M: Final = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
 
 
@@ -199,6 +219,11 @@ def _of_iso(iso: str) -> Value:
 
 def _moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
     text = _UTC.sub("", _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(r"\1:\2", text)))
+    years = _YEAR.findall(text)
+    if len(years) > 1 or _DATES.search(text) or (_MONTH.search(text) and _DAYS.search(text)):
+        raise NoValueError("may be several dates, or a range")
+    if "hour" in wanted and _HOURS.search(text) and not _ISO_DATE.match(text):
+        raise NoValueError("may be several times, or a range")
     has_year_first = _YEAR_FIRST.search(text) is not None and not re.match(r"\d{1,2}\D", text)
     orders = (False,) if has_year_first else (True,) if _DOTS.search(text) else (False, True)
     readings = {tuple(_parse(text, default, day_first, ignores_zone) for default in _DEFAULTS) for day_first in orders}
@@ -209,6 +234,8 @@ def _moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -
         told = " or ".join(sorted(one.date().isoformat() for one, _ in readings))
         raise NoValueError(f"is {told}: its order of day and month is not known")
     [moment, _] = next(iter(readings))
+    if "year" in wanted and years and moment.year != int(years[0]):
+        raise NoValueError("is no date that can be read: its year is not where one is expected")
     return moment
 
 
@@ -226,6 +253,8 @@ def _parse(text: str, default: datetime, day_first: bool, ignores_zone: bool) ->
 def _zone(name: str | None, offset_s: int | None) -> tzinfo | None:
     if name not in (None, "UTC", "GMT", "Z"):
         raise NoValueError("has a time zone by its name, which may be one of several")
+    if offset_s is not None and abs(offset_s) > _MOST_OFFSET_S:
+        raise NoValueError("has an offset that no time zone has")
     return None if offset_s is None else timezone(timedelta(seconds=offset_s))
 
 

@@ -20,7 +20,6 @@ from mqan_serving.validation import Question, Validator
 
 NOT_SAID: Final = "The text does not say."
 _FIELDS: Final = frozenset({"context", "schema", "timeout_ms"})
-_OF_THE_TEXT: Final = ("context", "word")  # how codes of errors begin that are not of one field
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ async def fill_record(service: Service, request: RecordRequest, record: RequestR
     filled = []
     for field, outcome in zip(request.fields, outcomes, strict=True):
         if not isinstance(outcome.result, Answer):
-            raise AnsweringError(_named(field, outcome.result), ("schema", "properties", field.name))
+            raise _refused(field, outcome.result)
         filled.append(_fill(field, outcome.result))
     return Record(_values(request.fields, filled), tuple(filled))
 
@@ -183,11 +182,12 @@ def _check_labels(service: Service, questions: Sequence[Question]) -> None:
         raise InputError("request_too_large", "schema", message, ERRORS["request_too_large"].hint)
 
 
-def _named(field: RecordField, failure: Failure) -> Failure:
-    """Return why a question was not answered, with the name of its field where the reason is there."""
-    if failure.kind.http != 422 or failure.code.startswith(_OF_THE_TEXT):
-        return failure
-    return replace(failure, message=f"{shown_name(field.name)} cannot be asked for: {failure.message}")
+def _refused(field: RecordField, failure: Failure) -> AnsweringError:
+    """Return why there is no record: with the name of a field where the reason is in what is asked, not in the text."""
+    if failure.field is None or failure.field == "context":
+        return AnsweringError(failure, ("context",) if failure.field else ())
+    named = replace(failure, message=f"{shown_name(field.name)} cannot be asked for: {failure.message}")
+    return AnsweringError(named, ("schema", "properties", field.name))
 
 
 def _fill(field: RecordField, answer: Answer) -> FilledField:

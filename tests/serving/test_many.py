@@ -1,6 +1,7 @@
 """Many questions in one call: each has its own answer or error, in order, and none waits for the others' faults."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
@@ -98,6 +99,18 @@ async def test_a_question_that_finds_no_place_in_time_says_so(
     assert of_text["answers"][0]["error"]["code"] == "overloaded"
     engine.may_answer.set()
     assert [(await one).status_code for one in held] == [200, 200]
+
+
+async def test_the_time_of_a_call_begins_with_the_call(start_server: Any, engine: Any) -> None:
+    callers = await start_server(max_batch_size=1, num_threads=1)
+    engine.may_answer.clear()
+    number = 3 * callers.service.num_side_by_side
+    begun = time.monotonic()
+    [of_text] = (await ask(callers, context=CONTEXT, questions=["Where?"] * number, timeout_ms=300))["texts"]
+    took_s = time.monotonic() - begun
+    engine.may_answer.set()
+    assert {answer["error"]["code"] for answer in of_text["answers"]} == {"deadline_exceeded"}
+    assert took_s < 0.6  # and not 300 ms for each of those that wait for others
 
 
 @pytest.mark.parametrize(

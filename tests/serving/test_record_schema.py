@@ -188,6 +188,11 @@ def nested(depth: int) -> Any:
         ({"$ref": "#/properties/due_date"}, "not in $defs"),
         ({"$ref": "https://example.org/schema.json"}, "not in $defs"),
         ({"$ref": 5}, "not in $defs"),
+        ({"type": "string", **{f"x-{i}": 0 for i in range(64)}}, "more than 64 keywords"),
+        ({"type": "string", "ask": "w" * 2001}, "an ask that is not a string of at most 2000"),
+        ({"type": "string", "description": "w" * 2001}, "a description that is not a string of at most 2000"),
+        ({"enum": [float("inf"), 2]}, "not a string, number or boolean"),
+        ({"type": "number", "minimum": float("nan")}, "a bound that is not a number"),
         ({"$ref": "#/$defs/D0"}, "refers to itself, or is nested too deep"),
         (nested(200), "refers to itself, or is nested too deep"),
     ],
@@ -247,6 +252,15 @@ def test_as_many_fields_as_are_accepted_may_share_what_they_refer_to() -> None:
     started = time.monotonic()
     assert len(read_schema(schema)) == 256
     assert time.monotonic() - started < 2
+
+
+def test_what_many_fields_refer_to_has_few_keywords() -> None:
+    large = {"type": "string", **{f"x-{i}": 0 for i in range(70_000)}}
+    definitions = {"d0": large, **{f"d{i + 1}": {"$ref": f"#/$defs/d{i}"} for i in range(12)}}
+    begun = time.monotonic()
+    with pytest.raises(InputError, match="more than 64 keywords"):
+        read_schema({"properties": {f"f{i}": {"$ref": "#/$defs/d12"} for i in range(256)}, "$defs": definitions})
+    assert time.monotonic() - begun < 0.5
 
 
 def test_a_root_that_is_itself_referred_to_is_read() -> None:

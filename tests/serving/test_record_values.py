@@ -59,6 +59,15 @@ def test_money_has_a_currency_as_it_is_written(quotation: str, amount: float, cu
     assert found.normalized.library == "price-parser"
 
 
+_SEVERAL_DAYS = [
+    *("3-5 May 2024", "1-2 June 2024", "May 3-5, 2024", "3 and 5 May 2024", "28/29 May 2024", "3 to 5 May"),
+    *("2024-05-03-2024-05-05", "2024-05-03/05", "May 2023 or 3 May 2024"),
+]
+_MULTIPLIED = [
+    *("$2.5B", "$5 M", "$3T", "1.5 tn", "5 Mrd", "$3MM", "10 M€", "100 K$", "$2.5-million", "50 cents", "99¢", "99p"),
+]
+
+
 @pytest.mark.parametrize(
     ("kind", "quotation", "reason"),
     [
@@ -101,6 +110,17 @@ def test_money_has_a_currency_as_it_is_written(quotation: str, amount: float, cu
         (Kind.URI, "http://[", "not one URI"),
         (Kind.PHONE, "12", "not one phone number"),
         (Kind.PHONE, "call 555-0199", "not one phone number"),
+        *((Kind.DATE, days, "several dates, or a range") for days in _SEVERAL_DAYS),
+        *((Kind.TIME, hours, "several times, or a range") for hours in ("10:00-11:00", "09:00 - 17:00", "2 pm-4 pm")),
+        (Kind.DATE_TIME, "3 May 2024 10-11", "a range"),
+        (Kind.DATE_TIME, "2024-05-03 10:00+23:00", "offset that no time zone has"),
+        *((Kind.MONEY, amount, "multiplies") for amount in _MULTIPLIED),
+        (Kind.NUMBER, "5-thousand", "multiplies"),
+        (Kind.NUMBER, "10²", "fraction or a power"),
+        (Kind.MONEY, "1½", "fraction or a power"),
+        (Kind.MONEY, "(476.00)", "below zero"),
+        (Kind.NUMBER, "5-", "sign behind"),
+        (Kind.INTEGER, "1.000", "between thousands"),
     ],
 )
 def test_what_is_not_of_the_kind_or_may_be_two_things_has_a_reason(kind: Kind, quotation: str, reason: str) -> None:
@@ -139,6 +159,8 @@ def test_dates(quotation: str, iso: str) -> None:
         (Kind.TIME, "7 p.m.", "19:00:00"),
         (Kind.TIME, "Friday at 3 pm", "15:00:00"),
         (Kind.TIME, "10:00 UTC+2", "10:00:00+02:00"),
+        (Kind.TIME, "10:00Z+2", "10:00:00+02:00"),
+        (Kind.TIME, "10:00+02:00", "10:00:00+02:00"),
         (Kind.DATE_TIME, "24 December 2024 at 7.30 pm", "2024-12-24T19:30:00"),
         (Kind.DATE_TIME, "2024-05-12T10:00:00Z", "2024-05-12T10:00:00+00:00"),
         (Kind.DATE_TIME, "2024-05-12 10:00-05:00", "2024-05-12T10:00:00-05:00"),

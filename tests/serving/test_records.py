@@ -175,7 +175,8 @@ def test_what_is_no_schema_is_not_sent(clients: Any, given: Any) -> None:
         (TEXT, {"properties": {"a": {"type": "string", "ask": "why " * 300}}}, "question_too_long", "The field a cannot be asked for: The question has"),  # noqa: E501
         (TEXT, {"properties": {"a": {"type": "string", "ask": " "}}}, "empty_question", "The field a cannot be asked"),
         (TEXT, {"properties": {"a": {"enum": ["x", " "]}}}, "empty_choice", "The field a cannot be asked for"),
-        (TEXT, {"properties": {"a": {"enum": ["x" * 1001]}}}, "word_too_long", "a word of 1001 characters"),
+        (TEXT, {"properties": {"a": {"enum": ["x" * 1001]}}}, "word_too_long", "The field a cannot be asked for"),
+        ("x" * 1001, SCHEMA, "word_too_long", "a word of 1001 characters"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_asked_is_refused_with_the_field(
@@ -188,6 +189,7 @@ def test_what_cannot_be_asked_is_refused_with_the_field(
         assert raised.value.code == code
         told.append(raised.value.message)
     assert message.removesuffix(" empty") in told[0]
+    assert ("cannot be asked for" in told[0]) == ("cannot be asked" in message)
     assert told[0] == told[1]
 
 
