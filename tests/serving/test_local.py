@@ -207,7 +207,8 @@ async def test_nothing_is_kept_of_expired_calls_on_ray() -> None:
         return b""
 
     server = gRPCGenericServer(lambda **_: catch)
-    add_question_answering(SimpleNamespace(Answer=catch, AnswerMany=catch, AnswerStream=catch, GetModel=catch), server)
+    methods = answer_pb2.DESCRIPTOR.services_by_name["QuestionAnswering"].methods
+    add_question_answering(SimpleNamespace(**{method.name: catch for method in methods}), server)
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
