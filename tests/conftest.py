@@ -175,9 +175,14 @@ def make_network(**variant: Any) -> "Network":
     return network
 
 
+def _folder_of_all(factory: pytest.TempPathFactory) -> Path:
+    """Return the temporary folder that all workers of a run share."""
+    return factory.getbasetemp().parent if _is_one_of_several() else factory.getbasetemp()
+
+
 def bundle_of(network: "Network", factory: pytest.TempPathFactory) -> Path:
     """Write a small network as a bundle, once for all tests and all workers."""
-    base = factory.getbasetemp().parent if _is_one_of_several() else factory.getbasetemp()
+    base = _folder_of_all(factory)
     config = json.dumps(asdict(network.mqan.config), sort_keys=True)
     folder = base / f"bundle-{hashlib.sha256(config.encode()).hexdigest()[:8]}"
     with FileLock(f"{folder}.lock"):
@@ -197,6 +202,18 @@ def _write_bundle(network: "Network", folder: Path) -> None:
     provenance = {"model": asdict(network.mqan.config)}
     files = describe_files(folder)
     write_manifest(folder, Manifest("tiny", "0", dimensions_of(network), 128, files, training=provenance))
+
+
+@pytest.fixture(scope="session")
+def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of a small pretrained reader, written once for all tests and workers; to be copied before a change."""
+    from tests.answering import make_trained, write_small_bundle
+
+    folder = _folder_of_all(tmp_path_factory) / "small-bundle"
+    with FileLock(f"{folder}.lock"):
+        if not (folder / "manifest.json").exists():  # it is written last
+            write_small_bundle(folder, make_trained())
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """The suite as a whole: its parts are chosen by name, its numbers are those of the answers, its command prints them."""
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,6 @@ from mqan_evaluation.suite_card import record_suite
 from mqan_evaluation.zero_shot_sections import label_sections
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.data.made.source import made_sources
-from tests.answering import make_trained, write_small_bundle
 
 EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
 
@@ -206,9 +206,11 @@ def test_the_command_prints_tables_and_refuses_what_does_not_fit(
         assert message in " ".join(failed.output.split())
 
 
-def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(data: Path, tmp_path: Path) -> None:
+def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(
+    data: Path, small_bundle: Path, tmp_path: Path
+) -> None:
     bundle = tmp_path / "bundle"
-    write_small_bundle(bundle, make_trained())
+    shutil.copytree(small_bundle, bundle)
     before = open_answering_bundle(bundle)
     arguments = ["evaluate", "--data", str(data), "--tasks", "isear,sst", "--limit", "4", "--threads", "2", "--record"]
     found = CliRunner().invoke(app, [*arguments, "--bundle", str(bundle)])
@@ -225,9 +227,9 @@ def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(data: Path, tm
     assert "`mqan evaluate --bundle BUNDLE --tasks isear,sst --limit 4`" in card
 
 
-def test_a_manifest_holds_the_maps_that_were_fitted(tmp_path: Path) -> None:
+def test_a_manifest_holds_the_maps_that_were_fitted(small_bundle: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "bundle"
-    write_small_bundle(bundle, make_trained())
+    shutil.copytree(small_bundle, bundle)
     rows: list[dict[str, Cell]] = [{"task": "sst", "metric": "em", "score": 88.25, "examples": 872}]
     maps = {"choices/2": {"scale": 0.5, "offset": 0.0}, "free": {"scale": 1.5, "offset": -0.25}}
     measured = Measured("m", "here", None, 1, [Section("decanlp", "Ten tasks", rows)], maps)

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,7 +16,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from mqan_runtime.answering_engine import AnsweringEngine
-from tests.answering import make_trained, write_small_bundle
 
 _INTERNAL = re.compile(r"Traceback|File \"|\.py\b|site-packages|/(?:usr|root|home|tmp|proc|srv)/|\b0x[0-9a-f]{6,}\b")
 
@@ -70,12 +70,10 @@ JSON = st.recursive(
 
 @pytest.fixture(scope="session")
 def reader(
-    tmp_path_factory: pytest.TempPathFactory, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
+    small_bundle: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
 ) -> Iterator[tuple[Target, httpx2.Client]]:
     """A server of a small pretrained reader, which answers every kind of question, and a client of it."""
-    folder = tmp_path_factory.mktemp("formats") / "bundle"
-    write_small_bundle(folder, make_trained())
-    with serve_local(AnsweringEngine.open(folder), max_request_bytes=100_000) as (http_port, _):
+    with serve_local(AnsweringEngine.open(small_bundle), max_request_bytes=100_000) as (http_port, _):
         target = Target(f"http://127.0.0.1:{http_port}", "")
         with httpx2.Client(base_url=target.rest, trust_env=False, timeout=30) as client:
             yield target, client

@@ -17,19 +17,12 @@ from mqan_runtime.interface import open_engine
 from mqan_runtime.session import CPU, check_graph
 from mqan_runtime.step_loop import Decoding
 from mqan_runtime.window_texts import WindowedRequest
-from tests.answering import LABELS, make_examples, make_text, make_trained, write_small_bundle
-
-
-@pytest.fixture(scope="module")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("small") / "bundle"
-    write_small_bundle(folder, make_trained())
-    return folder
+from tests.answering import LABELS, make_examples, make_text
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
-def engine(bundle: Path, request: pytest.FixtureRequest) -> AnsweringEngine:
-    return AnsweringEngine.open(bundle, provider="cpu", precision=request.param)
+def engine(small_bundle: Path, request: pytest.FixtureRequest) -> AnsweringEngine:
+    return AnsweringEngine.open(small_bundle, provider="cpu", precision=request.param)
 
 
 def read_all(engine: AnsweringEngine, number: int, seed: int) -> list[WindowedRequest]:
@@ -45,11 +38,11 @@ def check_same(answer: Answer, alone: Answer) -> None:
     assert [token.source for token in answer.tokens] == [token.source for token in alone.tokens]
 
 
-def test_a_bundle_is_opened_by_its_format(bundle: Path) -> None:
-    opened = open_engine(bundle, provider="cpu")
+def test_a_bundle_is_opened_by_its_format(small_bundle: Path) -> None:
+    opened = open_engine(small_bundle, provider="cpu")
     assert (opened.provider, opened.precision) == (CPU, "int8")
     assert opened.bundle.manifest.name == "small"
-    assert open_engine(bundle, provider="cpu", precision="float32").precision == "float32"
+    assert open_engine(small_bundle, provider="cpu", precision="float32").precision == "float32"
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,11 +73,11 @@ def test_however_rows_come_together_answers_are_those_they_get_alone(engine: Ans
         check_same(answer, engine.answer([requests[i]], [limits[i]])[0])
 
 
-def test_windows_may_be_read_together(bundle: Path) -> None:
+def test_windows_may_be_read_together(small_bundle: Path) -> None:
     """As on a GPU: padded, up to 32 of several requests at once."""
     alone, together = (
         AnsweringEngine(
-            AnsweringEngine.open(bundle, provider="cpu").bundle, provider="cpu", precision="float32", **most
+            AnsweringEngine.open(small_bundle, provider="cpu").bundle, provider="cpu", precision="float32", **most
         )
         for most in ({}, {"num_together": 32})
     )
@@ -177,8 +170,8 @@ def test_what_cannot_be_read_is_refused(engine: AnsweringEngine) -> None:
 
 
 @pytest.mark.parametrize("name", ["reader-int8.onnx", "decoder_step-int8.onnx", "embeddings.onnx"])
-def test_a_changed_graph_is_refused(bundle: Path, name: str, tmp_path: Path) -> None:
-    for path in bundle.iterdir():
+def test_a_changed_graph_is_refused(small_bundle: Path, name: str, tmp_path: Path) -> None:
+    for path in small_bundle.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     content = bytearray((tmp_path / name).read_bytes())
     content[len(content) // 2] ^= 1
@@ -187,8 +180,8 @@ def test_a_changed_graph_is_refused(bundle: Path, name: str, tmp_path: Path) -> 
         open_engine(tmp_path, provider="cpu")
 
 
-def test_only_the_operators_of_onnxruntimes_tools_are_allowed(bundle: Path) -> None:
-    model = onnx.load(bundle / "reader-int8.onnx")
+def test_only_the_operators_of_onnxruntimes_tools_are_allowed(small_bundle: Path) -> None:
+    model = onnx.load(small_bundle / "reader-int8.onnx")
     assert {node.domain for node in model.graph.node} == {"", "com.microsoft"}
     check_graph(model.SerializeToString(), "reader-int8.onnx")
     model.graph.node[0].domain, model.graph.node[0].op_type = "com.microsoft", "Tokenizer"
@@ -196,8 +189,8 @@ def test_only_the_operators_of_onnxruntimes_tools_are_allowed(bundle: Path) -> N
         check_graph(model.SerializeToString(), "reader-int8.onnx")
 
 
-def test_numbers_that_are_no_weights_are_refused(bundle: Path) -> None:
-    model = onnx.load(bundle / "decoder_step-float32.onnx")
+def test_numbers_that_are_no_weights_are_refused(small_bundle: Path) -> None:
+    model = onnx.load(small_bundle / "decoder_step-float32.onnx")
     tensor = next(t for t in model.graph.initializer if t.data_type == onnx.TensorProto.FLOAT16)
     array = onnx.numpy_helper.to_array(tensor).copy()
     array.flat[0] = np.inf

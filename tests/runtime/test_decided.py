@@ -12,16 +12,14 @@ from mqan_core.bundle import open_bundle
 from mqan_core.options import Options
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.engine import Engine
-from tests.answering import make_examples, make_trained, write_small_bundle
+from tests.answering import make_examples
 
 Sentences = Callable[[random.Random, int], str]
 
 
 @pytest.fixture(scope="module")
-def answering_engine(tmp_path_factory: pytest.TempPathFactory) -> AnsweringEngine:
-    folder = tmp_path_factory.mktemp("decided") / "bundle"
-    write_small_bundle(folder, make_trained())
-    return AnsweringEngine.open(folder)
+def answering_engine(small_bundle: Path) -> AnsweringEngine:
+    return AnsweringEngine.open(small_bundle)
 
 
 def decode(engine: Any, requests: list[Any], limits: list[int]) -> tuple[list[Answer], list[list[AnswerToken]], int]:

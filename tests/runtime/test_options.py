@@ -4,6 +4,7 @@ import math
 import random
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,14 +17,12 @@ from mqan_core.request import read_request
 from mqan_core.vocab import Vocabulary
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.torch_answers import answer_batch
-from tests.answering import LETTERS, WORDS, make_text, make_trained, write_small_bundle
+from tests.answering import LETTERS, WORDS, make_text, make_trained
 
 
 @pytest.fixture(scope="module")
-def engine(tmp_path_factory: pytest.TempPathFactory) -> AnsweringEngine:
-    folder = tmp_path_factory.mktemp("options") / "bundle"
-    write_small_bundle(folder, make_trained())
-    return AnsweringEngine.open(folder, provider="cpu")
+def engine(small_bundle: Path) -> AnsweringEngine:
+    return AnsweringEngine.open(small_bundle, provider="cpu")
 
 
 def ask(engine: AnsweringEngine, context: str, question: str, options: Options = PLAIN) -> Answer:
@@ -75,12 +74,9 @@ def test_255_labels_are_read(engine: AnsweringEngine) -> None:
 
 
 @pytest.mark.parametrize("num_words", [40, 500])
-def test_labels_that_take_several_readings_are_chosen_from_together(
-    tmp_path_factory: pytest.TempPathFactory, num_words: int
-) -> None:
-    folder, trained = tmp_path_factory.mktemp("groups") / "bundle", make_trained()
-    write_small_bundle(folder, trained)
-    exact = AnsweringEngine.open(folder, provider="cpu", precision="float32")
+def test_labels_that_take_several_readings_are_chosen_from_together(small_bundle: Path, num_words: int) -> None:
+    trained = make_trained()  # what the bundle was written of
+    exact = AnsweringEngine.open(small_bundle, provider="cpu", precision="float32")
     labels = [f"{' '.join(WORDS[i % 20] for i in range(k, k + 12))} {LETTERS[k % 36]}{k}" for k in range(255)]
     context = make_text(random.Random(4), num_words)
     windowed = exact.read(context, "who wrote notes?", Options(choices_of(labels)))

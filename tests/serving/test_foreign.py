@@ -11,7 +11,6 @@ import pytest
 
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_serving.adapting import choice_confidence, score_confidence
-from tests.answering import make_trained, write_small_bundle
 
 STATE = {"note": "The old harbour was closed in 1923 because storms had torn its walls."}
 QUESTIONS = {
@@ -33,12 +32,10 @@ DECISIONS = [
 
 @pytest.fixture(scope="module")
 def rest(
-    tmp_path_factory: pytest.TempPathFactory, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
+    small_bundle: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
 ) -> Iterator[httpx2.Client]:
     """A client of a server."""
-    folder: Path = tmp_path_factory.mktemp("foreign") / "bundle"
-    write_small_bundle(folder, make_trained())
-    with serve_local(AnsweringEngine.open(folder)) as (http_port, _):
+    with serve_local(AnsweringEngine.open(small_bundle)) as (http_port, _):
         client = httpx2.Client(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=20)
         yield client
         client.close()

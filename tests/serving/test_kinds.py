@@ -11,7 +11,7 @@ import pytest
 
 from mqan_client import Answer, Choice, Client, InvalidRequestError, Source, StreamedWord
 from mqan_runtime.answering_engine import AnsweringEngine
-from tests.answering import LABELS, make_text, make_trained, write_small_bundle
+from tests.answering import LABELS, make_text
 
 CONTEXT = "The old harbour was closed in 1923 because storms had torn its walls. Ada wrote notes."
 QUESTION = "Who wrote notes?"
@@ -19,13 +19,11 @@ QUESTION = "Who wrote notes?"
 
 @pytest.fixture(scope="module")
 def served(
-    tmp_path_factory: pytest.TempPathFactory, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
+    small_bundle: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
 ) -> Iterator[tuple[Client, Client, str]]:
     """A client over REST, one over gRPC, and the URL of REST."""
-    folder: Path = tmp_path_factory.mktemp("kinds") / "bundle"
-    write_small_bundle(folder, make_trained())
     with ExitStack() as stack:
-        http_port, grpc_port = stack.enter_context(serve_local(AnsweringEngine.open(folder)))
+        http_port, grpc_port = stack.enter_context(serve_local(AnsweringEngine.open(small_bundle)))
         url = f"http://127.0.0.1:{http_port}"
         rest, rpc = (stack.enter_context(Client(u)) for u in (url, f"grpc://127.0.0.1:{grpc_port}"))
         yield rest, rpc, url

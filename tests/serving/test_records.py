@@ -22,7 +22,7 @@ from mqan_serving.record_documents import RECORD_REQUEST, RECORD_RESPONSE, Recor
 from mqan_serving.record_values import Kind
 from mqan_serving.records import NOT_SAID, RecordRequest, parse_record
 from mqan_serving.validation import Validator
-from tests.answering import LABELS, make_text, make_trained, write_small_bundle
+from tests.answering import LABELS, make_text
 
 TEXT = "The old harbour was closed in 1923 because storms had torn its walls. Ada wrote notes."
 SCHEMA: dict[str, Any] = {
@@ -46,13 +46,11 @@ SCHEMA: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def clients(
-    tmp_path_factory: pytest.TempPathFactory, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
+    small_bundle: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
 ) -> Iterator[tuple[Client, Client, str]]:
     """A client over REST, one over gRPC, and the URL of REST."""
-    folder: Path = tmp_path_factory.mktemp("records") / "bundle"
-    write_small_bundle(folder, make_trained())
     with ExitStack() as stack:
-        http_port, grpc_port = stack.enter_context(serve_local(AnsweringEngine.open(folder)))
+        http_port, grpc_port = stack.enter_context(serve_local(AnsweringEngine.open(small_bundle)))
         url = f"http://127.0.0.1:{http_port}"
         rest, rpc = (stack.enter_context(Client(u)) for u in (url, f"grpc://127.0.0.1:{grpc_port}"))
         yield rest, rpc, url
