@@ -17,7 +17,8 @@ from mqan_core.request import read_request
 from mqan_core.vocab import Vocabulary
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.torch_answers import answer_batch
-from tests.answering import LETTERS, WORDS, make_text, make_trained
+from mqan_training.trained import Trained
+from tests.answering import LETTERS, WORDS, make_text, make_trained, write_small_bundle
 
 
 @pytest.fixture(scope="module")
@@ -73,10 +74,20 @@ def test_255_labels_are_read(engine: AnsweringEngine) -> None:
     assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-6)
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trained]:
+    """A bundle and its network, whose weights writing has rounded."""
+    folder, trained = tmp_path_factory.mktemp("groups") / "bundle", make_trained()
+    write_small_bundle(folder, trained)
+    return folder, trained
+
+
 @pytest.mark.parametrize("num_words", [40, 500])
-def test_labels_that_take_several_readings_are_chosen_from_together(small_bundle: Path, num_words: int) -> None:
-    trained = make_trained()  # what the bundle was written of
-    exact = AnsweringEngine.open(small_bundle, provider="cpu", precision="float32")
+def test_labels_that_take_several_readings_are_chosen_from_together(
+    written: tuple[Path, Trained], num_words: int
+) -> None:
+    folder, trained = written
+    exact = AnsweringEngine.open(folder, provider="cpu", precision="float32")
     labels = [f"{' '.join(WORDS[i % 20] for i in range(k, k + 12))} {LETTERS[k % 36]}{k}" for k in range(255)]
     context = make_text(random.Random(4), num_words)
     windowed = exact.read(context, "who wrote notes?", Options(choices_of(labels)))
