@@ -181,7 +181,7 @@ _DOTS: Final = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}")  # are written whe
 _TIME_WITH_DOT: Final = re.compile(r"(?<![\d.])(\d{1,2})\.([0-5]\d)(?=\s*[ap]\.?m\b)", re.IGNORECASE)
 _UTC: Final = re.compile(r"(?<![A-Za-z])(?:UTC|GMT|Z)\s?(?=[+-]\d)")  # else read as POSIX does: UTC+2 is west
 _MONTH: Final = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
-_DAYS: Final = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)?\s*(?:[-–—/&]|and|or|to)\s*\d{1,2}(?![\d:])", re.IGNORECASE)
+_DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?\s*(?:[-–—/&]|and|or|to)\s*\d{1,2}(?![\d:])", re.IGNORECASE)
 _DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-–—/]\s*\d")
 _YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
 _HOURS: Final = re.compile(r"\d{1,2}(?::\d\d)*\s?(?:[ap]m)?\s*[-–—]\s*\d{1,2}(?::?\d\d)?\s*(?:[ap]m)?$", re.IGNORECASE)
