@@ -21,7 +21,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import from_json
 
-from mqan_core.bundle import hash_file, read_file, read_verified, strings
+from mqan_core.bundle import hash_file, read_file, read_verified, strings, verify_all
 from mqan_core.calibration import Calibration
 from mqan_core.errors import BundleError
 from mqan_core.manifest import (
@@ -202,8 +202,7 @@ def verify_answering_files(bundle: AnsweringBundle) -> None:
     Raises:
         BundleError: a file is missing, is a link, or is not what the manifest says.
     """
-    for name, entry in bundle.manifest.files.items():
-        read_verified(bundle.folder, name, entry)
+    verify_all(bundle.folder, bundle.manifest.files)
 
 
 def write_answering_manifest(folder: Path, manifest: AnsweringManifest) -> None:

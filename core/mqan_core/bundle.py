@@ -144,6 +144,16 @@ def _floats(tensors: Mapping[str, npt.NDArray[Any]], name: str) -> FloatArray:
     return values.astype(np.float32, copy=False)
 
 
+def verify_all(folder: Path, files: Mapping[str, FileEntry]) -> None:
+    """Check every file of a bundle against its size and hash.
+
+    Raises:
+        BundleError: a file cannot be read, is a link, or is not what its entry says.
+    """
+    for name, entry in files.items():
+        read_verified(folder, name, entry)
+
+
 def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
     """Read a file of a bundle once, and check its size and hash.
 

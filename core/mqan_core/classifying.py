@@ -18,7 +18,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import AfterValidator, Field
 from pydantic_core import from_json
 
-from mqan_core.bundle import hash_file, read_file, read_verified, strings
+from mqan_core.bundle import hash_file, read_file, read_verified, strings, verify_all
 from mqan_core.errors import BundleError
 from mqan_core.lexicon import Lexicon
 from mqan_core.manifest import (
@@ -189,8 +189,7 @@ class ClassifyingBundle:
         Raises:
             BundleError: a file is missing, is a link, or is not what the manifest says.
         """
-        for name, entry in self.manifest.files.items():
-            read_verified(self.folder, name, entry)
+        verify_all(self.folder, self.manifest.files)
 
 
 def parse_classifying_manifest(content: bytes) -> ClassifyingManifest:

@@ -8,7 +8,9 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+from pydantic_core import from_json
 
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError
@@ -16,7 +18,7 @@ from mqan_serving.errors import ERRORS, Failure, ServingError, describe
 from mqan_serving.service import Service
 from mqan_serving.telemetry import RequestRecord
 from mqan_serving.timeline import Timeline
-from mqan_serving.validation import Question
+from mqan_serving.validation import Question, Validator
 
 MOST_TEXTS: Final = 256
 MOST_QUESTIONS: Final = 256  # about one text
@@ -125,6 +127,22 @@ def _check_ids(ids: Sequence[str | None], field: str) -> None:
     given = [name for name in ids if name is not None]
     if len(set(given)) < len(given):
         raise refuse("duplicate_id", field, f"Two entries of {field} have the same id.")
+
+
+def read_object(validator: Validator, body: bytes, *, allow_inf_nan: bool = True) -> dict[str, Any]:
+    """Return the JSON object that a body is.
+
+    Raises:
+        InputError: it is too large, malformed, or something else.
+    """
+    validator.check_size(len(body))
+    try:
+        document = from_json(body, allow_inf_nan=allow_inf_nan)
+    except ValueError as error:
+        raise refuse("malformed_request", "body", f"The body is not valid JSON: {error}.") from None
+    if not isinstance(document, dict):
+        raise refuse("malformed_request", "body", "The body is not a JSON object.")
+    return document
 
 
 def refuse(code: str, field: str, message: str) -> InputError:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError
@@ -27,6 +27,7 @@ from mqan_serving.many import (
     check_number,
     check_texts,
     check_timeout_ms,
+    read_object,
     refuse,
 )
 from mqan_serving.service import Model
@@ -91,13 +92,7 @@ def parse_texts(validator: Validator, body: bytes) -> list[AskedText]:
         InputError: the document is malformed, too large, or has too many questions. What is wrong with one question
             alone is kept with it.
     """
-    validator.check_size(len(body))
-    try:
-        document = from_json(body)
-    except ValueError as error:
-        raise refuse("malformed_request", "body", f"The body is not valid JSON: {error}.") from None
-    if not isinstance(document, dict):
-        raise refuse("malformed_request", "body", "The body is not a JSON object.")
+    document = read_object(validator, body)
     timeout_ms = check_timeout_ms(document.get("timeout_ms"))
     if "texts" in document:
         _check_names(document, {"texts", "timeout_ms"}, "")

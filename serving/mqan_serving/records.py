@@ -11,7 +11,7 @@ from mqan_core.answer import Answer, AnswerSpan
 from mqan_core.errors import InputError
 from mqan_serving.asked import ChoiceField
 from mqan_serving.errors import ERRORS, AnsweringError, Failure
-from mqan_serving.many import AskedText, Item, answer_texts, check_timeout_ms, refuse
+from mqan_serving.many import AskedText, Item, answer_texts, check_timeout_ms, read_object, refuse
 from mqan_serving.record_schema import RecordField, read_schema, shown_name
 from mqan_serving.record_values import Kind, Normalized, NoValueError, read_value
 from mqan_serving.service import Service
@@ -83,13 +83,7 @@ def parse_record(validator: Validator, body: bytes) -> RecordRequest:
     Raises:
         InputError: it is malformed or too large, or the schema is not supported; the error says which field and why.
     """
-    validator.check_size(len(body))
-    try:
-        document = from_json(body, allow_inf_nan=False)
-    except ValueError as error:
-        raise refuse("malformed_request", "body", f"The body is not valid JSON: {error}.") from None
-    if not isinstance(document, dict):
-        raise refuse("malformed_request", "body", "The body is not a JSON object.")
+    document = read_object(validator, body, allow_inf_nan=False)
     for name in document:
         if name not in _FIELDS:
             what = f"The field {name}" if name.isidentifier() and len(name) <= 40 else "A field"
