@@ -19,8 +19,14 @@ async function ask(page, context = TEXT, ...questions) {
   await page.waitForSelector("#answers article");
 }
 
+/** The words of an answer; of a record its fields, each with its value. */
 const answerOf = (article) =>
   article.evaluate((node) => {
+    const rows = [...node.querySelectorAll(".record tr")].map((row) => {
+      const value = row.querySelector(".value") ?? row.querySelector(".without").firstChild;
+      return `${row.querySelector("th").textContent} ${value.textContent.trim()}`;
+    });
+    if (rows.length) return rows.join(", ");
     const words = node.querySelector(".words")?.cloneNode(true);
     words?.querySelector("small").remove();
     return words?.textContent.trim() ?? "";
