@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from mqan_training.cpu import has_bfloat16
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.mt_dnn.heads import ClassHead, SanHead, ScoreHead
 from mqan_training.mt_dnn.packing import Sequences
@@ -51,10 +53,17 @@ class MtDnn(nn.Module):
 
         Logits [N, C] of classes (logarithms of probabilities from SAN), or scores [N] of a similarity or a ranking.
         """
-        positions_S = torch.arange(sequences.pieces_NS.shape[1])
-        states_NSD = self.encoder(sequences.pieces_NS, positions_S, sequences.segments_NS, sequences.mask_NS)
-        output: Tensor = self.heads[task](self.dropout(states_NSD), sequences)
+        output: Tensor = self.heads[task](self.dropout(self._encode(sequences)), sequences)
         return output
+
+    def _encode(self, sequences: Sequences) -> Tensor:
+        """Return the encoder's states; in training its products are in bfloat16 where the processor has them."""
+        positions_S = torch.arange(sequences.pieces_NS.shape[1])
+        read = (sequences.pieces_NS, positions_S, sequences.segments_NS, sequences.mask_NS)
+        if not (self.training and has_bfloat16()):
+            return cast(Tensor, self.encoder(*read))
+        with torch.autocast("cpu", torch.bfloat16):
+            return cast(Tensor, self.encoder(*read)).float()
 
 
 def pretrained_network(recipe: MtDnnRecipe, tasks: tuple[str, ...] | None = None) -> MtDnn:
