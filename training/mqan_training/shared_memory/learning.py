@@ -15,13 +15,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from mqan_core.lexicon import Lexicon
-from mqan_training.errors import CheckpointError
 from mqan_training.runlog import console
 from mqan_training.shared_memory.architectures import SharedMemoryNetwork
 from mqan_training.shared_memory.words import Numbered, make_lexicon, number, start_vectors
 from mqan_training.siblings.batches import draw, endless_batches, sorted_batches
 from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
-from mqan_training.siblings.recipes import Architecture, SharedMemoryRecipe, parse_recipe
+from mqan_training.siblings.recipes import Architecture, SharedMemoryRecipe
 from mqan_training.siblings.scores import score
 from mqan_training.siblings.tasks import Split, sibling_task
 
@@ -206,20 +205,11 @@ def load_network(
         CheckpointError: it is missing or damaged.
         ValueError: it is a model of another kind.
     """
-    document, weights = load_model(folder)
-    if document.get("kind") != KIND:
-        raise ValueError(f"{folder} holds a model of the kind {document.get('kind')!r}, not {KIND!r}")
-    try:
-        recipe = parse_recipe(document["recipe"], str(folder))
-        lexicon = Lexicon(document["words"])
-        labels = {task: tuple(names) for task, names in document["tasks"].items()}
-        architecture = document["architecture"]
-    except KeyError as error:
-        raise CheckpointError(f"{folder}: malformed model: {error} is missing") from error
-    if not isinstance(recipe, SharedMemoryRecipe):
-        raise CheckpointError(f"{folder}: malformed model: its recipe is of the kind {recipe.kind!r}")
+    document, weights, recipe = load_model(folder, KIND, SharedMemoryRecipe, "architecture", "tasks", "words")
+    lexicon = Lexicon(document["words"])
+    labels = {task: tuple(names) for task, names in document["tasks"].items()}
     counts = {task: len(names) for task, names in labels.items()}
-    network = SharedMemoryNetwork(recipe, architecture, counts, len(lexicon))
+    network = SharedMemoryNetwork(recipe, document["architecture"], counts, len(lexicon))
     network.load_state_dict(weights)
     return network.eval(), lexicon, labels, recipe
 
