@@ -12,23 +12,21 @@ manifest says which is which. As with every bundle, a file that is used is read 
 used.
 """
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import from_json
 
-from mqan_core.bundle import hash_file, read_file, read_verified, strings, verify_all
+from mqan_core.bundle import MALFORMED, GraphsBundle, read_manifest, read_verified, strings
 from mqan_core.calibration import Calibration
 from mqan_core.errors import BundleError
 from mqan_core.manifest import (
     ANSWERING_FORMAT,
     MANIFEST,
     MAX_ENTRIES,
-    MAX_MANIFEST_BYTES,
     MODEL_CARD,
     STRICT,
     VOCABULARY,
@@ -37,10 +35,7 @@ from mqan_core.manifest import (
     Name,
     Score,
     Width,
-    check_document,
     free_form,
-    read_format,
-    write_document,
 )
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
@@ -48,7 +43,6 @@ from mqan_core.wordings import AcceptedQuestion
 
 EMBEDDINGS: Final = "embeddings.onnx"
 MOST_BYTES: Final = 60 * 10**6  # of all files of a bundle that is exported
-_MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 
 Device = Literal["cpu", "cuda"]
 Precision = Literal["int8", "float16", "float32"]
@@ -119,23 +113,25 @@ class AnsweringManifest:
     calibration: Annotated[Mapping[Label, Calibration], Field(max_length=MAX_ENTRIES)] = field(default_factory=dict)
     kind: Literal["question-answering"] = "question-answering"
     format_version: Literal[6] = ANSWERING_FORMAT
+    FORMAT: ClassVar[int] = ANSWERING_FORMAT
+    MODEL: ClassVar[str] = "a model with a pretrained reader"
+
+    @property
+    def expected_files(self) -> set[str]:
+        """The names of all files, but for the manifest."""
+        named = {name for some in self.graphs.values() for name in (some.reader, some.decoder_step)}
+        return {EMBEDDINGS, VOCABULARY, MODEL_CARD, *named}
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweringBundle:
+class AnsweringBundle(GraphsBundle[AnsweringManifest]):
     """An opened and verified bundle of format 6.
 
     Attributes:
-        folder: where it lies.
-        manifest: its manifest.
-        sha256: hash of the manifest, which covers every other file: the identity of the model.
         vocabulary: pieces of the generator; it has no words with vectors.
         word_pieces: what the reader reads.
     """
 
-    folder: Path
-    manifest: AnsweringManifest
-    sha256: str
     vocabulary: Vocabulary
     word_pieces: WordPieces
 
@@ -144,36 +140,6 @@ class AnsweringBundle:
         """None: it takes any question."""
         return ()
 
-    def read_graph(self, name: str) -> bytes:
-        """Return the bytes of a graph, checked against its hash.
-
-        Raises:
-            BundleError: it is missing, is a link, or is not what the manifest says.
-        """
-        return read_verified(self.folder, name, self.manifest.files[name])
-
-
-def parse_answering_manifest(content: bytes) -> AnsweringManifest:
-    """Read and check a manifest of format 6.
-
-    Raises:
-        BundleError: it is of another version, or anything in it is not as it must be; the message is one line.
-    """
-    version = read_format(content)
-    if version != ANSWERING_FORMAT:
-        raise BundleError(f"{MANIFEST}: format version {version} is not that of a model with a pretrained reader")
-    manifest = check_document(AnsweringManifest, content)
-    expected = files_of(manifest.graphs)
-    if set(manifest.files) != expected:
-        raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(expected)}")
-    return manifest
-
-
-def files_of(graphs: Mapping[Device, Graphs]) -> set[str]:
-    """Return the names of all files of a bundle with such graphs, but for the manifest."""
-    named = {name for some in graphs.values() for name in (some.reader, some.decoder_step)}
-    return {EMBEDDINGS, VOCABULARY, MODEL_CARD, *named}
-
 
 def open_answering_bundle(folder: Path) -> AnsweringBundle:
     """Open a bundle of format 6; its graphs are read, and checked, when they are asked for.
@@ -181,39 +147,15 @@ def open_answering_bundle(folder: Path) -> AnsweringBundle:
     Raises:
         BundleError: the manifest or the vocabulary is missing, is a link, is malformed, or is not what it must be.
     """
-    content = read_file(folder, MANIFEST, MAX_MANIFEST_BYTES)
-    manifest = parse_answering_manifest(content)
+    manifest, sha256 = read_manifest(folder, AnsweringManifest)
     lists = read_verified(folder, VOCABULARY, manifest.files[VOCABULARY])
     try:
         named = from_json(lists)  # refuses lone surrogates, which no response could hold
         vocabulary = Vocabulary(strings(named["pieces"]), refuses=True)
         word_pieces = WordPieces(strings(named["word_pieces"]))
-    except _MALFORMED as error:
+    except MALFORMED as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} is malformed: {error}") from error
     sizes = manifest.sizes
     if (vocabulary.num_generated, len(word_pieces.pieces)) != (sizes.num_generated, sizes.num_word_pieces):
         raise BundleError(f"bundle {folder}: {VOCABULARY} does not have the sizes that {MANIFEST} states")
-    return AnsweringBundle(folder, manifest, hashlib.sha256(content).hexdigest(), vocabulary, word_pieces)
-
-
-def verify_answering_files(bundle: AnsweringBundle) -> None:
-    """Check every file of a bundle against its hash, also those that no graph of this machine needs.
-
-    Raises:
-        BundleError: a file is missing, is a link, or is not what the manifest says.
-    """
-    verify_all(bundle.folder, bundle.manifest.files)
-
-
-def write_answering_manifest(folder: Path, manifest: AnsweringManifest) -> None:
-    """Write the manifest, atomically and last: the bundle is whole from here on.
-
-    Raises:
-        BundleError: it would be refused when the bundle is opened.
-    """
-    write_document(folder, manifest, parse_answering_manifest)
-
-
-def describe_answering_files(folder: Path, graphs: Mapping[Device, Graphs]) -> dict[str, FileEntry]:
-    """Hash the files of a bundle that is being written."""
-    return {name: hash_file(folder, name) for name in sorted(files_of(graphs))}
+    return AnsweringBundle(folder, manifest, sha256, vocabulary, word_pieces)

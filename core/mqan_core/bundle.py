@@ -14,10 +14,10 @@ hashed is ever used. Links, names with a path in them, and files beyond the size
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Generic
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,7 @@ from mqan_core.manifest import (
     Dimensions,
     FileEntry,
     Manifest,
+    ManifestT,
     parse_manifest,
     write_manifest,
 )
@@ -54,7 +55,7 @@ __all__ = [
 
 _MAX_WORD = 1000  # characters of a word of the vocabulary
 # What reading a document of the wrong form raises.
-_MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
+MALFORMED: Final = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,38 +91,58 @@ def open_bundle(folder: Path) -> Bundle:
         BundleError: a file is missing, is a link, has another size or hash than the manifest says, or is malformed;
             or the bundle's format version is unknown.
     """
-    manifest_bytes = read_file(folder, MANIFEST, MAX_MANIFEST_BYTES)
-    manifest = parse_manifest(manifest_bytes)
+    manifest, sha256 = read_manifest(folder, Manifest)
     contents = {name: read_verified(folder, name, entry) for name, entry in manifest.files.items()}
     try:
         lists = from_json(contents[VOCABULARY])  # refuses lone surrogates, which no response could hold
         vocabulary = Vocabulary(strings(lists["pieces"]), strings(lists["words"]))
         tensors = load_safetensors(contents.pop(VECTORS))
         vectors = WordVectors(vocabulary, tensors["rows"], _floats(tensors, "scales"), _floats(tensors, "ngrams"))
-    except (*_MALFORMED, SafetensorError) as error:
+    except (*MALFORMED, SafetensorError) as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
     dimensions = manifest.dimensions
     if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
         raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
-    return Bundle(
-        manifest,
-        hashlib.sha256(manifest_bytes).hexdigest(),
-        contents[ENCODER],
-        contents[DECODER_STEP],
-        vocabulary,
-        vectors,
-    )
+    return Bundle(manifest, sha256, contents[ENCODER], contents[DECODER_STEP], vocabulary, vectors)
 
 
-def describe_files(folder: Path) -> dict[str, FileEntry]:
+@dataclass(frozen=True, slots=True)
+class GraphsBundle(Generic[ManifestT]):
+    """An opened bundle whose graphs are read, and checked, when they are asked for.
+
+    Attributes:
+        folder: where it lies.
+        manifest: its manifest.
+        sha256: hash of the manifest, which covers every other file: the identity of the model.
+    """
+
+    folder: Path
+    manifest: ManifestT
+    sha256: str
+
+    def read_graph(self, name: str) -> bytes:
+        """Return the bytes of a graph, checked against its hash.
+
+        Raises:
+            BundleError: it is missing, is a link, or is not what the manifest says.
+        """
+        return read_verified(self.folder, name, self.manifest.files[name])
+
+
+def read_manifest(folder: Path, kind: type[ManifestT]) -> tuple[ManifestT, str]:
+    """Read the manifest of a bundle; return it and its hash.
+
+    Raises:
+        BundleError: it is missing, is a link, or is not what it must be.
+    """
+    content = read_file(folder, MANIFEST, MAX_MANIFEST_BYTES)
+    return parse_manifest(kind, content), hashlib.sha256(content).hexdigest()
+
+
+def describe_files(folder: Path, names: Iterable[str] = FILES) -> dict[str, FileEntry]:
     """Hash the files of a bundle that is being written."""
-    return {name: hash_file(folder, name) for name in FILES}
-
-
-def hash_file(folder: Path, name: str) -> FileEntry:
-    """Return the size and hash of a file of a bundle."""
-    content = read_file(folder, name, MAX_FILE_BYTES)
-    return FileEntry(len(content), hashlib.sha256(content).hexdigest())
+    contents = {name: read_file(folder, name, MAX_FILE_BYTES) for name in sorted(names)}
+    return {name: FileEntry(len(some), hashlib.sha256(some).hexdigest()) for name, some in contents.items()}
 
 
 def strings(values: object) -> list[str]:
@@ -142,16 +163,6 @@ def _floats(tensors: Mapping[str, npt.NDArray[Any]], name: str) -> FloatArray:
     if values.dtype not in (np.float16, np.float32):
         raise ValueError(f"{name} is {values.dtype}, expected float16 or float32")
     return values.astype(np.float32, copy=False)
-
-
-def verify_all(folder: Path, files: Mapping[str, FileEntry]) -> None:
-    """Check every file of a bundle against its size and hash.
-
-    Raises:
-        BundleError: a file cannot be read, is a link, or is not what its entry says.
-    """
-    for name, entry in files.items():
-        read_verified(folder, name, entry)
 
 
 def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:

@@ -9,24 +9,21 @@
 As with every bundle, a file that is used is read once, and what was hashed is what is used.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, Field
 from pydantic_core import from_json
 
-from mqan_core.bundle import hash_file, read_file, read_verified, strings, verify_all
+from mqan_core.bundle import MALFORMED, GraphsBundle, read_manifest, read_verified, strings
 from mqan_core.errors import BundleError
 from mqan_core.lexicon import Lexicon
 from mqan_core.manifest import (
     CLASSIFYING_FORMAT,
     ENCODER,
-    MANIFEST,
     MAX_ENTRIES,
-    MAX_MANIFEST_BYTES,
     MODEL_CARD,
     STRICT,
     VOCABULARY,
@@ -34,10 +31,7 @@ from mqan_core.manifest import (
     Label,
     Name,
     Score,
-    check_document,
     free_form,
-    read_format,
-    write_document,
 )
 from mqan_core.packing import Packer
 from mqan_core.text import HALF_SPACE
@@ -45,7 +39,6 @@ from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
 from mqan_core.wordings import AcceptedQuestion, Wording
 
-_MALFORMED = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
 _MOST_TASKS: Final = 64
 _MOST_CLASSES: Final = 255
 
@@ -134,6 +127,8 @@ class ClassifyingManifest:
     )
     training: Annotated[Mapping[str, Any], AfterValidator(free_form)] = field(default_factory=dict)
     format_version: Literal[8] = CLASSIFYING_FORMAT
+    FORMAT: ClassVar[int] = CLASSIFYING_FORMAT
+    MODEL: ClassVar[str] = "a model of fixed tasks"
 
     def __post_init__(self) -> None:
         names = [task.name for task in self.tasks]
@@ -147,22 +142,21 @@ class ClassifyingManifest:
         if self.memory is not None and any(wording.num_texts > 1 for wording in asked):
             raise ValueError("a model of the kind shared-memory reads one text, and a wording has two")
 
+    @property
+    def expected_files(self) -> set[str]:
+        """The names of all files, but for the manifest."""
+        return {ENCODER, VOCABULARY, MODEL_CARD, *(task.graph for task in self.tasks)}
+
 
 @dataclass(frozen=True, slots=True)
-class ClassifyingBundle:
+class ClassifyingBundle(GraphsBundle[ClassifyingManifest]):
     """An opened and verified bundle of format 8.
 
     Attributes:
-        folder: where it lies.
-        manifest: its manifest.
-        sha256: hash of the manifest, which covers every other file: the identity of the model.
         reader: makes numbers of texts: a lexicon of shared memory, a packer of MT-DNN.
         vocabulary: the classes, and the words that have vectors.
     """
 
-    folder: Path
-    manifest: ClassifyingManifest
-    sha256: str
     reader: Lexicon | Packer
     vocabulary: Vocabulary
 
@@ -175,43 +169,6 @@ class ClassifyingBundle:
             for wording in task.wordings
         )
 
-    def read_graph(self, name: str) -> bytes:
-        """Return the bytes of a graph, checked against its hash.
-
-        Raises:
-            BundleError: it is missing, is a link, or is not what the manifest says.
-        """
-        return read_verified(self.folder, name, self.manifest.files[name])
-
-    def verify(self) -> None:
-        """Check every file against its hash.
-
-        Raises:
-            BundleError: a file is missing, is a link, or is not what the manifest says.
-        """
-        verify_all(self.folder, self.manifest.files)
-
-
-def parse_classifying_manifest(content: bytes) -> ClassifyingManifest:
-    """Read and check a manifest of format 8.
-
-    Raises:
-        BundleError: it is of another version, or anything in it is not as it must be; the message is one line.
-    """
-    version = read_format(content)
-    if version != CLASSIFYING_FORMAT:
-        raise BundleError(f"{MANIFEST}: format version {version} is not that of a model of fixed tasks")
-    manifest = check_document(ClassifyingManifest, content)
-    expected = files_of(manifest.tasks)
-    if set(manifest.files) != expected:
-        raise BundleError(f"{MANIFEST}: lists the files {sorted(manifest.files)}, expected {sorted(expected)}")
-    return manifest
-
-
-def files_of(tasks: tuple[ClassTask, ...]) -> set[str]:
-    """Return the names of all files of a bundle with such tasks, but for the manifest."""
-    return {ENCODER, VOCABULARY, MODEL_CARD, *(task.graph for task in tasks)}
-
 
 def open_classifying_bundle(folder: Path) -> ClassifyingBundle:
     """Open a bundle of format 8; its graphs are read, and checked, when they are asked for.
@@ -219,31 +176,16 @@ def open_classifying_bundle(folder: Path) -> ClassifyingBundle:
     Raises:
         BundleError: the manifest or the vocabulary is missing, is a link, is malformed, or is not what it must be.
     """
-    content = read_file(folder, MANIFEST, MAX_MANIFEST_BYTES)
-    manifest = parse_classifying_manifest(content)
+    manifest, sha256 = read_manifest(folder, ClassifyingManifest)
     lists = read_verified(folder, VOCABULARY, manifest.files[VOCABULARY])
     try:
         named = from_json(lists)  # refuses lone surrogates, which no response could hold
         reader = _READERS[manifest.kind](named, manifest.most_read)
         labels = dict.fromkeys(piece_of(label) for task in manifest.tasks for label in task.labels)
         vocabulary = Vocabulary(list(labels), reader.words if isinstance(reader, Lexicon) else ())
-    except _MALFORMED as error:
+    except MALFORMED as error:
         raise BundleError(f"bundle {folder}: {VOCABULARY} is malformed: {error}") from error
-    return ClassifyingBundle(folder, manifest, hashlib.sha256(content).hexdigest(), reader, vocabulary)
-
-
-def write_classifying_manifest(folder: Path, manifest: ClassifyingManifest) -> None:
-    """Write the manifest, atomically and last: the bundle is whole from here on.
-
-    Raises:
-        BundleError: it would be refused when the bundle is opened.
-    """
-    write_document(folder, manifest, parse_classifying_manifest)
-
-
-def describe_classifying_files(folder: Path, tasks: tuple[ClassTask, ...]) -> dict[str, FileEntry]:
-    """Hash the files of a bundle that is being written."""
-    return {name: hash_file(folder, name) for name in sorted(files_of(tasks))}
+    return ClassifyingBundle(folder, manifest, sha256, reader, vocabulary)
 
 
 def piece_of(label: str) -> str:

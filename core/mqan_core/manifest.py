@@ -6,10 +6,10 @@ printable and short, numbers finite and bounded, and nothing is there that is no
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -127,6 +127,28 @@ class Manifest:
     )
     training: Annotated[Mapping[str, Any], AfterValidator(free_form)] = field(default_factory=dict)
     format_version: Literal[7] = FORMAT_VERSION
+    FORMAT: ClassVar[int] = FORMAT_VERSION
+    MODEL: ClassVar[str] = "the paper's network"
+
+    @property
+    def expected_files(self) -> set[str]:
+        """The names of all files, but for the manifest."""
+        return set(FILES)
+
+
+class AnyManifest(Protocol):
+    """What the manifests of all formats have: their version, whose they are, and which files they must list."""
+
+    FORMAT: ClassVar[int]
+    MODEL: ClassVar[str]
+
+    @property
+    def files(self) -> Mapping[str, FileEntry]:
+        """Name -> size and hash."""
+
+    @property
+    def expected_files(self) -> set[str]:
+        """The names of all files, but for the manifest."""
 
 
 class _Header(BaseModel):
@@ -137,7 +159,7 @@ class _Header(BaseModel):
     format_version: Any
 
 
-T = TypeVar("T")
+ManifestT = TypeVar("ManifestT", bound=AnyManifest)
 
 
 def read_format(content: bytes) -> int:
@@ -158,46 +180,33 @@ def read_format(content: bytes) -> int:
     return version
 
 
-def check_document(kind: type[T], content: bytes) -> T:
+def parse_manifest(kind: type[ManifestT], content: bytes) -> ManifestT:
     """Read and check a manifest of one kind.
-
-    Raises:
-        BundleError: anything in it is not as it must be; the message is one line.
-    """
-    try:
-        return TypeAdapter(kind).validate_json(content)
-    except ValidationError as error:
-        raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
-
-
-def parse_manifest(content: bytes) -> Manifest:
-    """Read and check a manifest.
 
     Raises:
         BundleError: it is of another version, or anything in it is not as it must be; the message is one line.
     """
     version = read_format(content)
-    if version != FORMAT_VERSION:
-        raise BundleError(f"{MANIFEST}: format version {version} is not that of the paper's network")
-    manifest = check_document(Manifest, content)
-    if set(manifest.files) != set(FILES):
-        raise BundleError(f"{MANIFEST}: lists the files {_shown(sorted(manifest.files))}, expected {sorted(FILES)}")
+    if version != kind.FORMAT:
+        raise BundleError(f"{MANIFEST}: format version {version} is not that of {kind.MODEL}")
+    try:
+        manifest = TypeAdapter(kind).validate_json(content)
+    except ValidationError as error:
+        raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
+    if set(manifest.files) != manifest.expected_files:
+        listed, expected = sorted(manifest.files), sorted(manifest.expected_files)
+        raise BundleError(f"{MANIFEST}: lists the files {_shown(listed)}, expected {expected}")
     return manifest
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
+def write_manifest(folder: Path, manifest: AnyManifest) -> None:
     """Write the manifest, atomically and last: the bundle is whole from here on.
 
     Raises:
         BundleError: it would be refused when the bundle is opened.
     """
-    write_document(folder, manifest, parse_manifest)
-
-
-def write_document(folder: Path, manifest: Any, parse: Callable[[bytes], object]) -> None:
-    """Write a manifest of some kind, atomically, once it has been read back by ``parse``."""
-    content = (json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n").encode()
-    parse(content)
+    content = (json.dumps(asdict(cast(Any, manifest)), indent=2, sort_keys=True) + "\n").encode()
+    parse_manifest(type(manifest), content)
     temporary = folder / (MANIFEST + ".tmp")
     with temporary.open("wb") as file:
         file.write(content)

@@ -96,11 +96,6 @@ class Token(NamedTuple):
         """The lower-cased token without half spaces: what word vectors are looked up by."""
         return word_of(self.piece)
 
-    @property
-    def is_blank(self) -> bool:
-        """Whether the token is white space only; the model does not read such tokens."""
-        return not self.piece.strip()
-
 
 class Size(NamedTuple):
     """How much there is to read in a text.

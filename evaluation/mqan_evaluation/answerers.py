@@ -3,9 +3,10 @@
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
@@ -130,6 +131,27 @@ def decision_of(ask: Ask, answer: Answer) -> Decision:
     return Decision(", ".join(labels) if labels else None, labels, probability, answer.refusal, masses)
 
 
+def decide_all(
+    asked: Sequence[Ask], read: Callable[[Ask], Any], answer: Callable[[list[Any]], Sequence[Answer]]
+) -> list[Decision | None]:
+    """Answer a batch; None stands for what ``read`` refuses.
+
+    Args:
+        asked: the questions.
+        read: makes a request of a question; raises InputError where it cannot.
+        answer: answers at least one request.
+    """
+    requests: dict[int, Any] = {}
+    for i, ask in enumerate(asked):
+        with suppress(InputError):
+            requests[i] = read(ask)
+    answers = answer(list(requests.values())) if requests else ()
+    decisions: list[Decision | None] = [None] * len(asked)
+    for i, found in zip(requests, answers, strict=True):
+        decisions[i] = decision_of(asked[i], found)
+    return decisions
+
+
 class TorchAnswerer:
     """A checkpoint with a pretrained reader, its averaged weights.
 
@@ -167,21 +189,12 @@ class TorchAnswerer:
 
     def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
         """Answer a batch of questions that all have choices, or none."""
-        requests = [self._read(ask) for ask in asked]
-        readable = [request for request in requests if request is not None]
-        if not readable:
-            return [None] * len(asked)
         network, vocabulary, layout = self.trained.network, self.trained.vocabulary, self.trained.layout
-        found = iter(answer_batch(network, vocabulary, layout, readable, self._max_answer_tokens))
-        return [
-            None if request is None else decision_of(ask, next(found))
-            for ask, request in zip(asked, requests, strict=True)
-        ]
+        return decide_all(
+            asked, self._read, lambda found: answer_batch(network, vocabulary, layout, found, self._max_answer_tokens)
+        )
 
-    def _read(self, ask: Ask) -> Request | None:
-        try:
-            request = read_request(self.trained.vocabulary, ask.context, ask.question, ask.choices)
-            self.trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-        except InputError:
-            return None
+    def _read(self, ask: Ask) -> Request:
+        request = read_request(self.trained.vocabulary, ask.context, ask.question, ask.choices)
+        self.trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return request

@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mqan_core.answering import open_answering_bundle
-from mqan_core.errors import InputError
 from mqan_core.options import Options
-from mqan_evaluation.answerers import Ask, Decision, decision_of
+from mqan_evaluation.answerers import Ask, Decision, decide_all
+from mqan_evaluation.evaluate import answer_with_engine
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.session import CUDA, Precision
 
@@ -40,19 +39,8 @@ class EngineAnswerer:
 
     def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
         """Answer a batch of questions."""
-        requests = [self._read(ask) for ask in asked]
-        readable = [request for request in requests if request is not None]
-        if not readable:
-            return [None] * len(asked)
-        most = [self.engine.max_answer_tokens] * len(readable)
-        found = iter(self.engine.answer(readable, most))
-        return [
-            None if request is None else decision_of(ask, next(found))
-            for ask, request in zip(asked, requests, strict=True)
-        ]
-
-    def _read(self, ask: Ask) -> Any | None:
-        try:
-            return self.engine.read(ask.context, ask.question, Options(choices=tuple(ask.choices)))
-        except InputError:
-            return None
+        return decide_all(
+            asked,
+            lambda ask: self.engine.read(ask.context, ask.question, Options(choices=tuple(ask.choices))),
+            answer_with_engine(self.engine),
+        )

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,23 +15,20 @@ _MOST_PIECES = 256  # what the encoder was trained on
 
 
 class SentenceSimilarity:
-    """Chooses the label with the highest cosine similarity to the text.
-
-    Args:
-        folder: of the encoder; None for the packaged one.
+    """Chooses the label with the highest cosine similarity to the text, by the packaged encoder.
 
     Raises:
         MissingVectorsError: there is no encoder.
         ModuleNotFoundError: ``transformers`` is not installed (the extra ``embed``).
     """
 
-    def __init__(self, folder: Path | None = None) -> None:
+    def __init__(self) -> None:
         from transformers.utils import logging  # as heavy as the encoder
 
         logging.disable_progress_bar()  # type: ignore[no-untyped-call]
         self._tokenizer: Any
         self._model: Any
-        self._tokenizer, self._model = load_encoder(packaged_encoder() if folder is None else folder)
+        self._tokenizer, self._model = load_encoder(packaged_encoder())
         self._model.eval()
 
     def choose(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[str]:

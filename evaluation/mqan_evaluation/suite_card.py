@@ -11,14 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from mqan_core.answering import (
-    AnsweringManifest,
-    describe_answering_files,
-    open_answering_bundle,
-    write_answering_manifest,
-)
+from mqan_core.answering import AnsweringManifest, open_answering_bundle
+from mqan_core.bundle import MODEL_CARD, describe_files, write_manifest
 from mqan_core.calibration import Calibration
-from mqan_core.manifest import MODEL_CARD
 from mqan_evaluation.sections import Cell, Section
 from mqan_evaluation.suite import CASES, DECANLP, Measured
 from mqan_training.data.mixture import dataset_of
@@ -111,7 +106,7 @@ def record_suite(folder: Path, measured: Measured, answers: Sequence[Mapping[str
     maps = {name: Calibration(**found) for name, found in measured.calibration.items()} or manifest.calibration
     manifest = replace(manifest, scores=scores_of(measured.sections), calibration=maps)
     (folder / MODEL_CARD).write_text(card_of(manifest, measured, answers, command), encoding="utf-8")
-    write_answering_manifest(folder, replace(manifest, files=describe_answering_files(folder, manifest.graphs)))
+    write_manifest(folder, replace(manifest, files=describe_files(folder, manifest.expected_files)))
 
 
 def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:

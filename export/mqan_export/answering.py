@@ -17,19 +17,9 @@ import onnx
 import torch
 from torch import Tensor
 
-from mqan_core.answering import (
-    EMBEDDINGS,
-    MOST_BYTES,
-    AnsweringManifest,
-    Device,
-    Graphs,
-    Sizes,
-    describe_answering_files,
-    open_answering_bundle,
-    write_answering_manifest,
-)
+from mqan_core.answering import EMBEDDINGS, MOST_BYTES, AnsweringManifest, Device, Graphs, Sizes, open_answering_bundle
+from mqan_core.bundle import MANIFEST, MODEL_CARD, VOCABULARY, describe_files, write_manifest
 from mqan_core.example import Example
-from mqan_core.manifest import MANIFEST, MODEL_CARD, VOCABULARY
 from mqan_core.vocab import NUM_SPECIAL
 from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity
 from mqan_export.answering_step_graph import AnsweringStepGraph, round_generator, trace_step
@@ -112,9 +102,10 @@ def write_bundle(
         sizes=sizes_of(trained),
         max_positions=trained.network.config.max_positions,
         graphs=_GPU,
-        files=describe_answering_files(folder, _GPU),
+        files={},
         training=training,
     )
+    manifest = replace(manifest, files=describe_files(folder, manifest.expected_files))
     aside = folder.with_name(folder.name + ".unchecked")
     shutil.rmtree(aside, ignore_errors=True)
     shutil.copytree(folder, aside)
@@ -124,7 +115,8 @@ def write_bundle(
         int8 = GRAPHS["cpu"]
         save_graph(folder / int8.reader, quantise_reader(trained, examples))
         save_graph(folder / int8.decoder_step, quantise_step(trained.network, generator_inputs, exact, examples))
-        manifest = replace(manifest, graphs=GRAPHS, files=describe_answering_files(folder, GRAPHS))
+        manifest = replace(manifest, graphs=GRAPHS)
+        manifest = replace(manifest, files=describe_files(folder, manifest.expected_files))
         num_bytes = sum(entry.num_bytes for entry in manifest.files.values())
         if num_bytes > MOST_BYTES:
             raise ValueError(f"{folder}: the bundle has {num_bytes:,} bytes, at most {MOST_BYTES:,} are allowed")
@@ -132,7 +124,7 @@ def write_bundle(
         report = agreement(report, answers, _open(aside, manifest, "int8"), examples)
     finally:
         shutil.rmtree(aside)
-    write_answering_manifest(folder, manifest)
+    write_manifest(folder, manifest)
     return report
 
 
@@ -195,5 +187,5 @@ def validation_mixture(recipe: Recipe, data: Path, number: int) -> list[Example]
 
 
 def _open(folder: Path, manifest: AnsweringManifest, precision: Precision = "float32") -> AnsweringEngine:
-    write_answering_manifest(folder, manifest)
+    write_manifest(folder, manifest)
     return AnsweringEngine(open_answering_bundle(folder), provider="cpu", precision=precision)

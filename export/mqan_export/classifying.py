@@ -13,15 +13,8 @@ from typing import Final
 
 from torch import Tensor
 
-from mqan_core.classifying import (
-    ClassifyingBundle,
-    ClassifyingManifest,
-    ClassTask,
-    describe_classifying_files,
-    open_classifying_bundle,
-    write_classifying_manifest,
-)
-from mqan_core.manifest import ENCODER, MANIFEST, MODEL_CARD, VOCABULARY
+from mqan_core.bundle import ENCODER, MANIFEST, MODEL_CARD, VOCABULARY, describe_files, write_manifest
+from mqan_core.classifying import ClassifyingBundle, ClassifyingManifest, ClassTask, open_classifying_bundle
 from mqan_export.classifying_card import class_card
 from mqan_export.parity import ParityError
 from mqan_export.trained_sibling import TrainedSibling, load_sibling
@@ -86,12 +79,12 @@ def export_classifying_bundle(
         manifest = replace(manifest, scores=found.scores, training=training)
         card = class_card(manifest) if model_card is None else model_card
         (aside / MODEL_CARD).write_text(card, encoding="utf-8")
-        manifest = replace(manifest, files=describe_classifying_files(aside, manifest.tasks))
+        manifest = replace(manifest, files=describe_files(aside, manifest.expected_files))
         for file in manifest.files:
             (aside / file).replace(folder / file)
     finally:
         shutil.rmtree(aside)
-    write_classifying_manifest(folder, manifest)
+    write_manifest(folder, manifest)
     return manifest, found
 
 
@@ -139,10 +132,11 @@ def _write_unchecked(trained: TrainedSibling, folder: Path, name: str, version: 
         kind=trained.kind,
         tasks=tasks,
         most_read=trained.most_read,
-        files=describe_classifying_files(folder, tasks),
+        files={},
         memory=trained.memory,
     )
-    write_classifying_manifest(folder, manifest)
+    manifest = replace(manifest, files=describe_files(folder, manifest.expected_files))
+    write_manifest(folder, manifest)
     return manifest
 
 

@@ -70,7 +70,7 @@ class WordStep(nn.Module):
             torch.where(is_first_1.reshape(1, *[1] * (given.dim() - 1)), start, given)
             for start, given in zip(begun, state, strict=True)
         ]
-        after, _ = self.lstm.step(self.lstm.inputs(vector_1D), unflatten(before), memories)
+        after, _ = self.lstm(self.lstm.inputs(vector_1D), unflatten(before), memories)
         return torch.softmax(self.output(after.h_NH), dim=-1), *flatten(after)
 
 

@@ -12,8 +12,8 @@ from torch import Tensor
 from mqan_core.classifying import Kind, MemorySizes
 from mqan_export.classifying_graphs import class_probabilities, mt_dnn_graphs, shared_memory_graphs
 from mqan_training.mt_dnn import learning as mt_dnn
-from mqan_training.mt_dnn.network import encoder_folder
 from mqan_training.mt_dnn.packing import packer_of, stack
+from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.shared_memory import learning as shared_memory
 from mqan_training.shared_memory.architectures import SharedMemoryNetwork
 from mqan_training.shared_memory.words import Numbered
@@ -98,7 +98,7 @@ def _shared_memory(folder: Path) -> TrainedSibling:
 
 def _mt_dnn(folder: Path) -> TrainedSibling:
     network, recipe = mt_dnn.load_network(folder)
-    packer = packer_of(encoder_folder(recipe), recipe.most_pieces)
+    packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
 
     @torch.no_grad()
     def classify(task: str, texts: Sequence[tuple[str, ...]]) -> Tensor:

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mqan_core.answer import Answer, AnswerToken
-from mqan_core.answering import open_answering_bundle, verify_answering_files
-from mqan_core.bundle import open_bundle, read_file
+from mqan_core.answering import open_answering_bundle
+from mqan_core.bundle import open_bundle, read_file, read_verified
 from mqan_core.classifying import open_classifying_bundle
 from mqan_core.errors import BundleError, InputError, MqanError
 from mqan_core.manifest import (
@@ -15,6 +15,7 @@ from mqan_core.manifest import (
     FORMAT_VERSION,
     MANIFEST,
     MAX_MANIFEST_BYTES,
+    FileEntry,
     read_format,
 )
 from mqan_core.options import PLAIN, Options
@@ -42,7 +43,7 @@ class ServedManifest(Protocol):
         """Provenance."""
 
     @property
-    def files(self) -> Mapping[str, Any]:
+    def files(self) -> Mapping[str, FileEntry]:
         """Name -> size and hash."""
 
 
@@ -169,25 +170,16 @@ def verify_files(folder: Path) -> ServedBundle:
     Raises:
         BundleError: a file is missing, is a link, or is not what the manifest says.
     """
-    return _VERIFIERS[format_of(folder)](folder)
-
-
-def _verify_answering(folder: Path) -> ServedBundle:
-    bundle = open_answering_bundle(folder)
-    verify_answering_files(bundle)
+    bundle = _OPENERS[format_of(folder)](folder)
+    for name, entry in bundle.manifest.files.items():
+        read_verified(folder, name, entry)
     return bundle
 
 
-def _verify_classifying(folder: Path) -> ServedBundle:
-    bundle = open_classifying_bundle(folder)
-    bundle.verify()
-    return bundle
-
-
-_VERIFIERS: Mapping[int, Callable[[Path], ServedBundle]] = {
-    ANSWERING_FORMAT: _verify_answering,
-    FORMAT_VERSION: open_bundle,  # reads all files
-    CLASSIFYING_FORMAT: _verify_classifying,
+_OPENERS: Mapping[int, Callable[[Path], ServedBundle]] = {
+    ANSWERING_FORMAT: open_answering_bundle,
+    FORMAT_VERSION: open_bundle,
+    CLASSIFYING_FORMAT: open_classifying_bundle,
 }
 
 

@@ -11,7 +11,7 @@ import zstandard
 from starlette.types import Message, Receive
 
 from mqan_core.errors import InputError
-from mqan_serving.errors import ERRORS
+from mqan_serving.errors import refuse
 
 ENCODING: Final = "zstd"
 _MOST_WINDOW_BYTES: Final = 8 * 1024 * 1024
@@ -76,10 +76,10 @@ def decompress(body: bytes, limit: int) -> bytes:
                 parts.append(part)
     except zstandard.ZstdError:
         message = "The body is not compressed by zstd, or takes too much memory to decompress."
-        raise InputError("malformed_request", "body", message, "Send it as zstd, or uncompressed.") from None
+        raise refuse("malformed_request", "body", message, "Send it as zstd, or uncompressed.") from None
     return b"".join(parts)
 
 
 def _too_large(limit: int) -> InputError:
     message = f"The request is larger, or takes more memory to decompress, than the {limit} bytes that are accepted."
-    return InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)
+    return refuse("request_too_large", "body", message)

@@ -32,6 +32,7 @@ class ErrorKind:
 
 
 _INVALID = "INVALID_ARGUMENT"
+_MOST_SHOWN = 40  # characters of a field's name in a message
 
 ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
     {
@@ -124,6 +125,16 @@ class PlacedError(InputError):
     def __init__(self, code: str, place: tuple[str, ...], message: str, hint: str) -> None:
         super().__init__(code, place[-1] if place else "body", message, hint)
         self.place = place
+
+
+def refuse(code: str, field: str, message: str, hint: str = "") -> InputError:
+    """Return the error that refuses what a caller sent, with the hint of its code where none is given."""
+    return InputError(code, field, message, hint or ERRORS[code].hint)
+
+
+def shown_field(name: str, instead: str) -> str:
+    """Return the name of a caller's field as messages show it; ``instead`` of one that is long or odd."""
+    return name if name.isidentifier() and len(name) <= _MOST_SHOWN else instead
 
 
 class SettingsError(MqanError, ValueError):

@@ -12,10 +12,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from mqan_core.errors import InputError
 from mqan_serving.compression import ENCODING, Decompressed
 from mqan_serving.error_bodies import body_of
-from mqan_serving.errors import ERRORS, Failure, ServingError, describe
+from mqan_serving.errors import Failure, ServingError, describe, refuse
 from mqan_serving.keys import ApiKeys
 from mqan_serving.metrics import CANCELLED, OK, Metrics
 from mqan_serving.settings import Settings
@@ -151,12 +150,12 @@ class Gateway:
         self._check_host(headers.getlist("host"))
         if _encoding(headers) not in ("", "identity", ENCODING):
             message = "The body is encoded in a way that this server does not know; it knows zstd."
-            raise InputError("unsupported_encoding", "body", message, ERRORS["unsupported_encoding"].hint)
+            raise refuse("unsupported_encoding", "body", message)
         length = headers.get("content-length", "")
         limit = self._settings.max_request_bytes
         if length.isdecimal() and int(length[:20]) > limit:
             message = f"The request is larger than the {limit} bytes that are accepted."
-            raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)
+            raise refuse("request_too_large", "body", message)
 
     def _decoded(self, body: "_Body", headers: Headers) -> Receive:
         if _encoding(headers) != ENCODING:
@@ -167,8 +166,7 @@ class Gateway:
         """Refuse names that are not the server's: a page whose name was made to mean this address asks by its own."""
         allowed = self._settings.allowed_hosts
         if allowed and not (len(given) == 1 and is_allowed_host(given[0], allowed)):
-            hint = ERRORS["unknown_host"].hint
-            raise InputError("unknown_host", "host", "The request names a host that is not this server.", hint)
+            raise refuse("unknown_host", "host", "The request names a host that is not this server.")
 
 
 def _method_of(path: str) -> str:

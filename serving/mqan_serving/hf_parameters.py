@@ -3,6 +3,7 @@
 from typing import Any
 
 from mqan_serving.adapting import as_object, refuse
+from mqan_serving.errors import shown_field
 
 
 def read_parameters(document: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def read_parameters(document: dict[str, Any], known: frozenset[str]) -> dict[str
     parameters = {} if given is None else as_object(given, ("parameters",))
     for name in parameters:
         if name not in known:
-            shown = name if name.isidentifier() and len(name) <= 40 else "a field of it"
+            shown = shown_field(name, "a field of it")
             message = f"The field parameters has no {shown}." if shown == name else f"{shown} is unknown."
             hint = f"Send {', '.join(sorted(known))} only."
             raise refuse("unknown_field", ("parameters", shown), message, hint)

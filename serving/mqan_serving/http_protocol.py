@@ -16,7 +16,7 @@ from starlette.responses import Response
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mqan_core.errors import InputError
-from mqan_serving.errors import ERRORS, ServingError
+from mqan_serving.errors import ServingError, refuse
 from mqan_serving.gateway import FAULT
 
 _HEAD_S = 10.0
@@ -102,12 +102,11 @@ class BoundedProtocol(HttpToolsProtocol):
             except httptools.HttpParserError:
                 if not self._is_deaf:
                     message = "The request is not HTTP/1.1."
-                    self._give_up(InputError("malformed_request", "request", message, "Send HTTP/1.1 requests."))
+                    self._give_up(refuse("malformed_request", "request", message, "Send HTTP/1.1 requests."))
             else:
                 if self._num_idle_bytes > size:
                     message = f"The request line, headers or trailers have more than the {size} bytes that are read."
-                    hint = ERRORS["metadata_too_large"].hint
-                    self._give_up(InputError("metadata_too_large", "metadata", message, hint))
+                    self._give_up(refuse("metadata_too_large", "metadata", message))
 
     def on_message_begin(self) -> None:
         """Begin a request. One that does not wait for the response before it will not be answered."""

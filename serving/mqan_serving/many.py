@@ -14,7 +14,7 @@ from pydantic_core import from_json
 
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError
-from mqan_serving.errors import ERRORS, Failure, ServingError, describe
+from mqan_serving.errors import Failure, ServingError, describe, refuse
 from mqan_serving.service import Service
 from mqan_serving.telemetry import RequestRecord
 from mqan_serving.timeline import Timeline
@@ -143,11 +143,6 @@ def read_object(validator: Validator, body: bytes, *, allow_inf_nan: bool = True
     if not isinstance(document, dict):
         raise refuse("malformed_request", "body", "The body is not a JSON object.")
     return document
-
-
-def refuse(code: str, field: str, message: str) -> InputError:
-    """Return the error that refuses a call or a question of it."""
-    return InputError(code, field, message, ERRORS[code].hint)
 
 
 async def answer_texts(service: Service, texts: Sequence[AskedText], record: RequestRecord) -> list[list[Outcome]]:

@@ -1,6 +1,6 @@
 """The JSON of a call with many questions: its schema, how it is read, and what becomes of it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import partial
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from mqan_serving.documents import (
     ModelVersionDocument,
     TextAnswersDocument,
 )
+from mqan_serving.errors import refuse, shown_field
 from mqan_serving.many import (
     CONTEXT_IN_QUESTION,
     MOST_QUESTIONS,
@@ -28,7 +29,6 @@ from mqan_serving.many import (
     check_texts,
     check_timeout_ms,
     read_object,
-    refuse,
 )
 from mqan_serving.service import Model
 from mqan_serving.validation import Question, Validator, question_schema
@@ -95,7 +95,7 @@ def parse_texts(validator: Validator, body: bytes) -> list[AskedText]:
     document = read_object(validator, body)
     timeout_ms = check_timeout_ms(document.get("timeout_ms"))
     if "texts" in document:
-        _check_names(document, {"texts", "timeout_ms"}, "")
+        check_names(document, {"texts", "timeout_ms"})
         rows = _list(document, "texts", MOST_TEXTS, "")
         texts = [_text(validator, row, f"texts[{i}].", timeout_ms) for i, row in enumerate(rows)]
     else:
@@ -107,7 +107,7 @@ def parse_texts(validator: Validator, body: bytes) -> list[AskedText]:
 def _text(validator: Validator, row: Any, where: str, timeout_ms: int | None) -> AskedText:
     if not isinstance(row, dict):
         raise refuse("wrong_type", "texts", f"{where.rstrip('.')} is not an object.")
-    _check_names(row, {"id", "context", "questions"} if where else {"id", "context", "questions", "timeout_ms"}, where)
+    check_names(row, {"id", "context", "questions"} if where else {"id", "context", "questions", "timeout_ms"}, where)
     context = row.get("context")
     if context is None:
         raise refuse("missing_field", "context", f"The field {where}context is missing.")
@@ -158,11 +158,17 @@ def _list(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]
     return entries
 
 
-def _check_names(row: Mapping[str, Any], known: set[str], where: str) -> None:
+def check_names(row: Mapping[str, Any], known: Set[str], where: str = "") -> None:
+    """Check that an object of a document has no field but the known ones, and say where it stands if it has.
+
+    Raises:
+        InputError: it has another.
+    """
     for name in row:
         if name not in known:
-            shown = f"{where}{name}" if name.isidentifier() and len(name) <= 40 else f"a field of {where or 'the body'}"
-            message = f"The field {shown} is unknown; {', '.join(sorted(known))} are known."
+            shown = shown_field(name, "")
+            what = f"The field {where}{shown}" if shown else f"A field of {where.rstrip('.') or 'the body'}"
+            message = f"{what} is unknown; {', '.join(sorted(known))} are known."
             raise refuse("unknown_field", "body", message)
 
 

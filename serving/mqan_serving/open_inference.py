@@ -13,7 +13,7 @@ from typing import Any, Final
 from mqan_core.answer import Answer
 from mqan_serving.adapting import Place, refuse
 from mqan_serving.documents import AnswerDocument
-from mqan_serving.errors import AnsweringError, Failure, describe
+from mqan_serving.errors import AnsweringError, Failure, describe, shown_field
 from mqan_serving.many import MOST_IN_ALL, AskedText, Outcome
 from mqan_serving.many_documents import read_item
 from mqan_serving.service import Model, Service
@@ -106,7 +106,7 @@ def texts_of(service: Service, request: InferRequest) -> list[AskedText]:
 
 
 def _check_parameter(name: str, value: Any) -> None:
-    place = ("parameters", name if name.isidentifier() and len(name) <= 40 else "a field of it")
+    place = ("parameters", shown_field(name, "a field of it"))
     if name not in _PARAMETERS:
         known = ", ".join(sorted(_PARAMETERS))
         raise refuse("unknown_field", place, f"The parameter {place[1]} is unknown.", f"Send {known} only.")

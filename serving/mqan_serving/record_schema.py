@@ -20,7 +20,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema, to_json
 
 from mqan_core.errors import InputError
 from mqan_core.options import MOST_CHOICES
-from mqan_serving.errors import ERRORS
+from mqan_serving.errors import refuse
 from mqan_serving.many import MOST_QUESTIONS
 from mqan_serving.record_questions import question_about
 from mqan_serving.record_values import Kind
@@ -91,7 +91,7 @@ def read_schema(schema: Any) -> list[RecordField]:
         InputError: it is no schema of a record, or has something that is not supported; the error names the field.
     """
     if not isinstance(schema, dict):
-        raise InputError("wrong_type", "schema", "The field schema is not an object.", "Send a JSON Schema.")
+        raise refuse("wrong_type", "schema", "The field schema is not an object.", "Send a JSON Schema.")
     definitions = {**_object(schema, "definitions"), **_object(schema, "$defs")}
     root, _ = _Reading("The schema", definitions).whole(schema)
     if root.get("type", "object") != "object":
@@ -102,7 +102,7 @@ def read_schema(schema: Any) -> list[RecordField]:
         raise _refuse("The schema", "has no properties: a record needs at least one field")
     if len(properties) > MOST_QUESTIONS:
         message = f"The schema has {len(properties)} fields; at most {MOST_QUESTIONS} are accepted."
-        raise InputError("too_many_questions", "schema", message, "Fill several records from the text.")
+        raise refuse("too_many_questions", "schema", message, "Fill several records from the text.")
     required = root.get("required", [])
     if not isinstance(required, list) or not all(isinstance(n, str) and n in properties for n in required):
         raise _refuse("The schema", "has a list of required fields that is not one of names of its properties")
@@ -288,4 +288,4 @@ def _check_known(where: str, node: Mapping[str, Any], known: frozenset[str]) -> 
 
 
 def _refuse(where: str, why: str) -> InputError:
-    return InputError("unsupported_schema", "schema", f"{where} {why}.", ERRORS["unsupported_schema"].hint)
+    return refuse("unsupported_schema", "schema", f"{where} {why}.")

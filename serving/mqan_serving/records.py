@@ -10,8 +10,9 @@ from pydantic_core import ValidationError, from_json
 from mqan_core.answer import Answer, AnswerSpan
 from mqan_core.errors import InputError
 from mqan_serving.asked import ChoiceField
-from mqan_serving.errors import ERRORS, AnsweringError, Failure
-from mqan_serving.many import AskedText, Item, answer_texts, check_timeout_ms, read_object, refuse
+from mqan_serving.errors import AnsweringError, Failure, refuse
+from mqan_serving.many import AskedText, Item, answer_texts, check_timeout_ms, read_object
+from mqan_serving.many_documents import check_names
 from mqan_serving.record_schema import RecordField, read_schema, shown_name
 from mqan_serving.record_values import Kind, Normalized, NoValueError, read_value
 from mqan_serving.service import Service
@@ -84,13 +85,10 @@ def parse_record(validator: Validator, body: bytes) -> RecordRequest:
         InputError: it is malformed or too large, or the schema is not supported; the error says which field and why.
     """
     document = read_object(validator, body, allow_inf_nan=False)
-    for name in document:
-        if name not in _FIELDS:
-            what = f"The field {name}" if name.isidentifier() and len(name) <= 40 else "A field"
-            raise refuse("unknown_field", "body", f"{what} is unknown; {', '.join(sorted(_FIELDS))} are known.")
+    check_names(document, _FIELDS)
     for name in ("context", "schema"):
         if name not in document:
-            raise InputError("missing_field", name, f"The field {name} is missing.", "Send both context and schema.")
+            raise refuse("missing_field", name, f"The field {name} is missing.", "Send both context and schema.")
     timeout_ms = check_timeout_ms(document.get("timeout_ms"))
     context = document["context"]
     if not isinstance(context, str):
@@ -108,7 +106,7 @@ def parse_schema(text: str) -> tuple[RecordField, ...]:
         schema = from_json(text, allow_inf_nan=False)
     except ValueError as error:
         message = f"The field schema is not valid JSON: {error}."
-        raise InputError("malformed_request", "schema", message, "Send a JSON Schema as text.") from None
+        raise refuse("malformed_request", "schema", message, "Send a JSON Schema as text.") from None
     return tuple(read_schema(schema))
 
 
@@ -173,7 +171,7 @@ def _check_labels(service: Service, questions: Sequence[Question]) -> None:
     number = sum(len(choice.label) for question in questions for choice in question.options.choices)
     if number > most:
         message = f"The enums of all fields have {number} characters; at most {most} are accepted."
-        raise InputError("request_too_large", "schema", message, ERRORS["request_too_large"].hint)
+        raise refuse("request_too_large", "schema", message)
 
 
 def _refused(field: RecordField, failure: Failure) -> AnsweringError:

@@ -15,9 +15,9 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect
 
 import mqan_core
-from mqan_core.errors import InputError, MqanError
+from mqan_core.errors import MqanError
 from mqan_serving.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
-from mqan_serving.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status
+from mqan_serving.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status, refuse
 from mqan_serving.events import MEDIA_TYPE, EventStream
 from mqan_serving.foreign import JSON_ONLY, Run, add_foreign_routes
 from mqan_serving.gateway import METRICS_PATH, Gateway, failure_response
@@ -297,7 +297,7 @@ def _check_media_type(request: Request, media_types: Sequence[str]) -> None:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in media_types:
         message = f"The body is {'of no stated type' if not media_type else 'not declared as JSON'}."
-        raise InputError("unsupported_media_type", "body", message, ERRORS["unsupported_media_type"].hint)
+        raise refuse("unsupported_media_type", "body", message)
 
 
 async def _while_connected(request: Request, answering: Awaitable[ResultT]) -> ResultT:

@@ -9,6 +9,7 @@ from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source, Span
 from mqan_core.errors import InputError
 from mqan_serving.asked import ChoiceField, SourceName
+from mqan_serving.errors import refuse
 from mqan_serving.many import (
     CONTEXT_IN_QUESTION,
     MOST_QUESTIONS,
@@ -19,7 +20,6 @@ from mqan_serving.many import (
     check_id,
     check_number,
     check_texts,
-    refuse,
 )
 from mqan_serving.service import Model
 from mqan_serving.validation import Question

@@ -30,7 +30,7 @@ def generated(piece: str) -> AnswerToken:
 
 
 def copied(source: Source, text: str, first: int, num_tokens: int = 1) -> list[AnswerToken]:
-    tokens = [token for token in tokenize(text) if not token.is_blank][first : first + num_tokens]
+    tokens = [token for token in tokenize(text) if token.piece.strip()][first : first + num_tokens]
     return [
         AnswerToken(text[token.start : token.end], token.piece, 0.5, source, MASSES, Span(token.start, token.end))
         for token in tokens

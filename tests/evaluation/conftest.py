@@ -10,10 +10,11 @@ from mqan_core.vocab import NUM_SPECIAL, Vocabulary
 from mqan_core.word_pieces import WordPieces
 from mqan_evaluation.answerers import TorchAnswerer
 from mqan_training.checkpoint import save_checkpoint
-from mqan_training.mixture_run import ENCODER_CONFIG, WORD_PIECES, make_optimizer
+from mqan_training.mixture_run import ENCODER_CONFIG, make_optimizer
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.recipe import DecoderConfig, Recipe
+from mqan_training.sentence_encoder import WORD_PIECES
 from mqan_training.trained import Trained
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"

@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
-from mqan_core.answering import open_answering_bundle, verify_answering_files
+from mqan_core.answering import open_answering_bundle
 from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
 from mqan_core.options import Options
@@ -26,6 +26,7 @@ from mqan_evaluation.suite import SECTIONS, Measured, chosen_names, run_suite, w
 from mqan_evaluation.suite_card import record_suite
 from mqan_evaluation.zero_shot_sections import label_sections
 from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.interface import verify_files
 from mqan_training.data.made.source import made_sources
 
 EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
@@ -216,7 +217,7 @@ def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(
     found = CliRunner().invoke(app, [*arguments, "--bundle", str(bundle)])
     assert found.exit_code == 0, found.output
     after = open_answering_bundle(bundle)
-    verify_answering_files(after)
+    verify_files(bundle)
     assert after.sha256 != before.sha256
     assert set(after.manifest.scores) == {"isear", "sst"}
     assert 0 <= after.manifest.scores["isear"]["accuracy"] <= 100

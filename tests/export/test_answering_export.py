@@ -7,7 +7,7 @@ import onnx
 import pytest
 import torch
 
-from mqan_core.answering import open_answering_bundle, verify_answering_files
+from mqan_core.answering import open_answering_bundle
 from mqan_core.errors import BundleError
 from mqan_core.manifest import MANIFEST
 from mqan_export.answering_parity import AnsweringParity, check_answering_parity
@@ -15,6 +15,7 @@ from mqan_export.answering_step_graph import round_generator
 from mqan_export.parity import ParityError
 from mqan_export.reader_graph import BalancedLinear
 from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.interface import verify_files
 from mqan_training.trained import Trained
 from tests.answering import make_examples, make_trained, write_small_bundle
 
@@ -36,7 +37,7 @@ def test_the_bundle_answers_as_torch_does(exported: tuple[Path, AnsweringParity]
     assert report.num_choices == 10
     assert report.max_probability_difference < 1e-4
     assert report.int8_agreement > 0.5
-    verify_answering_files(open_answering_bundle(folder))
+    verify_files(folder)
     assert not folder.with_name("bundle.unchecked").exists()
 
 
@@ -55,7 +56,7 @@ def test_a_file_that_is_missing_is_named(exported: tuple[Path, AnsweringParity],
     bundle = open_answering_bundle(tmp_path)  # a CPU does not need it
     AnsweringEngine(bundle, provider="cpu")
     with pytest.raises(BundleError, match="cannot read reader-float32.onnx"):
-        verify_answering_files(bundle)
+        verify_files(tmp_path)
     (tmp_path / MANIFEST).write_text("{}")
     with pytest.raises(BundleError, match="format_version: Field required"):
         open_answering_bundle(tmp_path)

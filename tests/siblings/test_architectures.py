@@ -118,7 +118,7 @@ def test_an_lstm_of_one_unit_by_hand() -> None:
         lstm.inputs.bias.copy_(torch.tensor([0.1, 0.2, 0.3, 0.4]))
         lstm.recurrent.weight.copy_(torch.tensor([[1.0], [0.0], [0.0], [-1.0]]))
     before = ReaderState(torch.tensor([[0.5]]), torch.tensor([[2.0]]), ())
-    after, gate_NH = lstm.step(lstm.inputs(torch.tensor([[1.0]])), before, [])
+    after, gate_NH = lstm(lstm.inputs(torch.tensor([[1.0]])), before, [])
 
     def sigmoid(x: float) -> float:
         return 1 / (1 + math.exp(-x))
@@ -226,7 +226,7 @@ def test_one_word_of_arc_ii_is_one_traced_graph_for_any_number_of_texts() -> Non
 
         def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *flat: torch.Tensor) -> list[torch.Tensor]:
             pairs = [MemoryState(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
-            after, gate = lstm.step(x, ReaderState(h, c, tuple(pairs)), memories)
+            after, gate = lstm(x, ReaderState(h, c, tuple(pairs)), memories)
             return [after.h_NH, after.c_NH, *(part for state in after.memories for part in state), gate]
 
     @torch.no_grad()

@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_core.answer import Masses, Source
-from mqan_core.classifying import open_classifying_bundle, write_classifying_manifest
+from mqan_core.classifying import open_classifying_bundle
 from mqan_core.errors import BundleError, InputError
-from mqan_core.manifest import MANIFEST
+from mqan_core.manifest import MANIFEST, write_manifest
 from mqan_core.options import Options, choices_of
 from mqan_export.classifying import MAX_DIFFERENCE, compare, export_classifying_bundle
 from mqan_export.parity import ParityError
@@ -249,7 +249,7 @@ def test_graphs_that_compute_something_else_are_refused(sibling_bundle: Callable
     manifest = open_classifying_bundle(folder).manifest
     first, *others = manifest.tasks
     more = dataclasses.replace(first, labels=(*first.labels, "neutral"))
-    write_classifying_manifest(folder, dataclasses.replace(manifest, tasks=(more, *others)))
+    write_manifest(folder, dataclasses.replace(manifest, tasks=(more, *others)))
     with pytest.raises(BundleError, match="the probabilities of 3 classes"):
         open_engine(folder, provider="cpu")
     with pytest.raises(ValueError, match="float32 only"):

@@ -7,7 +7,6 @@ encoder.json, vocab.txt  the pretrained reader's sizes and word pieces, where th
 resume.safetensors    optimiser moments and random state; only a training run needs them
 """
 
-import hashlib
 import json
 import os
 import shutil
@@ -22,6 +21,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mqan_training.config import TrainConfig, parse, to_document
+from mqan_training.data.download import sha256_of
 from mqan_training.errors import CheckpointError
 from mqan_training.recipe import Recipe, parse_recipe
 
@@ -132,7 +132,7 @@ def save_checkpoint(
         "reader": "pretrained" if isinstance(config, Recipe) else "mqan",
         "pieces": list(pieces),
         "training": dict(training),
-        "sha256": {name: _sha256(aside / name) for name in (_MODEL, _RESUME)},
+        "sha256": {name: sha256_of(aside / name) for name in (_MODEL, _RESUME)},
     }
     with (aside / _MANIFEST).open("w", encoding="utf-8") as file:
         json.dump(document, file)
@@ -208,6 +208,18 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
         optimizer.state[parameter][key] = tensor.to(parameter.device)
 
 
+def checkpoint_to_resume(folder: Path, *, resume: bool) -> Path | None:
+    """Return the checkpoint that a run in a folder goes on from, or None when it begins.
+
+    Raises:
+        ValueError: the folder holds a run, and to resume it was not asked for.
+    """
+    newest = latest_checkpoint(folder)
+    if newest is not None and not resume:
+        raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
+    return newest
+
+
 def latest_checkpoint(folder: Path) -> Path | None:
     """Return the checkpoint with the most steps below a run's folder, or None."""
     return max(_checkpoints(folder), default=(0, None))[1]
@@ -254,10 +266,5 @@ def _moments(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
 
 
 def _check_sha256(folder: Path, document: Mapping[str, Any], name: str) -> None:
-    if _sha256(folder / name) != document["sha256"][name]:
+    if sha256_of(folder / name) != document["sha256"][name]:
         raise CheckpointError(f"{folder}: {name} does not have the SHA-256 that {_MANIFEST} states")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

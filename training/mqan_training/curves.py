@@ -17,8 +17,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from mqan_training.figures import COLOURS, MARKS, SETTINGS, check_format, save_figure
+
 VALIDATION_LOG: Final = "validation.jsonl"
-FORMATS: Final = (".svg", ".png", ".pdf")
 
 _NAMES: Final = {
     "em": "exact match (%)",
@@ -30,20 +31,10 @@ _NAMES: Final = {
     "lfem": "logical form exact match (%)",
     "unanswerable_f1": "F1 of saying unanswerable (%)",
 }
-# Told apart by everybody, also without colour: Okabe and Ito's colours, and another mark each.
-_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-_MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
 _PANEL_INCHES: Final = (4.6, 3.3)
 _MAX_COLUMNS: Final = 3
 _MAX_MARKS: Final = 25  # on a line
 _MIN_TOP: Final = 1.0  # of the vertical axis: less than a point is noise, and should look it
-_SETTINGS: Final[dict[Any, Any]] = {
-    "font.size": 10,
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "mqan",  # the same curves give the same file
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +127,7 @@ def draw_curves(runs: Sequence[RunCurves], path: Path) -> None:
     Raises:
         ValueError: the file's ending names none of these, or runs were scored by different metrics on a task.
     """
-    if path.suffix not in FORMATS:
-        raise ValueError(f"{path}: the file's ending must be one of {', '.join(FORMATS)}")
+    check_format(path)
     tasks = list(dict.fromkeys(task for run in runs for task in run.curves))
     for task in tasks:
         metrics = {run.curves[task].metric for run in runs if task in run.curves}
@@ -146,13 +136,11 @@ def draw_curves(runs: Sequence[RunCurves], path: Path) -> None:
     num_columns = min(len(tasks), _MAX_COLUMNS)
     num_rows = math.ceil(len(tasks) / num_columns)
     width, height = _PANEL_INCHES
-    with matplotlib.rc_context(_SETTINGS):
+    with matplotlib.rc_context(SETTINGS):
         figure = Figure((width * num_columns, height * num_rows), layout="constrained")
         for place, task in enumerate(tasks, 1):
             _draw_task(figure.add_subplot(num_rows, num_columns, place), task, runs)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-        figure.savefig(path, dpi=160, metadata=undated.get(path.suffix))
+        save_figure(figure, path)
 
 
 def _draw_task(axes: Axes, task: str, runs: Sequence[RunCurves]) -> None:
@@ -166,8 +154,8 @@ def _draw_task(axes: Axes, task: str, runs: Sequence[RunCurves]) -> None:
             curve.steps,
             curve.scores,
             label=run.label,
-            color=_COLOURS[i % len(_COLOURS)],
-            marker=_MARKS[i % len(_MARKS)],
+            color=COLOURS[i % len(COLOURS)],
+            marker=MARKS[i % len(MARKS)],
             markevery=math.ceil(len(curve.steps) / _MAX_MARKS),
             markersize=4,
             linewidth=1.6,

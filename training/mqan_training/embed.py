@@ -12,7 +12,7 @@ from mqan_training.model.embeddings import (
     read_glove,
     write_vectors,
 )
-from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.sentence_encoder import encoder_folder
 
 
 def make_vectors(
@@ -40,6 +40,6 @@ def make_vectors(
     if glove is not None:
         words, rows = read_glove(glove, words)
     else:
-        rows = distil(words, width, encoder or packaged_encoder())
+        rows = distil(words, width, encoder_folder(encoder))
     write_vectors(Path(config.vectors), quantized_vectors(words, rows))
     return len(words)

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import torch
 from torch import nn
@@ -16,8 +17,13 @@ from torch import nn
 from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.vocab import NUM_SPECIAL, Vocabulary
-from mqan_core.word_pieces import WordPieces
-from mqan_training.checkpoint import latest_checkpoint, load_checkpoint, prune_checkpoints, restore_run, save_checkpoint
+from mqan_training.checkpoint import (
+    checkpoint_to_resume,
+    load_checkpoint,
+    prune_checkpoints,
+    restore_run,
+    save_checkpoint,
+)
 from mqan_training.collate import TrainingBatch
 from mqan_training.cpu import has_bfloat16, tune_process
 from mqan_training.data.source import Source
@@ -27,11 +33,11 @@ from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.optim import WeightAverage
 from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog, console
-from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.sentence_encoder import WORD_PIECES, encoder_folder, read_word_pieces
 from mqan_training.stream import MixtureStream, generator_pieces
 from mqan_training.torch_answers import score_examples
 
-ENCODER_CONFIG, WORD_PIECES = "encoder.json", "vocab.txt"  # files of a checkpoint
+ENCODER_CONFIG: Final = "encoder.json"  # a file of a checkpoint, beside the word pieces
 _KEPT = 2
 _AVERAGE_EVERY = 10  # steps
 
@@ -97,9 +103,7 @@ def train_mixture(
         CheckpointError: the checkpoint to resume from is damaged.
     """
     tune_process()
-    newest = latest_checkpoint(folder)
-    if newest is not None and not resume:
-        raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
+    newest = checkpoint_to_resume(folder, resume=resume)
     run = prepare_run(recipe, sources, validation, folder, newest, start)
     folder.mkdir(parents=True, exist_ok=True)
     log = RunLog(folder, run.step)
@@ -144,9 +148,8 @@ def prepare_run(
     torch.manual_seed(recipe.seed)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape that it meets, in 10 ms
-    encoder = Path(recipe.encoder) if recipe.encoder else packaged_encoder()
-    word_pieces = WordPieces((encoder / WORD_PIECES).read_text(encoding="utf-8").split("\n")[:-1])
-    layout = Layout(word_pieces)
+    encoder = encoder_folder(recipe.encoder)
+    layout = Layout(read_word_pieces(encoder))
     checkpoint = None if newest is None else load_checkpoint(newest)
     if checkpoint is not None:
         pieces = checkpoint.pieces

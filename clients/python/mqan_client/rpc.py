@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -31,7 +31,7 @@ from mqan_client.messages import (
 )
 from mqan_client.records import Record
 from mqan_client.results import Answer, Model, StreamedWord
-from mqan_client.transport import Attempts, Question, Retries
+from mqan_client.transport import Attempts, Call, Question, Retries, T
 
 _ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
     grpc.StatusCode.INVALID_ARGUMENT: (InvalidRequestError, "invalid_input"),
@@ -48,7 +48,27 @@ _RETRY_AFTER_KEY = "retry-after"
 _OPTIONS = (("grpc.min_reconnect_backoff_ms", 5_000),)
 
 
-class RpcTransport:
+class RpcCalls:
+    """What can be asked for, by methods and messages."""
+
+    def answer(self, question: Question) -> Call[Answer]:
+        """Answer one question."""
+        return Call("Answer", answer_request(question), read_answer)
+
+    def answer_questions(self, context: str, questions: Sequence[Question]) -> Call[list[Answer | ClientError]]:
+        """Answer several questions about one context in one call."""
+        return Call("AnswerMany", answer_many_request(context, questions), read_answers)
+
+    def fill_record(self, context: str, schema: dict[str, Any]) -> Call[Record]:
+        """Fill a record from a text."""
+        return Call("FillRecord", record_request(context, schema), read_record)
+
+    def get_model(self) -> Call[Model]:
+        """Describe what is served."""
+        return Call("GetModel", answer_pb2.GetModelRequest(), read_model)
+
+
+class RpcTransport(RpcCalls):
     """Calls a server by gRPC and waits.
 
     Args:
@@ -67,17 +87,6 @@ class RpcTransport:
             else grpc.insecure_channel(target, _OPTIONS)
         )
         self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
-
-    def answer(self, question: Question, timeout_s: float) -> Answer:
-        """Answer one question."""
-        return read_answer(self._call(self._stub.Answer, answer_request(question), timeout_s))
-
-    def answer_questions(
-        self, context: str, questions: Sequence[Question], timeout_s: float
-    ) -> list[Answer | ClientError]:
-        """Answer several questions about one context in one call."""
-        request = answer_many_request(context, questions)
-        return read_answers(self._call(self._stub.AnswerMany, request, timeout_s))
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
@@ -100,29 +109,23 @@ class RpcTransport:
                 call.cancel()  # of a call that has ended nothing is left
             time.sleep(wait_s)
 
-    def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
-        """Fill a record from a text."""
-        return read_record(self._call(self._stub.FillRecord, record_request(context, schema), timeout_s))
-
-    def get_model(self, timeout_s: float) -> Model:
-        """Describe what is served."""
-        return read_model(self._call(self._stub.GetModel, answer_pb2.GetModelRequest(), timeout_s))
-
     def close(self) -> None:
         """Close the channel."""
         self._channel.close()
 
-    def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
-        attempts = Attempts(self._retries, timeout_s)
+    def call(self, call: Call[T], timeout_s: float) -> T:
+        """Make a call."""
+        attempts, method = Attempts(self._retries, timeout_s), getattr(self._stub, call.name)
         while True:
             try:
-                return method(request, timeout=attempts.remaining_s(), metadata=self._metadata)
+                response = method(call.request, timeout=attempts.remaining_s(), metadata=self._metadata)
+                return call.read(response)
             except grpc.RpcError as error:
                 wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
             time.sleep(wait_s)
 
 
-class AsyncRpcTransport:
+class AsyncRpcTransport(RpcCalls):
     """Calls a server by gRPC from asyncio.
 
     Args:
@@ -149,17 +152,6 @@ class AsyncRpcTransport:
     def _stub(self) -> answer_pb2_grpc.QuestionAnsweringStub:
         return answer_pb2_grpc.QuestionAnsweringStub(self._channel)
 
-    async def answer(self, question: Question, timeout_s: float) -> Answer:
-        """Answer one question."""
-        return read_answer(await self._call(self._stub.Answer, answer_request(question), timeout_s))
-
-    async def answer_questions(
-        self, context: str, questions: Sequence[Question], timeout_s: float
-    ) -> list[Answer | ClientError]:
-        """Answer several questions about one context in one call."""
-        request = answer_many_request(context, questions)
-        return read_answers(await self._call(self._stub.AnswerMany, request, timeout_s))
-
     async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
         attempts, request = Attempts(self._retries, timeout_s), answer_request(question)
@@ -181,24 +173,18 @@ class AsyncRpcTransport:
                 call.cancel()
             await asyncio.sleep(wait_s)
 
-    async def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
-        """Fill a record from a text."""
-        return read_record(await self._call(self._stub.FillRecord, record_request(context, schema), timeout_s))
-
-    async def get_model(self, timeout_s: float) -> Model:
-        """Describe what is served."""
-        return read_model(await self._call(self._stub.GetModel, answer_pb2.GetModelRequest(), timeout_s))
-
     async def close(self) -> None:
         """Close the channel."""
         if "_channel" in self.__dict__:
             await self._channel.close()
 
-    async def _call(self, method: Callable[..., Any], request: object, timeout_s: float) -> Any:
-        attempts = Attempts(self._retries, timeout_s)
+    async def call(self, call: Call[T], timeout_s: float) -> T:
+        """Make a call."""
+        attempts, method = Attempts(self._retries, timeout_s), getattr(self._stub, call.name)
         while True:
             try:
-                return await method(request, timeout=attempts.remaining_s(), metadata=self._metadata)
+                response = await method(call.request, timeout=attempts.remaining_s(), metadata=self._metadata)
+                return call.read(response)
             except grpc.aio.AioRpcError as error:
                 wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
             await asyncio.sleep(wait_s)

@@ -2,9 +2,9 @@
 
 import random
 import time
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Required, TypedDict
+from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar
 
 from mqan_client.errors import (
     ClientError,
@@ -15,6 +15,8 @@ from mqan_client.errors import (
 )
 from mqan_client.records import Record
 from mqan_client.results import Answer, Model, Source, StreamedWord
+
+T = TypeVar("T")
 
 TOO_LATE = "No answer came in time."
 # 23 days, for who waits as long as it takes: sockets, and what carries deadlines, count milliseconds in 32 bits.
@@ -192,49 +194,58 @@ def authorization(api_key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {api_key}"}
 
 
-class Transport(Protocol):
-    """Carries calls to a server and waits for the result."""
+@dataclass(frozen=True, slots=True)
+class Call(Generic[T]):
+    """A call of the contract as a transport makes it.
 
-    def answer(self, question: Question, timeout_s: float) -> Answer:
+    Attributes:
+        name: of REST the path, of gRPC the method.
+        request: what is sent.
+        read: makes the result of the response.
+    """
+
+    name: str
+    request: Any
+    read: Callable[[Any], T]
+
+
+class Calls(Protocol):
+    """What can be asked for, in one of the contract's two forms."""
+
+    def answer(self, question: Question) -> Call[Answer]:
         """Answer one question."""
 
-    def answer_questions(
-        self, context: str, questions: Sequence[Question], timeout_s: float
-    ) -> list[Answer | ClientError]:
+    def answer_questions(self, context: str, questions: Sequence[Question]) -> Call[list[Answer | ClientError]]:
         """Answer several questions about one context in one call."""
+
+    def fill_record(self, context: str, schema: dict[str, Any]) -> Call[Record]:
+        """Fill a record from a text."""
+
+    def get_model(self) -> Call[Model]:
+        """Describe what is served."""
+
+
+class Transport(Calls, Protocol):
+    """Carries calls to a server and waits for the result."""
+
+    def call(self, call: Call[T], timeout_s: float) -> T:
+        """Make a call."""
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
-
-    def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
-        """Fill a record from a text."""
-
-    def get_model(self, timeout_s: float) -> Model:
-        """Describe what is served."""
 
     def close(self) -> None:
         """Close all connections."""
 
 
-class AsyncTransport(Protocol):
+class AsyncTransport(Calls, Protocol):
     """Carries calls to a server without blocking the event loop."""
 
-    async def answer(self, question: Question, timeout_s: float) -> Answer:
-        """Answer one question."""
-
-    async def answer_questions(
-        self, context: str, questions: Sequence[Question], timeout_s: float
-    ) -> list[Answer | ClientError]:
-        """Answer several questions about one context in one call."""
+    async def call(self, call: Call[T], timeout_s: float) -> T:
+        """Make a call."""
 
     def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
-
-    async def fill_record(self, context: str, schema: dict[str, Any], timeout_s: float) -> Record:
-        """Fill a record from a text."""
-
-    async def get_model(self, timeout_s: float) -> Model:
-        """Describe what is served."""
 
     async def close(self) -> None:
         """Close all connections."""

@@ -8,28 +8,24 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import matplotlib
 from matplotlib.figure import Figure
 
+from mqan_training.figures import COLOURS, MARKS, SETTINGS, save_figure
 from mqan_training.mt_dnn.learning import Item, evaluate, load_network, read_items, train_tasks
-from mqan_training.mt_dnn.network import encoder_folder, pretrained_network
+from mqan_training.mt_dnn.network import pretrained_network
 from mqan_training.mt_dnn.packing import packer_of
 from mqan_training.runlog import console
+from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.folders import read_results, write_results
 from mqan_training.siblings.recipes import Adaptation, MtDnnRecipe
+from mqan_training.siblings.scores import markdown_table
 from mqan_training.siblings.tasks import sibling_task
 
 JOINT: Final = "mt-dnn/joint"  # below a run's folder: the model that `mqan siblings train` left
-_STYLES: Final = {"MT-DNN": ("#0072b2", "o"), "BERT": ("#d55e00", "s")}
-_SETTINGS: Final[dict[Any, Any]] = {
-    "font.size": 10,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "mqan",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
+_MODELS: Final = ("MT-DNN", "BERT")
 
 Point = tuple[int, float]
 """How many rows were learnt from, and the accuracy."""
@@ -50,7 +46,7 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
     if both := set(recipe.adaptation.tasks) & set(recipe.tasks):
         raise ValueError(f"{', '.join(sorted(both))}: joint training has seen this task; adapt to others")
     load_network(folder / JOINT)  # before any point is computed
-    packer = packer_of(encoder_folder(recipe), recipe.most_pieces)
+    packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     curves: dict[str, dict[str, list[Point]]] = {}
     for name in recipe.adaptation.tasks:
         task = sibling_task(name)
@@ -58,7 +54,7 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
         random.Random(recipe.seed).shuffle(training)  # noqa: S311
         test = read_items(task, recipe, data, packer, is_training=False)
         curves[name] = {}
-        for model in _STYLES:
+        for model in _MODELS:
             points = [
                 _point(recipe, recipe.adaptation, folder, model, name, training[:number], test)
                 for number in sorted({max(round(share * len(training)), 1) for share in recipe.adaptation.shares})
@@ -99,12 +95,11 @@ def _point(
 
 def draw_adaptation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:
     """Draw figure 2: a panel a task, a line a model, the accuracy against the rows learnt from."""
-    with matplotlib.rc_context(_SETTINGS):
+    with matplotlib.rc_context(SETTINGS):
         figure = Figure((4.6 * len(curves), 3.4), layout="constrained")
         for place, (task, of_model) in enumerate(curves.items(), 1):
             axes = figure.add_subplot(1, len(curves), place)
-            for model, points in of_model.items():
-                colour, mark = _STYLES[model]
+            for (model, points), colour, mark in zip(of_model.items(), COLOURS, MARKS, strict=False):
                 rows, accuracies = zip(*points, strict=True)
                 axes.plot(
                     rows, accuracies, label=model, color=colour, marker=mark, linewidth=1.6, gid=f"curve-{task}-{model}"
@@ -118,13 +113,13 @@ def draw_adaptation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: P
             axes.set_ylabel("accuracy (%)")
             axes.grid(alpha=0.25, linewidth=0.6)
             axes.legend(frameon=False, loc="best")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, metadata={"Date": None})
+        save_figure(figure, path)
 
 
 def _as_text(curves: Mapping[str, Mapping[str, Sequence[Point]]]) -> str:
-    lines = ["| task | rows | BERT | MT-DNN |", "| --- | --- | --- | --- |"]
-    for task, of_model in curves.items():
-        for (rows, bert), (_, mt_dnn) in zip(of_model["BERT"], of_model["MT-DNN"], strict=True):
-            lines.append(f"| {task} | {rows} | {bert:.1f} | {mt_dnn:.1f} |")
-    return "\n".join(lines) + "\n"
+    lines = [
+        (task, str(rows), f"{bert:.1f}", f"{mt_dnn:.1f}")
+        for task, of_model in curves.items()
+        for (rows, bert), (_, mt_dnn) in zip(of_model["BERT"], of_model["MT-DNN"], strict=True)
+    ]
+    return markdown_table(("task", "rows", "BERT", "MT-DNN"), lines)

@@ -15,15 +15,15 @@ import torch
 from torch import Tensor, nn
 
 from mqan_core.packing import Packed, Packer
-from mqan_training.errors import CheckpointError
 from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
-from mqan_training.mt_dnn.network import MtDnn, encoder_folder, network_of, pretrained_network
+from mqan_training.mt_dnn.network import MtDnn, network_of, pretrained_network
 from mqan_training.mt_dnn.packing import packer_of, stack
 from mqan_training.runlog import console
+from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.batches import draw, mini_batches, sorted_batches
 from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
 from mqan_training.siblings.formats import Row
-from mqan_training.siblings.recipes import MtDnnRecipe, parse_recipe
+from mqan_training.siblings.recipes import MtDnnRecipe
 from mqan_training.siblings.scores import score_task
 from mqan_training.siblings.tasks import SiblingTask, sibling_task
 
@@ -173,7 +173,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
     if (results := read_results(folder, settings)) is not None:
         return results
     begun = time.perf_counter()
-    packer = packer_of(encoder_folder(recipe), recipe.most_pieces)
+    packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     tasks = {name: sibling_task(name) for name in recipe.tasks}
     training = {name: read_items(task, recipe, data, packer, is_training=True) for name, task in tasks.items()}
     tests = {name: read_items(task, recipe, data, packer, is_training=False) for name, task in tasks.items()}
@@ -209,17 +209,8 @@ def load_network(folder: Path) -> tuple[MtDnn, MtDnnRecipe]:
         CheckpointError: it is missing or damaged.
         ValueError: it is a model of another kind.
     """
-    document, weights = load_model(folder)
-    if document.get("kind") != KIND:
-        raise ValueError(f"{folder} holds a model of the kind {document.get('kind')!r}, not {KIND!r}")
-    try:
-        recipe = parse_recipe(document["recipe"], str(folder))
-        encoder, tasks = document["encoder"], tuple(document["tasks"])
-    except KeyError as error:
-        raise CheckpointError(f"{folder}: malformed model: {error} is missing") from error
-    if not isinstance(recipe, MtDnnRecipe):
-        raise CheckpointError(f"{folder}: malformed model: its recipe is of the kind {recipe.kind!r}")
-    return network_of(recipe, encoder, weights, tasks).eval(), recipe
+    document, weights, recipe = load_model(folder, KIND, MtDnnRecipe, "encoder", "tasks")
+    return network_of(recipe, document["encoder"], weights, tuple(document["tasks"])).eval(), recipe
 
 
 def _report(network: MtDnn, task: SiblingTask, items: Sequence[Item], how: str) -> dict[str, float]:

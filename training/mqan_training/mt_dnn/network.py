@@ -1,7 +1,6 @@
 """MT-DNN: a lexicon and transformer encoder that all tasks share, and an output layer for each (figure 1)."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import cast
 
 import torch
@@ -11,18 +10,9 @@ from mqan_training.cpu import has_bfloat16
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.mt_dnn.heads import ClassHead, SanHead, ScoreHead
 from mqan_training.mt_dnn.packing import Sequences
-from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.recipes import MtDnnRecipe
 from mqan_training.siblings.tasks import SiblingTask, sibling_task
-
-
-def encoder_folder(recipe: MtDnnRecipe) -> Path:
-    """Return the folder of the recipe's encoder.
-
-    Raises:
-        MissingVectorsError: the recipe names none, and the packaged one is not installed.
-    """
-    return Path(recipe.encoder) if recipe.encoder else packaged_encoder()
 
 
 class MtDnn(nn.Module):
@@ -69,7 +59,7 @@ class MtDnn(nn.Module):
 def pretrained_network(recipe: MtDnnRecipe, tasks: tuple[str, ...] | None = None) -> MtDnn:
     """Return a network with a pretrained encoder and untrained output layers, drawn by the recipe's seed."""
     torch.manual_seed(recipe.seed)
-    return MtDnn(recipe, Bert.from_folder(encoder_folder(recipe), recipe.dropout), tasks)
+    return MtDnn(recipe, Bert.from_folder(encoder_folder(recipe.encoder), recipe.dropout), tasks)
 
 
 def network_of(

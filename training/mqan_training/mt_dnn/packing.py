@@ -12,8 +12,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mqan_core.packing import Packed, Packer
-from mqan_core.word_pieces import WordPieces
 from mqan_training.errors import MissingEncoderError
+from mqan_training.sentence_encoder import read_word_pieces
 
 
 class Sequences(NamedTuple):
@@ -45,7 +45,7 @@ def packer_of(folder: Path, most_pieces: int) -> Packer:
         MissingEncoderError: there is no ``vocab.txt``, or it is none.
     """
     try:
-        word_pieces = WordPieces((folder / "vocab.txt").read_text(encoding="utf-8").splitlines())
+        word_pieces = read_word_pieces(folder)
     except (OSError, ValueError) as error:
         raise MissingEncoderError(
             f"{folder} holds no word pieces: expected vocab.txt, a piece a line: {error}"

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from mqan_training.mt_dnn.learning import run
 from mqan_training.siblings.recipes import MtDnnRecipe
+from mqan_training.siblings.scores import markdown_table
 from mqan_training.siblings.tasks import sibling_task
 
 ROWS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -47,7 +48,7 @@ def comparison(tasks: Sequence[str], results: Mapping[str, Mapping[str, Any]]) -
     """
     names = {task: _scores_of(task) for task in tasks}
     heads = ["", *(f"{task}, {'/'.join(scores)} (published)" for task, scores in names.items()), "hours"]
-    lines = [_line(heads), _line(["---"] * len(heads))]
+    rows = []
     for row, result in results.items():
         ways = {row: result["tasks"]}
         if result.get("joint") not in (None, result["tasks"]):
@@ -57,15 +58,11 @@ def comparison(tasks: Sequence[str], results: Mapping[str, Mapping[str, Any]]) -
             for task, scores in names.items():
                 ours = "/".join(f"{of_task[task][name]:.1f}" for name in scores)
                 cells.append(f"{ours} ({PUBLISHED.get(row, {}).get(task, 'none')})")
-            lines.append(_line([*cells, f"{result['seconds'] / 3600:.2f}"]))
+            rows.append([*cells, f"{result['seconds'] / 3600:.2f}"])
     counts = next(iter(results.values()))["tasks"]
     told = ", ".join(f"{task} {counts[task]['num_test']}" for task in tasks)
-    return "\n".join([*lines, "", f"Test rows: {told}."]) + "\n"
+    return f"{markdown_table(heads, rows)}\nTest rows: {told}.\n"
 
 
 def _scores_of(task: str) -> tuple[str, ...]:
     return sibling_task(task).scores
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

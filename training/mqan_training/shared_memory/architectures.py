@@ -77,7 +77,7 @@ class MemoryLstm(nn.Module):
             emitter = zeros_NH.new_zeros(num_texts, memory.start_KM.shape[1])
         return ReaderState(zeros_NH, zeros_NH, tuple(states))
 
-    def step(self, input_N4H: Tensor, state: ReaderState, memories: Sequence[Memory]) -> tuple[ReaderState, Tensor]:
+    def forward(self, input_N4H: Tensor, state: ReaderState, memories: Sequence[Memory]) -> tuple[ReaderState, Tensor]:
         """Read one word (equation 13).
 
         Args:
@@ -147,7 +147,7 @@ class SharedMemoryNetwork(nn.Module):
         state = lstm.begin(words_NT.shape[0], memories)
         states, gates = [], []
         for input_N4H in inputs_NT4H.unbind(1):
-            state, gate_NH = lstm.step(input_N4H, state, memories)
+            state, gate_NH = lstm(input_N4H, state, memories)
             states.append(state.h_NH)
             gates.append(gate_NH)
         return torch.stack(states, 1), torch.stack(gates, 1)

@@ -13,15 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mqan_core.text import read_tokens
-from mqan_training.curves import FORMATS
+from mqan_training.figures import COLOURS, MARKS, SETTINGS, check_format, save_figure
 from mqan_training.shared_memory.learning import load_network
 
 FloatArray = npt.NDArray[np.float32]
 
-# Told apart by everybody, also without colour: Okabe and Ito's colours, and another mark each.
-_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-_MARKS: Final = ("o", "s", "^", "D")
-_SETTINGS: Final[dict[Any, Any]] = {"font.size": 9, "svg.fonttype": "none", "svg.hashsalt": "mqan"}
+_SETTINGS: Final[dict[Any, Any]] = {**SETTINGS, "font.size": 9, "axes.spines.top": True, "axes.spines.right": True}
 _WORD_INCHES: Final = 0.42
 _LEAST_INCHES, _MOST_INCHES = 5.0, 40.0
 _ROW_INCHES: Final = 2.4
@@ -80,8 +77,7 @@ def draw_followed(followed: Sequence[Followed], path: Path) -> None:
     Raises:
         ValueError: the file's ending names none of these.
     """
-    if path.suffix not in FORMATS:
-        raise ValueError(f"{path}: the file's ending must be one of {', '.join(FORMATS)}")
+    check_format(path)
     with_memory = [(one.label, one.gates) for one in followed if one.gates is not None]
     words = followed[-1].words
     width = min(max(_LEAST_INCHES, _WORD_INCHES * len(words)), _MOST_INCHES)
@@ -98,9 +94,7 @@ def draw_followed(followed: Sequence[Followed], path: Path) -> None:
             place.set_title(f"fusion gate of {label}", fontsize=9)
             figure.colorbar(image, ax=place, label="open (0 to 1)")
         axes[-1].set_xticks(range(len(words)), words, rotation=60, ha="right")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-        figure.savefig(path, dpi=160, metadata=undated.get(path.suffix))
+        save_figure(figure, path)
 
 
 def _draw_scores(axes: Axes, followed: Sequence[Followed]) -> None:
@@ -110,8 +104,8 @@ def _draw_scores(axes: Axes, followed: Sequence[Followed]) -> None:
         axes.plot(
             one.probabilities[:, shown],
             label=one.label,
-            color=_COLOURS[i % len(_COLOURS)],
-            marker=_MARKS[i % len(_MARKS)],
+            color=COLOURS[i % len(COLOURS)],
+            marker=MARKS[i % len(MARKS)],
             markersize=4,
             linewidth=1.6,
             gid=f"score-{one.label}",

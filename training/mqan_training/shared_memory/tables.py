@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from mqan_training.siblings.recipes import Architecture
+from mqan_training.siblings.scores import markdown_table
 
 ARCHITECTURES: Final[tuple[Architecture, ...]] = ("lstm", "me-lstm", "arc-i", "arc-ii")
 _NAMES: Final = {"lstm": "LSTM, alone", "me-lstm": "ME-LSTM, alone", "arc-i": "ARC-I", "arc-ii": "ARC-II"}
@@ -38,7 +39,7 @@ def comparison(tasks: Sequence[str], results: Mapping[Architecture, Mapping[str,
         results: of each architecture, what ``learning.run`` returned.
     """
     heads = ["", *(f"{task}, ours (published)" for task in tasks), "gain over LSTM", "hours"]
-    lines = [_line(heads), _line(["---"] * len(heads))]
+    rows = []
     alone = results.get("lstm", {}).get("tasks", {})
     for architecture, result in results.items():
         cells = [_NAMES[architecture]]
@@ -47,11 +48,7 @@ def comparison(tasks: Sequence[str], results: Mapping[Architecture, Mapping[str,
             cells.append(f"{result['tasks'][task]['test']:.1f} ({published if published is not None else 'none'})")
         gains = [result["tasks"][task]["test"] - alone[task]["test"] for task in tasks if task in alone]
         cells += [f"{sum(gains) / len(gains):+.1f}" if gains else "", f"{result['seconds'] / 3600:.2f}"]
-        lines.append(_line(cells))
+        rows.append(cells)
     counts = next(iter(results.values()))["tasks"]
     told = ", ".join(f"{task} {counts[task]['num_test']:.0f}" for task in tasks)
-    return "\n".join([*lines, "", f"Accuracy in %; texts reported on: {told}."]) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
+    return f"{markdown_table(heads, rows)}\nAccuracy in %; texts reported on: {told}.\n"

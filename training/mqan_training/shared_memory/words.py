@@ -20,7 +20,7 @@ from mqan_training.model.embeddings import (
     read_glove,
     write_vectors,
 )
-from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import SharedMemoryRecipe
 from mqan_training.siblings.tasks import sibling_task
@@ -113,6 +113,6 @@ def make_vectors(
                 f"{glove} has vectors of width {vectors_WD.shape[1]}; the recipe says {recipe.embedding_width}"
             )
     else:
-        vectors_WD = distil(words, recipe.embedding_width, packaged_encoder() if encoder is None else encoder)
+        vectors_WD = distil(words, recipe.embedding_width, encoder_folder(encoder))
     write_vectors(Path(recipe.vectors), quantized_vectors(words, vectors_WD))
     return len(words)

@@ -6,18 +6,21 @@ results.json        scores, written when a run has ended, with the settings that
 log.jsonl           a line for each look at the tuning split, or for every so many steps
 """
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from mqan_training.data.download import sha256_of
 from mqan_training.errors import CheckpointError
+from mqan_training.siblings.recipes import MtDnnRecipe, SharedMemoryRecipe, parse_recipe
+
+RecipeT = TypeVar("RecipeT", SharedMemoryRecipe, MtDnnRecipe)
 
 FORMAT_VERSION: Final = 1
 RESULTS: Final = "results.json"
@@ -31,24 +34,46 @@ def save_model(folder: Path, document: Mapping[str, Any], weights: Mapping[str, 
     folder.mkdir(parents=True, exist_ok=True)
     (folder / _DOCUMENT).unlink(missing_ok=True)
     save_file({name: tensor.detach().cpu().contiguous() for name, tensor in weights.items()}, folder / _WEIGHTS)
-    stated = {"format_version": FORMAT_VERSION, "sha256": _sha256(folder / _WEIGHTS), **document}
+    stated = {"format_version": FORMAT_VERSION, "sha256": sha256_of(folder / _WEIGHTS), **document}
     write_json(folder / _DOCUMENT, stated)
 
 
-def load_model(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read a model.
+def load_model(
+    folder: Path, kind: str, recipe_type: type[RecipeT], *keys: str
+) -> tuple[dict[str, Any], dict[str, Tensor], RecipeT]:
+    """Read a model of one kind.
+
+    Args:
+        folder: of the model.
+        kind: which.
+        recipe_type: what its recipe must be.
+        keys: of its document, beside kind and recipe.
 
     Returns:
-        What ``save_model`` was given.
+        What ``save_model`` was given, and the recipe.
 
     Raises:
         CheckpointError: it is missing, damaged or of an unknown version.
+        ValueError: it is a model of another kind.
     """
+    document, weights = _read_model(folder)
+    if document.get("kind") != kind:
+        raise ValueError(f"{folder} holds a model of the kind {document.get('kind')!r}, not {kind!r}")
+    for key in ("recipe", *keys):
+        if key not in document:
+            raise CheckpointError(f"{folder}: malformed model: {key!r} is missing")
+    recipe = parse_recipe(document["recipe"], str(folder))
+    if not isinstance(recipe, recipe_type):
+        raise CheckpointError(f"{folder}: malformed model: its recipe is of the kind {recipe.kind!r}")
+    return document, weights, recipe
+
+
+def _read_model(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         document = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))
         if document.pop("format_version") != FORMAT_VERSION:
             raise CheckpointError(f"{folder}: a model of a version that is unknown to this release")
-        if document.pop("sha256") != _sha256(folder / _WEIGHTS):
+        if document.pop("sha256") != sha256_of(folder / _WEIGHTS):
             raise CheckpointError(f"{folder}: {_WEIGHTS} does not have the SHA-256 that {_DOCUMENT} states")
         return document, load_file(folder / _WEIGHTS)
     except FileNotFoundError as error:
@@ -70,7 +95,7 @@ def kind_of(folder: Path) -> Any:
     Raises:
         CheckpointError: it is missing, damaged or of an unknown version.
     """
-    document, _ = load_model(folder)
+    document, _ = _read_model(folder)
     return document.get("kind")
 
 
@@ -113,8 +138,3 @@ def append_log(folder: Path, record: Mapping[str, Any]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOG).open("a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

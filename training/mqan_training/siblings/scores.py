@@ -1,6 +1,6 @@
 """The scores of GLUE, from -100 or 0 to 100, by scikit-learn and scipy."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -92,3 +92,8 @@ def score_rankings(relevances: Sequence[Sequence[float]]) -> dict[str, float]:
     paired = [right > others[0] for right, *others in relevances]
     top1 = [right > max(others) for right, *others in relevances]
     return {"paired": 100 * float(np.mean(paired)), "top1": 100 * float(np.mean(top1))}
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of scores in Markdown."""
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in (heads, ["---"] * len(heads), *rows))

@@ -16,16 +16,15 @@ from mqan_training.errors import MissingFileError
 _FILE_OF_SPLIT = {"train": "train.jsonl", "validation": "val.jsonl", "test": "test.jsonl"}
 
 
-def jsonl_task(name: str, folder: str, metric: str = "em", max_context_tokens: int | None = None) -> Task:
+def jsonl_task(name: str, folder: str, metric: str = "em") -> Task:
     """Make a task of a folder of JSON lines.
 
     Args:
         name: what to call the task.
         folder: name of its folder below the data folder.
         metric: key into ``metrics.METRICS``.
-        max_context_tokens: cut contexts to this many tokens; None for never.
     """
-    return Task(name, folder, tuple(_FILE_OF_SPLIT), metric, partial(read, name), max_context_tokens)
+    return Task(name, folder, tuple(_FILE_OF_SPLIT), metric, partial(read, name))
 
 
 def read(task: str, folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:

@@ -4,19 +4,12 @@ Files: ``{train,dev,test}.jsonl`` and ``{train,dev,test}.tables.jsonl``, plain o
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mqan_core.example import Example
-from mqan_training.data.readers.files import (
-    Member,
-    check_split,
-    find_source,
-    malformed,
-    read_json_lines,
-    text_field,
-)
+from mqan_training.data.readers.files import Member, check_split, find_source, malformed, read_json_lines, text_field
 from mqan_training.data.readers.task import Download, Task
 from mqan_training.data.sql import AGGREGATIONS, OPERATORS, write_query
 from mqan_training.data.sql_execution import Table
@@ -33,39 +26,28 @@ _KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
 
 def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
     """Yield the questions of a split; ``reference`` holds ``sql``, ``header`` and the ``table`` where it has rows."""
-    for number, asked, table, sql in read_questions(folder, split):
-        reference = {"table": table} if table.rows else {}
-        yield as_example("wikisql", f"{split}/{number}", asked, table.header, sql, reference)
-
-
-def read_questions(folder: Path, split: str, task: str = "wikisql") -> Iterator[tuple[int, str, Table, Any]]:
-    """Yield the number, the question, the table and the query of each example of a split."""
     check_split("wikisql", split, _PART_OF_SPLIT)
     part = _PART_OF_SPLIT[split]
-    tables = dict(_tables(_find(task, folder, f"{part}.tables.jsonl")))
-    source = _find(task, folder, f"{part}.jsonl")
+    tables = dict(_tables(_find(folder, f"{part}.tables.jsonl")))
+    source = _find(folder, f"{part}.jsonl")
     for number, row in read_json_lines(source):
         asked, name = text_field(source, number, row, "question"), text_field(source, number, row, "table_id")
         if name not in tables:
             raise malformed(source, number, f"there is no table {name!r}.")
+        header = tables[name].header
         try:
-            write_query(row["sql"], tables[name].header)
+            query = write_query(row["sql"], header)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise malformed(source, number, f"`sql` is missing or malformed ({error!r}).") from error
-        yield number, asked, tables[name], row["sql"]
+        context = f"The table has columns {', '.join(header)} and key words {_KEY_WORDS}-- {asked}"
+        reference = {"sql": row["sql"], "header": header}
+        if tables[name].rows:
+            reference["table"] = tables[name]
+        yield Example("wikisql", f"{split}/{number}", context, QUESTION, (query,), reference=reference)
 
 
-def as_example(
-    task: str, id_: str, asked: str, header: Sequence[str], sql: Mapping[str, Any], reference: Mapping[str, Any]
-) -> Example:
-    """Return the example of a question on a table, as decaNLP puts it."""
-    context = f"The table has columns {', '.join(header)} and key words {_KEY_WORDS}-- {asked}"
-    answers = (write_query(sql, header),)
-    return Example(task, id_, context, QUESTION, answers, reference={"sql": sql, "header": header, **reference})
-
-
-def _find(task: str, folder: Path, name: str) -> Path | Member:
-    return find_source(task, folder, name, archive=_ARCHIVE, member=f"data/{name}")
+def _find(folder: Path, name: str) -> Path | Member:
+    return find_source("wikisql", folder, name, archive=_ARCHIVE, member=f"data/{name}")
 
 
 def _tables(source: Path | Member) -> Iterator[tuple[str, Table]]:

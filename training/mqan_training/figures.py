@@ -1,0 +1,31 @@
+"""What all figures share: how they look, and how they are written."""
+
+from pathlib import Path
+from typing import Any, Final
+
+from matplotlib.figure import Figure
+
+FORMATS: Final = (".svg", ".png", ".pdf")
+# Told apart by everybody, also without colour: Okabe and Ito's colours, and another mark each.
+COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
+SETTINGS: Final[dict[Any, Any]] = {
+    "font.size": 10,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "mqan",  # the same numbers give the same file
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
+
+
+def check_format(path: Path) -> None:
+    """Raise ValueError unless a file's ending names a format that a figure can be written in."""
+    if path.suffix not in FORMATS:
+        raise ValueError(f"{path}: the file's ending must be one of {', '.join(FORMATS)}")
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure, without the date, in a folder that is made if it is not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    figure.savefig(path, dpi=160, metadata=undated.get(path.suffix))
