@@ -36,10 +36,11 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 
-# Files that export the networks of the ladder: two workers would wait for each other.
-_TOGETHER = {"test_inflight.py", "test_ladder.py"}
-# Folders of tests that start servers or measure time: with several workers, nothing else runs beside them.
-_ALONE = {"clients", "deploy", "docs", "e2e", "fault", "fuzz", "interop", "load", "page", "serving", "soak"}
+# Tests of which two would wait for each other, or take too much of the machine together: one worker runs each group.
+_TOGETHER = {"test_inflight.py": "ladder", "test_ladder.py": "ladder", "e2e": "e2e"}
+# Folders and files that measure how a server bears load, or end processes: with several workers, nothing else runs
+# beside them.
+_ALONE = {"fault", "load", "soak", "test_http.py"}
 
 
 def _is_one_of_several() -> bool:
@@ -47,12 +48,19 @@ def _is_one_of_several() -> bool:
 
 
 def _is_alone(path: Path) -> bool:
-    return path.parent.name in _ALONE
+    return bool({path.name, path.parent.name} & _ALONE)
+
+
+def _group(path: Path) -> str:
+    """Return what one worker runs as a whole: all that has to run alone, a group, or else the file."""
+    if _is_alone(path):
+        return "alone"
+    return _TOGETHER.get(path.name) or _TOGETHER.get(path.parent.name) or str(path)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip what needs a device or datasets that are not here; put what has to run alone last."""
-    items.sort(key=lambda item: _is_alone(item.path))
+    """Skip what needs a device or datasets that are not here; put what takes longest first, what runs alone last."""
+    items.sort(key=lambda item: (_is_alone(item.path), _group(item.path) not in _TOGETHER.values()))
     without_data = pytest.mark.skip(reason="MQAN_DATA does not name the folder of the datasets")
     without_gpu = pytest.mark.skip(reason="no CUDA device")
     for item in items:
@@ -64,13 +72,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Give each file to one worker, in order, and all that has to run alone to one."""
+    """Give each group of tests to one worker, in order."""
     from xdist.scheduler import LoadScopeScheduling
 
     class Scheduling(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
-            path = Path(nodeid.split("::")[0])
-            return "alone" if _is_alone(path) else "together" if path.name in _TOGETHER else str(path)
+            return _group(Path(nodeid.split("::")[0]))
 
     config.option.loadscopereorder = False
     return Scheduling(config, log)
