@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.example import Example
+from mqan_core.sql import write_query, write_table
 from mqan_training.data.readers.files import (
     Member,
     check_split,
@@ -18,17 +19,11 @@ from mqan_training.data.readers.files import (
     text_field,
 )
 from mqan_training.data.readers.task import Download, Task
-from mqan_training.data.sql import AGGREGATIONS, OPERATORS, write_query
 from mqan_training.data.sql_execution import Table
 
 QUESTION = "What is the translation from English to SQL?"
 _PART_OF_SPLIT = {"train": "train", "validation": "dev", "test": "test"}
 _ARCHIVE = "data.tar.bz2"
-_SYMBOLS = (
-    *("SELECT", "WHERE", "AND", "COL", "TABLE", "CAPTION", "PAGE", "SECTION"),
-    *("OP", "COND", "QUESTION", "AGG", "AGGOPS", "CONDOPS"),
-)
-_KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
 
 
 def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
@@ -59,8 +54,7 @@ def as_example(
     task: str, id_: str, asked: str, header: Sequence[str], sql: Mapping[str, Any], reference: Mapping[str, Any]
 ) -> Example:
     """Return the example of a question on a table, as decaNLP puts it."""
-    context = f"The table has columns {', '.join(header)} and key words {_KEY_WORDS}-- {asked}"
-    answers = (write_query(sql, header),)
+    context, answers = write_table(header, asked), (write_query(sql, header),)
     return Example(task, id_, context, QUESTION, answers, reference={"sql": sql, "header": header, **reference})
 
 
