@@ -1,8 +1,7 @@
-"""Changes of a dialogue's state as text and back (WOZ 2.0; Mrksic et al. 2017): the one grammar of what is trained,
-judged and served.
+"""Changes of a dialogue's state as text and back: the one grammar of what is trained, judged and served.
 
-A change is ``slot: value, slot: value; request, request``: what the turn tells, and what it asks for. With requests only
-it starts with ``;``, without them it ends with ``;``, and where the turn does neither it is ``None``.
+A change is ``slot: value, slot: value; request, request`` (WOZ 2.0; Mrksic et al. 2017): what the turn tells, and what
+it asks for. With requests only it starts with ``;``, without them it ends with ``;``, with neither it is ``None``.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,6 +1,5 @@
 """Queries as text and back."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Required, TypedDict
+from typing import Any, Literal, Protocol, Required, TypedDict
 
 from mqan_client.errors import (
     ClientError,
@@ -45,6 +45,7 @@ class Question:
     all: bool = False
     alternatives: int = 0
     explain: bool = False
+    parse: str | None = None
     min_probability: float | None = None
 
 
@@ -61,6 +62,7 @@ class Asked(TypedDict, total=False):
     all: bool
     alternatives: int
     explain: bool
+    parse: Literal["sql", "dialogue_state"] | None
     min_probability: float | None
 
 
