@@ -126,8 +126,10 @@ def _parse_state(places: _Places) -> ParsedState:
         if slot.folded in slots:
             raise FormError(f"The slot {shown(slot.folded)} has two values in the answer.")
         slots[slot.folded] = places.value(slot.folded, value)
-    requests = {part.folded: places.value(part.folded, part) for part in reversed(change.requests)}
-    return ParsedState(tuple(slots.values()), tuple(reversed(requests.values())))
+    requests: dict[str, ParsedValue] = {}
+    for part in change.requests:
+        requests.setdefault(part.folded, places.value(part.folded, part))
+    return ParsedState(tuple(slots.values()), tuple(requests.values()))
 
 
 _PARSERS: Final[Mapping[str, Callable[[_Places], ParsedQuery | ParsedState]]] = {
