@@ -73,7 +73,7 @@ def bundle(
             answer = parse_answer(parse, answer, text, question)
         parsed = None if answer.parsed is None else parsed_document(answer.parsed).model_dump()
         steps = [step_document(step.context, step.question, step.candidates) for step in answer.explanation]
-        return to_document(answer, answer.shares, steps, parsed, manifest.name, manifest.version)
+        return to_document(answer, answer.shares, steps, manifest.name, manifest.version, parsed)
 
     yield answer
 
@@ -109,7 +109,7 @@ def server(
                 step_document(_weights(step.context), _weights(step.question), step.candidates) for step in answer.steps
             ]
             parsed = None if answer.parsed is None else asdict(answer.parsed)
-            return to_document(answer, shares, steps, parsed, answer.model.name, answer.model.version)
+            return to_document(answer, shares, steps, answer.model.name, answer.model.version, parsed)
 
         yield answer
 

@@ -24,9 +24,9 @@ def to_document(
     answer: "AnyAnswer",
     shares: Sequence[float],
     steps: Sequence[dict[str, Any]],
-    parsed: dict[str, Any] | None,
     name: str,
     version: str,
+    parsed: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return an answer as the document that the REST API answers with.
 
@@ -34,8 +34,8 @@ def to_document(
         answer: of an engine or of a client.
         shares: the probability of each of its choices.
         steps: what its steps looked at, from ``step_document``.
-        parsed: what it was read as, as the REST API has it.
         name, version: of the model.
+        parsed: what it was read as, as the REST API has it.
     """
     tokens = [
         {

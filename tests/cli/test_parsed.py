@@ -11,7 +11,8 @@ from mqan_cli.main import app
 from mqan_core.sql import write_table
 from mqan_serving.default_bundle import default_bundle
 
-STATE = ["What is the change in state?", "--text", "I am looking for cheap Chinese food.", "--parse", "dialogue_state"]
+WISH = "I am looking for cheap Chinese food. What are the address and the phone number?"
+STATE = ["What is the change in state?", "--text", WISH, "--parse", "dialogue_state"]
 ASKED = "What is the average attendance when the opponent is Ajax?"
 TABLE = write_table(["Date", "Opponent", "Score", "Attendance"], ASKED)
 QUERY = ["What is the translation from English to SQL?", "--text", TABLE, "--parse", "sql"]
@@ -32,7 +33,7 @@ def answerers(start_server: Callable[..., Any]) -> Iterator[list[list[str]]]:
     ("asked", "note"),
     [
         (QUERY, '  parsed: SELECT AVG("Attendance") FROM "table" WHERE "Opponent" = \'Ajax\''),
-        (STATE, '  parsed: {"slots": {"food": "Chinese", "price range": "cheap"}, "requests": []}'),
+        (STATE, '  parsed: {"slots": {"food": "Chinese", "price range": "cheap"}, "requests": ["phone", "address"]}'),
         (["Who?", *STATE[1:]], "  not parsed: "),
     ],
     ids=["sql", "state", "none"],
