@@ -101,7 +101,7 @@ def _parse_query(places: _Places) -> ParsedQuery:
 
 
 def _print_sql(aggregation: str, column: str, conditions: list[Condition]) -> str:
-    selected: exp.Expression = exp.column(column, quoted=True)
+    selected: exp.Column | exp.Func = exp.column(column, quoted=True)
     if aggregation:
         selected = exp.func(aggregation, selected)
     terms = []

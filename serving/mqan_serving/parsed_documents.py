@@ -1,7 +1,6 @@
 """The JSON of answers that were read as structures. It has the same fields as the messages of the protobuf contract."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 from pydantic import Field
 
@@ -13,7 +12,7 @@ class ConditionDocument(Document):
     """A condition of a query."""
 
     column: str = Field(description="The compared column, as the context has it.", examples=["Country"])
-    operator: Literal["=", ">", "<"]
+    operator: str = Field(description="The comparison.", json_schema_extra={"enum": ["=", ">", "<"]})
     value: str = Field(description="What it is compared with, as the answer has it.", examples=["Nepal"])
     spans: list[QuotationDocument] = Field(description="The quotations in the value.")
 
@@ -22,7 +21,9 @@ class QueryDocument(Document):
     """A query of WikiSQL."""
 
     select: str = Field(description="The selected column, as the context has it.", examples=["Mountain"])
-    aggregation: Literal["", "MAX", "MIN", "COUNT", "SUM", "AVG"]
+    aggregation: str = Field(
+        description="Of the column, or empty.", json_schema_extra={"enum": ["", "MAX", "MIN", "COUNT", "SUM", "AVG"]}
+    )
     conditions: list[ConditionDocument] = Field(description="All of them hold.")
     sql: str = Field(
         description="The query in standard SQL, by sqlglot.",

@@ -102,7 +102,7 @@ def test_many_questions_are_answered_alike(rest: httpx2.Client, channel: grpc.Ch
 
 def test_states_are_parsed_alike(rest: httpx2.Client, channel: grpc.Channel) -> None:
     wish = "I am looking for cheap Chinese food. What are the address and the phone number?"
-    asked = {"context": wish, "question": "What is the change in state?"}
+    asked: dict[str, Any] = {"context": wish, "question": "What is the change in state?"}
     told = rest.post("/v1/answer", json={**asked, "parse": "dialogue_state"}).json()
     slots = told["parsed"]["slots"]
     assert {name: slot["value"] for name, slot in slots.items()} == {"food": "Chinese", "price range": "cheap"}

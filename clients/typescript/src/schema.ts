@@ -566,6 +566,7 @@ export interface components {
             column: string;
             /**
              * Operator
+             * @description The comparison.
              * @enum {string}
              */
             operator: "=" | ">" | "<";
@@ -931,6 +932,7 @@ export interface components {
         QueryDocument: {
             /**
              * Aggregation
+             * @description Of the column, or empty.
              * @enum {string}
              */
             aggregation: "" | "MAX" | "MIN" | "COUNT" | "SUM" | "AVG";
