@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from mqan_client.transport import Asked
 
 Provider = Literal["auto", "cpu", "cuda"]
+Parse = Literal["sql", "dialogue_state"]
 # Answers a question (second) about a text (first), choosing from labels (third) where there are any, with the document
 # of the REST API; raises CommandError.
 Answerer = Callable[[str, str, Sequence[str]], dict[str, Any]]
@@ -29,9 +31,14 @@ _KEY = "MQAN_API_KEY"
 
 @contextmanager
 def bundle(
-    folder: Path, provider: Provider, max_answer_tokens: int | None, *, is_explained: bool = False
+    folder: Path,
+    provider: Provider,
+    max_answer_tokens: int | None,
+    *,
+    is_explained: bool = False,
+    parse: Parse | None = None,
 ) -> Iterator[Answerer]:
-    """Answer in this process.
+    """Answer in this process; arguments as of ``server``.
 
     Raises:
         CommandError: it does not run there.
@@ -39,7 +46,9 @@ def bundle(
     """
     from mqan_core.errors import InputError
     from mqan_core.options import Options, choices_of
+    from mqan_core.parsed import check_parse, parse_answer
     from mqan_runtime.interface import open_engine
+    from mqan_serving.parsed_documents import parsed_document
 
     try:
         engine = open_engine(folder, provider=provider)
@@ -53,24 +62,33 @@ def bundle(
 
     def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
         try:
-            request = engine.read(text, question, Options(choices_of(labels), explain=is_explained))
+            options = Options(choices_of(labels), explain=is_explained)
+            if parse is not None:
+                check_parse(options)
+            request = engine.read(text, question, options)
         except InputError as error:
             raise CommandError(f"{error.message} {error.hint}") from None
         (answer,) = engine.answer([request], [wanted])
+        if parse is not None:
+            answer = parse_answer(parse, answer, text, question)
+        parsed = None if answer.parsed is None else parsed_document(answer.parsed).model_dump()
         steps = [step_document(step.context, step.question, step.candidates) for step in answer.explanation]
-        return to_document(answer, answer.shares, steps, manifest.name, manifest.version)
+        return to_document(answer, answer.shares, steps, manifest.name, manifest.version, parsed)
 
     yield answer
 
 
 @contextmanager
-def server(url: str | None, max_answer_tokens: int | None, *, is_explained: bool = False) -> Iterator[Answerer]:
+def server(
+    url: str | None, max_answer_tokens: int | None, *, is_explained: bool = False, parse: Parse | None = None
+) -> Iterator[Answerer]:
     """Let a server answer.
 
     Args:
         url: the server; that of MQAN_SERVER, or the default one, if None.
         max_answer_tokens: most tokens of an answer; the server's limit if None.
         is_explained: whether answers are to say what each step looked at.
+        parse: what answers are to be read as.
     """
     from mqan_client import Client
 
@@ -83,12 +101,15 @@ def server(url: str | None, max_answer_tokens: int | None, *, is_explained: bool
                 asked["choices"] = labels
             if is_explained:
                 asked["explain"] = True
+            if parse is not None:
+                asked["parse"] = parse
             answer = _ask(client, url, text, question, asked)
             shares = [choice.probability for choice in answer.choices]
             steps = [
                 step_document(_weights(step.context), _weights(step.question), step.candidates) for step in answer.steps
             ]
-            return to_document(answer, shares, steps, answer.model.name, answer.model.version)
+            parsed = None if answer.parsed is None else asdict(answer.parsed)
+            return to_document(answer, shares, steps, answer.model.name, answer.model.version, parsed)
 
         yield answer
 

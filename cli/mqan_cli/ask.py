@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mqan_cli import answering
-from mqan_cli.answering import Provider
+from mqan_cli.answering import Parse, Provider
 from mqan_cli.conversation import converse, has_terminal
 from mqan_cli.html_page import html_page
 from mqan_cli.record import fill, read_schema
@@ -47,6 +47,10 @@ def ask(
         Path | None,
         typer.Option(metavar="SCHEMA", help="Fill a record: a file with the JSON Schema of its fields. Prints JSON."),
     ] = None,
+    parse: Annotated[
+        Parse | None,
+        typer.Option(help="Read answers as queries of SQL, or as changes of a dialogue's state."),
+    ] = None,
     html: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the answer, and what each step looked at, as one HTML page."),
@@ -70,7 +74,7 @@ def ask(
     if file is not None and context is not None:
         raise typer.BadParameter("give --file once")
     if record is not None:
-        if any(given is not None for given in (question, choices, html, max_answer_tokens)):
+        if any(given is not None for given in (question, choices, html, max_answer_tokens, parse)):
             raise typer.BadParameter("its schema says all that is asked; leave the rest out", param_hint="--record")
         schema = read_schema(record)
         fill(schema, read_text(text, file if context is None else context), server, bundle, provider, as_json=as_json)
@@ -85,9 +89,9 @@ def ask(
     read = read_text(text, file if context is None else context)
     shown = show_json if as_json else show
     with (
-        answering.server(server, max_answer_tokens, is_explained=html is not None)
+        answering.server(server, max_answer_tokens, is_explained=html is not None, parse=parse)
         if bundle is None
-        else answering.bundle(bundle, provider, max_answer_tokens, is_explained=html is not None)
+        else answering.bundle(bundle, provider, max_answer_tokens, is_explained=html is not None, parse=parse)
     ) as answer:
         if question is None:
             converse(read, labels, answer, shown)

@@ -21,7 +21,12 @@ _KINDS = {"context": "from the context", "question": "from the question", "vocab
 
 
 def to_document(
-    answer: "AnyAnswer", shares: Sequence[float], steps: Sequence[dict[str, Any]], name: str, version: str
+    answer: "AnyAnswer",
+    shares: Sequence[float],
+    steps: Sequence[dict[str, Any]],
+    name: str,
+    version: str,
+    parsed: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return an answer as the document that the REST API answers with.
 
@@ -30,6 +35,7 @@ def to_document(
         shares: the probability of each of its choices.
         steps: what its steps looked at, from ``step_document``.
         name, version: of the model.
+        parsed: what it was read as, as the REST API has it.
     """
     tokens = [
         {
@@ -56,6 +62,8 @@ def to_document(
         "confidence": answer.confidence,
         "choices": choices,
         "steps": list(steps),
+        "parsed": parsed,
+        "parse_error": answer.parse_error,
         "model": {"name": name, "version": version},
     }
 
@@ -98,6 +106,10 @@ def show(document: dict[str, Any]) -> None:
     notes = Console(stderr=True, highlight=False, soft_wrap=True)
     if not document["answered"]:
         notes.print(Text("  none of the choices is right" if document["choices"] else "  not in the text"))
+    if document["parsed"] is not None:
+        notes.print(Text(f"  parsed: {visible(document['parsed'].get('sql') or _in_short(document['parsed']))}"))
+    if document["parse_error"] is not None:
+        notes.print(Text(f"  not parsed: {visible(document['parse_error'])}"))
     for choice in document["choices"]:
         notes.print(Text(f"  {choice['probability']:.3f} {visible(choice['label'])}"))
     evidence = [span for choice in document["choices"] for span in choice["spans"]]
@@ -111,6 +123,12 @@ def show(document: dict[str, Any]) -> None:
     cut = ", cut at the limit of tokens" if document["truncated"] else ""
     model = document["model"]
     notes.print(Text(f"  probability {document['confidence']:.3f}{cut}, {model['name']} {model['version']}", "dim"))
+
+
+def _in_short(state: dict[str, Any]) -> str:
+    """Return a change of state without its places, as JSON."""
+    told = {slot: value["value"] for slot, value in state["slots"].items()}
+    return json.dumps({"slots": told, "requests": [wanted["slot"] for wanted in state["requests"]]}, ensure_ascii=False)
 
 
 def show_json(document: dict[str, Any]) -> None:

@@ -123,6 +123,54 @@ class StepExplanation:
 
 
 @dataclass(frozen=True, slots=True)
+class ParsedValue:
+    """A value in an answer that was read as a structure.
+
+    Attributes:
+        name: of its slot or column; a slot's in lower case, a column's as the context has it.
+        text: as it stands in the answer; of a request the slot itself.
+        spans: the quotations in it.
+    """
+
+    name: str
+    text: str
+    spans: tuple[AnswerSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a query: the operator (``=``, ``>`` or ``<``), and the value that its column is compared with."""
+
+    operator: str
+    value: ParsedValue
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A query of WikiSQL.
+
+    Attributes:
+        select: the selected column, as the context has it.
+        aggregation: MAX, MIN, COUNT, SUM, AVG, or empty.
+        conditions: all of them hold.
+        sql: the whole in standard SQL.
+    """
+
+    select: str
+    aggregation: str
+    conditions: tuple[Condition, ...]
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedState:
+    """A change of a dialogue's state: the values that its slots get, and the slots that are asked for."""
+
+    slots: tuple[ParsedValue, ...]
+    requests: tuple[ParsedValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """An answer with its sources.
 
@@ -146,6 +194,8 @@ class Answer:
         num_windows: windows that the context was read in.
         explanation: of each step, where it is asked for.
         is_multiple: whether several of the choices could be right.
+        parsed: the structure that it was read as, where one is asked for.
+        parse_error: why it could not be read as that.
     """
 
     text: str
@@ -163,6 +213,8 @@ class Answer:
     num_windows: int = 1
     explanation: tuple[StepExplanation, ...] = ()
     is_multiple: bool = False
+    parsed: ParsedQuery | ParsedState | None = None
+    parse_error: str | None = None
 
     @property
     def shares(self) -> tuple[float, ...]:

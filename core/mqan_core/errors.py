@@ -3,6 +3,7 @@
 MqanError
  +- InputError    the caller's context, question or options cannot be answered
  +- BundleError   a bundle on disk is damaged, incomplete or of an unknown version
+ +- FormError     an answer is not of the form that it is to be read in
  +- EngineFailedError   an engine has failed for good; its process is to be replaced
 """
 
@@ -40,6 +41,10 @@ class BundleError(MqanError):
     def __init__(self, message: str) -> None:
         shown = "".join(map(_printable, " ".join(message.split())))
         super().__init__(shown if len(shown) <= _MAX_LINE else f"{shown[: _MAX_LINE - 3]}...")
+
+
+class FormError(MqanError, ValueError):
+    """An answer is not of the form that it is to be read in; the message says in one line what is wrong."""
 
 
 class EngineFailedError(MqanError):

@@ -9,8 +9,10 @@ from mqan_core.answer import Source
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
 from mqan_core.options import ALL_SOURCES, MOST_ALTERNATIVES, MOST_CHOICES, MOST_LEVELS, YES_NO, Options
+from mqan_core.parsed import check_parse
 
 SourceName = Literal["context", "question", "vocabulary"]
+ParseName = Literal["sql", "dialogue_state"]
 
 
 class ChoiceField(BaseModel):
@@ -61,6 +63,12 @@ class AskedFor(BaseModel):
     explain: bool = Field(
         default=False, description="Whether the response is to say what each step looked at; see `steps`."
     )
+    parse: ParseName | None = Field(
+        default=None,
+        description='What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of '
+        "state of WOZ; see `parsed`.",
+        examples=["sql"],
+    )
     min_probability: float | None = Field(
         default=None, description="Below this, 0 to 1, there is no answer: answered is false.", examples=[0.5]
     )
@@ -104,6 +112,8 @@ class AskedFor(BaseModel):
             min_probability=self.min_probability,
         )
         options.check()
+        if self.parse is not None:
+            check_parse(options)
         return options
 
     def _choices(self) -> tuple[Choice, ...]:

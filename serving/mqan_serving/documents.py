@@ -4,27 +4,25 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source, Span
+from mqan_core.answer import Answer, AnswerToken, Span
 from mqan_core.streaming import StreamedWord
 from mqan_serving.citations import CitationDocument, cite
+from mqan_serving.parsed_documents import QueryDocument, StateDocument, parsed_document
+from mqan_serving.quotation_documents import Document, QuotationDocument, quotation_document
 from mqan_serving.service import Model
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class SpanDocument(_Document):
+class SpanDocument(Document):
     """Half-open range of Unicode code points."""
 
     start: int = Field(description="First code point.", examples=[13])
     end: int = Field(description="One past the last code point.", examples=[16])
 
 
-class MassesDocument(_Document):
+class MassesDocument(Document):
     """How the model divided its trust between the sources at one step; the three sum to 1."""
 
     context: float = Field(description="Mass on copying from the context.", examples=[0.96])
@@ -32,7 +30,7 @@ class MassesDocument(_Document):
     vocabulary: float = Field(description="Mass on generating from the vocabulary.", examples=[0.03])
 
 
-class TokenDocument(_Document):
+class TokenDocument(Document):
     """One token of an answer."""
 
     text: str = Field(description="The token as it stands in the answer.", examples=["330"])
@@ -56,16 +54,7 @@ class WordDocument(TokenDocument):
         return cls.model_construct(**dict(_token(word.token)), delta=word.delta)
 
 
-class QuotationDocument(_Document):
-    """Neighbouring copied tokens as one quotation."""
-
-    source: Literal["context", "question"] = Field(description="The text that is quoted.")
-    start: int = Field(description="First code point in that text.", examples=[13])
-    end: int = Field(description="One past the last code point.", examples=[16])
-    text: str = Field(description="Exactly text[start:end].", examples=["330"])
-
-
-class ChoiceDocument(_Document):
+class ChoiceDocument(Document):
     """How likely one of the choices is."""
 
     label: str = Field(description="As the caller gave it.", examples=["billing"])
@@ -83,7 +72,7 @@ class PlaceDocument(QuotationDocument):
     probability: float = Field(description="How likely it is the answer.", examples=[0.41])
 
 
-class AlternativeDocument(_Document):
+class AlternativeDocument(Document):
     """One of the next best answers: an unbroken quotation of the context."""
 
     answer: str = Field(description="The quotation.", examples=["12 May 2024"])
@@ -98,7 +87,7 @@ class WeightDocument(SpanDocument):
     weight: float = Field(description="Its part of the step, 0 to 1.", examples=[0.83])
 
 
-class CandidateDocument(_Document):
+class CandidateDocument(Document):
     """A word that a step could have chosen."""
 
     text: str = Field(description="The word, in lower case; empty for the end of the answer.", examples=["1889"])
@@ -106,7 +95,7 @@ class CandidateDocument(_Document):
     source: Literal["context", "question", "vocabulary"] = Field(description="What gave most of its probability.")
 
 
-class StepDocument(_Document):
+class StepDocument(Document):
     """What the model looked at when it chose a word, the end of the answer, or a label."""
 
     context: list[WeightDocument] = Field(
@@ -120,14 +109,14 @@ class StepDocument(_Document):
     )
 
 
-class ModelVersionDocument(_Document):
+class ModelVersionDocument(Document):
     """Identity of a model."""
 
     name: str = Field(examples=["mqan-default"])
     version: str = Field(examples=["0.15.0"])
 
 
-class AnswerDocument(_Document):
+class AnswerDocument(Document):
     """An answer that says where each of its words came from."""
 
     answer: str = Field(
@@ -162,6 +151,10 @@ class AnswerDocument(_Document):
         description="With `explain`, what each step looked at: one for each token and one for the end of the answer; a "
         "label and an unbroken quotation take one step. Empty where `min_probability` is not reached."
     )
+    parsed: QueryDocument | StateDocument | None = Field(
+        description="With `parse`, what the answer was read as; null where it is not of that form."
+    )
+    parse_error: str | None = Field(description="With `parse`, why the answer could not be read; null where it could.")
     windows: int = Field(description="Windows of the context that were read, each of up to 384 word pieces.")
     model: ModelVersionDocument
     citations: list[CitationDocument] | None = Field(
@@ -223,13 +216,15 @@ class AnswerDocument(_Document):
                 )
                 for step in answer.explanation
             ],
+            parsed=None if answer.parsed is None else parsed_document(answer.parsed),
+            parse_error=answer.parse_error,
             windows=answer.num_windows,
             model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
             citations=cite(answer, text_index, text_id) if is_cited else None,
         )
 
 
-class ItemErrorDocument(_Document):
+class ItemErrorDocument(Document):
     """Why a question of a call was not answered."""
 
     code: str = Field(description="Stable, machine-readable.", examples=["empty_question"])
@@ -237,7 +232,7 @@ class ItemErrorDocument(_Document):
     hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
 
 
-class ItemDocument(_Document):
+class ItemDocument(Document):
     """What became of a question: an answer or an error."""
 
     id: str | None = Field(description="The question's id, where it has one.", examples=["height"])
@@ -245,21 +240,21 @@ class ItemDocument(_Document):
     error: ItemErrorDocument | None
 
 
-class TextAnswersDocument(_Document):
+class TextAnswersDocument(Document):
     """The answers about one text, in the order of its questions."""
 
     id: str | None = Field(description="The text's id, where it has one.", examples=["mail-17"])
     answers: list[ItemDocument]
 
 
-class AnswersDocument(_Document):
+class AnswersDocument(Document):
     """The answers of a call, in the order of its texts."""
 
     texts: list[TextAnswersDocument]
     model: ModelVersionDocument
 
 
-class LimitsDocument(_Document):
+class LimitsDocument(Document):
     """Limits that hold for requests; more is refused, never cut."""
 
     max_request_bytes: int = Field(description="Bytes of a request.", examples=[1048576])
@@ -280,7 +275,7 @@ class LimitsDocument(_Document):
     max_queued_requests: int = Field(description="Those of them that wait.", examples=[256])
 
 
-class ScoreDocument(_Document):
+class ScoreDocument(Document):
     """A validation score of the model, as measured."""
 
     task: str = Field(examples=["squad"])
@@ -288,7 +283,7 @@ class ScoreDocument(_Document):
     value: float = Field(examples=[68.8])
 
 
-class AcceptedQuestionDocument(_Document):
+class AcceptedQuestionDocument(Document):
     """A question that a model of fixed tasks takes."""
 
     task: str = Field(description="Its task.", examples=["rte"])
@@ -302,7 +297,7 @@ class AcceptedQuestionDocument(_Document):
     labels: list[str] = Field(description="Its classes.", examples=[["entailment", "not entailment"]])
 
 
-class ModelDocument(_Document):
+class ModelDocument(Document):
     """The served model and its limits."""
 
     model: ModelVersionDocument
@@ -344,25 +339,19 @@ class ModelDocument(_Document):
         )
 
 
-class HealthDocument(_Document):
+class HealthDocument(Document):
     """Health of the server."""
 
     status: Literal["live", "ready"]
 
 
-class ErrorDocument(_Document):
+class ErrorDocument(Document):
     """Why a request was not answered."""
 
     code: str = Field(description="Stable, machine-readable.", examples=["empty_question"])
     message: str = Field(description="What is wrong, and where.", examples=["The question is empty."])
     hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
     request_id: str = Field(description="Names this request in the server's log.", examples=["5f0c1d2e3a4b5c6d"])
-
-
-def quotation_document(span: AnswerSpan) -> QuotationDocument:
-    """Convert a quotation."""
-    source: Literal["context", "question"] = "context" if span.source is Source.CONTEXT else "question"
-    return QuotationDocument.model_construct(source=source, start=span.start, end=span.end, text=span.text)
 
 
 def _weights(weights: Sequence[tuple[Span, float]]) -> list[WeightDocument]:

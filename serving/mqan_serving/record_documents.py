@@ -5,8 +5,9 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mqan_serving.documents import ModelVersionDocument, QuotationDocument, quotation_document
+from mqan_serving.documents import ModelVersionDocument
 from mqan_serving.many import MOST_QUESTIONS
+from mqan_serving.quotation_documents import QuotationDocument, quotation_document
 from mqan_serving.records import FilledField, Record
 from mqan_serving.service import Model
 

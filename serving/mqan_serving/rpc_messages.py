@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 from mqan.v1 import answer_pb2
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Source, Span
+from mqan_core.answer import Answer, AnswerSpan, AnswerToken, ParsedQuery, ParsedState, Source, Span
 from mqan_core.errors import InputError
-from mqan_serving.asked import ChoiceField, SourceName
+from mqan_serving.asked import ChoiceField, ParseName, SourceName
 from mqan_serving.errors import refuse
 from mqan_serving.many import (
     CONTEXT_IN_QUESTION,
@@ -34,6 +34,11 @@ _SOURCE_NAMES: dict[int, SourceName] = {
     answer_pb2.SOURCE_QUESTION: "question",
     answer_pb2.SOURCE_VOCABULARY: "vocabulary",
 }
+_PARSE_NAMES: dict[int, ParseName | None] = {
+    answer_pb2.PARSE_KIND_UNSPECIFIED: None,
+    answer_pb2.PARSE_KIND_SQL: "sql",
+    answer_pb2.PARSE_KIND_DIALOGUE_STATE: "dialogue_state",
+}
 
 
 def question_of(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Question:
@@ -44,12 +49,15 @@ def question_of(request: answer_pb2.AnswerRequest, remaining_s: float | None) ->
         remaining_s: until its caller's deadline, where it has one.
 
     Raises:
-        InputError: a source is none of the contract's.
+        InputError: a source, or what is to be parsed, is none of the contract's.
     """
     names = [_SOURCE_NAMES.get(source) for source in request.sources]
     if None in names:
         message = "sources names a source that is neither context, question nor vocabulary."
         raise InputError("wrong_type", "sources", message, "Use the contract's enumeration Source.")
+    if request.parse not in _PARSE_NAMES:
+        message = "parse is neither a query of SQL nor a dialogue's state."
+        raise InputError("wrong_type", "parse", message, "Use the contract's enumeration ParseKind.")
     return Question(
         context=request.context,
         question=request.question,
@@ -64,6 +72,7 @@ def question_of(request: answer_pb2.AnswerRequest, remaining_s: float | None) ->
         all=request.all,
         alternatives=request.alternatives,
         explain=request.explain,
+        parse=_PARSE_NAMES[request.parse],
         min_probability=request.min_probability if request.HasField("min_probability") else None,
     )
 
@@ -170,6 +179,37 @@ def answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
                 ],
             )
             for step in answer.explanation
+        ],
+        query=_query(answer.parsed) if isinstance(answer.parsed, ParsedQuery) else None,
+        state=_state(answer.parsed) if isinstance(answer.parsed, ParsedState) else None,
+        parse_error=answer.parse_error,
+    )
+
+
+def _query(query: ParsedQuery) -> answer_pb2.ParsedQuery:
+    conditions = [
+        answer_pb2.Condition(
+            column=condition.value.name,
+            operator=condition.operator,
+            value=condition.value.text,
+            spans=map(span_message, condition.value.spans),
+        )
+        for condition in query.conditions
+    ]
+    return answer_pb2.ParsedQuery(
+        select=query.select, aggregation=query.aggregation, conditions=conditions, sql=query.sql
+    )
+
+
+def _state(state: ParsedState) -> answer_pb2.ParsedState:
+    return answer_pb2.ParsedState(
+        slots=[
+            answer_pb2.SlotValue(slot=told.name, value=told.text, spans=map(span_message, told.spans))
+            for told in state.slots
+        ],
+        requests=[
+            answer_pb2.RequestedSlot(slot=wanted.name, spans=map(span_message, wanted.spans))
+            for wanted in state.requests
         ],
     )
 

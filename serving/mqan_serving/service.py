@@ -9,6 +9,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
 from mqan_core.options import PLAIN, Options
+from mqan_core.parsed import parse_answer
 from mqan_core.wordings import AcceptedQuestion, samples_of
 from mqan_runtime.interface import AnswerEngine, ServedBundle, open_engine
 from mqan_serving.admission import Admission
@@ -190,12 +191,15 @@ class AnswerService(Generic[RequestT]):
                 async with asyncio.timeout(timeout_s):
                     timeline.begin("tokenise")
                     request, max_answer_tokens = await self._read(question)
-                    return await self._batcher.answer(
+                    answer = await self._batcher.answer(
                         request, max_answer_tokens, timeline, deadline=deadline, tell=tell
                     )
             except TimeoutError:
                 message = f"No answer within {timeout_s:g} s."
                 raise ServingError("deadline_exceeded", message) from None
+        if question.parse is None:
+            return answer
+        return parse_answer(question.parse, answer, question.context, question.question)
 
     def check_live(self) -> None:
         """Check that the process works.

@@ -234,6 +234,8 @@ def test_ask_prints_the_rest_document(client: type[StubClient], context_file: st
             "confidence",
             "choices",
             "steps",
+            "parsed",
+            "parse_error",
             "model",
         ),
     ]

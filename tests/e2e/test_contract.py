@@ -50,7 +50,7 @@ def test_rest_answers_as_the_engine_does(
     body = ask(rest, context, question, limit)
     most = limit or rest.get("/v1/model").json()["limits"]["max_answer_tokens"]
     expected = engine.answer([engine.read(context, question)], [most])[0]
-    of_options = {"choices", "chosen", "expected", "places", "alternatives", "steps"}
+    of_options = {"choices", "chosen", "expected", "places", "alternatives", "steps", "parsed", "parse_error"}
     assert set(body) == {
         *("answer", "answered", "probability", "confidence", "tokens", "spans", "truncated", "windows", "model"),
         *of_options,
@@ -85,7 +85,8 @@ def test_grpc_carries_the_same_fields(
         place["source"] = place["source"].removeprefix("SOURCE_").lower()
     for token in message["tokens"]:
         token.setdefault("span", None)
-    message.setdefault("expected", None)
+    for name in ("expected", "parsed", "parse_error"):
+        message.setdefault(name, None)
     assert message == ask(rest, context, question, limit)
 
 
@@ -97,6 +98,26 @@ def test_many_questions_are_answered_alike(rest: httpx2.Client, channel: grpc.Ch
     response = answer_pb2_grpc.QuestionAnsweringStub(channel).AnswerMany(request, timeout=30)
     alone = ask(rest, context, question, None)["answer"]
     assert [(a.id, a.answer.answer) for of_text in response.texts for a in of_text.answers] == [("a", alone)] * 2
+
+
+def test_states_are_parsed_alike(rest: httpx2.Client, channel: grpc.Channel) -> None:
+    wish = "I am looking for cheap Chinese food. What are the address and the phone number?"
+    asked: dict[str, Any] = {"context": wish, "question": "What is the change in state?"}
+    told = rest.post("/v1/answer", json={**asked, "parse": "dialogue_state"}).json()
+    slots = told["parsed"]["slots"]
+    assert {name: slot["value"] for name, slot in slots.items()} == {"food": "Chinese", "price range": "cheap"}
+    kind = answer_pb2.PARSE_KIND_DIALOGUE_STATE
+    stub = answer_pb2_grpc.QuestionAnsweringStub(channel)
+    response = stub.Answer(answer_pb2.AnswerRequest(**asked, parse=kind), timeout=30)
+    question = answer_pb2.AskedQuestion(request=answer_pb2.AnswerRequest(question=asked["question"], parse=kind))
+    text = answer_pb2.AskedText(context=asked["context"], questions=[question])
+    [of_text] = stub.AnswerMany(answer_pb2.AnswerManyRequest(texts=[text]), timeout=30).texts
+    for state in (response.state, of_text.answers[0].answer.state):
+        assert [(s.slot, s.value, len(s.spans)) for s in state.slots] == [
+            (name, slot["value"], len(slot["spans"])) for name, slot in slots.items()
+        ]
+    refused = rest.post("/v1/answer", json={**asked, "parse": "sql", "yes_no": True})
+    assert (refused.status_code, refused.json()["code"]) == (422, "senseless_combination")
 
 
 def test_records_are_filled_alike(rest: httpx2.Client, channel: grpc.Channel) -> None:

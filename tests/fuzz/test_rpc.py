@@ -110,6 +110,7 @@ def test_mutated_messages(target: Target, num_cases: int) -> None:
     seeds = [
         answer_pb2.AnswerRequest(context="the old harbour was closed", question="what ?", max_answer_tokens=2),
         answer_pb2.AnswerRequest(context="Ελλάδα 🙂 naïve", question="happy or angry ?"),
+        answer_pb2.AnswerRequest(context="cheap; food", question="what ?", parse=answer_pb2.PARSE_KIND_DIALOGUE_STATE),
         answer_pb2.AnswerRequest(),
         answer_pb2.GetModelRequest(),
         answer_pb2.AnswerManyRequest(texts=[many, many]),
@@ -124,7 +125,7 @@ def test_mutated_messages(target: Target, num_cases: int) -> None:
             code, details = outcome(call, payload, odd_metadata(chance))
             assert code in _EXPECTED, (code, details, payload)
             target.note(code.name, details)
-        for method, seed in ((f"/{SERVICE_NAME}/AnswerMany", seeds[4]), (_INFER, seeds[5]), (_INFER, seeds[6])):
+        for method, seed in ((f"/{SERVICE_NAME}/AnswerMany", seeds[5]), (_INFER, seeds[6]), (_INFER, seeds[7])):
             assert outcome(channel.unary_unary(method), seed.SerializeToString(), [])[0] is grpc.StatusCode.OK, method
 
 

@@ -15,7 +15,7 @@ from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.bundle import Bundle, Dimensions, Manifest
 from mqan_core.errors import EngineFailedError
 from mqan_core.options import PLAIN, Options
-from mqan_core.text import read_tokens
+from mqan_core.text import Token, read_tokens
 from mqan_core.vectors import WordVectors
 from mqan_core.vocab import Vocabulary
 from mqan_serving.local import LocalServer
@@ -142,8 +142,12 @@ class StandInEngine:
             first.num_steps = max(first.num_steps, other.num_steps)
         return first
 
+    def words(self, context: str) -> list[Token]:
+        """Return the words of an answer."""
+        return read_tokens(context)[:3]
+
     def _answer(self, request: ReadText, most: int) -> Answer:
-        found = read_tokens(request.context)[: min(most, 3)]
+        found = self.words(request.context)[:most]
         tokens = [
             AnswerToken(
                 request.context[token.start : token.end],

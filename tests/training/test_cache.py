@@ -10,11 +10,12 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from mqan_core import sql as sql_module
+from mqan_core import state_change as state_module
 from mqan_core import text as text_module
 from mqan_core.example import Example
 from mqan_training.data import dataset as dataset_module
 from mqan_training.data import readers
-from mqan_training.data import sql as sql_module
 from mqan_training.data.cache import cached
 from mqan_training.data.dataset import PieceTable, TaskData, number_examples
 from mqan_training.data.readers.task import Task
@@ -120,11 +121,11 @@ def test_other_limits_are_read_apart(reading: Reading) -> None:
     assert reading.count == 2
 
 
-@pytest.mark.parametrize("module", [text_module, dataset_module, sql_module])
+@pytest.mark.parametrize("module", [text_module, dataset_module, sql_module, state_module])
 def test_a_changed_tokenizer_is_noticed(
     reading: Reading, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: ModuleType
 ) -> None:
-    """Tokens, their numbering, and the writing of queries decide what is in the cache."""
+    """Tokens, their numbering, and the writing of queries and states decide what is in the cache."""
     reading.get(PieceTable())
     source = Path(str(module.__file__))
     changed = tmp_path / source.name

@@ -1,12 +1,14 @@
 """Queries run on their tables as the published evaluator runs them."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from mqan_core.example import Example
+from mqan_core.sql import Query, gold_query, read_header, read_query
 from mqan_training.data.metrics import score
-from mqan_training.data.sql import Query
+from mqan_training.data.readers.registry import task_named
 from mqan_training.data.sql_execution import Table, execute
 
 SHIPS = Table(
@@ -56,3 +58,16 @@ def test_another_query_with_the_same_result_is_right_by_execution_alone() -> Non
 def test_a_table_of_an_unknown_type_is_refused() -> None:
     with pytest.raises(ValueError, match="text or real, found 'blob'"):
         execute(Query("", "a", ()), Table(["A"], ["blob"], [["x"]]))
+
+
+@pytest.mark.data
+def test_round_trip_of_all_validation_queries(data_folder: Path) -> None:
+    num_with_commas = 0
+    for example in task_named("wikisql").read(data_folder / "wikisql", "validation"):
+        assert example.reference is not None
+        header = example.reference["header"]
+        assert read_query(example.answers[0], header) == gold_query(example.reference["sql"], header)
+        named = any(", " in name or not name.strip() for name in header)
+        num_with_commas += named
+        assert named or read_header(example.context) == [name.strip() for name in header]
+    assert num_with_commas < 200

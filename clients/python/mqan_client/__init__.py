@@ -17,6 +17,7 @@ from mqan_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_client.parsed import Condition, ParsedQuery, ParsedState, RequestedSlot, SlotValue
 from mqan_client.records import Normalized, Record, RecordField
 from mqan_client.results import (
     AcceptedQuestion,
@@ -53,6 +54,7 @@ __all__ = [
     "ChoiceProbability",
     "Client",
     "ClientError",
+    "Condition",
     "DeadlineExceededError",
     "InvalidRequestError",
     "Limits",
@@ -61,13 +63,17 @@ __all__ = [
     "ModelVersion",
     "Normalized",
     "OverloadedError",
+    "ParsedQuery",
+    "ParsedState",
     "Place",
     "PointerWeight",
     "Record",
     "RecordField",
+    "RequestedSlot",
     "Retries",
     "Score",
     "ServerError",
+    "SlotValue",
     "Source",
     "Span",
     "Step",

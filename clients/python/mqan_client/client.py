@@ -68,8 +68,9 @@ class Client:
             asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
                 may be right; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come from;
                 ``contiguous``, one unbroken quotation only; ``all``, every place that answers; ``alternatives``, how
-                many of the next best quotations; ``explain``, what each step looked at; ``min_probability``, below
-                which there is no answer; ``max_answer_tokens``.
+                many of the next best quotations; ``explain``, what each step looked at; ``parse`` ("sql" or
+                "dialogue_state"), what the answer is to be read as; ``min_probability``, below which there is no
+                answer; ``max_answer_tokens``.
 
         Raises:
             ClientError: there is no answer; the class says whose fault it is.

@@ -4,6 +4,7 @@ from dataclasses import fields
 from typing import Any
 
 from mqan_client.errors import ClientError, ServerError, question_error
+from mqan_client.parsed import Condition, ParsedQuery, ParsedState, RequestedSlot, SlotValue
 from mqan_client.results import (
     AcceptedQuestion,
     Alternative,
@@ -69,6 +70,8 @@ def read_answer(document: Any) -> Answer:
                 for other in document.get("alternatives", ())
             ),
             tuple(map(_read_step, document.get("steps", ()))),
+            _read_parsed(document.get("parsed")),
+            document.get("parse_error"),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise unknown_response(error) from None
@@ -88,6 +91,19 @@ def read_answers(document: Any) -> list[Answer | ClientError]:
         ]
     except (KeyError, TypeError, ValueError) as error:
         raise unknown_response(error) from None
+
+
+def _read_parsed(document: Any) -> ParsedQuery | ParsedState | None:
+    if document is None:
+        return None
+    if "sql" in document:
+        conditions = tuple(
+            Condition(**{**found, "spans": read_spans(found["spans"])}) for found in document["conditions"]
+        )
+        return ParsedQuery(document["select"], document["aggregation"], conditions, document["sql"])
+    slots = {name: SlotValue(told["value"], read_spans(told["spans"])) for name, told in document["slots"].items()}
+    requests = (RequestedSlot(wanted["slot"], read_spans(wanted["spans"])) for wanted in document["requests"])
+    return ParsedState(slots, tuple(requests))
 
 
 def _read_step(document: Any) -> Step:

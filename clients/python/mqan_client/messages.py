@@ -7,6 +7,7 @@ from typing import Any
 
 from mqan.v1 import answer_pb2
 from mqan_client.errors import ClientError, InvalidRequestError, ServerError, question_error
+from mqan_client.parsed import Condition, ParsedQuery, ParsedState, RequestedSlot, SlotValue
 from mqan_client.records import Normalized, Record, RecordField, schema_text
 from mqan_client.results import (
     AcceptedQuestion,
@@ -35,6 +36,11 @@ _SOURCES = {
     answer_pb2.SOURCE_QUESTION: Source.QUESTION,
     answer_pb2.SOURCE_VOCABULARY: Source.VOCABULARY,
 }
+_PARSE_KINDS = {
+    None: answer_pb2.PARSE_KIND_UNSPECIFIED,
+    "sql": answer_pb2.PARSE_KIND_SQL,
+    "dialogue_state": answer_pb2.PARSE_KIND_DIALOGUE_STATE,
+}
 _NUMBERS = {source: number for number, source in _SOURCES.items()}
 
 
@@ -44,6 +50,9 @@ def answer_request(question: Question) -> answer_pb2.AnswerRequest:
     Raises:
         InvalidRequestError: there is something in it that cannot be sent.
     """
+    if question.parse not in _PARSE_KINDS:
+        message = f"The request cannot be sent: parse is {question.parse!r}, neither 'sql' nor 'dialogue_state'."
+        raise InvalidRequestError(message, code="invalid_input")
     try:
         return answer_pb2.AnswerRequest(
             context=question.context,
@@ -58,6 +67,7 @@ def answer_request(question: Question) -> answer_pb2.AnswerRequest:
             all=question.all,
             alternatives=question.alternatives,
             explain=question.explain,
+            parse=_PARSE_KINDS[question.parse],
             min_probability=question.min_probability,
         )
     except (ValueError, TypeError) as error:  # a lone surrogate, a number that is no uint32, a value of another type
@@ -153,7 +163,22 @@ def read_answer(response: answer_pb2.AnswerResponse) -> Answer:
             )
             for step in response.steps
         ),
+        _read_parsed(response),
+        response.parse_error if response.HasField("parse_error") else None,
     )
+
+
+def _read_parsed(response: answer_pb2.AnswerResponse) -> ParsedQuery | ParsedState | None:
+    kind = response.WhichOneof("parsed")
+    if kind == "query":
+        query = response.query
+        conditions = (Condition(c.column, c.operator, c.value, _read_spans(c.spans)) for c in query.conditions)
+        return ParsedQuery(query.select, query.aggregation, tuple(conditions), query.sql)
+    if kind == "state":
+        slots = {told.slot: SlotValue(told.value, _read_spans(told.spans)) for told in response.state.slots}
+        requests = (RequestedSlot(wanted.slot, _read_spans(wanted.spans)) for wanted in response.state.requests)
+        return ParsedState(slots, tuple(requests))
+    return None
 
 
 def _read_weights(weights: Iterable[answer_pb2.PointerWeight]) -> tuple[PointerWeight, ...]:

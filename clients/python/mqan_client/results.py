@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Any
 
 from mqan_client.display import as_html, as_text
+from mqan_client.parsed import ParsedQuery, ParsedState
 
 
 class Source(StrEnum):
@@ -168,6 +169,8 @@ class Answer:
         places: with ``all``, every place that answers, in the order of the text.
         alternatives: the next best quotations, the likeliest first.
         steps: with ``explain``, what each step looked at.
+        parsed: with ``parse``, what the answer was read as; None where it is not of that form.
+        parse_error: with ``parse``, why the answer could not be read.
     """
 
     text: str
@@ -185,6 +188,8 @@ class Answer:
     places: tuple[Place, ...] = ()
     alternatives: tuple[Alternative, ...] = ()
     steps: tuple[Step, ...] = ()
+    parsed: ParsedQuery | ParsedState | None = None
+    parse_error: str | None = None
 
     def citations(self, document_title: str | None = None, document_index: int = 0) -> list[dict[str, Any]]:
         """Return the quotations of the context in the shape of Anthropic's citations (``char_location``).

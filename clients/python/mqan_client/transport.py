@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, Required, TypedDict, TypeVar
+from typing import Any, Generic, Literal, Protocol, Required, TypedDict, TypeVar
 
 from mqan_client.errors import (
     ClientError,
@@ -47,6 +47,7 @@ class Question:
     all: bool = False
     alternatives: int = 0
     explain: bool = False
+    parse: str | None = None
     min_probability: float | None = None
 
 
@@ -63,6 +64,7 @@ class Asked(TypedDict, total=False):
     all: bool
     alternatives: int
     explain: bool
+    parse: Literal["sql", "dialogue_state"] | None
     min_probability: float | None
 
 

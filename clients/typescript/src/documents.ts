@@ -32,6 +32,12 @@ export type FilledField = components["schemas"]["FieldDocument"];
 /** One label of a question with choices, and the words of the text that spoke for it. */
 export type Choice = components["schemas"]["ChoiceDocument"];
 
+/** A query that an answer was read as, with its SQL; `parse: "sql"`. */
+export type ParsedQuery = components["schemas"]["QueryDocument"];
+
+/** A change of a dialogue's state that an answer was read as; `parse: "dialogue_state"`. */
+export type ParsedState = components["schemas"]["StateDocument"];
+
 /** Another answer, or another place that answers. */
 export interface Candidate {
   answer?: string;
@@ -52,5 +58,5 @@ export type Answer = Partial<NewInAnswer> &
 /** What servers before 0.17 do not send. */
 type NewInAnswer = Pick<
   components["schemas"]["AnswerDocument"],
-  "answered" | "choices" | "chosen" | "confidence" | "expected" | "steps" | "windows"
+  "answered" | "choices" | "chosen" | "confidence" | "expected" | "parsed" | "parse_error" | "steps" | "windows"
 >;

@@ -417,6 +417,16 @@ export interface components {
             expected: number | null;
             model: components["schemas"]["ModelVersionDocument"];
             /**
+             * Parse Error
+             * @description With `parse`, why the answer could not be read; null where it could.
+             */
+            parse_error: string | null;
+            /**
+             * Parsed
+             * @description With `parse`, what the answer was read as; null where it is not of that form.
+             */
+            parsed: components["schemas"]["QueryDocument"] | components["schemas"]["StateDocument"] | null;
+            /**
              * Places
              * @description With `all`, every place that answers, in the order of the text: those at least a fifth as likely as the likeliest, and not below `min_probability`.
              */
@@ -542,6 +552,35 @@ export interface components {
              * @constant
              */
             type: "char_location";
+        };
+        /**
+         * ConditionDocument
+         * @description A condition of a query.
+         */
+        ConditionDocument: {
+            /**
+             * Column
+             * @description The compared column, as the context has it.
+             * @example Country
+             */
+            column: string;
+            /**
+             * Operator
+             * @description The comparison.
+             * @enum {string}
+             */
+            operator: "=" | ">" | "<";
+            /**
+             * Spans
+             * @description The quotations in the value.
+             */
+            spans: components["schemas"]["QuotationDocument"][];
+            /**
+             * Value
+             * @description What it is compared with, as the answer has it.
+             * @example Nepal
+             */
+            value: string;
         };
         /**
          * ErrorDocument
@@ -887,6 +926,35 @@ export interface components {
             text: string;
         };
         /**
+         * QueryDocument
+         * @description A query of WikiSQL.
+         */
+        QueryDocument: {
+            /**
+             * Aggregation
+             * @description Of the column, or empty.
+             * @enum {string}
+             */
+            aggregation: "" | "MAX" | "MIN" | "COUNT" | "SUM" | "AVG";
+            /**
+             * Conditions
+             * @description All of them hold.
+             */
+            conditions: components["schemas"]["ConditionDocument"][];
+            /**
+             * Select
+             * @description The selected column, as the context has it.
+             * @example Mountain
+             */
+            select: string;
+            /**
+             * Sql
+             * @description The query in standard SQL, by sqlglot.
+             * @example SELECT COUNT("Mountain") FROM "table" WHERE "Country" = 'Nepal'
+             */
+            sql: string;
+        };
+        /**
          * QuotationDocument
          * @description Neighbouring copied tokens as one quotation.
          */
@@ -950,6 +1018,23 @@ export interface components {
             };
         };
         /**
+         * RequestedSlotDocument
+         * @description A slot that is asked for.
+         */
+        RequestedSlotDocument: {
+            /**
+             * Slot
+             * @description In lower case.
+             * @example phone
+             */
+            slot: string;
+            /**
+             * Spans
+             * @description The quotations in its name.
+             */
+            spans: components["schemas"]["QuotationDocument"][];
+        };
+        /**
          * ScoreDocument
          * @description A validation score of the model, as measured.
          */
@@ -971,6 +1056,23 @@ export interface components {
             value: number;
         };
         /**
+         * SlotDocument
+         * @description The value of a slot.
+         */
+        SlotDocument: {
+            /**
+             * Spans
+             * @description The quotations in the value.
+             */
+            spans: components["schemas"]["QuotationDocument"][];
+            /**
+             * Value
+             * @description As the answer has it.
+             * @example italian
+             */
+            value: string;
+        };
+        /**
          * SpanDocument
          * @description Half-open range of Unicode code points.
          */
@@ -987,6 +1089,24 @@ export interface components {
              * @example 13
              */
             start: number;
+        };
+        /**
+         * StateDocument
+         * @description A change of a dialogue's state.
+         */
+        StateDocument: {
+            /**
+             * Requests
+             * @description The slots that are asked for.
+             */
+            requests: components["schemas"]["RequestedSlotDocument"][];
+            /**
+             * Slots
+             * @description The slots that get a value, by their names in lower case.
+             */
+            slots: {
+                [key: string]: components["schemas"]["SlotDocument"];
+            };
         };
         /**
          * StepDocument
@@ -1251,6 +1371,12 @@ export interface operations {
                      * @default false
                      */
                     multiple?: boolean;
+                    /**
+                     * Parse
+                     * @description What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of state of WOZ; see `parsed`.
+                     * @example sql
+                     */
+                    parse?: ("sql" | "dialogue_state") | null;
                     /**
                      * Question
                      * @description The question, in natural language. It is also the task.
@@ -1540,6 +1666,12 @@ export interface operations {
                          */
                         multiple?: boolean;
                         /**
+                         * Parse
+                         * @description What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of state of WOZ; see `parsed`.
+                         * @example sql
+                         */
+                        parse?: ("sql" | "dialogue_state") | null;
+                        /**
                          * Question
                          * @description The question, in natural language. It is also the task.
                          * @example How tall is the tower?
@@ -1676,6 +1808,12 @@ export interface operations {
                              * @default false
                              */
                             multiple?: boolean;
+                            /**
+                             * Parse
+                             * @description What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of state of WOZ; see `parsed`.
+                             * @example sql
+                             */
+                            parse?: ("sql" | "dialogue_state") | null;
                             /**
                              * Question
                              * @description The question, in natural language. It is also the task.

@@ -7,19 +7,28 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class ParseKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    PARSE_KIND_UNSPECIFIED: _ClassVar[ParseKind]
+    PARSE_KIND_SQL: _ClassVar[ParseKind]
+    PARSE_KIND_DIALOGUE_STATE: _ClassVar[ParseKind]
+
 class Source(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     SOURCE_UNSPECIFIED: _ClassVar[Source]
     SOURCE_CONTEXT: _ClassVar[Source]
     SOURCE_QUESTION: _ClassVar[Source]
     SOURCE_VOCABULARY: _ClassVar[Source]
+PARSE_KIND_UNSPECIFIED: ParseKind
+PARSE_KIND_SQL: ParseKind
+PARSE_KIND_DIALOGUE_STATE: ParseKind
 SOURCE_UNSPECIFIED: Source
 SOURCE_CONTEXT: Source
 SOURCE_QUESTION: Source
 SOURCE_VOCABULARY: Source
 
 class AnswerRequest(_message.Message):
-    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives", "explain")
+    __slots__ = ("context", "question", "max_answer_tokens", "choices", "multiple", "yes_no", "scale", "sources", "min_probability", "contiguous", "all", "alternatives", "explain", "parse")
     CONTEXT_FIELD_NUMBER: _ClassVar[int]
     QUESTION_FIELD_NUMBER: _ClassVar[int]
     MAX_ANSWER_TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -33,6 +42,7 @@ class AnswerRequest(_message.Message):
     ALL_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
+    PARSE_FIELD_NUMBER: _ClassVar[int]
     context: str
     question: str
     max_answer_tokens: int
@@ -46,7 +56,8 @@ class AnswerRequest(_message.Message):
     all: bool
     alternatives: int
     explain: bool
-    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ..., explain: _Optional[bool] = ...) -> None: ...
+    parse: ParseKind
+    def __init__(self, context: _Optional[str] = ..., question: _Optional[str] = ..., max_answer_tokens: _Optional[int] = ..., choices: _Optional[_Iterable[_Union[Choice, _Mapping]]] = ..., multiple: _Optional[bool] = ..., yes_no: _Optional[bool] = ..., scale: _Optional[_Iterable[str]] = ..., sources: _Optional[_Iterable[_Union[Source, str]]] = ..., min_probability: _Optional[float] = ..., contiguous: _Optional[bool] = ..., all: _Optional[bool] = ..., alternatives: _Optional[int] = ..., explain: _Optional[bool] = ..., parse: _Optional[_Union[ParseKind, str]] = ...) -> None: ...
 
 class Choice(_message.Message):
     __slots__ = ("label", "description")
@@ -57,7 +68,7 @@ class Choice(_message.Message):
     def __init__(self, label: _Optional[str] = ..., description: _Optional[str] = ...) -> None: ...
 
 class AnswerResponse(_message.Message):
-    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model", "answered", "confidence", "choices", "chosen", "expected", "windows", "places", "alternatives", "steps")
+    __slots__ = ("answer", "probability", "tokens", "spans", "truncated", "model", "answered", "confidence", "choices", "chosen", "expected", "windows", "places", "alternatives", "steps", "query", "state", "parse_error")
     ANSWER_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_FIELD_NUMBER: _ClassVar[int]
     TOKENS_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +84,9 @@ class AnswerResponse(_message.Message):
     PLACES_FIELD_NUMBER: _ClassVar[int]
     ALTERNATIVES_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PARSE_ERROR_FIELD_NUMBER: _ClassVar[int]
     answer: str
     probability: float
     tokens: _containers.RepeatedCompositeFieldContainer[AnswerToken]
@@ -88,7 +102,60 @@ class AnswerResponse(_message.Message):
     places: _containers.RepeatedCompositeFieldContainer[Place]
     alternatives: _containers.RepeatedCompositeFieldContainer[Alternative]
     steps: _containers.RepeatedCompositeFieldContainer[Step]
-    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ...) -> None: ...
+    query: ParsedQuery
+    state: ParsedState
+    parse_error: str
+    def __init__(self, answer: _Optional[str] = ..., probability: _Optional[float] = ..., tokens: _Optional[_Iterable[_Union[AnswerToken, _Mapping]]] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ..., truncated: _Optional[bool] = ..., model: _Optional[_Union[ModelVersion, _Mapping]] = ..., answered: _Optional[bool] = ..., confidence: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[ChoiceProbability, _Mapping]]] = ..., chosen: _Optional[_Iterable[str]] = ..., expected: _Optional[float] = ..., windows: _Optional[int] = ..., places: _Optional[_Iterable[_Union[Place, _Mapping]]] = ..., alternatives: _Optional[_Iterable[_Union[Alternative, _Mapping]]] = ..., steps: _Optional[_Iterable[_Union[Step, _Mapping]]] = ..., query: _Optional[_Union[ParsedQuery, _Mapping]] = ..., state: _Optional[_Union[ParsedState, _Mapping]] = ..., parse_error: _Optional[str] = ...) -> None: ...
+
+class ParsedQuery(_message.Message):
+    __slots__ = ("select", "aggregation", "conditions", "sql")
+    SELECT_FIELD_NUMBER: _ClassVar[int]
+    AGGREGATION_FIELD_NUMBER: _ClassVar[int]
+    CONDITIONS_FIELD_NUMBER: _ClassVar[int]
+    SQL_FIELD_NUMBER: _ClassVar[int]
+    select: str
+    aggregation: str
+    conditions: _containers.RepeatedCompositeFieldContainer[Condition]
+    sql: str
+    def __init__(self, select: _Optional[str] = ..., aggregation: _Optional[str] = ..., conditions: _Optional[_Iterable[_Union[Condition, _Mapping]]] = ..., sql: _Optional[str] = ...) -> None: ...
+
+class Condition(_message.Message):
+    __slots__ = ("column", "operator", "value", "spans")
+    COLUMN_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    column: str
+    operator: str
+    value: str
+    spans: _containers.RepeatedCompositeFieldContainer[AnswerSpan]
+    def __init__(self, column: _Optional[str] = ..., operator: _Optional[str] = ..., value: _Optional[str] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ...) -> None: ...
+
+class ParsedState(_message.Message):
+    __slots__ = ("slots", "requests")
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    slots: _containers.RepeatedCompositeFieldContainer[SlotValue]
+    requests: _containers.RepeatedCompositeFieldContainer[RequestedSlot]
+    def __init__(self, slots: _Optional[_Iterable[_Union[SlotValue, _Mapping]]] = ..., requests: _Optional[_Iterable[_Union[RequestedSlot, _Mapping]]] = ...) -> None: ...
+
+class SlotValue(_message.Message):
+    __slots__ = ("slot", "value", "spans")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    slot: str
+    value: str
+    spans: _containers.RepeatedCompositeFieldContainer[AnswerSpan]
+    def __init__(self, slot: _Optional[str] = ..., value: _Optional[str] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ...) -> None: ...
+
+class RequestedSlot(_message.Message):
+    __slots__ = ("slot", "spans")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    SPANS_FIELD_NUMBER: _ClassVar[int]
+    slot: str
+    spans: _containers.RepeatedCompositeFieldContainer[AnswerSpan]
+    def __init__(self, slot: _Optional[str] = ..., spans: _Optional[_Iterable[_Union[AnswerSpan, _Mapping]]] = ...) -> None: ...
 
 class AnswerManyRequest(_message.Message):
     __slots__ = ("texts",)

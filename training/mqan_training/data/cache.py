@@ -22,15 +22,19 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 import mqan_core.example
+import mqan_core.sql
+import mqan_core.state_change
 import mqan_core.text
 import mqan_training.data.dataset
 import mqan_training.data.readers
-import mqan_training.data.sql
 from mqan_training.data.dataset import Int32Array, Item, PieceCounts, PieceTable, TaskData
 from mqan_training.data.readers.task import Task
 
 _FORMAT = "3"
-_SOURCES = (mqan_core.text, mqan_core.example, mqan_training.data.dataset, mqan_training.data.sql)  # and all readers
+_SOURCES = (  # and all readers
+    *(mqan_core.text, mqan_core.example, mqan_core.sql, mqan_core.state_change),
+    mqan_training.data.dataset,
+)
 _PARTS = ("context", "question", "answer")
 _COUNTS = ("total", "not_in_context", "not_in_source")
 

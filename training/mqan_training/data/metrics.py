@@ -14,8 +14,10 @@ from difflib import get_close_matches
 from typing import Any
 
 from mqan_core.example import Example
+from mqan_core.folding import fold
+from mqan_core.sql import gold_query, read_query
+from mqan_core.state_change import read_state_change
 from mqan_core.text import INVISIBLE
-from mqan_training.data.sql import fold, gold_query, read_query
 from mqan_training.data.sql_execution import Table, execute
 
 UNANSWERABLE = "unanswerable"
@@ -116,14 +118,11 @@ def parse_state_change(text: str) -> tuple[dict[str, str], frozenset[str]]:
     Returns:
         The informed slots with their values, and the requested slots; all in lower case.
     """
-    informs, semicolon, requests = fold(text).partition(";")
-    if not semicolon or ";" in requests:
+    change = read_state_change(text)
+    if change is None:
         return {}, frozenset()
-    pairs = (part.split(":") for part in informs.split(","))
-    return (
-        {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2},
-        frozenset(request.strip() for request in requests.split(",") if request.strip()),
-    )
+    told = {slot.folded: value.folded for slot, value in change.told}
+    return told, frozenset(request.folded for request in change.requests)
 
 
 def _score_joint_goal_em(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:

@@ -9,19 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.example import Example
+from mqan_core.sql import write_query, write_table
 from mqan_training.data.readers.files import Member, check_split, find_source, malformed, read_json_lines, text_field
 from mqan_training.data.readers.task import Download, Task
-from mqan_training.data.sql import AGGREGATIONS, OPERATORS, write_query
 from mqan_training.data.sql_execution import Table
 
 QUESTION = "What is the translation from English to SQL?"
 _PART_OF_SPLIT = {"train": "train", "validation": "dev", "test": "test"}
 _ARCHIVE = "data.tar.bz2"
-_SYMBOLS = (
-    *("SELECT", "WHERE", "AND", "COL", "TABLE", "CAPTION", "PAGE", "SECTION"),
-    *("OP", "COND", "QUESTION", "AGG", "AGGOPS", "CONDOPS"),
-)
-_KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
 
 
 def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
@@ -39,10 +34,10 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
             query = write_query(row["sql"], header)
         except (KeyError, IndexError, TypeError, ValueError) as error:
             raise malformed(source, number, f"`sql` is missing or malformed ({error!r}).") from error
-        context = f"The table has columns {', '.join(header)} and key words {_KEY_WORDS}-- {asked}"
         reference = {"sql": row["sql"], "header": header}
         if tables[name].rows:
             reference["table"] = tables[name]
+        context = write_table(header, asked)
         yield Example("wikisql", f"{split}/{number}", context, QUESTION, (query,), reference=reference)
 
 

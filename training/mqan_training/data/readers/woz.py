@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.example import Example
+from mqan_core.state_change import write_state_change
 from mqan_training.data.readers.files import check_split, find_file, malformed, read_json
 from mqan_training.data.readers.task import Download, Task
 
 QUESTION = "What is the change in state?"
-NO_CHANGE = "None"
 _FILE_OF_SPLIT = {"train": "woz_train_en.json", "validation": "woz_validate_en.json", "test": "woz_test_en.json"}
 _URL = "https://raw.githubusercontent.com/nmrksic/neural-belief-tracker/master/data/woz/"
 
@@ -51,7 +51,7 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
                     "request": requested,
                 }
                 name = f"en_{dialogue_index}_{turn_index}"
-                answers = (_answer(changed, requested),)
+                answers = (write_state_change(changed, requested),)
                 yield Example("woz", name, _context(turn), QUESTION, answers, reference=reference)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise malformed(path, None, f"{where}: missing or malformed field ({error!r}).") from error
@@ -74,14 +74,6 @@ def _context(turn: dict[str, Any]) -> str:
     """Return what the system did and what the user then said."""
     acts = ", ".join(act if isinstance(act, str) else ": ".join(act) for act in turn["system_acts"])
     return " ".join(f"{acts} -- {turn['transcript']}".split() if acts else turn["transcript"].split())
-
-
-def _answer(changed: list[Inform], requested: list[str]) -> str:
-    """Write a change of state as text."""
-    if not changed and not requested:
-        return NO_CHANGE
-    informs = ", ".join(f"{slot}: {value}" for slot, value in changed)
-    return f"{informs}; {', '.join(requested)}" if requested else f"{informs};"
 
 
 TASK = Task(

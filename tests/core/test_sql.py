@@ -1,14 +1,12 @@
 """Queries as text and back."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_training.data.readers.registry import task_named
-from mqan_training.data.sql import AGGREGATIONS, OPERATORS, Query, gold_query, read_query, write_query
+from mqan_core.sql import AGGREGATIONS, OPERATORS, Query, gold_query, read_query, write_query
 
 HEADER = ["Ship", "Year", "Year built", "Max speed", "Speed"]
 
@@ -76,11 +74,3 @@ def test_columns_outside_the_header_are_refused() -> None:
 def test_round_trip(sel: int, agg: int, conds: list[tuple[int, int, str]]) -> None:
     query = sql(sel, agg, *conds)
     assert read_query(write_query(query, HEADER), HEADER) == gold_query(query, HEADER)
-
-
-@pytest.mark.data
-def test_round_trip_of_all_validation_queries(data_folder: Path) -> None:
-    for example in task_named("wikisql").read(data_folder / "wikisql", "validation"):
-        assert example.reference is not None
-        header = example.reference["header"]
-        assert read_query(example.answers[0], header) == gold_query(example.reference["sql"], header)

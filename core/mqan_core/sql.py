@@ -1,0 +1,177 @@
+"""WikiSQL's queries as text and back (Zhong et al. 2017): the one grammar of what is trained, judged and served.
+
+A query selects one column of one table, perhaps aggregated, under conditions that all hold:
+``SELECT <aggregation> <column> FROM table WHERE <column> <operator> <value> AND ...``. The context names the columns:
+``The table has columns <column>, <column> and key words ...-- <question>``.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from mqan_core.errors import FormError
+from mqan_core.folding import FoldedText, Part, fold, shown
+
+AGGREGATIONS = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
+OPERATORS = ("=", ">", "<", "OP")  # the last stands for one that the dataset never uses
+
+_BEFORE_COLUMNS, _AFTER_COLUMNS = "The table has columns ", " and key words "
+_SYMBOLS = (
+    *("SELECT", "WHERE", "AND", "COL", "TABLE", "CAPTION", "PAGE", "SECTION"),
+    *("OP", "COND", "QUESTION", "AGG", "AGGOPS", "CONDOPS"),
+)
+_KEY_WORDS = ", ".join((*AGGREGATIONS[1:], *OPERATORS, *_SYMBOLS))
+_QUERY = re.compile(r"select (.+?) from table(?: where (.+))?")
+_OPERATOR = re.compile(rf" ({'|'.join(re.escape(operator.lower()) for operator in OPERATORS)})(?= |$)")
+_AND = re.compile(r"(?<= )and ")
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query by the names of its columns, folded.
+
+    Attributes:
+        aggregation: one of ``AGGREGATIONS``, in lower case.
+        column: the selected column.
+        conditions: column, operator and value of each, in order.
+    """
+
+    aggregation: str
+    column: str
+    conditions: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCondition:
+    """A condition of a query in a text: its column and operator, folded, and where its value stands."""
+
+    column: str
+    operator: str
+    value: Part
+
+
+@dataclass(frozen=True, slots=True)
+class FoundQuery:
+    """A query in a text; aggregation and columns as of ``Query``."""
+
+    aggregation: str
+    column: str
+    conditions: tuple[FoundCondition, ...]
+
+
+def write_table(header: Sequence[str], asked: str) -> str:
+    """Write the context of a question on a table, as decaNLP puts it."""
+    return f"{_BEFORE_COLUMNS}{', '.join(header)}{_AFTER_COLUMNS}{_KEY_WORDS}-- {asked}"
+
+
+def read_header(context: str) -> list[str]:
+    """Read the names of the columns from a context; a name with a comma and a space in it counts as two.
+
+    Raises:
+        FormError: it names none.
+    """
+    start, end = context.find(_BEFORE_COLUMNS), context.find(_AFTER_COLUMNS)
+    columns = context[start + len(_BEFORE_COLUMNS) : end].split(", ") if 0 <= start < end else []
+    names = [name.strip() for name in columns if name.strip()]
+    if not names:
+        raise FormError(
+            f'The context does not name the columns as in "{_BEFORE_COLUMNS}Name, Year{_AFTER_COLUMNS}...".'
+        )
+    return names
+
+
+def write_query(sql: Mapping[str, Any], header: Sequence[str]) -> str:
+    """Write a query of the dataset (``sel``, ``agg``, ``conds``) as text, in the words of decaNLP.
+
+    Raises:
+        KeyError, IndexError, TypeError, ValueError: the query is not well-formed or names a column that is not there.
+    """
+    if min([sql["sel"], *(column for column, _, _ in sql["conds"])]) < 0:
+        raise IndexError("columns are numbered from 0")
+    words = ["SELECT", AGGREGATIONS[sql["agg"]], header[sql["sel"]], "FROM table"]
+    conditions = [f"{header[column]} {OPERATORS[operator]} {value}" for column, operator, value in sql["conds"]]
+    if conditions:
+        words += ["WHERE", " AND ".join(conditions)]
+    return " ".join(" ".join(words).split())
+
+
+def gold_query(sql: Mapping[str, Any], header: Sequence[str]) -> Query:
+    """Return a query of the dataset as ``read_query`` returns it."""
+    return Query(
+        AGGREGATIONS[sql["agg"]].lower(),
+        fold(header[sql["sel"]]),
+        tuple(
+            (fold(header[column]), OPERATORS[operator].lower(), fold(str(value)))
+            for column, operator, value in sql["conds"]
+        ),
+    )
+
+
+def read_query(text: str, header: Sequence[str]) -> Query | None:
+    """Read a query written by ``write_query``, in any case; None where it is not one on a table with this header."""
+    try:
+        found = find_query(text, header)
+    except FormError:
+        return None
+    conditions = tuple((c.column, c.operator, c.value.folded) for c in found.conditions)
+    return Query(found.aggregation, found.column, conditions)
+
+
+def find_query(text: str, header: Sequence[str]) -> FoundQuery:
+    """Find the parts of a query written by ``write_query``, in any case.
+
+    Where a column's name is the beginning of another's, the longer one is meant; a selected column that is called
+    like an aggregated other one is meant as a column.
+
+    Raises:
+        FormError: it is not one on a table with this header.
+    """
+    folded = FoldedText(text)
+    match = _QUERY.fullmatch(folded.text)
+    if not match:
+        raise FormError('The answer does not read "SELECT column FROM table WHERE column operator value AND ...".')
+    columns = frozenset(map(fold, header))
+    aggregation, column = _read_selection(match[1], columns)
+    conditions = tuple(_find_conditions(folded, match.start(2), columns)) if match[2] else ()
+    return FoundQuery(aggregation, column, conditions)
+
+
+def _read_selection(text: str, columns: frozenset[str]) -> tuple[str, str]:
+    if text in columns:
+        return "", text
+    aggregation, _, column = text.partition(" ")
+    if aggregation.upper() in AGGREGATIONS[1:] and column in columns:
+        return aggregation, column
+    raise FormError(f"The answer selects {shown(text)}, which is no column of the table.")
+
+
+def _find_conditions(folded: FoldedText, begin: int, columns: frozenset[str]) -> Iterator[FoundCondition]:
+    text = folded.text
+    heads = list(_find_heads(text, begin, columns))
+    if not heads or heads[0].start != begin:
+        raise FormError(f"After WHERE stands {shown(text[begin:])}: no column of the table and operator.")
+    ends = [head.start - len("and ") for head in heads[1:]] + [len(text)]
+    for head, end in zip(heads, ends, strict=True):
+        yield FoundCondition(head.column, head.operator[1], folded.part(head.operator.end(), end))
+
+
+class _Head(NamedTuple):
+    """What a condition begins with."""
+
+    start: int
+    column: str
+    operator: re.Match[str]
+
+
+def _find_heads(text: str, begin: int, columns: frozenset[str]) -> Iterator[_Head]:
+    operators = list(_OPERATOR.finditer(text, begin))
+    longest = max(map(len, columns))
+    free = begin  # what is before belongs to a condition already
+    for start in (begin, *(found.end() for found in _AND.finditer(text, begin))):
+        if start < free:
+            continue
+        near = [o for o in operators if start < o.start() <= start + longest and text[start : o.start()] in columns]
+        if near:
+            yield _Head(start, text[start : near[-1].start()], near[-1])
+            free = near[-1].end()

@@ -1,0 +1,57 @@
+"""``mqan ask --parse``: the structure of an answer, from a server or in this process."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mqan_cli.main import app
+from mqan_core.sql import write_table
+from mqan_serving.default_bundle import default_bundle
+
+WISH = "I am looking for cheap Chinese food. What are the address and the phone number?"
+STATE = ["What is the change in state?", "--text", WISH, "--parse", "dialogue_state"]
+ASKED = "What is the average attendance when the opponent is Ajax?"
+TABLE = write_table(["Date", "Opponent", "Score", "Attendance"], ASKED)
+QUERY = ["What is the translation from English to SQL?", "--text", TABLE, "--parse", "sql"]
+
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def answerers(start_server: Callable[..., Any]) -> Iterator[list[list[str]]]:
+    """The options that name each who answers."""
+    running = start_server("local", bundle=default_bundle())
+    servers = [["--server", url] for url in (running.rest, f"grpc://{running.rpc}")]
+    yield [*servers, ["--bundle", str(default_bundle()), "--provider", "cpu"]]
+    assert running.stop() == 0, running.log.read_text()[-3000:]
+
+
+@pytest.mark.parametrize(
+    ("asked", "note"),
+    [
+        (QUERY, '  parsed: SELECT AVG("Attendance") FROM "table" WHERE "Opponent" = \'Ajax\''),
+        (STATE, '  parsed: {"slots": {"food": "Chinese", "price range": "cheap"}, "requests": ["phone", "address"]}'),
+        (["Who?", *STATE[1:]], "  not parsed: "),
+    ],
+    ids=["sql", "state", "none"],
+)
+def test_all_answerers_tell_the_same_structure(answerers: list[list[str]], asked: list[str], note: str) -> None:
+    documents = []
+    for given in answerers:
+        result = runner.invoke(app, ["ask", *asked, *given])
+        assert result.exit_code == 0, result.output
+        assert note in result.stderr
+        documents.append(json.loads(runner.invoke(app, ["ask", *asked, *given, "--json"]).stdout))
+    found = [(document["answer"], document["parsed"], document["parse_error"]) for document in documents]
+    assert found == [found[0]] * len(answerers)
+    assert (found[0][1] is None) == (found[0][2] is not None)
+
+
+def test_labels_have_no_structure(answerers: list[list[str]]) -> None:
+    for given in answerers:
+        result = runner.invoke(app, ["ask", *STATE, *given, "--choices", "a, b"])
+        assert result.exit_code == 1
+        assert "parse makes no sense with choices" in result.stderr
