@@ -17,6 +17,7 @@ from mqan_core.example import Choice, Example
 from mqan_core.layout import Layout
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
+from mqan_training import stream
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.collate import collate
 from mqan_training.data.mixture import dataset_of
@@ -108,6 +109,13 @@ def recipe_of(encoder: Path, **changes: object) -> Recipe:
 
 
 SOURCES = (Meetings(), Counts())
+SMALL = {"_POOL": 256, "_COUNTED": 1000}  # examples drawn at once: the real numbers only take time here
+
+
+@pytest.fixture(autouse=True)
+def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, number in SMALL.items():
+        monkeypatch.setattr(stream, name, number)
 
 
 def run(recipe: Recipe, folder: Path, *, resume: bool = False) -> Path:
@@ -136,7 +144,8 @@ def test_a_cut_run_goes_on_as_if_it_had_not_been(encoder: Path, tmp_path: Path) 
 def test_a_killed_run_leaves_whole_checkpoints(encoder: Path, tmp_path: Path) -> None:
     """Killed at any moment, also while it writes: what is there can be gone on from."""
     script = (
-        "import sys; from pathlib import Path; from tests.training.test_mixture_run import recipe_of, run;"
+        "import sys; from pathlib import Path; from mqan_training import stream;"
+        "from tests.training.test_mixture_run import SMALL, recipe_of, run; vars(stream).update(SMALL);"
         "run(recipe_of(Path(sys.argv[1]), steps=100000, checkpoint_every=2), Path(sys.argv[2]))"
     )
     process = subprocess.Popen(
