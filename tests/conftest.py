@@ -28,7 +28,9 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
+    from mqan_export.answering_parity import AnsweringParity
     from mqan_training.model.network import Network
+    from mqan_training.trained import Trained
 
 
 # What a test finds shall not depend on how fast the machine is.
@@ -212,15 +214,41 @@ def _write_bundle(network: "Network", folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def small_bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of a small pretrained reader, written once for all tests and workers; to be copied before a change."""
+def small_export(tmp_path_factory: pytest.TempPathFactory) -> "tuple[Path, AnsweringParity]":
+    """A bundle of a small pretrained reader and what its export reports, made once for all tests and workers."""
+    import torch
+
+    from mqan_export.answering_parity import AnsweringParity
     from tests.answering import make_trained, write_small_bundle
 
-    folder = _folder_of_all(tmp_path_factory) / "small-bundle"
-    with FileLock(f"{folder}.lock"):
-        if not (folder / "manifest.json").exists():  # it is written last
-            write_small_bundle(folder, make_trained())
-    return folder
+    base = _folder_of_all(tmp_path_factory) / "small"
+    folder, report = base / "bundle", base / "report.json"
+    with FileLock(f"{base}.lock"):
+        if not report.exists():
+            base.mkdir(exist_ok=True)
+            trained = make_trained()
+            found = write_small_bundle(folder, trained)
+            torch.save(trained.network.state_dict(), base / "weights.pt")
+            report.write_text(json.dumps(asdict(found)))  # last
+    return folder, AnsweringParity(**json.loads(report.read_text()))
+
+
+@pytest.fixture(scope="session")
+def small_bundle(small_export: "tuple[Path, AnsweringParity]") -> Path:
+    """The bundle alone; to be copied before a change."""
+    return small_export[0]
+
+
+@pytest.fixture(scope="session")
+def small_trained(small_bundle: Path) -> "Trained":
+    """The network of the bundle, with the weights that the bundle has rounded."""
+    import torch
+
+    from tests.answering import make_trained
+
+    trained = make_trained()
+    trained.network.load_state_dict(torch.load(small_bundle.with_name("weights.pt")))
+    return trained
 
 
 @pytest.fixture(scope="session")
@@ -240,8 +268,7 @@ def sibling_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], 
     """Gives the bundle of a small trained sibling system, by its kind; made once for all tests and all workers."""
     from tests.sibling_models import make_bundle
 
-    factory = tmp_path_factory
-    base = factory.getbasetemp().parent if _is_one_of_several() else factory.getbasetemp()
+    base = _folder_of_all(tmp_path_factory)
 
     def bundle(kind: str) -> Path:
         folder: Path = base / f"sibling-{kind}"

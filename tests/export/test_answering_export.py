@@ -16,23 +16,11 @@ from mqan_export.parity import ParityError
 from mqan_export.reader_graph import BalancedLinear
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.interface import verify_files
-from mqan_training.trained import Trained
-from tests.answering import make_examples, make_trained, write_small_bundle
+from tests.answering import make_examples, make_trained
 
 
-@pytest.fixture(scope="module")
-def trained() -> Trained:
-    return make_trained(3)
-
-
-@pytest.fixture(scope="module")
-def exported(trained: Trained, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, AnsweringParity]:
-    folder = tmp_path_factory.mktemp("exported") / "bundle"
-    return folder, write_small_bundle(folder, trained)
-
-
-def test_the_bundle_answers_as_torch_does(exported: tuple[Path, AnsweringParity]) -> None:
-    folder, report = exported
+def test_the_bundle_answers_as_torch_does(small_export: tuple[Path, AnsweringParity]) -> None:
+    folder, report = small_export
     assert report.num_examples == 30
     assert report.num_choices == 10
     assert report.max_probability_difference < 1e-4
@@ -41,16 +29,16 @@ def test_the_bundle_answers_as_torch_does(exported: tuple[Path, AnsweringParity]
     assert not folder.with_name("bundle.unchecked").exists()
 
 
-def test_another_network_is_found_out(exported: tuple[Path, AnsweringParity]) -> None:
-    engine = AnsweringEngine.open(exported[0], provider="cpu", precision="float32")
+def test_another_network_is_found_out(small_export: tuple[Path, AnsweringParity]) -> None:
+    engine = AnsweringEngine.open(small_export[0], provider="cpu", precision="float32")
     other = make_trained(4)
     inputs = torch.zeros(other.vocabulary.num_generated, other.network.config.width)
     with pytest.raises(ParityError, match="torch answers"):
         check_answering_parity(other, inputs, engine, make_examples(9))
 
 
-def test_a_file_that_is_missing_is_named(exported: tuple[Path, AnsweringParity], tmp_path: Path) -> None:
-    for path in exported[0].iterdir():
+def test_a_file_that_is_missing_is_named(small_export: tuple[Path, AnsweringParity], tmp_path: Path) -> None:
+    for path in small_export[0].iterdir():
         if path.name != "reader-float32.onnx":
             (tmp_path / path.name).write_bytes(path.read_bytes())
     bundle = open_answering_bundle(tmp_path)  # a CPU does not need it
@@ -62,10 +50,10 @@ def test_a_file_that_is_missing_is_named(exported: tuple[Path, AnsweringParity],
         open_answering_bundle(tmp_path)
 
 
-def test_eight_bit_weights_have_seven_bits(exported: tuple[Path, AnsweringParity]) -> None:
+def test_eight_bit_weights_have_seven_bits(small_export: tuple[Path, AnsweringParity]) -> None:
     """Or an x86 CPU without VNNI would add up their products otherwise than one with it."""
     for name in ("reader-int8.onnx", "decoder_step-int8.onnx"):
-        model = onnx.load(exported[0] / name)
+        model = onnx.load(small_export[0] / name)
         arrays = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
         products = [n for n in model.graph.node if n.op_type in ("MatMulIntegerToFloat", "QGemm")]
         weights = [arrays[n.input[1 if n.op_type == "MatMulIntegerToFloat" else 3]] for n in products]

@@ -18,7 +18,7 @@ from mqan_core.vocab import Vocabulary
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained
-from tests.answering import LETTERS, WORDS, make_text, make_trained, write_small_bundle
+from tests.answering import LETTERS, WORDS, make_text
 
 
 @pytest.fixture(scope="module")
@@ -74,27 +74,19 @@ def test_255_labels_are_read(engine: AnsweringEngine) -> None:
     assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-6)
 
 
-@pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trained]:
-    """A bundle and its network, whose weights writing has rounded."""
-    folder, trained = tmp_path_factory.mktemp("groups") / "bundle", make_trained()
-    write_small_bundle(folder, trained)
-    return folder, trained
-
-
 @pytest.mark.parametrize("num_words", [40, 500])
 def test_labels_that_take_several_readings_are_chosen_from_together(
-    written: tuple[Path, Trained], num_words: int
+    small_bundle: Path, small_trained: Trained, num_words: int
 ) -> None:
-    folder, trained = written
-    exact = AnsweringEngine.open(folder, provider="cpu", precision="float32")
+    exact = AnsweringEngine.open(small_bundle, provider="cpu", precision="float32")
     labels = [f"{' '.join(WORDS[i % 20] for i in range(k, k + 12))} {LETTERS[k % 36]}{k}" for k in range(255)]
     context = make_text(random.Random(4), num_words)
     windowed = exact.read(context, "who wrote notes?", Options(choices_of(labels)))
     assert sum(window.labels.start > 0 for window in windowed.windows) >= 2
     answer = exact.answer([windowed], [6])[0]
     assert [c.label for c in answer.choices] == labels
-    [other] = answer_batch(trained.network, trained.vocabulary, trained.layout, [windowed.request], 6)
+    network, vocabulary, layout = small_trained.network, small_trained.vocabulary, small_trained.layout
+    [other] = answer_batch(network, vocabulary, layout, [windowed.request], 6)
     found = {c.label: c.probability for c in answer.choices}
     assert {c.label: c.probability for c in other.choices} == pytest.approx(found, abs=1e-5)
     turned = ask(exact, context, "who wrote notes?", Options(choices_of(labels[::-1])))
