@@ -18,6 +18,17 @@ def judge(example: Example, decision: Decision | None) -> tuple[float, float]:
     return (0.0, 0.0) if decision is None else exact_and_f1(example, decision.text, decision.labels)
 
 
+def share_right(examples: Sequence[Example], decisions: Sequence[Decision | None]) -> float:
+    """Return how many decisions are exactly right, in per cent."""
+    return mean([judge(example, decision)[0] for example, decision in zip(examples, decisions, strict=True)])
+
+
+def unanswered(decisions: Sequence[Decision | None]) -> dict[str, float]:
+    """Return how many questions were refused, in per cent, and how many could not be read, as cells of a table."""
+    refused = [decision is not None and decision.text is None for decision in decisions]
+    return {"refused": mean(refused), "unread": decisions.count(None)}
+
+
 def forced_label(example: Example, decision: Decision | None) -> str | None:
     """Return the most probable choice, also where refusing is more probable."""
     if decision is None or not decision.choices:
