@@ -1,7 +1,7 @@
 """What answers questions, whatever runs it: a checkpoint in torch or a bundle's engine."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from mqan_core.answer import Answer
 from mqan_core.errors import InputError
 from mqan_core.example import Choice, Example
 from mqan_core.request import Request, read_request
+from mqan_evaluation.evaluate import batches_by_length
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained, load_trained
@@ -96,23 +97,21 @@ def answer_all(
         The decisions, in the order of the questions.
     """
     found: dict[Ask, Decision | None] = {}
-    batches = list(_batches(asked))
+    batches = [  # those with choices apart from those without
+        batch
+        for is_closed in (True, False)
+        for batch in batches_by_length(
+            dict.fromkeys(ask for ask in asked if bool(ask.choices) is is_closed),
+            lambda ask: ask.num_characters,
+            _ROWS,
+            _CHARACTERS,
+        )
+    ]
     with ThreadPoolExecutor(threads) as pool:
         for batch, decisions in zip(batches, pool.map(answerer.answer, batches), strict=True):
             found.update(zip(batch, decisions, strict=True))
             progress(len(batch))
     return [found[ask] for ask in asked]
-
-
-def _batches(asked: Sequence[Ask]) -> Iterator[list[Ask]]:
-    """Yield distinct questions, the longest first, those with choices apart from those without."""
-    distinct = sorted(dict.fromkeys(asked), key=lambda ask: (bool(ask.choices), ask.num_characters))
-    while distinct:
-        is_closed = bool(distinct[-1].choices)
-        rows = max(1, min(_ROWS, _CHARACTERS // max(distinct[-1].num_characters, 1)))
-        batch = [ask for ask in distinct[-rows:] if bool(ask.choices) == is_closed]
-        del distinct[-len(batch) :]
-        yield batch
 
 
 def decision_of(ask: Ask, answer: Answer) -> Decision:

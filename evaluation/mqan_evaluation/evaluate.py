@@ -8,12 +8,12 @@ the reader no example.
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from mqan_core.answer import Answer, Source
 from mqan_core.errors import InputError
@@ -23,6 +23,7 @@ from mqan_training.data.metrics import score
 from mqan_training.data.readers.task import Task
 
 Read = Callable[[str, str], Any]  # a context and a question into what the model answers
+T = TypeVar("T")
 AnswerBatch = Callable[[Sequence[Any]], list[Answer]]
 
 _BATCH_ROWS = 32
@@ -155,23 +156,33 @@ def _answer_all(
     progress: Callable[[int, int], None],
 ) -> list[Answer | None]:
     """Answer requests in batches of similar length; the answers come back in the order of the requests."""
-    answers: list[Answer | None] = [None] * len(requests)
-    pending: list[tuple[int, Any]] = [(i, r) for i, r in enumerate(requests) if r is not None]
-    pending.sort(key=lambda pair: pair[1].num_context_tokens)
-    batches: list[list[tuple[int, Any]]] = []
+    readable = [i for i, request in enumerate(requests) if request is not None]
+    batches = batches_by_length(readable, lambda i: requests[i].num_context_tokens, _BATCH_ROWS, _BATCH_TOKENS)
+    answers: dict[int, Answer] = {}
+    with ThreadPoolExecutor(threads) as executor:
+        texts = ([requests[i] for i in batch] for batch in batches)
+        for batch, found in zip(batches, executor.map(answer_batch, texts), strict=True):
+            answers.update(zip(batch, found, strict=True))
+            progress(len(answers), len(requests))
+    return [answers.get(i) for i in range(len(requests))]
+
+
+def batches_by_length(items: Iterable[T], length: Callable[[T], int], most_rows: int, most_units: int) -> list[list[T]]:
+    """Divide items into batches of similar length, the longest first.
+
+    Args:
+        items: what to divide.
+        length: of an item.
+        most_rows: of a batch.
+        most_units: rows of a batch times the length of its longest.
+    """
+    pending = sorted(items, key=length)
+    batches = []
     while pending:
-        rows = max(1, min(_BATCH_ROWS, _BATCH_TOKENS // pending[-1][1].num_context_tokens))
+        rows = max(1, min(most_rows, most_units // max(length(pending[-1]), 1)))
         batches.append(pending[-rows:])
         del pending[-rows:]
-    done = 0
-    with ThreadPoolExecutor(threads) as executor:
-        texts = ([request for _, request in batch] for batch in batches)
-        for batch, found in zip(batches, executor.map(answer_batch, texts), strict=True):
-            for (i, _), answer in zip(batch, found, strict=True):
-                answers[i] = answer
-            done += len(batch)
-            progress(done, len(requests))
-    return answers
+    return batches
 
 
 def _record(example: Example, answer: Answer | None) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from mqan_core.example import Choice, Example
 from mqan_evaluation.draws import draw_questions
-from mqan_evaluation.judging import judge, majority, mean, per_cent, refusal_scores, sampled
+from mqan_evaluation.judging import judge, majority, mean, per_cent, refusal_scores, sampled, share_right, unanswered
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_evaluation.zero_shot import NEW_NAMES, REPHRASINGS, Wording
 from mqan_evaluation.zero_shot_sections import ALL
@@ -68,7 +68,6 @@ def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTION
         whole = validation_examples(measuring.data, name, ALL, measuring.seed)
         examples = sampled(whole, measuring.limit, measuring.seed)
         decisions = measuring.ask(name, examples)
-        right = mean([judge(e, d)[0] for e, d in zip(examples, decisions, strict=True)])
         by_task = majority(whole, by_question=True) if len({e.question for e in whole}) * 3 < len(whole) else None
         rows.append(
             {
@@ -76,9 +75,8 @@ def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTION
                 "examples": len(examples),
                 "majority": majority(whole),
                 "majority of each instruction": by_task,
-                "right": right,
-                "refused": mean([d is not None and d.text is None for d in decisions]),
-                "unread": sum(d is None for d in decisions),
+                "right": share_right(examples, decisions),
+                **unanswered(decisions),
             }
         )
     return Section("instructions", "Instructions with choices, of datasets that were not trained on", rows)
@@ -114,7 +112,7 @@ def review_section(measuring: Measuring) -> Section:
 
 
 def _right(measuring: Measuring, section: str, examples: list[Example]) -> float:
-    return mean([judge(e, d)[0] for e, d in zip(examples, measuring.ask(section, examples), strict=True)])
+    return share_right(examples, measuring.ask(section, examples))
 
 
 def _scores(measuring: Measuring, section: str, examples: list[Example]) -> dict[str, Cell]:

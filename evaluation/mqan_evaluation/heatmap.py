@@ -8,7 +8,6 @@ from torch import Tensor
 
 from mqan_core.attribution import TraceField, attribute
 from mqan_core.request import Request
-from mqan_core.text import Token
 from mqan_core.vocab import END_ID
 from mqan_training.model.greedy import GreedyStep, greedy_trace
 from mqan_training.model.network import Network
@@ -35,21 +34,11 @@ class WordHeat:
 
 @dataclass(frozen=True, slots=True)
 class Heatmap:
-    """An answer, word by word, over the tokens that its pointers could reach."""
+    """An answer, word by word, over the tokens of its request, which its pointers could reach."""
 
     request: Request
     answer: str
     words: Sequence[WordHeat]
-
-    @property
-    def context_tokens(self) -> Sequence[Token]:
-        """The tokens that ``WordHeat.context`` speaks of."""
-        return self.request.context_tokens
-
-    @property
-    def question_tokens(self) -> Sequence[Token]:
-        """The tokens that ``WordHeat.question`` speaks of."""
-        return self.request.question_tokens
 
 
 @torch.no_grad()

@@ -7,31 +7,26 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_evaluation.answerers import Decision
-from mqan_training.data.metrics import normalized_exact_match, normalized_f1
+from mqan_training.data.metrics import exact_and_f1
 
 
 def judge(example: Example, decision: Decision | None) -> tuple[float, float]:
     """Return exact match and F1 of a decision, 0 to 1; a refusal is right exactly where there is no answer.
 
-    Free answers are compared as SQuAD does, with the most similar right one. Of several labels F1 is of the sets. What
-    could not be read is wrong.
+    What could not be read is wrong; see ``exact_and_f1`` for the rest.
     """
-    if decision is None:
-        return 0.0, 0.0
-    if example.multiple:
-        chosen, right = set(decision.labels), set(example.answers)
-        both = len(chosen & right)
-        return float(chosen == right), 2 * both / (len(chosen) + len(right)) if chosen or right else 1.0
-    if decision.text is None or not example.answers:
-        is_right = float(decision.text is None and not example.answers)
-        return is_right, is_right
-    if example.choices:
-        is_right = float(decision.text in example.answers)
-        return is_right, is_right
-    return (
-        max(normalized_exact_match(decision.text, gold) for gold in example.answers),
-        max(normalized_f1(decision.text, gold) for gold in example.answers),
-    )
+    return (0.0, 0.0) if decision is None else exact_and_f1(example, decision.text, decision.labels)
+
+
+def share_right(examples: Sequence[Example], decisions: Sequence[Decision | None]) -> float:
+    """Return how many decisions are exactly right, in per cent."""
+    return mean([judge(example, decision)[0] for example, decision in zip(examples, decisions, strict=True)])
+
+
+def unanswered(decisions: Sequence[Decision | None]) -> dict[str, float]:
+    """Return how many questions were refused, in per cent, and how many could not be read, as cells of a table."""
+    refused = [decision is not None and decision.text is None for decision in decisions]
+    return {"refused": mean(refused), "unread": decisions.count(None)}
 
 
 def forced_label(example: Example, decision: Decision | None) -> str | None:

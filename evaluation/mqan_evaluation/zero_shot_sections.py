@@ -6,7 +6,7 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_evaluation.answerers import Decision
-from mqan_evaluation.judging import forced_label, judge, majority, mean, per_cent, sampled
+from mqan_evaluation.judging import forced_label, majority, mean, per_cent, sampled, share_right, unanswered
 from mqan_evaluation.label_views import (
     LabelSet,
     by_synonyms,
@@ -66,10 +66,9 @@ def _right_row(name: str, whole: list[Example], examples: list[Example], decisio
         "examples": len(examples),
         "majority": majority(whole),
         "cosine": mean([label in e.answers for e, label in zip(examples, nearest, strict=True)]),
-        "right": mean(_exact(examples, decisions)),
+        "right": share_right(examples, decisions),
         "right, never refusing": mean(forced),
-        "refused": mean([d is not None and d.text is None for d in decisions]),
-        "unread": sum(d is None for d in decisions),
+        **unanswered(decisions),
     }
 
 
@@ -81,7 +80,7 @@ def _otherwise_row(
     ask = partial(_ask, measuring, name)
     reversed_decisions = ask("reversed", [in_reverse(e) for e in examples])
     worded = [
-        mean(_exact(examples, ask(f"wording {i}", [in_other_words(e, question) for e in examples])))
+        share_right(examples, ask(f"wording {i}", [in_other_words(e, question) for e in examples]))
         for i, question in enumerate(label_set.questions, start=1)
     ]
     renamed = [by_synonyms(e, label_set.synonyms) for e in examples]
@@ -89,26 +88,22 @@ def _otherwise_row(
     first, second = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     first_decisions, second_decisions = ask("named", first), ask("named, reversed", second)
     asked = [yes_or_no(e, template, i % 2 == 0, rng) for i, (e, rng) in enumerate(zip(examples, rngs, strict=True))]
-    own = mean(_exact(examples, decisions))
+    own = share_right(examples, decisions)
     return {
         "set": name,
         "right": own,
         "reversed: same": _same(decisions, reversed_decisions),
-        "named in question: right": mean(_exact(first, first_decisions)),
+        "named in question: right": share_right(first, first_decisions),
         "reversed there: same": _same(first_decisions, second_decisions),
         "other wordings: right": round(float(np.mean(worded)), 2),
         "largest change": round(max(abs(score - own) for score in worded), 2),
-        "synonyms: right": mean(_exact(renamed, ask("synonyms", renamed))),
-        "yes/no: right": mean(_exact(asked, ask("yes/no", asked))),
+        "synonyms: right": share_right(renamed, ask("synonyms", renamed)),
+        "yes/no: right": share_right(asked, ask("yes/no", asked)),
     }
 
 
 def _ask(measuring: Measuring, name: str, view: str, examples: list[Example]) -> Decisions:
     return measuring.ask(f"{name} ({view})", examples)
-
-
-def _exact(examples: list[Example], decisions: Decisions) -> list[float]:
-    return [judge(example, decision)[0] for example, decision in zip(examples, decisions, strict=True)]
 
 
 def _same(first: Decisions, second: Decisions) -> float:

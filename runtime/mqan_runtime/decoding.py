@@ -80,14 +80,6 @@ class GreedyLoop(StepLoop):
         self._encoder_outputs = encoder_outputs(dimensions.num_layers)
         self._generator_inputs = self._project(generator_vectors)
 
-    def run(self, batch: Batch) -> list[Trace]:
-        """Decode a batch to the end of every row; return the rows' traces, each [steps, F]."""
-        decoding = self.start(batch, range(len(batch.max_tokens)))
-        traces: dict[int, Trace] = {}
-        while decoding.num_live:
-            traces.update(self.step(decoding))
-        return [traces[row] for row in range(len(traces))]
-
     def start(self, batch: Batch, keys: Sequence[Any]) -> Decoding:
         """Encode a batch.
 

@@ -147,7 +147,7 @@ class Gateway:
     def _check(self, scope: Scope, headers: Headers) -> None:
         target = scope.get("raw_path") or scope["path"].encode()
         check_metadata([(target, scope["query_string"]), *headers.raw], self._settings.max_metadata_bytes)
-        self._check_host(headers.getlist("host"))
+        check_host(headers, self._settings.allowed_hosts)
         if _encoding(headers) not in ("", "identity", ENCODING):
             message = "The body is encoded in a way that this server does not know; it knows zstd."
             raise refuse("unsupported_encoding", "body", message)
@@ -162,12 +162,6 @@ class Gateway:
             return body.receive
         return Decompressed(body.receive, self._settings.max_request_bytes).receive
 
-    def _check_host(self, given: list[str]) -> None:
-        """Refuse names that are not the server's: a page whose name was made to mean this address asks by its own."""
-        allowed = self._settings.allowed_hosts
-        if allowed and not (len(given) == 1 and is_allowed_host(given[0], allowed)):
-            raise refuse("unknown_host", "host", "The request names a host that is not this server.")
-
 
 def _method_of(path: str) -> str:
     """Return what requests to a path are counted as."""
@@ -177,6 +171,17 @@ def _method_of(path: str) -> str:
 
 def _encoding(headers: Headers) -> str:
     return headers.get("content-encoding", "identity").strip().lower()
+
+
+def check_host(headers: Headers, allowed: tuple[str, ...]) -> None:
+    """Refuse names that are not the server's: a page whose name was made to mean this address asks by its own.
+
+    Raises:
+        InputError: there are allowed names, and the request names another host, or not one.
+    """
+    given = headers.getlist("host")
+    if allowed and not (len(given) == 1 and is_allowed_host(given[0], allowed)):
+        raise refuse("unknown_host", "host", "The request names a host that is not this server.")
 
 
 def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:

@@ -28,8 +28,8 @@ def test_a_heatmap_shows_where_each_word_was_read(tiny_network: Network, tiny_bu
         assert word.vocabulary == pytest.approx(token.masses.vocabulary, abs=1e-4)
         assert sum(word.context) == pytest.approx(token.masses.context, abs=1e-4)
         assert sum(word.question) == pytest.approx(token.masses.question, abs=1e-4)
-        assert len(word.context) == len(found.context_tokens)
-        assert len(word.question) == len(found.question_tokens)
+        assert len(word.context) == len(found.request.context_tokens)
+        assert len(word.question) == len(found.request.question_tokens)
 
 
 def result(task: str, predictions: list[dict[str, object]]) -> Result:

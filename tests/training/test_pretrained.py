@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from mqan_core.answer import Answer
 from mqan_core.example import Choice, Example
 from mqan_core.layout import Layout
 from mqan_core.request import Request, read_request
@@ -22,7 +23,7 @@ from mqan_training.model.greedy import GreedyStep
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
 from mqan_training.model.tie import copied_from, hazard
 from mqan_training.prepare import NO_SLOT, Prepared, prepare
-from mqan_training.torch_answers import decide, slot_batch
+from mqan_training.torch_answers import answer_batch, slot_batch
 
 WORDS = "ann bob met red green blue until the a who what is it ? , . yes no one two ; : area south".split()  # noqa: SIM905
 LAYOUT = Layout(WordPieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "##s"]))
@@ -98,15 +99,19 @@ def test_steps_compute_what_teacher_forcing_does(network: PretrainedNetwork) -> 
     torch.testing.assert_close(totals, torch.ones_like(totals))  # (13) is a distribution
 
 
+def masses(answer: Answer) -> list[float]:
+    return [choice.probability for choice in answer.choices]
+
+
 def test_labels_have_no_order(network: PretrainedNetwork) -> None:
     labels = ["red", "green blue", "ann met bob", "two"]
     orders = list(itertools.permutations(labels))
-    found = decide(network, VOCABULARY, LAYOUT, [ask("Ann met Bob.", "What is it?", *o) for o in orders], 10)
-    expected = dict(zip(orders[0], found[0].choices, strict=True))
-    for order, decided in zip(orders, found, strict=True):
-        assert sum(decided.choices) + decided.refusal == pytest.approx(1, abs=1e-5)
-        assert dict(zip(order, decided.choices, strict=True)) == pytest.approx(expected, abs=1e-5)
-        assert decided.refusal == pytest.approx(found[0].refusal, abs=1e-5)
+    found = answer_batch(network, VOCABULARY, LAYOUT, [ask("Ann met Bob.", "What is it?", *o) for o in orders], 10)
+    expected = dict(zip(orders[0], masses(found[0]), strict=True))
+    for order, answer in zip(orders, found, strict=True):
+        assert sum(masses(answer)) + answer.refusal == pytest.approx(1, abs=1e-5)
+        assert dict(zip(order, masses(answer), strict=True)) == pytest.approx(expected, abs=1e-5)
+        assert answer.refusal == pytest.approx(found[0].refusal, abs=1e-5)
 
 
 def test_labels_do_not_see_each_other() -> None:
@@ -126,12 +131,12 @@ def test_an_answer_is_the_same_alone_and_in_a_batch(network: PretrainedNetwork) 
     rng = random.Random(1)
     requests = [ask(" ".join(rng.choices(WORDS, k=rng.choice([3, 30, 700]))), "Who is it?") for _ in range(6)]
     requests += [ask("Ann met Bob", "Who is it?", "red", "green"), ask("red", "Who?", "one", "two", "a blue one")]
-    together = decide(network, VOCABULARY, LAYOUT, requests, 6)
+    together = answer_batch(network, VOCABULARY, LAYOUT, requests, 6)
     for request, found in zip(requests, together, strict=True):
-        [alone] = decide(network, VOCABULARY, LAYOUT, [request], 6)
+        [alone] = answer_batch(network, VOCABULARY, LAYOUT, [request], 6)
         assert found.refusal == pytest.approx(alone.refusal, abs=1e-5)
-        assert found.choices == pytest.approx(alone.choices, abs=1e-5)
-        assert (found.answer and found.answer.text) == (alone.answer and alone.answer.text)
+        assert masses(found) == pytest.approx(masses(alone), abs=1e-5)
+        assert (found.text, found.answered) == (alone.text, alone.answered)
 
 
 @torch.no_grad()
@@ -230,13 +235,11 @@ def test_it_learns_to_quote_to_choose_and_to_refuse() -> None:
         optimizer.zero_grad()
     assert losses.answer.item() < 0.1
     requests = [read_request(VOCABULARY, e.context, e.question, e.choices) for e in given]
-    quoted, written, chosen, refused, several = decide(learner.eval(), VOCABULARY, LAYOUT, requests, 8)
-    assert quoted.answer is not None
-    assert quoted.answer.text == "the blue one"
-    assert [(s.start, s.end) for s in quoted.answer.spans] == [(8, 20)]
-    assert written.answer is not None
-    assert written.answer.text == "area: south"
-    assert chosen.choices[1] > 0.8
-    assert refused.is_refusal
+    quoted, written, chosen, refused, several = answer_batch(learner.eval(), VOCABULARY, LAYOUT, requests, 8)
+    assert quoted.text == "the blue one"
+    assert [(s.start, s.end) for s in quoted.spans] == [(8, 20)]
+    assert written.text == "area: south"
+    assert masses(chosen)[1] > 0.8
+    assert not refused.answered
     assert refused.refusal > 0.8
-    assert [mass > several.refusal for mass in several.choices] == [True, False, True]
+    assert [mass > several.refusal for mass in masses(several)] == [True, False, True]

@@ -93,9 +93,9 @@ class Batcher:
         if len(self._ids) != len(self._table.pieces):
             self._refresh()
         contexts, questions, answers = ([getattr(i, name) for i in items] for name in ("context", "question", "answer"))
-        context_pieces, question_pieces = _pad(contexts, _PAD), _pad(questions, _PAD)
-        targets = _pad([np.append(a, _END_PIECE) for a in answers], _PAD)
-        previous = _pad([np.append(_PAD, a) for a in answers], _PAD)
+        context_pieces, question_pieces = _pad(contexts), _pad(questions)
+        targets = _pad([np.append(a, _END_PIECE) for a in answers])
+        previous = _pad([np.append(_PAD, a) for a in answers])
         ids = np.where(targets >= 0, self._ids[np.maximum(targets, 0)], self._vocabulary.num_generated)
         ids = np.where(targets == _END_PIECE, END_ID, ids)
         copyable = np.stack(
@@ -143,8 +143,8 @@ def common_size(size: int, *, is_least: bool = True) -> int:
     return -(-size // step) * step if is_least else size // step * step
 
 
-def _pad(rows: Sequence[np.ndarray], value: int) -> np.ndarray:
-    padded = np.full((len(rows), common_size(max(len(row) for row in rows))), value, np.int32)
+def _pad(rows: Sequence[np.ndarray]) -> np.ndarray:
+    padded = np.full((len(rows), common_size(max(len(row) for row in rows))), _PAD, np.int32)
     for i, row in enumerate(rows):
         padded[i, : len(row)] = row
     return padded

@@ -1,12 +1,13 @@
 """Configuration of the model and of a training run: frozen dataclasses, read from YAML, unknown keys refused."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import yaml
+from pydantic import ValidationError
 
 T = TypeVar("T")
 
@@ -165,6 +166,27 @@ def _named(items: list[Any], name: str, key: str) -> Any:
 def to_document(config: TrainConfig) -> dict[str, Any]:
     """Return the configuration as plain JSON types; ``parse`` reads it back."""
     return asdict(config)
+
+
+def validated(validate: Callable[[Any], T], document: Any, where: str, whole: str, tags: Collection[str] = ()) -> T:
+    """Let pydantic build settings from plain types.
+
+    Args:
+        validate: builds them.
+        document: the plain types.
+        where: they stand.
+        whole: what messages call the document itself.
+        tags: names of alternatives, which messages leave out.
+
+    Raises:
+        ValueError: a key or value is wrong; the message names it.
+    """
+    try:
+        return validate(document)
+    except ValidationError as error:
+        places = [(".".join(str(part) for part in e["loc"] if part not in tags), e["msg"]) for e in error.errors()]
+        problems = "; ".join(f"{place or whole}: {message}" for place, message in places)
+        raise ValueError(f"{where}: {problems}") from error
 
 
 def parse(kind: type[T], document: Any, where: str) -> T:

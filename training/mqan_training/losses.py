@@ -18,6 +18,7 @@ from torch.nn import functional
 from mqan_core.vocab import REFUSAL_ID
 from mqan_training.collate import TrainingBatch
 from mqan_training.model.decoder import Encoded, Mixture
+from mqan_training.model.network import target_probability
 from mqan_training.model.pretrained import PretrainedNetwork
 
 _LEAST_PROBABILITY = 1e-9
@@ -47,15 +48,7 @@ def network_losses(network: PretrainedNetwork, batch: TrainingBatch) -> Losses:
 
 def answer_losses(mixture: Mixture, batch: TrainingBatch) -> Tensor:
     """Return the mean over each row's steps of -log p of equation 13, [B]."""
-    num_generated = mixture.p_vocab_BAV.shape[2]
-    known_BA = batch.target_ids < num_generated
-    ids_BA1 = batch.target_ids.clamp(max=num_generated - 1)[..., None]
-    p_v_BA = mixture.p_vocab_BAV.gather(2, ids_BA1)[..., 0] * known_BA
-    in_c_BAC = batch.target_slots[:, :, None] == batch.context_slots[:, None, :]
-    in_q_BAQ = batch.target_slots[:, :, None] == batch.question_slots[:, None, :]
-    p_c_BA, p_q_BA = (mixture.p_context_BAC * in_c_BAC).sum(dim=2), (mixture.p_question_BAQ * in_q_BAQ).sum(dim=2)
-    gamma, lambda_ = mixture.gamma_BA, mixture.lambda_BA
-    p_BA = gamma * p_v_BA + (1 - gamma) * (lambda_ * p_c_BA + (1 - lambda_) * p_q_BA)  # (13)
+    p_BA = target_probability(mixture, batch.target_ids, batch.target_slots, batch.context_slots, batch.question_slots)
     losses_BA = -torch.log(p_BA + _LEAST_PROBABILITY) * batch.is_step
     return losses_BA.sum(dim=1) / batch.is_step.sum(dim=1).clamp(min=1)
 

@@ -5,7 +5,7 @@ or both; see ``mqan_core.vocab`` for slots.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +30,12 @@ class Prepared:
         window: the pieces.
         slots: slot of each target, ``NO_SLOT`` where it cannot be copied, [A].
         ids: generator id of each target, ``num_generated`` where it has none, [A].
+        num_generated: V.
         answer: tokens of the answer, of which the steps behind the first read the previous one, [A - 1].
         starts, ends: places of the answer's first and last words among the question's words, then the context's; empty
             where it stands nowhere.
         is_refusal: whether the answer is that there is none.
         right: with ``multiple``, which choices are right; empty otherwise.
-        num_generated: V.
     """
 
     task: str
@@ -43,12 +43,12 @@ class Prepared:
     window: Window
     slots: npt.NDArray[np.int64]
     ids: npt.NDArray[np.int64]
-    answer: tuple[str, ...]
-    starts: tuple[int, ...]
-    ends: tuple[int, ...]
-    is_refusal: bool
-    right: tuple[bool, ...]
     num_generated: int
+    answer: tuple[str, ...] = ()
+    starts: tuple[int, ...] = ()
+    ends: tuple[int, ...] = ()
+    is_refusal: bool = False
+    right: tuple[bool, ...] = ()
 
     @property
     def is_written(self) -> bool:
@@ -105,49 +105,29 @@ def _cut(request: Request, words: slice, vocabulary: Vocabulary) -> Request:
     separators = [separator(i) for i in range(len(request.choices))]
     question = [*(t.key for t in request.question_tokens), *separators]
     slots = number_slots(vocabulary, [t.key for t in tokens], question)
-    return Request(
-        request.context,
-        request.question,
-        tokens,
-        request.question_tokens,
-        slots,
-        request.choices,
-        request.choice_tokens,
-    )
+    return replace(request, context_tokens=tokens, slots=slots)
 
 
 def _chosen(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared | None:
     labels = [choice.label for choice in example.choices]
-    num_question = len(request.question_tokens)
-    is_right = [label in example.answers for label in labels]
+    read = (example.task, request, window)
     if example.multiple:
         nothing = np.zeros(0, np.int64)
-        return Prepared(
-            example.task,
-            request,
-            window,
-            nothing,
-            nothing,
-            (),
-            (),
-            (),
-            False,
-            tuple(is_right),
-            vocabulary.num_generated,
-        )
+        is_right = tuple(label in example.answers for label in labels)
+        return Prepared(*read, nothing, nothing, vocabulary.num_generated, right=is_right)
     if not example.answers:
         return _refused(example, request, window, vocabulary)
     if example.answers[0] not in labels:
         return None
-    place = num_question + labels.index(example.answers[0])
+    place = len(request.question_tokens) + labels.index(example.answers[0])
     slot = np.array([request.slots.question[place]], np.int64)
     ids = np.array([vocabulary.num_generated], np.int64)
-    return Prepared(example.task, request, window, slot, ids, (), (place,), (), False, (), vocabulary.num_generated)
+    return Prepared(*read, slot, ids, vocabulary.num_generated, starts=(place,))
 
 
 def _refused(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared:
     slots, ids = np.array([NO_SLOT], np.int64), np.array([REFUSAL_ID], np.int64)
-    return Prepared(example.task, request, window, slots, ids, (), (), (), True, (), vocabulary.num_generated)
+    return Prepared(example.task, request, window, slots, ids, vocabulary.num_generated, is_refusal=True)
 
 
 def _spelled(
@@ -169,12 +149,10 @@ def _spelled(
         window,
         np.array([*slots, NO_SLOT], np.int64),
         np.array([*ids, END_ID], np.int64),
+        vocabulary.num_generated,
         tuple(answer),
         starts,
         ends,
-        False,
-        (),
-        vocabulary.num_generated,
     )
 
 

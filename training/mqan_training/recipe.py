@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from mqan_training.config import ModelConfig, read_settings, read_yaml
+from mqan_training.config import ModelConfig, read_settings, read_yaml, validated
 
 
 class _Part(BaseModel):
@@ -26,17 +26,7 @@ class DecoderConfig(_Part):
 
     def model_config_of(self) -> ModelConfig:
         """Return the same sizes as the model's code takes them."""
-        return ModelConfig(
-            reader="pretrained",
-            width=self.width,
-            num_layers=self.num_layers,
-            num_heads=self.num_heads,
-            head_width=self.head_width,
-            ffn_width=self.ffn_width,
-            dropout=self.dropout,
-            attention_dropout=0.0,
-            max_positions=self.max_positions,
-        )
+        return ModelConfig(reader="pretrained", attention_dropout=0.0, **self.model_dump())
 
 
 class Recipe(_Part):
@@ -98,8 +88,4 @@ def parse_recipe(document: Any, where: str) -> Recipe:
     Raises:
         ValueError: a key or value is wrong; the message names it.
     """
-    try:
-        return Recipe.model_validate(document)
-    except ValidationError as error:
-        problems = "; ".join(f"{'.'.join(map(str, e['loc'])) or 'recipe'}: {e['msg']}" for e in error.errors())
-        raise ValueError(f"{where}: {problems}") from error
+    return validated(Recipe.model_validate, document, where, "recipe")

@@ -1,21 +1,20 @@
 """Answers of a network with a pretrained reader, in torch: the reference for every other way to run it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from mqan_core.answer import Answer
-from mqan_core.attribution import TraceField, attribute
-from mqan_core.decision import decide as decide_answer
+from mqan_core.attribution import TraceField
+from mqan_core.decision import decide
 from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.request import Request, read_request
-from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
+from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.collate import allowed_sources, reader_inputs, word_ids
-from mqan_training.data.metrics import normalized_exact_match, normalized_f1
+from mqan_training.data.metrics import exact_and_f1
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch, greedy_trace
 from mqan_training.model.pretrained import PretrainedNetwork
 
@@ -23,38 +22,7 @@ _BATCH = 16
 _MOST_TOKENS = 6000  # of the contexts of a batch
 
 
-@dataclass(frozen=True, slots=True)
-class Decided:
-    """What a request was answered with.
-
-    Attributes:
-        answer: words and their sources; of a request with choices none.
-        is_refusal: whether the model says that there is no answer.
-        refusal: probability of that.
-        choices: probability of each choice, in the request's order; empty without choices.
-    """
-
-    answer: Answer | None
-    is_refusal: bool
-    refusal: float
-    choices: tuple[float, ...]
-
-
-def decide(
-    network: PretrainedNetwork,
-    vocabulary: Vocabulary,
-    layout: Layout,
-    requests: Sequence[Request],
-    max_answer_tokens: int,
-) -> list[Decided]:
-    """Decide on a batch of requests greedily; the network must be in evaluation mode."""
-    decoded = _decode(network, vocabulary, layout, requests, max_answer_tokens)
-    return [
-        _decided(request, trace, masses, vocabulary, max_answer_tokens)
-        for request, (trace, masses) in zip(requests, decoded, strict=True)
-    ]
-
-
+@torch.no_grad()
 def answer_batch(
     network: PretrainedNetwork,
     vocabulary: Vocabulary,
@@ -67,23 +35,6 @@ def answer_batch(
 
     ``generator_inputs`` are the decoder's inputs for the generator's words, [V, D]; by default they are computed.
     """
-    decoded = _decode(network, vocabulary, layout, requests, max_answer_tokens, generator_inputs)
-    return [
-        decide_answer(trace, masses, request, vocabulary, max_answer_tokens)
-        for request, (trace, masses) in zip(requests, decoded, strict=True)
-    ]
-
-
-@torch.no_grad()
-def _decode(
-    network: PretrainedNetwork,
-    vocabulary: Vocabulary,
-    layout: Layout,
-    requests: Sequence[Request],
-    max_answer_tokens: int,
-    generator_inputs: Tensor | None = None,
-) -> list[tuple[np.ndarray, tuple[float, ...]]]:
-    """Return the trace of each request, [steps, F], and the masses of its choices at the first step."""
     device = network.decoder.start.device
     windows = [layout.windows(r.question_tokens, r.choice_tokens, r.context_tokens) for r in requests]
     inputs = reader_inputs(requests, windows, allowed_sources(requests))
@@ -104,23 +55,12 @@ def _decode(
 
     trace = greedy_trace(take, encoded, slots, state, most + 1)
     pointed_BQ = first[0].decoder.question_pointer_BQ.float().cpu().numpy()
-    decoded = []
+    answers = []
     for i, request in enumerate(requests):
         copied, behind = 1 - float(trace[i, 0, TraceField.GAMMA]), len(request.question_tokens)
         masses = tuple(float(mass) * copied for mass in pointed_BQ[i, behind : behind + len(request.choices)])
-        decoded.append((trace[i], masses))
-    return decoded
-
-
-def _decided(
-    request: Request, trace: np.ndarray, masses: tuple[float, ...], vocabulary: Vocabulary, max_answer_tokens: int
-) -> Decided:
-    refusal = float(trace[0, TraceField.REFUSAL])
-    if request.choices:
-        return Decided(None, refusal > max(masses), refusal, masses)
-    is_refusal = trace[0, TraceField.SLOT] < 0 and int(trace[0, TraceField.PIECE]) == REFUSAL_ID
-    answer = None if is_refusal else attribute(trace, request, vocabulary, max_answer_tokens)
-    return Decided(answer, is_refusal, refusal, ())
+        answers.append(decide(trace[i], masses, request, vocabulary, max_answer_tokens))
+    return answers
 
 
 def slot_batch(
@@ -168,7 +108,7 @@ def score_examples(
     """
     requests = [read_request(vocabulary, e.context, e.question, e.choices) for e in examples]
     order = sorted(range(len(examples)), key=lambda i: (bool(requests[i].choices), requests[i].num_context_tokens))
-    exact, f1 = [], []
+    pairs: list[tuple[float, float]] = []
     batch: list[int] = []
     for place, i in enumerate(order):
         batch.append(i)
@@ -176,34 +116,10 @@ def score_examples(
         is_full = len(batch) == _BATCH or tokens >= _MOST_TOKENS or place + 1 == len(order)
         if not is_full and bool(requests[order[place + 1]].choices) == bool(requests[i].choices):
             continue
-        for j, decided in zip(
-            batch, decide(network, vocabulary, layout, [requests[j] for j in batch], max_answer_tokens), strict=True
-        ):
-            pair = _score(examples[j], decided)
-            exact.append(pair[0])
-            f1.append(pair[1])
+        answers = answer_batch(network, vocabulary, layout, [requests[j] for j in batch], max_answer_tokens)
+        for j, answer in zip(batch, answers, strict=True):
+            labels = [choice.label for choice in answer.choices if choice.against_refusal > 0.5]
+            pairs.append(exact_and_f1(examples[j], answer.text if answer.answered else None, labels))
         batch = []
+    exact, f1 = zip(*pairs, strict=True)
     return {"em": 100 * float(np.mean(exact)), "nf1": 100 * float(np.mean(f1))}
-
-
-def _score(example: Example, decided: Decided) -> tuple[float, float]:
-    if example.multiple:
-        chosen = {
-            choice.label
-            for choice, mass in zip(example.choices, decided.choices, strict=True)
-            if mass > decided.refusal
-        }
-        right = set(example.answers)
-        together = len(chosen & right)
-        return float(chosen == right), 2 * together / (len(chosen) + len(right)) if chosen or right else 1.0
-    if decided.is_refusal or not example.answers:
-        both = float(decided.is_refusal and not example.answers)
-        return both, both
-    if example.choices:
-        label = example.choices[int(np.argmax(decided.choices))].label
-        return (float(label in example.answers),) * 2
-    text = decided.answer.text if decided.answer is not None else ""
-    return (
-        max(normalized_exact_match(text, gold) for gold in example.answers),
-        max(normalized_f1(text, gold) for gold in example.answers),
-    )

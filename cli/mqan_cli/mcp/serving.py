@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from mqan_cli.mcp.answering import Answerer, local_answerer, server_answerer
 from mqan_cli.mcp.tools import create_server
-from mqan_core.errors import EngineFailedError
+from mqan_core.errors import EngineFailedError, InputError
 from mqan_serving.errors import ServingError, SettingsError, describe
-from mqan_serving.gateway import is_allowed_host
+from mqan_serving.gateway import check_host
 from mqan_serving.health import Health
 from mqan_serving.http_server import HttpServer, listen
 from mqan_serving.keys import ApiKeys
@@ -114,11 +114,9 @@ class _Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         try:
-            given = headers.getlist("host")
-            if self._allowed and not (len(given) == 1 and is_allowed_host(given[0], self._allowed)):
-                raise ServingError("unknown_host", "The request names a host that is not this server.")
+            check_host(headers, self._allowed)
             self._keys.authenticate(headers.get("authorization"))
-        except ServingError as error:
+        except (InputError, ServingError) as error:
             failure = describe(error)
             document = {"code": failure.code, "message": failure.message, "hint": failure.hint}
             await JSONResponse(document, failure.kind.http)(scope, receive, send)

@@ -13,7 +13,9 @@ from mqan_client.transport import (
     Asked,
     AskedQuestion,
     AsyncTransport,
+    Call,
     Retries,
+    T,
     authorization,
     question_of,
     questions_of,
@@ -52,8 +54,7 @@ class AsyncClient:
         Raises:
             ClientError: there is no answer; the class says whose fault it is.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.call(self._transport.answer(question_of(context, question, asked)), timeout_s)
+        return await self._call(self._transport.answer(question_of(context, question, asked)), timeout_s)
 
     def answer_stream(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
@@ -79,9 +80,8 @@ class AsyncClient:
             InvalidRequestError: there are no questions or too many, or one cannot be sent.
             ClientError: there is no response; the class says whose fault it is.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
         call = self._transport.answer_questions(context, questions_of(context, questions))
-        return await self._transport.call(call, timeout_s)
+        return await self._call(call, timeout_s)
 
     async def answer_many(
         self,
@@ -110,8 +110,7 @@ class AsyncClient:
             InvalidRequestError: the schema is not supported; the message names the field.
             ClientError: there is no record; the class says whose fault it is.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.call(self._transport.fill_record(context, schema_of(schema)), timeout_s)
+        return await self._call(self._transport.fill_record(context, schema_of(schema)), timeout_s)
 
     async def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.
@@ -119,8 +118,10 @@ class AsyncClient:
         Raises:
             ClientError: the server does not say.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return await self._transport.call(self._transport.get_model(), timeout_s)
+        return await self._call(self._transport.get_model(), timeout_s)
+
+    async def _call(self, call: Call[T], timeout_s: float | None) -> T:
+        return await self._transport.call(call, self._timeout_s if timeout_s is None else timeout_s)
 
     async def close(self) -> None:
         """Close all connections."""

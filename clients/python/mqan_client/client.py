@@ -20,7 +20,9 @@ from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import (
     Asked,
     AskedQuestion,
+    Call,
     Retries,
+    T,
     Transport,
     authorization,
     question_of,
@@ -75,8 +77,7 @@ class Client:
         Raises:
             ClientError: there is no answer; the class says whose fault it is.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return self._transport.call(self._transport.answer(question_of(context, question, asked)), timeout_s)
+        return self._call(self._transport.answer(question_of(context, question, asked)), timeout_s)
 
     def answer_stream(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
@@ -125,9 +126,8 @@ class Client:
             InvalidRequestError: there are no questions or too many, or one cannot be sent.
             ClientError: there is no response; the class says whose fault it is.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
         call = self._transport.answer_questions(context, questions_of(context, questions))
-        return self._transport.call(call, timeout_s)
+        return self._call(call, timeout_s)
 
     def answer_many(
         self,
@@ -175,8 +175,7 @@ class Client:
             InvalidRequestError: the schema is not supported; the message names the field.
             ClientError: there is no record; the class says whose fault it is.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return self._transport.call(self._transport.fill_record(context, schema_of(schema)), timeout_s)
+        return self._call(self._transport.fill_record(context, schema_of(schema)), timeout_s)
 
     def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.
@@ -184,8 +183,10 @@ class Client:
         Raises:
             ClientError: the server does not say.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return self._transport.call(self._transport.get_model(), timeout_s)
+        return self._call(self._transport.get_model(), timeout_s)
+
+    def _call(self, call: Call[T], timeout_s: float | None) -> T:
+        return self._transport.call(call, self._timeout_s if timeout_s is None else timeout_s)
 
     def close(self) -> None:
         """Close all connections."""

@@ -10,7 +10,6 @@ from mqan_training.data.mixture import (
     dataset_of,
     load_sources,
     rows_removed,
-    shares,
     validation_examples,
 )
 from mqan_training.data.shapes.dataset_file import load_dataset
@@ -77,16 +76,6 @@ def test_refusals_of_the_older_tasks_are_no_answer(tmp_path: Path) -> None:
     source = DatasetSource(tmp_path, load_dataset("zre"), "validation")
     answers = [source.draw(index, np.random.default_rng(0)).answers for index in range(len(source))]
     assert answers == [("Bob",), ()]
-
-
-def test_shares_become_more_even_with_the_temperature() -> None:
-    assert shares([100, 300], 1) == [0.25, 0.75]
-    assert shares([100, 900], 2) == pytest.approx([0.25, 0.75])
-    assert shares([0, 5, 5], 4) == [0, 0.5, 0.5]
-    with pytest.raises(ValueError, match="above 0"):
-        shares([1], 0)
-    with pytest.raises(ValueError, match="none of the sources has a row"):
-        shares([0], 1)
 
 
 def test_texts_made_by_program_and_misleading_sentences_are_sources_by_name() -> None:

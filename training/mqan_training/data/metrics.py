@@ -8,7 +8,7 @@ and characters that show nothing (soft hyphens, zero-width spaces), which it doe
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -264,6 +264,32 @@ def _reference(example: Example) -> Mapping[str, Any]:
     if example.reference is None:
         raise ValueError(f"{example.task} {example.id} has no reference to score against.")
     return example.reference
+
+
+def exact_and_f1(example: Example, text: str | None, labels: Collection[str]) -> tuple[float, float]:
+    """Return exact match and F1 of an answer, 0 to 1; a refusal is right exactly where there is no answer.
+
+    Free answers are compared as SQuAD does, with the most similar right one. Of several labels F1 is of the sets.
+
+    Args:
+        example: what was asked.
+        text: the answer; None for a refusal.
+        labels: those that were chosen where several may be right.
+    """
+    if example.multiple:
+        chosen, right = set(labels), set(example.answers)
+        both = len(chosen & right)
+        return float(chosen == right), 2 * both / (len(chosen) + len(right)) if chosen or right else 1.0
+    if text is None or not example.answers:
+        is_right = float(text is None and not example.answers)
+        return is_right, is_right
+    if example.choices:
+        is_right = float(text in example.answers)
+        return is_right, is_right
+    return (
+        max(normalized_exact_match(text, gold) for gold in example.answers),
+        max(normalized_f1(text, gold) for gold in example.answers),
+    )
 
 
 METRICS: dict[str, Scorer] = {

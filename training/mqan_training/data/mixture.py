@@ -233,28 +233,6 @@ def has_split(dataset: Dataset, split: str) -> bool:
     return held_out or of_reader or any(part.files.get(split) for part in parts)
 
 
-def shares(sizes: Sequence[int], temperature: float) -> list[float]:
-    """Return how often each of several sources is asked: in proportion to its size to the power 1 / temperature.
-
-    Args:
-        sizes: number of rows of each.
-        temperature: 1 for the sizes themselves; the larger, the more even.
-
-    Returns:
-        Shares that sum to 1; 0 for an empty source.
-
-    Raises:
-        ValueError: the temperature is not above 0, or there are no rows at all.
-    """
-    if temperature <= 0:
-        raise ValueError(f"the temperature must be above 0, it is {temperature}")
-    weights = np.array(sizes, np.float64)
-    weights = np.where(weights > 0, np.maximum(weights, 1) ** (1 / temperature), 0)
-    if not weights.sum():
-        raise ValueError("none of the sources has a row")
-    return cast(list[float], (weights / weights.sum()).tolist())
-
-
 def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Example]:
     """Return fixed questions about rows of the validation part, or of the test part where there is no other.
 

@@ -13,11 +13,10 @@ from pydantic import (
     PositiveFloat,
     PositiveInt,
     TypeAdapter,
-    ValidationError,
     field_validator,
 )
 
-from mqan_training.config import read_settings
+from mqan_training.config import read_settings, validated
 from mqan_training.siblings.tasks import sibling_task
 
 Architecture = Literal["lstm", "me-lstm", "arc-i", "arc-ii"]
@@ -137,11 +136,4 @@ def parse_recipe(document: Mapping[str, Any], where: str) -> SharedMemoryRecipe 
     Raises:
         ValueError: a key is unknown or missing, or a value is not what its key takes; the message names it.
     """
-    try:
-        return _ADAPTER.validate_python(document)
-    except ValidationError as error:
-        found = []
-        for problem in error.errors():
-            key = ".".join(str(part) for part in problem["loc"] if part not in ("shared-memory", "mt-dnn"))
-            found.append(f"{key or 'kind'}: {problem['msg']}")
-        raise ValueError(f"{where}: {'; '.join(found)}") from error
+    return validated(_ADAPTER.validate_python, document, where, "kind", ("shared-memory", "mt-dnn"))

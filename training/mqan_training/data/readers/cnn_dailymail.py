@@ -22,6 +22,7 @@ _LISTS_OF_SPLIT = {
     "validation": ("val.txt", "validation"),
     "test": ("test.txt", "test"),
 }
+_NAME = "cnn_dailymail"
 _PUBLISHERS = ("cnn", "dailymail")
 _SENTENCE_ENDS = (".", "!", "?", "...", "'", "`", '"', "\u2019", "\u201d", ")")
 _HIGHLIGHT = "@highlight"
@@ -34,44 +35,39 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
 
     Stories without an article or without highlights are dropped, as are names on a list without a story.
     """
-    return read_as("cnn_dailymail", folder, split, dropped)
-
-
-def read_as(task: str, folder: Path, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
-    """Yield the stories of a split as examples of a task."""
-    check_split(task, split, _LISTS_OF_SPLIT)
-    for publisher, names in _names(task, folder, split).items():
-        for name, text in _stories(task, folder, publisher):
+    check_split(_NAME, split, _LISTS_OF_SPLIT)
+    for publisher, names in _names(folder, split).items():
+        for name, text in _stories(folder, publisher):
             if name not in names:
                 continue
             names.remove(name)
             article, highlights = split_story(folder / publisher / name, text)
             if article and highlights:
-                yield Example(task, f"{publisher}/{name}", article, QUESTION, (highlights,))
+                yield Example(_NAME, f"{publisher}/{name}", article, QUESTION, (highlights,))
             else:
                 count_dropped(dropped, "story without article or highlights")
         count_dropped(dropped, "story is not there", len(names))
 
 
-def _names(task: str, folder: Path, split: str) -> dict[str, set[str]]:
+def _names(folder: Path, split: str) -> dict[str, set[str]]:
     """Return the names of a split's stories, without ``.story``, for each publisher."""
     plain, part = _LISTS_OF_SPLIT[split]
     lists = {publisher: f"{publisher}_wayback_{part}_urls.txt" for publisher in _PUBLISHERS}
-    path = find_file(task, folder, plain, lists["cnn"])
+    path = find_file(_NAME, folder, plain, lists["cnn"])
     if path.name == plain:
         return {"cnn": {line.strip().removesuffix(".story") for _, line in read_lines(path) if line.strip()}}
     return {
         publisher: {
             hashlib.sha1(line.strip().encode(), usedforsecurity=False).hexdigest()
-            for _, line in read_lines(find_file(task, folder, name))
+            for _, line in read_lines(find_file(_NAME, folder, name))
         }
         for publisher, name in lists.items()
     }
 
 
-def _stories(task: str, folder: Path, publisher: str) -> Iterator[tuple[str, str]]:
+def _stories(folder: Path, publisher: str) -> Iterator[tuple[str, str]]:
     """Yield name and text of all stories of a publisher."""
-    path = find_file(task, folder, f"{publisher}_stories.tgz", f"{publisher}/stories")
+    path = find_file(_NAME, folder, f"{publisher}_stories.tgz", f"{publisher}/stories")
     with intact(path):
         if path.is_dir():
             for file in sorted(path.glob("*.story")):
@@ -105,7 +101,7 @@ def _list(name: str, sha256: str) -> Download:
 
 
 TASK = Task(
-    name="cnn_dailymail",
+    name=_NAME,
     folder="cnn_dailymail",
     splits=tuple(_LISTS_OF_SPLIT),
     metric="avg_rouge",

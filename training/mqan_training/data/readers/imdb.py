@@ -24,13 +24,8 @@ _MEMBER = re.compile(r"aclImdb/((train|test)/(pos|neg)/[^/]+)\.txt")
 
 def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> Iterator[Example]:
     """Yield the reviews of a split; the context is the first line of the review, which is the whole review."""
-    return read_as("imdb", folder, split)
-
-
-def read_as(task: str, folder: Path, split: str, _dropped: Counter[str] | None = None) -> Iterator[Example]:
-    """Yield the reviews of a split as examples of a task."""
-    check_split(task, split, SPLITS)
-    path = find_file(task, folder, f"aclImdb.{split}.jsonl.gz", "aclImdb", _ARCHIVE)
+    check_split("imdb", split, SPLITS)
+    path = find_file("imdb", folder, f"aclImdb.{split}.jsonl.gz", "aclImdb", _ARCHIVE)
     if path.is_dir():
         reviews = _from_folder(path, split)
     elif path.name == _ARCHIVE:
@@ -39,7 +34,7 @@ def read_as(task: str, folder: Path, split: str, _dropped: Counter[str] | None =
         reviews = _from_json_lines(path)
     with intact(path):
         for name, label, text in reviews:
-            yield Example(task, name, text.partition("\n")[0], QUESTION, (_ANSWER_OF_LABEL[label],))
+            yield Example("imdb", name, text.partition("\n")[0], QUESTION, (_ANSWER_OF_LABEL[label],))
 
 
 def _from_json_lines(path: Path) -> Iterator[tuple[str, str, str]]:

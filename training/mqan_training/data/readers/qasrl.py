@@ -29,13 +29,8 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
 
     An answer that is not in the cleaned sentence, in whatever case, is kept as it is, and counted.
     """
-    return read_as("qasrl", folder, split, dropped)
-
-
-def read_as(task: str, folder: Path, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
-    """Yield the questions of a split as examples of a task."""
-    check_split(task, split, _FILE_OF_SPLIT)
-    path = find_file(task, folder, _FILE_OF_SPLIT[split])
+    check_split("qasrl", split, _FILE_OF_SPLIT)
+    path = find_file("qasrl", folder, _FILE_OF_SPLIT[split])
     sentence_name = context = ""
     place = "name"  # what the next line has to be
     for number, line in read_lines(path):
@@ -51,7 +46,7 @@ def read_as(task: str, folder: Path, split: str, dropped: Counter[str] | None = 
         elif place == "question" and len(fields) == _NUM_SLOTS + 1 and fields[_NUM_SLOTS - 1] == "?":
             slots = [slot for slot in fields[: _NUM_SLOTS - 1] if slot != "_"]
             answers = tuple(_cased_as_in(context, clean(answer), dropped) for answer in fields[_NUM_SLOTS].split("###"))
-            yield Example(task, f"{sentence_name}/{number}", context, clean(" ".join(slots) + "?"), answers)
+            yield Example("qasrl", f"{sentence_name}/{number}", context, clean(" ".join(slots) + "?"), answers)
         else:
             raise malformed(path, number, f"expected a {place}, found {line!r}.")
 

@@ -21,12 +21,7 @@ def read(folder: Path, split: str, dropped: Counter[str] | None = None, /) -> It
 
     An ``answer_start`` that does not point at its answer is left out of the example, and counted.
     """
-    return read_as("squad", folder, split, dropped)
-
-
-def read_as(task: str, folder: Path, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
-    """Yield the questions of a split as examples of a task."""
-    for article in read_articles(task, folder, split, dropped):
+    for article in read_articles("squad", folder, split, dropped):
         for questions in article:
             yield from questions
 

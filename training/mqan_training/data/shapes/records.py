@@ -71,7 +71,7 @@ def _csv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
     Options: ``delimiter``, a comma by default; ``header: skip`` where ``columns`` rename those of the file;
     ``extra: ignore`` where lines may have more cells.
     """
-    lines = (line + "\n" for _, line in read_lines(paths[0], part.options.get("encoding", "utf-8-sig")))
+    lines = (line + "\n" for _, line in read_lines(paths[0], "utf-8-sig"))
     csv.field_size_limit(2**24)
     rows = csv.reader(lines, delimiter=part.options.get("delimiter", ","))
     header = [] if part.columns and part.options.get("header") != "skip" else next(rows, [])
@@ -178,13 +178,12 @@ def tagged(tokens: Sequence[str], tags: Sequence[str]) -> Record:
     return {"text": text, "mentions": mentions}
 
 
-def _conll(paths: Sequence[Path], part: Part) -> Iterator[Record]:
-    """A token a line with its tag last, a blank line after each sentence (option ``separator``: a tab, or spaces)."""
+def _conll(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """A token a line with its tag last, a blank line after each sentence."""
     lines = ((line.strip() != "" and not line.startswith("-DOCSTART-"), line) for _, line in read_lines(paths[0]))
-    separator = part.options.get("separator")
     for is_sentence, group in groupby(lines, lambda pair: pair[0]):
         if is_sentence:
-            cells = [line.rstrip().split(separator) for _, line in group]
+            cells = [line.split() for _, line in group]
             yield tagged([row[0] for row in cells], [row[-1] for row in cells])
 
 
