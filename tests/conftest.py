@@ -40,9 +40,12 @@ settings.load_profile("any machine")
 
 # Tests of which two would wait for each other, or take too much of the machine together: one worker runs each group.
 _TOGETHER = {"test_inflight.py": "ladder", "test_ladder.py": "ladder", "e2e": "e2e"}
-# Folders and files that measure how a server bears load, or end processes: with several workers, nothing else runs
-# beside them.
-_ALONE = {"fault", "load", "soak", "test_http.py"}
+# Folders and files that measure how a server bears load, end processes, or bound what takes a part of a second: with
+# several workers, nothing else runs beside them.
+_ALONE = {
+    *("fault", "load", "soak", "test_http.py"),
+    *("test_batching.py", "test_many.py", "test_record_schema.py", "test_validation.py"),
+}
 
 
 def _is_one_of_several() -> bool:
@@ -127,7 +130,9 @@ def free_ports() -> Callable[[int], list[int]]:
     A port that the system itself chooses is often taken again, by a connection of Ray's own processes, before a
     server that needs ten seconds to start listens on it.
     """
-    candidates = iter(random.sample(range(20_000, 32_000), 1_000))
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % 4
+    first = 20_000 + 3_000 * worker  # so that no two workers choose the same
+    candidates = iter(random.sample(range(first, first + 3_000), 1_000))
 
     def is_free(port: int) -> bool:
         with socket.socket() as probe:

@@ -4,8 +4,10 @@ Each value has its places in the caller's texts, which are those of the answer's
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from itertools import islice, takewhile
 from typing import Final
 
 from mqan_core.answer import Answer, AnswerSpan, Condition, ParsedQuery, ParsedState, ParsedValue, compose
@@ -21,6 +23,7 @@ DIALOGUE_STATE: Final = "dialogue_state"
 
 _TABLE: Final = "table"  # WikiSQL's have no names
 _COMPARISONS: Final = ("=", ">", "<")
+_CONDITION: Final = re.compile(r"(?:^| )and (.+?) (?:=|>|<|op)(?: |$)")  # folded; one that was not read as one
 _NUMBER: Final = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?")
 
 
@@ -28,18 +31,17 @@ def check_parse(options: Options) -> None:
     """Check that an answer with these options can be read as a structure.
 
     Raises:
-        InputError: it cannot; its field is the option's name in REST.
+        InputError: it cannot; its field is ``parse``.
     """
     for field, is_set, why in (
-        ("choices", bool(options.choices), "a label has no structure"),
+        ("choices, yes_no or scale", bool(options.choices), "a label has no structure"),
         ("contiguous", options.contiguous, "a query or a state is not one unbroken quotation"),
         ("all", options.every, "places have no structure"),
         ("alternatives", options.alternatives > 0, "they are quotations, which have no structure"),
     ):
         if is_set:
-            name = "scale" if options.is_scale else field
-            message = f"parse makes no sense with {name}: {why}."
-            raise InputError("senseless_combination", "parse", message, f"Leave out parse or {name}.")
+            message = f"parse makes no sense with {field}: {why}."
+            raise InputError("senseless_combination", "parse", message, "Leave out parse or the other field.")
 
 
 def parse_answer(kind: str, answer: Answer, context: str, question: str) -> Answer:
@@ -66,11 +68,12 @@ class _Places:
     def __init__(self, answer: Answer, context: str, question: str) -> None:
         self.text = answer.text
         self.context, self._question = context, question
-        self._words = []
+        self._words, self._ends = [], []
         end = 0
         for word in WordStream(context, question).end(answer):
             end += len(word.delta)
-            self._words.append((end - len(word.token.text), end, word.token))
+            self._words.append((end - len(word.token.text), word.token))
+            self._ends.append(end)
 
     def value(self, name: str, part: Part) -> ParsedValue:
         """Return a value as it stands in the answer."""
@@ -78,17 +81,23 @@ class _Places:
 
     def spans(self, part: Part) -> tuple[AnswerSpan, ...]:
         """Return the quotations in a part of the answer."""
-        tokens = [token for start, end, token in self._words if start < part.end and part.start < end]
+        first = bisect_right(self._ends, part.start)
+        words = takewhile(lambda word: word[0] < part.end, islice(self._words, first, None))
+        tokens = [token for _, token in words]
         return compose(tokens, 1.0, False, self.context, self._question).spans
 
 
 def _parse_query(places: _Places) -> ParsedQuery:
     header = read_header(places.context)
-    name_of = {fold(name): name for name in reversed(header)}
+    name_of = {fold(name): name for name in header}
+    if len(name_of) < len({*header}):
+        raise FormError("Two columns of the table differ only in case or spaces.")
     found = find_query(places.text, header)
     conditions = []
     for condition in found.conditions:
         column = name_of[condition.column]
+        if other := _CONDITION.search(condition.value.folded):
+            raise FormError(f"The answer compares {shown(other[1])}, which is no column of the table.")
         if condition.operator not in _COMPARISONS:
             raise FormError(f"The answer compares {shown(column)} by {condition.operator!r}, which SQL does not have.")
         if not condition.value.folded:
@@ -108,7 +117,10 @@ def _print_sql(aggregation: str, column: str, conditions: list[Condition]) -> st
     terms = []
     for condition in conditions:
         value = condition.value.text
-        literal = exp.Literal.number(value) if _NUMBER.fullmatch(value) else exp.Literal.string(value)
+        literal: exp.Expression = exp.Literal.string(value)
+        if _NUMBER.fullmatch(value):
+            number = exp.Literal.number(value.removeprefix("-"))
+            literal = exp.Neg(this=number) if value.startswith("-") else number
         compare = comparisons[condition.operator]
         terms.append(compare(this=exp.column(condition.value.name, quoted=True), expression=literal))
     return exp.select(selected).from_(exp.table_(_TABLE, quoted=True)).where(*terms).sql()

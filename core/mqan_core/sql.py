@@ -68,11 +68,16 @@ def write_table(header: Sequence[str], asked: str) -> str:
 def read_header(context: str) -> list[str]:
     """Read the names of the columns from a context; a name with a comma and a space in it counts as two.
 
+    They end where the key words of ``write_table`` begin, or else the words in front of other ones.
+
     Raises:
         FormError: it names none.
     """
-    start, end = context.find(_BEFORE_COLUMNS), context.find(_AFTER_COLUMNS)
-    columns = context[start + len(_BEFORE_COLUMNS) : end].split(", ") if 0 <= start < end else []
+    start = context.find(_BEFORE_COLUMNS)
+    begin = start + len(_BEFORE_COLUMNS)
+    ends = (context.find(after, begin) for after in (_AFTER_COLUMNS + _KEY_WORDS, _AFTER_COLUMNS))
+    end = next((end for end in ends if end >= 0), begin)
+    columns = context[begin:end].split(", ") if start >= 0 else []
     names = [name.strip() for name in columns if name.strip()]
     if not names:
         raise FormError(
@@ -165,13 +170,14 @@ class _Head(NamedTuple):
 
 
 def _find_heads(text: str, begin: int, columns: frozenset[str]) -> Iterator[_Head]:
-    operators = list(_OPERATOR.finditer(text, begin))
-    longest = max(map(len, columns))
+    operators = {found.start(): found for found in _OPERATOR.finditer(text, begin)}
+    lengths = sorted({len(column) for column in columns}, reverse=True)
     free = begin  # what is before belongs to a condition already
     for start in (begin, *(found.end() for found in _AND.finditer(text, begin))):
         if start < free:
             continue
-        near = [o for o in operators if start < o.start() <= start + longest and text[start : o.start()] in columns]
-        if near:
-            yield _Head(start, text[start : near[-1].start()], near[-1])
-            free = near[-1].end()
+        ends = (start + length for length in lengths)
+        end = next((end for end in ends if end in operators and text[start:end] in columns), None)
+        if end is not None:
+            yield _Head(start, text[start:end], operators[end])
+            free = operators[end].end()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
+from mqan_core.errors import InputError
 from mqan_core.options import PLAIN, Options
 from mqan_core.parsed import parse_answer
 from mqan_core.wordings import AcceptedQuestion, samples_of
@@ -199,7 +200,7 @@ class AnswerService(Generic[RequestT]):
                 raise ServingError("deadline_exceeded", message) from None
         if question.parse is None:
             return answer
-        return parse_answer(question.parse, answer, question.context, question.question)
+        return await asyncio.to_thread(parse_answer, question.parse, answer, question.context, question.question)
 
     def check_live(self) -> None:
         """Check that the process works.
@@ -272,6 +273,9 @@ class AnswerService(Generic[RequestT]):
 
     def _check_and_read(self, question: Question) -> tuple[RequestT, int]:
         max_answer_tokens = self.validator.check(question)
+        if question.parse is not None and self.model.questions:
+            message = "This model answers with the classes of its own tasks: they have no structure."
+            raise InputError("option_not_supported", "parse", message, "Leave parse out.")
         request = self._engine.read(question.context, question.question, question.options)
         self.validator.check_lengths(request)
         return request, max_answer_tokens

@@ -2,6 +2,7 @@
 
 import os
 import random
+import time
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 
 from mqan_core.answer import Answer, AnswerToken, Masses, ParsedQuery, ParsedState, Source, Span, compose
-from mqan_core.errors import InputError
+from mqan_core.errors import FormError, InputError
 from mqan_core.options import ALL_SOURCES, YES_NO, Options, choices_of
 from mqan_core.parsed import DIALOGUE_STATE, SQL, check_parse, parse_answer
 from mqan_core.sql import read_header, write_table
@@ -54,6 +55,10 @@ def parse_state(text: str, context: str = "-") -> Answer:
             'SELECT "Name ""x""" FROM "table" WHERE "Ship" = \'O\'\'Brien; DROP TABLE x --\'',
         ),
         ("select ship from table where speed < -2.50", 'SELECT "Ship" FROM "table" WHERE "Speed" < -2.50'),
+        (
+            "select ship from table where speed > -12345678901234567890123456789012345678.123456",
+            'SELECT "Ship" FROM "table" WHERE "Speed" > -12345678901234567890123456789012345678.123456',
+        ),
         ("select ship from table where speed = 007", 'SELECT "Ship" FROM "table" WHERE "Speed" = \'007\''),
     ],
 )
@@ -234,3 +239,39 @@ def check_whole(parsed: Any, context: str) -> None:
     for value in values:
         for span in value.spans:
             assert context[span.start : span.end] == span.text
+
+
+@pytest.mark.parametrize(
+    ("header", "text", "why"),
+    [
+        (HEADER, "select ship from table where ship = Ajax and points > 5", "compares 'points', which is no column"),
+        (["ID", "id"], "select id from table where id = 5", "differ only in case"),
+    ],
+)
+def test_a_query_that_may_mean_another_is_not_given(header: list[str], text: str, why: str) -> None:
+    answer = parse_sql(text, header=header)
+    assert answer.parsed is None
+    assert answer.parse_error is not None
+    assert why in answer.parse_error
+
+
+def test_a_column_and_the_text_before_the_table_may_speak_of_key_words() -> None:
+    header = ["Pros and key words used", "Year"]
+    table = write_table(header, "Which year?")
+    assert read_header(table) == header
+    assert read_header(f"Note: the key words x and key words y. {table}") == header
+    with pytest.raises(FormError, match="does not name the columns"):
+        read_header("Year and key words. The table has columns ")
+
+
+def test_hostile_answers_are_read_in_little_time() -> None:
+    """The time grows with the length of an answer, not with its square."""
+    begun = time.process_time()
+    assert (
+        parse_answer(SQL, answer_of("select ship from table where " + "and y = " * 2000, "-"), "-", "?").parsed is None
+    )
+    context = write_table(["Ship", "y", "x" * 20_000], "?")
+    text = "select ship from table where y = " + "and y = " * 2000
+    parse_answer(SQL, answer_of(text, context), context, "?")
+    parse_state("; " + ", ".join(["phone"] * 4000))
+    assert time.process_time() - begun < 20  # 118 s for the second one alone before

@@ -88,7 +88,8 @@ def test_what_does_not_fit_a_model_of_fixed_tasks_is_refused_alike(
         with pytest.raises(InvalidRequestError, match="Ask one of these, word for word: ") as raised:
             client.answer(context, "Where is the kettle?")
         assert raised.value.code == "unknown_question"
-        for option in ({"choices": ["a", "b"]}, {"yes_no": True}, {"contiguous": True}, {"explain": True}):
+        refused = ({"choices": ["a", "b"]}, {"yes_no": True}, {"contiguous": True}, {"explain": True}, {"parse": "sql"})
+        for option in refused:
             with pytest.raises(InvalidRequestError) as raised:
                 client.answer(context, question, **option)
             assert raised.value.code == "option_not_supported"

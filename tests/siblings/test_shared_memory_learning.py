@@ -7,10 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch._dynamo
+import torch._inductor.config
+from torch._dynamo.utils import counters
 
 from mqan_core.lexicon import UNKNOWN, Lexicon
 from mqan_training.errors import CheckpointError, MissingVectorsError
 from mqan_training.model.embeddings import quantized_vectors, write_vectors
+from mqan_training.shared_memory import learning
 from mqan_training.shared_memory.learning import Texts, load_network, run, search, train_tasks
 from mqan_training.shared_memory.picture import draw_followed, follow
 from mqan_training.shared_memory.tables import ARCHITECTURES, comparison
@@ -49,6 +53,26 @@ def runs(texts: Texts, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for architecture in ("lstm", "arc-ii"):
         run(_recipe(), architecture, texts, folder / architecture)
     return folder
+
+
+@pytest.mark.filterwarnings("ignore")  # inductor's own
+@pytest.mark.parametrize("compiler", ["g++", "/bin/false"])
+def test_a_long_run_is_compiled_and_learns_the_same(
+    texts: Texts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compiler: str
+) -> None:
+    """Without a compiler that works it is read as it stands."""
+    recipe = _recipe(steps=12, fine_tune_steps=0, tasks=("sst-2",))
+    run(recipe, "lstm", texts, tmp_path / "plain")
+    monkeypatch.setattr(learning, "_COMPILED_FROM", 1)
+    torch._dynamo.reset()
+    counters.clear()
+    settings = {"cpp.cxx": (None, compiler), "force_disable_caches": True}
+    with torch._dynamo.config.patch(suppress_errors=False), torch._inductor.config.patch(settings):
+        run(recipe, "lstm", texts, tmp_path / "compiled")
+        assert bool(counters["aot_autograd"]["ok"]) == (compiler == "g++")
+    plain, compiled = (load_network(tmp_path / name / "sst-2")[0] for name in ("plain", "compiled"))
+    for name, tensor in plain.state_dict().items():
+        torch.testing.assert_close(compiled.state_dict()[name], tensor, rtol=1e-3, atol=1e-4, msg=name)
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)

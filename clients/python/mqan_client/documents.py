@@ -73,7 +73,7 @@ def read_answer(document: Any) -> Answer:
             _read_parsed(document.get("parsed")),
             document.get("parse_error"),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise unknown_response(error) from None
 
 

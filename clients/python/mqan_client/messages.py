@@ -50,7 +50,7 @@ def answer_request(question: Question) -> answer_pb2.AnswerRequest:
     Raises:
         InvalidRequestError: there is something in it that cannot be sent.
     """
-    if question.parse not in _PARSE_KINDS:
+    if question.parse is not None and question.parse not in tuple(_PARSE_KINDS):  # it may be of any type
         message = f"The request cannot be sent: parse is {question.parse!r}, neither 'sql' nor 'dialogue_state'."
         raise InvalidRequestError(message, code="invalid_input")
     try:

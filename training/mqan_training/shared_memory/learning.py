@@ -252,8 +252,12 @@ def _save(
 
 
 def _compile(network: SharedMemoryNetwork) -> None:
-    """Compile the reading of a word, where there is a C++ compiler: ARC-II takes a quarter of the time."""
+    """Compile the reading of a word, where there is a C++ compiler: ARC-II takes a quarter of the time.
+
+    With a compiler that does not work, torch says so and reads as it would without.
+    """
     if shutil.which(os.environ.get("CXX", "g++")):
+        torch._dynamo.config.suppress_errors = True
         for lstm in network.lstms.values():
             lstm.compile()
 
