@@ -42,7 +42,7 @@ class Reply:
     """What a system made of a question.
 
     Attributes:
-        label: the class that it answered; None where it gave none.
+        label: the class that is the likeliest to it; None where it named none.
         refused: code of the error; None where it answered.
         ms: milliseconds of processor time.
     """
@@ -63,7 +63,10 @@ def open_for_one_core(folder: Path) -> AnswerEngine:
 
 
 def ask(engine: AnswerEngine, question: Question) -> Reply:
-    """Ask a system; it is offered the classes as choices where it takes any question."""
+    """Ask a system; it is offered the classes as choices where it takes any question.
+
+    Of an answer the likeliest class counts, also where the system would rather say that none is right.
+    """
     options = PLAIN if engine.bundle.questions else Options(choices=choices_of(question.labels))
     begun = time.thread_time()
     try:
@@ -72,7 +75,8 @@ def ask(engine: AnswerEngine, question: Question) -> Reply:
     except InputError as error:
         return Reply(None, error.code, 1000 * (time.thread_time() - begun))
     ms = 1000 * (time.thread_time() - begun)
-    return Reply(answer.chosen[0] if answer.chosen else None, None, ms)
+    likeliest = max(answer.choices, key=lambda choice: choice.probability, default=None)
+    return Reply(likeliest.label if likeliest else None, None, ms)
 
 
 def ask_in_turns(engines: Mapping[str, AnswerEngine], questions: Sequence[Question]) -> dict[str, list[Reply]]:
