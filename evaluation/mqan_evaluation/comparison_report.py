@@ -27,11 +27,11 @@ def report(document: Mapping[str, Any]) -> str:
 
 
 def cell(measured: Mapping[str, Any]) -> str:
-    """Return an accuracy; how many were refused beside it; or that a system cannot be asked at all."""
+    """Return an accuracy; how many were refused beside it, and why; or that a system cannot be asked at all."""
     if measured["accuracy"] is None:
         return CANNOT
-    refused = sum(measured["refused"].values())
-    return f"{measured['accuracy']:.1f}" + (f" ({refused} refused)" if refused else "")
+    refused = ", ".join(f"{number} {code}" for code, number in measured["refused"].items())
+    return f"{measured['accuracy']:.1f}" + (f" ({refused})" if refused else "")
 
 
 def _accuracy(document: Mapping[str, Any]) -> str:
@@ -43,7 +43,8 @@ def _accuracy(document: Mapping[str, Any]) -> str:
     kept = [f"{name}: {_trained(system)}" for name, system in document["systems"].items()]
     untrained = ", ".join(document["not_trained_on"]) or "none"
     return (
-        "## Accuracy\n\nPer cent of the test rows, the same for all systems. A row that is refused counts as wrong.\n\n"
+        "## Accuracy\n\nPer cent of the test rows, the same for all systems. A row that is refused counts as wrong; "
+        "its error stands beside.\n\n"
         f"{markdown_table(['task', 'rows', 'most frequent class', *names], rows)}\n"
         f"Trained on: {'; '.join(kept)}. Of these tasks, question answering was not trained on: {untrained}.\n"
     )

@@ -78,7 +78,7 @@ def test_accuracy_counts_what_is_refused_and_what_is_not_answered_as_wrong() -> 
     ]
     found = measure(questions, replies)
     assert found == {"accuracy": 50.0, "ms": 3.0, "refused": {"context_too_long": 1}}
-    assert cell(found) == "50.0 (1 refused)"
+    assert cell(found) == "50.0 (1 context_too_long)"
     described = describe(questions)
     assert (described["questions"], described["words"], described["most_frequent"]) == (4, 9.5, 50.0)
 
