@@ -1,0 +1,178 @@
+"""The comparison of question answering with its siblings: the numbers, and the whole of it in small."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from mqan_cli.main import app
+from mqan_core.wordings import Wording
+from mqan_evaluation.comparison_measures import (
+    Question,
+    Reply,
+    ask,
+    ask_in_turns,
+    bytes_on_cpu,
+    cost_of_a_million,
+    describe,
+    measure,
+    open_for_one_core,
+    questions_of,
+)
+from mqan_evaluation.comparison_recipe import ComparisonRecipe, load_comparison
+from mqan_evaluation.comparison_report import cell
+from mqan_training.siblings.formats import Row
+
+LABELS = ("negative", "positive")
+SENTIMENT = Wording("Is this sentence negative or positive?", "{first}")
+ROWS = [Row(("a warm bright film",), 1), Row(("a dull flat plot",), 0), Row(("dull odd mess",), 0)]
+_MEMORY = """
+kind: shared-memory
+name: memory
+tasks: [imdb]
+embedding_width: 6
+hidden_width: 6
+segments: 3
+segment_width: 3
+steps: 4
+"""
+_MT_DNN = """
+kind: mt-dnn
+name: glue
+tasks: [cola]
+epochs: 1
+"""
+_COMPARISON = """
+name: tiny
+tasks: [sst-2, rte]
+renamed: {sst-2: {question: "Is this sentence bad or good?", labels: [bad, good]}}
+trained_as: {sst-2: sst}
+shared_memory: {recipe: memory.yaml}
+mt_dnn: {recipe: glue.yaml, changes: {most_pieces: 48}}
+few_shot: {task: sst-2, rows: [8], steps: 2}
+"""
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    """A recipe of the comparison, with those of both siblings beside it."""
+    for name, text in (("memory", _MEMORY), ("glue", _MT_DNN), ("comparison", _COMPARISON)):
+        (tmp_path / f"{name}.yaml").write_text(text)
+    return tmp_path / "comparison.yaml"
+
+
+def test_a_million_answers_of_3_6_ms_take_a_core_for_an_hour() -> None:
+    assert cost_of_a_million(3.6, 0.05) == pytest.approx(0.05)
+    assert cost_of_a_million(36, 2) == pytest.approx(20)
+
+
+def test_accuracy_counts_what_is_refused_and_what_is_not_answered_as_wrong() -> None:
+    questions = questions_of([*ROWS, Row(("long",), 1)], SENTIMENT, LABELS)
+    replies = [
+        Reply("positive", None, 4.0),
+        Reply("negative", None, 2.0),
+        Reply(None, None, 3.0),
+        Reply(None, "context_too_long", 99.0),
+    ]
+    found = measure(questions, replies)
+    assert found == {"accuracy": 50.0, "ms": 3.0, "refused": {"context_too_long": 1}}
+    assert cell(found) == "50.0 (1 context_too_long)"
+    described = describe(questions)
+    assert (described["questions"], described["words"], described["most_frequent"]) == (4, 9.5, 50.0)
+
+
+@pytest.mark.parametrize("kind", ["shared-memory", "mt-dnn"])
+def test_renamed_classes_cannot_be_asked_of_a_sibling(kind: str, sibling_bundle: Callable[[str], Path]) -> None:
+    engine = open_for_one_core(sibling_bundle(kind))
+    renamed = Wording("Is this sentence bad or good?", "{first}")
+    questions = questions_of(ROWS, renamed, ("bad", "good"))
+    assert ask(engine, questions[0]).refused == "unknown_question"
+    found = measure(questions, ask_in_turns({kind: engine}, questions)[kind])
+    assert found == {"accuracy": None, "ms": None, "refused": {"unknown_question": 3}}
+    assert cell(found) == "cannot be asked"
+
+
+def test_a_sibling_and_question_answering_answer_the_same_question(
+    sibling_bundle: Callable[[str], Path], small_bundle: Path
+) -> None:
+    engines = {"memory": open_for_one_core(sibling_bundle("shared-memory")), "asked": open_for_one_core(small_bundle)}
+    questions = questions_of(ROWS * 5, SENTIMENT, LABELS)
+    replies = ask_in_turns(engines, questions)
+    assert measure(questions, replies["memory"])["accuracy"] == 100
+    assert all(reply.label in LABELS and reply.ms > 0 for reply in replies["asked"])
+    assert len(replies["asked"]) == len(questions)
+
+
+def test_only_what_a_cpu_needs_is_counted(sibling_bundle: Callable[[str], Path], small_bundle: Path) -> None:
+    sibling, asked = open_for_one_core(sibling_bundle("mt-dnn")), open_for_one_core(small_bundle)
+    assert bytes_on_cpu(sibling) == sum(entry.num_bytes for entry in sibling.bundle.manifest.files.values())
+    left_out = {name for name in asked.bundle.manifest.files if name.endswith("-float32.onnx")}
+    kept = [entry.num_bytes for name, entry in asked.bundle.manifest.files.items() if name not in left_out]
+    assert asked.precision == "int8"
+    assert left_out
+    assert bytes_on_cpu(asked) == sum(kept)
+
+
+def test_a_question_without_a_class_is_wrong() -> None:
+    question = Question("a film", "Is it?", LABELS, 0)
+    assert measure([question], [Reply(None, None, 1.0)])["accuracy"] == 0
+
+
+def test_the_whole_comparison(
+    recipe: Path, sibling_data: Path, tiny_encoder: Path, small_bundle: Path, tmp_path: Path
+) -> None:
+    output = tmp_path / "run"
+    arguments = [str(recipe), "--data", str(sibling_data), "--output", str(output), "--bundle", str(small_bundle)]
+    arguments += ["--limit", "12", "--price", "0.1", "--set", f"mt_dnn.changes.encoder={tiny_encoder}"]
+    result = CliRunner().invoke(app, ["siblings", "compare", *arguments])
+    assert result.exit_code == 0, result.output
+    assert result.stdout == (output / "comparison.md").read_text()
+    document = json.loads((output / "comparison.json").read_text())
+    assert list(document["systems"]) == ["ARC-II", "MT-DNN", "question answering"]
+    sentences, pairs = (document["tasks"][task]["systems"] for task in ("sst-2", "rte"))
+    assert all(found["accuracy"] is not None for found in sentences.values())
+    assert pairs["ARC-II"]["refused"] == {"unknown_question": 12}
+    assert pairs["MT-DNN"]["ms"] > 0
+    renamed = document["renamed"]["sst-2"]["systems"]
+    assert renamed["MT-DNN"]["accuracy"] is renamed["ARC-II"]["accuracy"] is None
+    assert renamed["question answering"]["accuracy"] is not None
+    assert list(document["few_shot"]["rows"]) == ["8"]
+    assert result.stdout.count("| sst-2 |") == 3
+    assert "at 0.1 for a core and hour" in result.stdout
+    written = {path: path.stat().st_mtime_ns for path in output.rglob("model.safetensors")}
+    assert CliRunner().invoke(app, ["siblings", "compare", *arguments]).exit_code == 0
+    assert {path: path.stat().st_mtime_ns for path in output.rglob("model.safetensors")} == written
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tasks": "[sts-b]"}, "sts-b: only tasks with classes are compared"),
+        ({"tasks": "[rte]"}, "few_shot.task: 'sst-2' is none of the tasks"),
+        ({"renamed.sst-2.labels": "[bad]"}, "renamed.sst-2: needs 2 different labels"),
+        ({"speed": "1"}, "speed: Extra inputs are not permitted"),
+    ],
+)
+def test_what_is_wrong_in_a_recipe_is_told(recipe: Path, change: dict[str, str], message: str) -> None:
+    with pytest.raises(ValueError, match="comparison.yaml") as raised:
+        load_comparison(recipe, change)
+    assert message in str(raised.value)
+
+
+def test_a_recipe_of_another_kind_is_refused(recipe: Path) -> None:
+    loaded = load_comparison(recipe, {"mt_dnn.recipe": "memory.yaml", "mt_dnn.changes": "{}", "tasks": "[sst-2]"})
+    with pytest.raises(ValueError, match=r"memory\.yaml is of the kind 'shared-memory'"):
+        loaded.mt_dnn_recipe()
+
+
+def test_the_shipped_recipe_is_right(repository: Path) -> None:
+    loaded: ComparisonRecipe = load_comparison(repository / "training" / "recipes" / "siblings" / "comparison.yaml")
+    memory, mt_dnn = loaded.memory_recipe(Path("run")), loaded.mt_dnn_recipe()
+    assert memory is not None
+    assert memory.architecture == "arc-ii"
+    assert set(memory.tasks) == set(loaded.tasks) - {"mnli", "rte"}
+    assert mt_dnn.tasks == loaded.tasks
+    for task in loaded.renamed:
+        loaded.wording_of_renamed(task, SENTIMENT if task not in ("mnli", "rte") else Wording("?{second}", "p {first}"))
