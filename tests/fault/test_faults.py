@@ -273,8 +273,8 @@ def p99(numbers: Sequence[float]) -> float:
     return statistics.quantiles(numbers, n=100)[98]
 
 
-_KINDS = ["local", pytest.param("ray", marks=pytest.mark.slow), pytest.param("ray-proxy", marks=pytest.mark.slow)]
 _RAY_KINDS = ["ray-proxy", "ray"] if TIMES > 1 else ["ray"]  # with Ray's own proxy too where there is time
+_KINDS = ["local", *(pytest.param(kind, marks=pytest.mark.slow) for kind in _RAY_KINDS)]
 _SLOW = pytest.mark.xfail(
     strict=False,
     reason="Ray's own proxy takes 3.5 ms of a core for each request: refusals took 0.8 to 1.4 s on 2 cores",

@@ -102,7 +102,7 @@ def train_tasks(
     }
     optimizer = _adagrad(network, recipe)
     if steps >= _COMPILED_FROM:
-        _compile(network)
+        compile_steps(network)
     best, kept = _tuning(network, of_task, 0, folder), _copy(network)
     begun, losses = time.perf_counter(), dict.fromkeys(of_task, 0.0)
     for step in range(1, steps + 1):
@@ -125,6 +125,17 @@ def train_tasks(
             )
     network.load_state_dict(kept)
     return best
+
+
+def compile_steps(network: SharedMemoryNetwork) -> None:
+    """Compile the reading of a word, where there is a C++ compiler: ARC-II takes a quarter of the time.
+
+    With a compiler that does not work, torch says so and reads as it would without.
+    """
+    if shutil.which(os.environ.get("CXX", "g++")):
+        torch._dynamo.config.suppress_errors = True
+        for lstm in network.lstms.values():
+            lstm.compile()
 
 
 def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, folder: Path) -> dict[str, Any]:
@@ -249,17 +260,6 @@ def _save(
         "words": list(lexicon.words),
     }
     save_model(folder, document, network.state_dict())
-
-
-def _compile(network: SharedMemoryNetwork) -> None:
-    """Compile the reading of a word, where there is a C++ compiler: ARC-II takes a quarter of the time.
-
-    With a compiler that does not work, torch says so and reads as it would without.
-    """
-    if shutil.which(os.environ.get("CXX", "g++")):
-        torch._dynamo.config.suppress_errors = True
-        for lstm in network.lstms.values():
-            lstm.compile()
 
 
 def _adagrad(network: SharedMemoryNetwork, recipe: SharedMemoryRecipe) -> torch.optim.Optimizer:
