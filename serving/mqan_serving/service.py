@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from mqan_core.answer import Answer
-from mqan_core.errors import InputError
 from mqan_core.options import PLAIN, Options
 from mqan_core.parsed import parse_answer
 from mqan_core.wordings import AcceptedQuestion, samples_of
 from mqan_runtime.interface import AnswerEngine, ServedBundle, open_engine
 from mqan_serving.admission import Admission
 from mqan_serving.batching import Batcher, Stepper
-from mqan_serving.errors import ServingError
+from mqan_serving.errors import ServingError, refuse
 from mqan_serving.health import Health
 from mqan_serving.metrics import Metrics
 from mqan_serving.reading import FairReader
@@ -275,7 +274,7 @@ class AnswerService(Generic[RequestT]):
         max_answer_tokens = self.validator.check(question)
         if question.parse is not None and self.model.questions:
             message = "This model answers with the classes of its own tasks: they have no structure."
-            raise InputError("option_not_supported", "parse", message, "Leave parse out.")
+            raise refuse("option_not_supported", "parse", message, "Leave parse out.")
         request = self._engine.read(question.context, question.question, question.options)
         self.validator.check_lengths(request)
         return request, max_answer_tokens
