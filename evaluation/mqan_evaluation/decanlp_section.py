@@ -39,14 +39,14 @@ def decanlp_section(measuring: Measuring, names: Sequence[str] = TASKS) -> Secti
                 "metric": own,
                 "examples": len(examples),
                 "score": round(value, 2),
-                "paper, joint": PAPER[reader][2],
-                "paper, best": max(PAPER[reader][2:]),
+                "paper: joint": PAPER[reader][2],
+                "paper: best multitask": max(PAPER[reader][2:]),
                 "others": ", ".join(f"{other} {number:.1f}" for other, number in others),
             }
         )
     scores = {str(row["task"]): float(row["score"] or 0) for row in rows}
     together = sum(scores[name] for name in COMPARED) if set(COMPARED) <= set(scores) else None
-    summary: dict[str, Cell] = {"sum of six": None if together is None else round(together, 2)}
+    summary: dict[str, Cell] = {"sum of squad, sst, qasrl, woz, wikisql and mwsc": None if together is None else round(together, 2)}
     return Section("decanlp", "decaNLP by its own metrics", rows, summary)
 
 

@@ -75,7 +75,7 @@ def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTION
                 "examples": len(examples),
                 "majority": majority(whole),
                 "majority of each instruction": by_task,
-                "right": share_right(examples, decisions),
+                "accuracy": share_right(examples, decisions),
                 **unanswered(decisions),
             }
         )
@@ -101,13 +101,13 @@ def review_section(measuring: Measuring) -> Section:
             {
                 "set": f"sst: {way}",
                 "examples": len(asked),
-                "named in question": _right(measuring, f"sst ({way})", asked),
+                "labels in question": _right(measuring, f"sst ({way})", asked),
                 "as choices": _right(measuring, f"sst ({way}, choices)", chosen),
             }
         )
     other = validation_examples(measuring.data, OTHER_DOMAIN, measuring.limit or ALL, measuring.seed)
     right = _right(measuring, OTHER_DOMAIN, other)
-    rows.append({"set": OTHER_DOMAIN, "examples": len(other), "named in question": right, "as choices": None})
+    rows.append({"set": OTHER_DOMAIN, "examples": len(other), "labels in question": right, "as choices": None})
     return Section("reviews", "Classes by other names, and reviews of another domain", rows)
 
 

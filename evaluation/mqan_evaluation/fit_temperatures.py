@@ -180,11 +180,11 @@ def _rows(observed: Sequence[Observed], after: Sequence[float], temperatures: Te
             {
                 "kind": name,
                 "questions": len(places),
-                "right": round(100 * float(right.mean()), 2),
+                "accuracy": round(100 * float(right.mean()), 2),
                 "temperature": None if found is None else round(1 / found.scale, 3),
                 "offset": None if found is None else round(found.offset, 3),
-                "error before": round(expected_calibration_error(before, right), 4),
-                "error after": round(expected_calibration_error(np.array([after[i] for i in places]), right), 4),
+                "ECE before": round(expected_calibration_error(before, right), 4),
+                "ECE after": round(expected_calibration_error(np.array([after[i] for i in places]), right), 4),
             }
         )
     return rows
@@ -219,9 +219,9 @@ def trust_rows(answers: Sequence[Mapping[str, object]], sections: Sequence[str])
                 {
                     "set": name,
                     "answers": len(found),
-                    "error": round(expected_calibration_error(probability, right), 4),
+                    "ECE": round(expected_calibration_error(probability, right), 4),
                     "at 0.9 or more": int(sure.sum()),
-                    "right of these": round(100 * float(right[sure].mean()), 2) if sure.any() else None,
+                    "accuracy of these": round(100 * float(right[sure].mean()), 2) if sure.any() else None,
                 }
             )
     return rows

@@ -20,12 +20,12 @@ from mqan_training.data.mixture import dataset_of
 from mqan_training.data.shapes.dataset_file import dataset_names, load_dataset
 
 _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifest
-    "labels": {"right": "accuracy"},
+    "labels": {"accuracy": "accuracy"},
     "fields": {"nF1": "nf1", "refusal F1": "refusal_f1"},
     "made": {"nF1": "nf1", "refusal F1": "refusal_f1"},
     "squad2_dev": {"nF1": "nf1", "refusal F1": "refusal_f1"},
-    "instructions": {"right": "accuracy"},
-    "reviews": {"named in question": "accuracy", "as choices": "accuracy_of_choices"},
+    "instructions": {"accuracy": "accuracy"},
+    "reviews": {"labels in question": "accuracy", "as choices": "accuracy_of_choices"},
     "cases": {"share": "accuracy"},
 }
 _NAMES: Final = ("set", "task", "kind")  # columns that a row is named by
@@ -44,7 +44,7 @@ tags: [mqan, pointer-generator, question-answering, zero-shot-classification, in
 It answers a question about an English text and says where every word of the answer came from. The question is the
 task: a fact, a field, one of the caller's labels, yes or no. If the text has no answer, the model refuses.
 
-A pretrained sentence encoder (all-MiniLM-L6-v2: six layers, width 384) reads question, choices and text as one
+A pretrained sentence encoder (all-MiniLM-L6-v2: six layers, hidden size 384) reads question, choices and text as one
 sequence of word pieces (subword tokens). The decoder is the multi-pointer-generator of MQAN (McCann et al. 2018).
 
 ## Intended use and limits
@@ -57,7 +57,7 @@ sequence of word pieces (subword tokens). The decoder is the multi-pointer-gener
 
 ## Scores
 
-Measured on {date} with `{command}`, {where}{limit}. Right answers and F1 are in per cent.
+Measured on {date} with `{command}`, {where}{limit}. Accuracy, shares and F1 are in per cent.
 
 How to read the tables:
 
@@ -67,8 +67,13 @@ How to read the tables:
   "Unread": examples over the model's limits.
 - "Refusal F1", "precision" and "recall" are of the refusals; "always refusing" is the F1 of refusing every question.
 - "Reversed: same": share of answers that stay when the order of the labels is reversed.
-- Under "Probabilities", "error" is the expected calibration error, from 0 to 1, before and after calibration;
-  "several" are questions where several labels can be right. "choices/3-5" has 3 to 5 labels.
+- "Labels in question": the labels stand in the question's text, not in `choices`. "Largest change": the largest
+  difference in accuracy, in points, between another wording of the question and the first.
+- "Without answer": share of the examples that have no answer.
+- "Kind": `choices/3-5` are questions with 3 to 5 labels, `several/3-5` those where several of the labels can be right.
+- "ECE" is the expected calibration error, from 0 to 1, before and after calibration. Calibration divides the
+  logit of a probability by "temperature" and adds "offset"; both are fitted on validation data. "At 0.9 or more":
+  number of answers with a probability of at least 0.9.
 
 {tables}
 ## What it gets wrong
@@ -79,10 +84,10 @@ Wrong answers, drawn at random from the sets above.
 
 ## Training
 
-`mqan train training/recipes/{recipe}.yaml --data DIR`: {steps:,} steps of about {batch:,} word pieces, \
+`mqan train training/recipes/{recipe}.yaml --data DIR`: {steps:,} steps of at most {batch:,} word pieces, \
 {hours:.1f} hours on a {device}.{began} Each time a text is used, a new question is sampled: other labels, other
 wordings, questions that it does not answer. The datasets in the tables "not trained on" are not in the training data
-in any form.
+in any form; of the synthetic texts (`made_`), other layouts are.
 
 It was trained on these datasets, by licence. Restrictions of a licence may also apply to this model.
 

@@ -66,8 +66,8 @@ def _right_row(name: str, whole: list[Example], examples: list[Example], decisio
         "examples": len(examples),
         "majority": majority(whole),
         "cosine": mean([label in e.answers for e, label in zip(examples, nearest, strict=True)]),
-        "right": share_right(examples, decisions),
-        "right, never refusing": mean(forced),
+        "accuracy": share_right(examples, decisions),
+        "accuracy, never refusing": mean(forced),
         **unanswered(decisions),
     }
 
@@ -91,14 +91,14 @@ def _otherwise_row(
     own = share_right(examples, decisions)
     return {
         "set": name,
-        "right": own,
+        "accuracy": own,
         "reversed: same": _same(decisions, reversed_decisions),
-        "named in question: right": share_right(first, first_decisions),
+        "labels in question: accuracy": share_right(first, first_decisions),
         "reversed there: same": _same(first_decisions, second_decisions),
-        "other wordings: right": round(float(np.mean(worded)), 2),
+        "other wordings: accuracy": round(float(np.mean(worded)), 2),
         "largest change": round(max(abs(score - own) for score in worded), 2),
-        "synonyms: right": share_right(renamed, ask("synonyms", renamed)),
-        "yes/no: right": share_right(asked, ask("yes/no", asked)),
+        "synonyms: accuracy": share_right(renamed, ask("synonyms", renamed)),
+        "yes/no: accuracy": share_right(asked, ask("yes/no", asked)),
     }
 
 
@@ -122,5 +122,5 @@ def _mean_row(rows: list[dict[str, Cell]]) -> dict[str, Cell]:
 def _bars(rows: list[dict[str, Cell]]) -> dict[str, Cell]:
     """Return on how many sets the model is above the sentence encoder."""
     sets = [row for row in rows if row["set"] != "mean"]
-    above = sum(float(row["right"] or 0) > float(row["cosine"] or 0) for row in sets)
+    above = sum(float(row["accuracy"] or 0) > float(row["cosine"] or 0) for row in sets)
     return {"sets": len(sets), "above cosine on": above}

@@ -179,7 +179,7 @@ def test_the_section_says_what_was_fitted_and_fits_a_manifest(tmp_path: Path, ti
     assert {name: Calibration(**values) for name, values in entry.items()} == temperatures.maps
     rows = {row["kind"]: row for row in section.rows}
     assert rows["all"]["questions"] == len(measuring.answers) == 300
-    assert float(rows["all"]["error after"] or 0) < float(rows["all"]["error before"] or 0)
+    assert float(rows["all"]["ECE after"] or 0) < float(rows["all"]["ECE before"] or 0)
     with pytest.raises(ValueError, match="too few"):
         calibration_section(Measuring(tiny_answerer, tmp_path, limit=3), sources=[DrawnSource()])
 
@@ -191,5 +191,5 @@ def test_how_sure_answers_fare() -> None:
     ]
     answers.append({"section": "cases", "is_read": False, "right": False})
     (row,) = trust_rows(answers, ["squad", "cases"])
-    assert (row["answers"], row["at 0.9 or more"], row["right of these"]) == (4, 2, 50.0)
-    assert row["error"] == pytest.approx(0.225)
+    assert (row["answers"], row["at 0.9 or more"], row["accuracy of these"]) == (4, 2, 50.0)
+    assert row["ECE"] == pytest.approx(0.225)

@@ -82,9 +82,9 @@ def test_a_model_that_knows_is_right_however_it_is_asked(data: Path) -> None:
     measuring = Measuring(Knowing(right), data)
     labels, otherwise = label_sections(measuring, ["isear"])
     (row,) = labels.rows
-    assert (row["labels"], row["examples"], row["majority"], row["right"], row["refused"]) == (7, 14, 14.29, 100.0, 0.0)
+    assert (row["labels"], row["examples"], row["majority"], row["accuracy"], row["refused"]) == (7, 14, 14.29, 100.0, 0.0)
     (row,) = otherwise.rows
-    assert (row["reversed: same"], row["named in question: right"], row["largest change"]) == (100.0, 100.0, 0.0)
+    assert (row["reversed: same"], row["labels in question: accuracy"], row["largest change"]) == (100.0, 100.0, 0.0)
     assert row["synonyms: right"] == 14.29  # it knows no synonyms, and chooses the first label: of one emotion in seven
     assert row["yes/no: right"] == 50.0  # always no
     views = {answer["section"] for answer in measuring.answers}
@@ -177,7 +177,7 @@ def test_the_suite_writes_what_it_found(data: Path, tmp_path: Path, tiny_answere
     assert document["sections"][0]["rows"][0]["set"] == "isear"
     answers = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
     of_set = [answer["right"] for answer in answers if answer["section"] == "isear"]
-    assert document["sections"][0]["rows"][0]["right"] == 100 * sum(of_set) / 4
+    assert document["sections"][0]["rows"][0]["accuracy"] == 100 * sum(of_set) / 4
 
 
 def test_the_command_prints_tables_and_refuses_what_does_not_fit(
@@ -281,6 +281,6 @@ def test_tasks_without_answers_and_with_references_are_scored(data_folder: Path,
         "wikisql": "lfem",
         "iwslt": "bleu",
     }
-    assert section.summary["sum of six"] is None
+    assert section.summary["sum of squad, sst, qasrl, woz, wikisql and mwsc"] is None
     fields = field_section(Measuring(tiny_answerer, data_folder, limit=3), ["e2e_nlg"])
     assert fields.rows[0]["examples"] == 3
