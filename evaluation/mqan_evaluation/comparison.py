@@ -38,7 +38,7 @@ from mqan_training.siblings.wordings import wordings_of
 
 MEMORY: Final = "ARC-II"
 MT_DNN: Final = "MT-DNN"
-ASKED: Final = "question answering"
+ASKED: Final = "mqan"
 _PARITY_ROWS: Final = 100  # of each task, that torch and a bundle have to classify alike
 _JOINT: Final = "joint"
 

@@ -44,9 +44,9 @@ def _accuracy(document: Mapping[str, Any]) -> str:
     untrained = ", ".join(document["not_trained_on"]) or "none"
     return (
         "## Accuracy\n\nPer cent of the test rows, the same for all systems. A row that is refused counts as wrong; "
-        "its error stands beside.\n\n"
+        "the error code is in brackets.\n\n"
         f"{markdown_table(['task', 'rows', 'most frequent class', *names], rows)}\n"
-        f"Trained on: {'; '.join(kept)}. Of these tasks, question answering was not trained on: {untrained}.\n"
+        f"Trained on: {'; '.join(kept)}. Of these tasks, mqan was not trained on: {untrained}.\n"
     )
 
 
@@ -104,6 +104,6 @@ def _few_shot(document: Mapping[str, Any]) -> str:
     return (
         f"## From few rows\n\nAccuracy on {found['questions']} test rows of {found['task']}. The siblings learn this "
         "task alone, from so many training rows; ARC-II also chooses its checkpoint by up to as many rows of the "
-        f"tuning split. Question answering {flat}: its column is flat.\n\n"
+        f"tuning split. mqan {flat}: its column is flat.\n\n"
         f"{markdown_table(['training rows', *names], rows)}"
     )

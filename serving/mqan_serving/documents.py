@@ -113,7 +113,7 @@ class ModelVersionDocument(Document):
     """Identity of a model."""
 
     name: str = Field(examples=["mqan-default"])
-    version: str = Field(examples=["0.15.0"])
+    version: str = Field(examples=["2.0.0-rc3"])
 
 
 class AnswerDocument(Document):

@@ -130,14 +130,14 @@ def test_the_whole_comparison(
     assert result.exit_code == 0, result.output
     assert result.stdout == (output / "comparison.md").read_text()
     document = json.loads((output / "comparison.json").read_text())
-    assert list(document["systems"]) == ["ARC-II", "MT-DNN", "question answering"]
+    assert list(document["systems"]) == ["ARC-II", "MT-DNN", "mqan"]
     sentences, pairs = (document["tasks"][task]["systems"] for task in ("sst-2", "rte"))
     assert all(found["accuracy"] is not None for found in sentences.values())
     assert pairs["ARC-II"]["refused"] == {"unknown_question": 12}
     assert pairs["MT-DNN"]["ms"] > 0
     renamed = document["renamed"]["sst-2"]["systems"]
     assert renamed["MT-DNN"]["accuracy"] is renamed["ARC-II"]["accuracy"] is None
-    assert renamed["question answering"]["accuracy"] is not None
+    assert renamed["mqan"]["accuracy"] is not None
     assert list(document["few_shot"]["rows"]) == ["8"]
     assert result.stdout.count("| sst-2 |") == 3
     assert "at 0.1 for a core and hour" in result.stdout

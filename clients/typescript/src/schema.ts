@@ -855,7 +855,7 @@ export interface components {
             name: string;
             /**
              * Version
-             * @example 0.15.0
+             * @example 2.0.0-rc3
              */
             version: string;
         };

@@ -79,8 +79,8 @@ class QuestionAnsweringServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AnswerMany(self, request, context):
-        """Answers many questions about one or many texts. They are answered side by side, in their order, and each has an answer
-        or an error of its own; they wait for free places in the server instead of being refused for each other.
+        """Answers many questions about one or many texts. They are answered concurrently; the results keep the order of the
+        questions, and each has an answer or an error of its own. If the server is full, they wait.
 
         A response can be larger than the 4 MB that clients of gRPC accept unless they are told otherwise
         (grpc.max_receive_message_length).
@@ -96,15 +96,14 @@ class QuestionAnsweringServicer:
         """Answers as Answer does, word by word: each word as soon as it is decided, then the whole answer, whose tokens these
         words are. No word that was sent is taken back; an error takes the place of what is still to come.
 
-        What decides of the whole answer holds its words until then: choices, an unbroken quotation, all places, and
-        min_probability.
+        For choices, contiguous, all and min_probability, all words are sent at the end.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FillRecord(self, request, context):
-        """Fills a record of named fields from one text. The fields are asked side by side, and each value has its place in the
+        """Fills a record of named fields from one text. The fields are asked concurrently, and each value has its place in the
         text.
 
         Errors: those of Answer; INVALID_ARGUMENT also where the schema is not supported: the message names the field.
