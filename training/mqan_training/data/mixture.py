@@ -1,7 +1,7 @@
 """All datasets as sources of questions, how often each is asked, and fixed questions to measure by."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import accumulate
@@ -35,9 +35,15 @@ from mqan_training.data.shapes.reading import read_rows
 from mqan_training.data.shapes.records import read_json_value
 from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_training.data.source import Source
+from mqan_training.data.surrounded import SurroundedSource
 
 TRAIN: Final = "train"
-_MADE, _ADVERSARIAL, _CHANGED = "made_", "_adversarial", "_changed"  # parts of names of sources
+_MADE = "made_"  # what the names of sources of synthetic texts begin with
+_DERIVED: Final[Mapping[str, Callable[[Source], Source]]] = {  # by what their names end with
+    "_adversarial": AdversarialSource,
+    "_changed": ChangedSource,
+    "_surrounded": SurroundedSource,
+}
 _READER = "reader"  # the part that a task of readers/registry.py gives
 
 
@@ -198,7 +204,8 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
         data: folder of the datasets.
         names: of the datasets; None for all that are not held back and have rows for the split. ``made_NAME`` is a kind
             of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead, ``NAME_changed`` one
-            with questions that are changed so that their texts do not answer them.
+            with questions that are changed so that their texts do not answer them, ``NAME_surrounded`` one whose texts
+            stand between others.
         split: train, validation or test.
 
     Raises:
@@ -213,16 +220,17 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
 def _source_named(name: str, data: Path, split: str) -> Source:
     if name.startswith(_MADE):
         return MadeSource(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
-    if name.endswith(_ADVERSARIAL):
-        return AdversarialSource(_source_named(name.removesuffix(_ADVERSARIAL), data, split))
-    if name.endswith(_CHANGED):
-        return ChangedSource(_source_named(name.removesuffix(_CHANGED), data, split))
+    for ending, derived in _DERIVED.items():
+        if name.endswith(ending):
+            return derived(_source_named(name.removesuffix(ending), data, split))
     return DatasetSource(data, load_dataset(name), split)
 
 
 def dataset_of(name: str) -> str:
     """Return the dataset whose rows a source of a name asks about; of texts made by program the name itself."""
-    return name.removesuffix(_ADVERSARIAL).removesuffix(_CHANGED)
+    for ending in _DERIVED:
+        name = name.removesuffix(ending)
+    return name
 
 
 def has_split(dataset: Dataset, split: str) -> bool:
@@ -248,7 +256,7 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
     Raises:
         ValueError: there is no such dataset or part, or it has neither validation nor test rows.
     """
-    if name.startswith(_MADE) or name.endswith((_ADVERSARIAL, _CHANGED)):
+    if name.startswith(_MADE) or name.endswith(tuple(_DERIVED)):
         made = _source_named(name, data, "validation")
         return [made.draw(i % len(made), np.random.default_rng([seed, i])) for i in range(limit)]
     dataset_name, _, part = name.partition(".")
