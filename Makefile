@@ -55,7 +55,7 @@ docs: $(VENV)/.docs  ## Build the documentation as a site into site/
 proto: $(VENV)/.dev  ## Generate the stubs from the contract, and the document of the REST contract
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=protos --pyi_out=protos --grpc_python_out=protos \
 		protos/mqan/v1/answer.proto protos/mqan/inference/open_inference.proto
-	$(BIN)/python -m mqan_serving.openapi > protos/openapi.json
+	$(BIN)/python -m mqan_serving.rest.openapi > protos/openapi.json
 
 bench: $(VENV)/.dev  ## Measure the engine against the core, batches in flight, and the server against it
 	$(BIN)/python benchmarks/roofline.py

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
 from mqan_core.request import Request
-from mqan_serving.batching import Batcher, Stepper
-from mqan_serving.metrics import Metrics
+from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.batching import Batcher, Stepper
 
 
 @asynccontextmanager

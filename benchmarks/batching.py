@@ -29,8 +29,8 @@ from endless import make_endless
 from mqan_core.answer import Answer, AnswerToken
 from mqan_core.request import Request
 from mqan_runtime.interface import AnswerEngine, open_engine
-from mqan_serving.batching import Batcher, Stepper
-from mqan_serving.timeline import Timeline
+from mqan_serving.service.batching import Batcher, Stepper
+from mqan_serving.service.timeline import Timeline
 
 SENTENCE = "The harbour office keeps a list of every ship that entered the bay between March and late October of {}. "
 WORDS = SENTENCE.lower().split()

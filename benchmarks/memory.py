@@ -21,8 +21,8 @@ from batcher import open_batcher
 
 from mqan_core.request import Request
 from mqan_runtime.interface import AnswerEngine, open_engine
-from mqan_serving.batching import Batcher
-from mqan_serving.timeline import Timeline
+from mqan_serving.service.batching import Batcher
+from mqan_serving.service.timeline import Timeline
 
 IN_FLIGHT, SAMPLES = 32, 2000
 

@@ -38,8 +38,8 @@ from turns import CONTEXT, QUESTION, difference, flat, take_turns
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.request import Request
 from mqan_runtime.interface import AnswerEngine, open_engine
-from mqan_serving.batching import Batcher
-from mqan_serving.timeline import Timeline
+from mqan_serving.service.batching import Batcher
+from mqan_serving.service.timeline import Timeline
 
 LIMIT = 10  # tokens of an answer
 START_TIMEOUT_S, ANSWER_TIMEOUT_S = 120, 60

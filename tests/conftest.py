@@ -314,9 +314,9 @@ def serve_local(
     """
     from mqan_runtime.engine import Engine
     from mqan_serving.local import LocalServer
-    from mqan_serving.service import AnswerService
+    from mqan_serving.observability.logs import set_up_logs
+    from mqan_serving.service.answer_service import AnswerService
     from mqan_serving.settings import load_settings
-    from mqan_serving.telemetry import set_up_logs
 
     async def run(
         started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", engine: Any, settings: dict[str, Any]

@@ -48,7 +48,7 @@ def bundle(
     from mqan_core.options import Options, choices_of
     from mqan_core.parsed import check_parse, parse_answer
     from mqan_runtime.interface import open_engine
-    from mqan_serving.parsed_documents import parsed_document
+    from mqan_serving.rest.parsed_documents import parsed_document
 
     try:
         engine = open_engine(folder, provider=provider)

@@ -67,14 +67,14 @@ def _by_server(url: str | None, text: str, schema: Any) -> dict[str, Any]:
 
 def _by_bundle(folder: Path, provider: Provider, text: str, schema: Any) -> dict[str, Any]:
     from mqan_core.errors import InputError
-    from mqan_serving.errors import AnsweringError
-    from mqan_serving.metrics import Metrics
-    from mqan_serving.record_documents import RecordDocument
-    from mqan_serving.record_schema import read_schema as read_fields
-    from mqan_serving.records import RecordRequest, fill_record
-    from mqan_serving.service import open_service
+    from mqan_serving.observability.logs import RequestRecord, set_up_logs
+    from mqan_serving.observability.metrics import Metrics
+    from mqan_serving.records.filling import RecordRequest, fill_record
+    from mqan_serving.records.schema import read_schema as read_fields
+    from mqan_serving.rest.record_documents import RecordDocument
+    from mqan_serving.service.answer_service import open_service
+    from mqan_serving.service.errors import AnsweringError
     from mqan_serving.settings import load_settings
-    from mqan_serving.telemetry import RequestRecord, set_up_logs
 
     set_up_logs("error")
 

@@ -46,7 +46,9 @@ def decanlp_section(measuring: Measuring, names: Sequence[str] = TASKS) -> Secti
         )
     scores = {str(row["task"]): float(row["score"] or 0) for row in rows}
     together = sum(scores[name] for name in COMPARED) if set(COMPARED) <= set(scores) else None
-    summary: dict[str, Cell] = {"sum of squad, sst, qasrl, woz, wikisql and mwsc": None if together is None else round(together, 2)}
+    summary: dict[str, Cell] = {
+        "sum of squad, sst, qasrl, woz, wikisql and mwsc": None if together is None else round(together, 2)
+    }
     return Section("decanlp", "decaNLP by its own metrics", rows, summary)
 
 

@@ -12,19 +12,19 @@ import grpc
 from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
 from grpc_reflection.v1alpha import reflection
 
-from mqan_serving import rpc_bounds
-from mqan_serving.exporter import MetricsExporter
-from mqan_serving.health import Health
-from mqan_serving.http_server import HttpServer, listen
 from mqan_serving.keys import ApiKeys
-from mqan_serving.rest import create_rest_app
-from mqan_serving.rpc import SERVICE_NAMES, AllMethods, add_health, add_inference, add_question_answering
-from mqan_serving.rpc_bounds import MessageDeadline
-from mqan_serving.rpc_guard import RpcGuard
-from mqan_serving.service import Service
+from mqan_serving.observability.exporter import MetricsExporter
+from mqan_serving.observability.logs import log
+from mqan_serving.rest.http_server import HttpServer, listen
+from mqan_serving.rest.routes import create_rest_app
+from mqan_serving.rpc import bounds
+from mqan_serving.rpc.bounds import MessageDeadline
+from mqan_serving.rpc.guard import RpcGuard
+from mqan_serving.rpc.methods import SERVICE_NAMES, AllMethods, add_health, add_inference, add_question_answering
+from mqan_serving.rpc.sockets import end_connections, refuse_connections
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.health import Health
 from mqan_serving.settings import Settings, address
-from mqan_serving.sockets import end_connections, refuse_connections
-from mqan_serving.telemetry import log
 
 _LAST_CALLS_S = 0.1  # for what is being sent on connections that were opened before new ones are refused
 _HEALTH_PERIOD_S = 0.5
@@ -50,7 +50,7 @@ class LocalServer:
         self._http_task: asyncio.Task[None] | None = None
         self._exporter = MetricsExporter(settings, keys, service.metrics)
         self._grpc = grpc.aio.server(
-            options=rpc_bounds.server_options(settings), maximum_concurrent_rpcs=rpc_bounds.max_calls(settings)
+            options=bounds.server_options(settings), maximum_concurrent_rpcs=bounds.max_calls(settings)
         )
         deadline = MessageDeadline(settings, service.metrics)
         guard = RpcGuard(settings, keys, service.metrics, deadline.message_has_come)

@@ -18,13 +18,13 @@ from pathlib import Path
 from mqan_core.errors import EngineFailedError
 from mqan_runtime.interface import verify_files
 from mqan_serving.announcement import announce
-from mqan_serving.errors import SettingsError
 from mqan_serving.keys import read_keys
-from mqan_serving.loopback import loopback_environment
-from mqan_serving.ray_output import hide_chatter
-from mqan_serving.ray_version import check_ray
+from mqan_serving.observability.logs import log, set_up_logs
+from mqan_serving.ray_serve.loopback import loopback_environment
+from mqan_serving.ray_serve.ray_output import hide_chatter
+from mqan_serving.ray_serve.ray_version import check_ray
+from mqan_serving.service.errors import SettingsError
 from mqan_serving.settings import Settings, find_bundle
-from mqan_serving.telemetry import log, set_up_logs
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
 _LOG_FILE_BYTES = 64 * 1024 * 1024
@@ -56,7 +56,7 @@ def serve_local(settings: Settings) -> None:
 
 async def _run_local(folder: Path, settings: Settings) -> None:
     from mqan_serving.local import LocalServer, wait_for_end
-    from mqan_serving.service import open_service
+    from mqan_serving.service.answer_service import open_service
 
     service = await open_service(folder, settings)
     server = LocalServer(service, settings)
@@ -106,7 +106,7 @@ def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
         metrics_folder.mkdir()
         is_serving = False
         try:
-            from mqan_serving.app import drain_ray, start_ray  # Ray reads its environment when it is imported
+            from mqan_serving.ray_serve.app import drain_ray, start_ray  # Ray reads its environment when it is imported
 
             start_ray(
                 given,

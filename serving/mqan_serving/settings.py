@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from mqan_core.bundle import MANIFEST
 from mqan_serving.default_bundle import default_bundle
-from mqan_serving.errors import SettingsError
+from mqan_serving.service.errors import SettingsError
 
 _PREFIX = "MQAN_"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")

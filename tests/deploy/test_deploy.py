@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from mqan_core.answer import Source
-from mqan_serving.metrics import CODES, METHODS, TRANSPORTS, Metrics
+from mqan_serving.observability.metrics import CODES, METHODS, TRANSPORTS, Metrics
 from mqan_serving.settings import Settings
 
 _SOURCES = tuple(source.value for source in Source)

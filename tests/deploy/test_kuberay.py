@@ -10,7 +10,7 @@ import yaml
 from ray.serve.schema import ServeDeploySchema
 
 import mqan_core
-from mqan_serving.app import APP_NAME, GRPC_SERVICERS
+from mqan_serving.ray_serve.app import APP_NAME, GRPC_SERVICERS
 from mqan_serving.settings import Settings
 
 # Those of KubeRay's API reference, ray.io/v1 (docs/reference/api.md of ray-project/kuberay), that we may want.

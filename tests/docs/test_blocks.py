@@ -10,13 +10,13 @@ from typing import Any
 import httpx2
 import pytest
 
-from mqan_serving.foreign_examples import (
+from mqan_serving.formats.foreign_examples import (
     DECISIONS_REQUEST,
     DECISIONS_RESPONSE,
     SYSTEMONE_REQUEST,
     SYSTEMONE_RESPONSE,
 )
-from mqan_serving.record_documents import RECORD_REQUEST, RECORD_RESPONSE
+from mqan_serving.rest.record_documents import RECORD_REQUEST, RECORD_RESPONSE
 from tests.docs.blocks import Block, agrees, is_as_shown, read_blocks, run_blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -20,7 +20,7 @@ from mqan.inference import open_inference_pb2, open_inference_pb2_grpc
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.interface import AnswerEngine
 from mqan_serving.default_bundle import default_bundle
-from mqan_serving.record_documents import RECORD_REQUEST, RECORD_RESPONSE
+from mqan_serving.rest.record_documents import RECORD_REQUEST, RECORD_RESPONSE
 
 pytestmark = pytest.mark.timeout(240)  # the first test of a server waits for its start
 

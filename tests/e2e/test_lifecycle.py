@@ -63,8 +63,8 @@ make = main.ray_environment
 
 def make_and_import(*arguments):
     os.environ.update(make(*arguments))
-    import mqan_serving.app
-    mqan_serving.app._check_gpus = lambda settings: None
+    import mqan_serving.ray_serve.app
+    mqan_serving.ray_serve.app._check_gpus = lambda settings: None
     return {}
 
 main.ray_environment = make_and_import
@@ -105,8 +105,8 @@ class Loses:
 
 def make_import_and_lose(*arguments):
     make_and_import(*arguments)
-    import mqan_serving.app
-    mqan_serving.app._check_gpus = lambda settings: Loses()
+    import mqan_serving.ray_serve.app
+    mqan_serving.ray_serve.app._check_gpus = lambda settings: Loses()
     return {}
 
 main.ray_environment = make_import_and_lose

@@ -28,10 +28,10 @@ import pytest
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client, ClientError
 from mqan_runtime.interface import open_engine
-from mqan_serving.metrics import Metrics
-from mqan_serving.service import AnswerService
+from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.answer_service import AnswerService
+from mqan_serving.service.validation import Question
 from mqan_serving.settings import load_settings
-from mqan_serving.validation import Question
 from tests.processes import PROXY, REPLICA, descendants, held_by
 
 CONTEXT, QUESTION, LIMIT = "The kettle is in the kitchen.", "Where is the kettle?", 3

@@ -30,9 +30,9 @@ from mqan_core.bundle import MANIFEST, VECTORS, VOCABULARY, open_bundle
 from mqan_core.errors import BundleError, EngineFailedError
 from mqan_core.wordings import samples_of
 from mqan_runtime.interface import open_engine, verify_files
-from mqan_serving.documents import AnswerDocument, ModelDocument
-from mqan_serving.rpc_messages import answer_response, model_response
-from mqan_serving.service import AnswerService
+from mqan_serving.rest.documents import AnswerDocument, ModelDocument
+from mqan_serving.rpc.messages import answer_response, model_response
+from mqan_serving.service.answer_service import AnswerService
 from mqan_serving.settings import Settings
 
 _FORGED = 500

@@ -8,8 +8,8 @@ import httpx2
 import pytest
 from hypothesis import given
 
-from mqan_serving.foreign import FORMATS, Format
-from mqan_serving.openapi import openapi_document
+from mqan_serving.formats.foreign import FORMATS, Format
+from mqan_serving.rest.openapi import openapi_document
 from tests.fuzz.conftest import FUZZED, Target, changed
 
 _QUOTING = "/v1/hf/question-answering"

@@ -17,7 +17,7 @@ import grpc
 import pytest
 
 from mqan.v1 import answer_pb2
-from mqan_serving.rpc import SERVICE_NAME
+from mqan_serving.rpc.methods import SERVICE_NAME
 from tests import http2
 from tests.fuzz.conftest import Target
 from tests.peer import Peer

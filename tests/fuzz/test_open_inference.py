@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from mqan_serving.open_inference import decode_elements, encode_elements
-from mqan_serving.open_inference_examples import REQUEST
+from mqan_serving.formats.open_inference import decode_elements, encode_elements
+from mqan_serving.formats.open_inference_examples import REQUEST
 from tests.fuzz.conftest import Target, cases, changed
 from tests.fuzz.test_rpc import mutate
 

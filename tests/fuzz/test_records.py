@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.errors import InputError
-from mqan_serving.openapi import openapi_document
-from mqan_serving.record_schema import read_schema
-from mqan_serving.record_values import Kind
+from mqan_serving.records.schema import read_schema
+from mqan_serving.records.values import Kind
+from mqan_serving.rest.openapi import openapi_document
 from tests.fuzz.conftest import FUZZED, JSON, Target, changed
 
 _PATH = "/v1/records"

@@ -50,6 +50,13 @@ def test_the_contract_holds(case: "schemathesis.Case[Any]", target: Target) -> N
     note(target, response.status_code, response.text)
 
 
+def test_a_stream_holds_the_contract(target: Target) -> None:
+    case = _SCHEMA["/v1/answer"]["POST"].Case(body={**_VALID, "stream": True}, media_type="application/json")
+    response = case.call(base_url=target.rest)
+    assert response.headers["content-type"] == ["text/event-stream; charset=utf-8"]
+    case.validate_response(response, checks=_CHECKS)
+
+
 @st.composite
 def damaged_bodies(draw: st.DrawFn) -> bytes:
     """Return a valid body with some of its bytes changed, left out, repeated or put in."""

@@ -8,10 +8,10 @@ import grpc
 
 from mqan.inference import open_inference_pb2
 from mqan.v1 import answer_pb2
-from mqan_serving.open_inference import encode_elements
-from mqan_serving.open_inference_rpc import INFERENCE_METHODS, INFERENCE_SERVICE_NAME
-from mqan_serving.record_documents import RECORD_REQUEST
-from mqan_serving.rpc import HEALTH_SERVICE_NAME, SERVICE_NAME
+from mqan_serving.formats.open_inference import encode_elements
+from mqan_serving.formats.open_inference_rpc import INFERENCE_METHODS, INFERENCE_SERVICE_NAME
+from mqan_serving.rest.record_documents import RECORD_REQUEST
+from mqan_serving.rpc.methods import HEALTH_SERVICE_NAME, SERVICE_NAME
 from tests.fuzz.conftest import Target
 
 _METHODS = (

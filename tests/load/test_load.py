@@ -24,9 +24,9 @@ from google.protobuf.json_format import MessageToDict
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.interface import open_engine
 from mqan_serving.local import LocalServer
-from mqan_serving.service import AnswerService
+from mqan_serving.observability.logs import set_up_logs
+from mqan_serving.service.answer_service import AnswerService
 from mqan_serving.settings import load_settings
-from mqan_serving.telemetry import set_up_logs
 
 NUM_CLIENTS = 64
 _WORDS = (

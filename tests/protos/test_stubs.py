@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqan_serving.openapi import openapi_document
+from mqan_serving.rest.openapi import openapi_document
 
 CONTRACTS = ["v1/answer", "inference/open_inference"]
 STUBS = [f"{contract}{suffix}" for contract in CONTRACTS for suffix in ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py")]

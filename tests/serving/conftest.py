@@ -19,9 +19,9 @@ from mqan_core.text import Token, read_tokens
 from mqan_core.vectors import WordVectors
 from mqan_core.vocab import Vocabulary
 from mqan_serving.local import LocalServer
-from mqan_serving.service import AnswerService
+from mqan_serving.observability.logs import set_up_logs
+from mqan_serving.service.answer_service import AnswerService
 from mqan_serving.settings import load_settings
-from mqan_serving.telemetry import set_up_logs
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_serving.admission import Admission
-from mqan_serving.batching import Batcher
-from mqan_serving.errors import ServingError
-from mqan_serving.metrics import Metrics
-from mqan_serving.timeline import Timeline
-from mqan_serving.waiting import choose
+from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.admission import Admission
+from mqan_serving.service.batching import Batcher
+from mqan_serving.service.errors import ServingError
+from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.waiting import choose
 
 BatcherFactory = Callable[..., Batcher[Any]]
 

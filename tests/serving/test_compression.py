@@ -10,7 +10,7 @@ import pytest
 import zstandard
 
 from mqan_core.errors import InputError
-from mqan_serving.compression import decompress
+from mqan_serving.rest.compression import decompress
 
 StartServer = Callable[..., Awaitable[Any]]
 

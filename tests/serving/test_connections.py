@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from mqan_serving import http_protocol
-from mqan_serving.telemetry import flush_logs, set_up_logs
+from mqan_serving.observability.logs import flush_logs, set_up_logs
+from mqan_serving.rest import http_protocol
 from tests.peer import Peer
 
 StartServer = Callable[..., Awaitable[Any]]

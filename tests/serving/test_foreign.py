@@ -10,7 +10,7 @@ import httpx2
 import pytest
 
 from mqan_runtime.answering_engine import AnsweringEngine
-from mqan_serving.adapting import choice_confidence, score_confidence
+from mqan_serving.formats.adapting import choice_confidence, score_confidence
 
 STATE = {"note": "The old harbour was closed in 1923 because storms had torn its walls."}
 QUESTIONS = {

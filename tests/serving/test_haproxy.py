@@ -20,11 +20,11 @@ from ray.serve._private.common import RequestProtocol
 from ray.serve._private.haproxy import BackendConfig, HAProxyApi, HAProxyConfig, ServerConfig
 from ray.serve.config import HTTPOptions, gRPCOptions
 
-from mqan_serving import haproxy
-from mqan_serving.haproxy import rewrite, stop_listening
+from mqan_serving.ray_serve import haproxy
+from mqan_serving.ray_serve.haproxy import rewrite, stop_listening
 from tests.peer import Peer
 
-_RUN = "from mqan_serving.loopback import run_haproxy; run_haproxy()"
+_RUN = "from mqan_serving.ray_serve.loopback import run_haproxy; run_haproxy()"
 _TOLD = {"503 retry-after", "refused"}
 
 
@@ -46,7 +46,7 @@ def write_configuration(tmp_path: Path, free_ports: Callable[[int], list[int]]) 
             metrics_enabled=False,
             http_health_check_path="/health/live",
             http_options=HTTPOptions(host="127.0.0.1", port=http_port),
-            grpc_options=gRPCOptions(port=grpc_port, grpc_servicer_functions=["mqan_serving.rpc.add_health"]),
+            grpc_options=gRPCOptions(port=grpc_port, grpc_servicer_functions=["mqan_serving.rpc.methods.add_health"]),
         )
         backends = {}
         for protocol in (RequestProtocol.HTTP, RequestProtocol.GRPC):

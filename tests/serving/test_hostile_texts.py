@@ -12,8 +12,8 @@ from mqan_core.errors import InputError
 from mqan_core.request import read_request
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
+from mqan_serving.service.validation import Limits, Question, Validator
 from mqan_serving.settings import Settings
-from mqan_serving.validation import Limits, Question, Validator
 
 _BYTES = 2**20
 _MOST_S = 0.2  # of CPU

@@ -14,8 +14,8 @@ from ray.serve._private.grpc_util import gRPCGenericServer
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.local import LocalServer
-from mqan_serving.rpc import add_question_answering
-from mqan_serving.telemetry import flush_logs, set_up_logs
+from mqan_serving.observability.logs import flush_logs, set_up_logs
+from mqan_serving.rpc.methods import add_question_answering
 from tests.processes import bytes_in_use
 
 StartServer = Callable[..., Awaitable[Any]]

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from mqan_serving.log_writer import LogWriter
-from mqan_serving.telemetry import flush_logs
+from mqan_serving.observability.log_writer import LogWriter
+from mqan_serving.observability.logs import flush_logs
 
 _BOUND = 2000  # characters that wait
 _SERVER = "from mqan_cli.main import app; app(['serve', '--local'])"

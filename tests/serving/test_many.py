@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from mqan_serving.many import MOST_EXPLAINED, MOST_QUESTIONS, MOST_TEXTS
+from mqan_serving.service.many import MOST_EXPLAINED, MOST_QUESTIONS, MOST_TEXTS
 
 CONTEXT = "The kettle is in the kitchen."
 EXPLAINED = {"question": "Where?", "explain": True}

@@ -14,9 +14,9 @@ import grpc
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqan.v1 import answer_pb2
-from mqan_serving.errors import ERRORS
 from mqan_serving.keys import add_key
-from mqan_serving.metrics import CODES, METHODS, TRANSPORTS, Metrics
+from mqan_serving.observability.metrics import CODES, METHODS, TRANSPORTS, Metrics
+from mqan_serving.service.errors import ERRORS
 
 StartServer = Callable[..., Awaitable[Any]]
 Samples = dict[tuple[str, tuple[str, ...]], float]
@@ -161,7 +161,7 @@ async def test_metrics_may_need_a_key(start_server: StartServer, tmp_path: Path)
 
 _PROCESS = """
 import sys
-from mqan_serving.metrics import Metrics
+from mqan_serving.observability.metrics import Metrics
 metrics = Metrics()
 metrics.describe_server(name="n", version="v", sha256="s", provider="p", max_requests=8)
 with metrics.track_request():

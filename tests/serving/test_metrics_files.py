@@ -16,8 +16,8 @@ _COUNTED = 'mqan_requests_total{code="ok",method="Answer",transport="rest"}'
 # Does what it is told, line by line: "count" counts a request, "render" prints the metrics, all else is executed.
 _PROCESS = """
 import os, resource, shutil, signal, sys
-from mqan_serving.metrics import Metrics
-from mqan_serving.telemetry import flush_logs, set_up_logs
+from mqan_serving.observability.metrics import Metrics
+from mqan_serving.observability.logs import flush_logs, set_up_logs
 set_up_logs("info")
 folder = os.environ["PROMETHEUS_MULTIPROC_DIR"]
 def fill_disk():  # a file that grows is refused as on a full disk, which the kernel tells by an error

@@ -12,9 +12,9 @@ import pytest
 
 from mqan.inference import open_inference_pb2 as pb2
 from mqan.inference import open_inference_pb2_grpc as pb2_grpc
+from mqan_serving.formats.open_inference import decode_elements, encode_elements
 from mqan_serving.keys import add_key
-from mqan_serving.many import MOST_IN_ALL
-from mqan_serving.open_inference import decode_elements, encode_elements
+from mqan_serving.service.many import MOST_IN_ALL
 
 CONTEXT = "The kettle is in the kitchen."
 MODEL = "/v2/models/stand-in"

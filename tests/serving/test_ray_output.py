@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mqan_serving.ray_output import Batch, ChatterFilter
+from mqan_serving.ray_serve.ray_output import Batch, ChatterFilter
 
 STAMP = "2026-11-26 13:46:00,399"
 ANSWERED = '{"event": "answered", "level": "info"}'
@@ -64,8 +64,8 @@ def test_ray_prints_by_what_is_replaced() -> None:
     """In a process of its own, for Ray keeps what prints for all of it."""
     program = f"""
 import ray
-from ray._private import ray_logging
-from mqan_serving.ray_output import hide_chatter
+from ray._private import ray_logging, worker
+from mqan_serving.ray_serve.ray_output import hide_chatter
 
 class Talker:
     def say(self):
@@ -74,6 +74,8 @@ class Talker:
 
 ray.init(address="local", include_dashboard=False, num_cpus=1, logging_level="ERROR", object_store_memory=80 * 2**20)
 hide_chatter()
+killed = "Task listen_for_change failed. Error: The actor is dead because it was killed by `ray.kill`."
+worker.print_to_stdstream({{"lines": [killed], "pid": "raylet", "is_err": False}}, ignore_prefix=False)
 ray.get(ray.remote(Talker).remote().say.remote())
 while input() != "stop":
     pass

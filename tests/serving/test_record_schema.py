@@ -12,9 +12,9 @@ import pytest
 from pydantic import AnyUrl, BaseModel, Field
 
 from mqan_core.errors import InputError
-from mqan_serving.record_questions import question_about
-from mqan_serving.record_schema import RecordField, read_schema
-from mqan_serving.record_values import Kind
+from mqan_serving.records.questions import question_about
+from mqan_serving.records.schema import RecordField, read_schema
+from mqan_serving.records.values import Kind
 
 
 class Team(Enum):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqan_serving.record_values import Kind, NoValueError, read_value
+from mqan_serving.records.values import Kind, NoValueError, read_value
 
 _QUOTED = [kind for kind in Kind if kind not in (Kind.YES_NO, Kind.CHOICE, Kind.CHOICES)]
 

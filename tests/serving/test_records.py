@@ -17,11 +17,11 @@ from mqan.v1 import answer_pb2
 from mqan_client import Client, InvalidRequestError, Record, UnavailableError
 from mqan_core.errors import InputError
 from mqan_runtime.answering_engine import AnsweringEngine
-from mqan_serving.openapi import openapi_document
-from mqan_serving.record_documents import RECORD_REQUEST, RECORD_RESPONSE, RecordDocument
-from mqan_serving.record_values import Kind
-from mqan_serving.records import NOT_SAID, RecordRequest, parse_record
-from mqan_serving.validation import Validator
+from mqan_serving.records.filling import NOT_SAID, RecordRequest, parse_record
+from mqan_serving.records.values import Kind
+from mqan_serving.rest.openapi import openapi_document
+from mqan_serving.rest.record_documents import RECORD_REQUEST, RECORD_RESPONSE, RecordDocument
+from mqan_serving.service.validation import Validator
 from tests.answering import LABELS, make_text
 
 TEXT = "The old harbour was closed in 1923 because storms had torn its walls. Ada wrote notes."

@@ -11,8 +11,8 @@ import grpc
 import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_serving import rpc_bounds
-from mqan_serving.rpc import SERVICE_NAME
+from mqan_serving.rpc import bounds
+from mqan_serving.rpc.methods import SERVICE_NAME
 from tests import http2
 
 StartServer = Callable[..., Awaitable[Any]]
@@ -143,8 +143,8 @@ async def test_connections_have_a_number(start_server: StartServer) -> None:
 
 
 async def test_silent_connections_are_closed(start_server: StartServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rpc_bounds, "_HANDSHAKE_S", 1)
-    monkeypatch.setattr(rpc_bounds, "_IDLE_S", 1)
+    monkeypatch.setattr(bounds, "_HANDSHAKE_S", 1)
+    monkeypatch.setattr(bounds, "_IDLE_S", 1)
     callers = await start_server()
     silent_reader, silent = await asyncio.open_connection("127.0.0.1", port_of(callers))
     idle_reader, idle = await asyncio.open_connection("127.0.0.1", port_of(callers))

@@ -12,8 +12,8 @@ import pytest
 
 from mqan_client import Client
 from mqan_serving.announcement import announce
-from mqan_serving.errors import SettingsError
 from mqan_serving.main import ray_environment, serve_local, serve_ray
+from mqan_serving.service.errors import SettingsError
 from mqan_serving.settings import Settings, find_bundle, load_settings
 
 

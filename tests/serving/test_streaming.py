@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from mqan.v1 import answer_pb2
-from mqan_serving.telemetry import flush_logs
+from mqan_serving.observability.logs import flush_logs
 
 StartServer = Callable[..., Awaitable[Any]]
 Events = AsyncIterator[tuple[str, Any]]

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.errors import InputError
-from mqan_serving.errors import ERRORS
-from mqan_serving.rpc_guard import parse_message
-from mqan_serving.validation import Limits, Question, Validator
+from mqan_serving.rpc.guard import parse_message
+from mqan_serving.service.errors import ERRORS
+from mqan_serving.service.validation import Limits, Question, Validator
 
 LIMITS = Limits(
     max_request_bytes=10_000,

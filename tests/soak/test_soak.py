@@ -35,7 +35,7 @@ _PAUSE_S = 0.05  # of those who do not ask for an answer
 _SLACK = 3  # files: connections come and go
 _CASES = make_cases(48)
 _LEAK = """
-from mqan_serving.service import AnswerService
+from mqan_serving.service.answer_service import AnswerService
 
 kept, answer = [], AnswerService.answer
 

@@ -10,12 +10,12 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mqan_cli import answering
 from mqan_client import AsyncClient, Choice, ClientError
 from mqan_core.errors import InputError
-from mqan_serving.asked import ChoiceField
-from mqan_serving.health import Health
+from mqan_serving.service.asked import ChoiceField
+from mqan_serving.service.health import Health
 
 if TYPE_CHECKING:
     from mqan_cli.show import AnyAnswer
-    from mqan_serving.service import Service
+    from mqan_serving.service.answer_service import Service
     from mqan_serving.settings import Settings
 
 
@@ -100,8 +100,8 @@ class LocalAnswerer:
         contiguous: bool = False,
     ) -> "AnyAnswer":
         """Answer a question about a context; see ``Answerer``."""
-        from mqan_serving.errors import ServingError, describe
-        from mqan_serving.validation import Question
+        from mqan_serving.service.errors import ServingError, describe
+        from mqan_serving.service.validation import Question
 
         asked = Question(
             context=context,
@@ -136,7 +136,7 @@ async def local_answerer(settings: "Settings") -> AsyncIterator[LocalAnswerer]:
         SettingsError: there is no bundle.
         BundleError: it is damaged.
     """
-    from mqan_serving.service import open_service
+    from mqan_serving.service.answer_service import open_service
     from mqan_serving.settings import find_bundle
 
     service = await open_service(find_bundle(settings), settings)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StrictBool, ValidationError
 from mqan_cli.mcp.answering import Answerer
 from mqan_cli.mcp.results import AnswerResult, DecideResult, ExtractResult, FieldResult
 from mqan_core import __version__
-from mqan_serving.asked import ChoiceField
+from mqan_serving.service.asked import ChoiceField
 
 _INSTRUCTIONS = (
     "Reads a text and answers questions about it, without knowledge of its own. Use answer for an open question, "

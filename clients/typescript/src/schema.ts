@@ -1437,7 +1437,11 @@ export interface operations {
                      *     event: answer
                      *     data: {"answer": "330", ...}
                      */
-                    "text/event-stream": string;
+                    "text/event-stream": {
+                        data: string;
+                        /** @enum {unknown} */
+                        event: "word" | "answer" | "error";
+                    };
                 };
             };
             /** @description `malformed_request` or `invalid_timeout` */

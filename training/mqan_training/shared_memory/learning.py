@@ -133,6 +133,7 @@ def compile_steps(network: SharedMemoryNetwork) -> None:
     With a compiler that does not work, torch says so and reads as it would without.
     """
     if shutil.which(os.environ.get("CXX", "g++")):
+        torch._dynamo.reset()  # it compiles one function for eight networks at most, and reads on without
         torch._dynamo.config.suppress_errors = True
         for lstm in network.lstms.values():
             lstm.compile()

@@ -1,0 +1,1 @@
+"""Request formats of others, as adapters onto the service."""

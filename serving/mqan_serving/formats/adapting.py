@@ -1,0 +1,216 @@
+"""What the formats of others share: reading their documents, and telling shares, confidence and evidence."""
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+from mqan_core.answer import Answer
+from mqan_core.text import measure
+from mqan_serving.service.asked import ChoiceField
+from mqan_serving.service.errors import ERRORS, AnsweringError, PlacedError
+from mqan_serving.service.many import AskedText, Item, Outcome
+from mqan_serving.service.validation import Question
+
+MODEL_ALIASES: Final = ("jev-latest", "mqan")  # beside the model's own name
+
+Place = tuple[str, ...]
+
+
+def refuse(code: str, place: Place, message: str, hint: str = "") -> PlacedError:
+    """Return the error that refuses what stands at a place of a document."""
+    return PlacedError(code, place, message, hint or ERRORS[code].hint)
+
+
+def read_object(body: bytes) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        PlacedError: it is none.
+    """
+    try:
+        document = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise refuse("malformed_request", (), f"The body is not valid JSON: {error}.") from None
+    return as_object(document, ())
+
+
+def as_object(value: Any, place: Place) -> dict[str, Any]:
+    """Return a value that has to be an object.
+
+    Raises:
+        PlacedError: it is something else.
+    """
+    if not isinstance(value, dict):
+        raise refuse("wrong_type", place, f"{_name(place)} is not an object.", "Send an object.")
+    return value
+
+
+def as_list(value: Any, place: Place, least: int, most: int) -> list[Any]:
+    """Return a value that has to be a list of some length.
+
+    Raises:
+        PlacedError: it is something else.
+    """
+    if not isinstance(value, list):
+        raise refuse("wrong_type", place, f"{_name(place)} is not a list.", "Send a list.")
+    if not least <= len(value) <= most:
+        message = f"{_name(place)} has {len(value)} entries; {least} to {most} are accepted."
+        raise refuse("invalid_input", place, message, "Send a number of labels that is accepted.")
+    return value
+
+
+def as_string(value: Any, place: Place) -> str:
+    """Return a value that has to be a string.
+
+    Raises:
+        PlacedError: it is something else.
+    """
+    if not isinstance(value, str):
+        raise refuse("wrong_type", place, f"{_name(place)} is not a string.", "Send a string.")
+    return value
+
+
+def as_flag(value: Any, place: Place) -> bool:
+    """Return a value that has to be true or false.
+
+    Raises:
+        PlacedError: it is something else.
+    """
+    if not isinstance(value, bool):
+        raise refuse("wrong_type", place, f"{_name(place)} is not true or false.", "Send true or false.")
+    return value
+
+
+def as_whole(value: Any, place: Place, least: int, most: int) -> int:
+    """Return a value that has to be a whole number of some size.
+
+    Raises:
+        PlacedError: it is something else.
+    """
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise refuse("wrong_type", place, f"{_name(place)} is not a whole number.", "Send a whole number.")
+    if not least <= value <= most:
+        message = f"{_name(place)} is out of range; {least} to {most} are accepted."
+        raise refuse("option_out_of_range", place, message)
+    return value
+
+
+def get(document: dict[str, Any], name: str, place: Place) -> Any:
+    """Return a field that has to be there.
+
+    Raises:
+        PlacedError: it is missing.
+    """
+    if name not in document:
+        message = f"The field {'.'.join((*place, name))} is missing."
+        raise refuse("missing_field", (*place, name), message, "Send it, too.")
+    return document[name]
+
+
+def as_text(value: Any, place: Place) -> str:
+    """Return a string as it is, an object or array as one line of JSON, its keys in the caller's order.
+
+    Raises:
+        PlacedError: it is something else.
+    """
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict | list):
+        raise refuse("wrong_type", place, f"{_name(place)} is no string, object or array.", "Send one of these.")
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except ValueError as error:  # a number of thousands of digits
+        raise refuse("wrong_type", place, f"{_name(place)} cannot be written as text: {error}.") from None
+
+
+def check_model(given: Any, name: str) -> None:
+    """Check that a document asks for the model that is served.
+
+    Raises:
+        PlacedError: it asks for another, or not for one.
+    """
+    asked = as_string(given, ("model",))
+    if asked != name and asked not in MODEL_ALIASES:
+        hint = f"Ask for {name!r}; GET /v1/models lists the models."
+        raise refuse("unknown_model", ("model",), "The model of the request is not served here.", hint)
+
+
+def choose(context: str, question: str, choices: Sequence[ChoiceField]) -> Question:
+    """Return the question which of some labels is right."""
+    return Question(context=context, question=question, choices=list(choices))
+
+
+def asked(questions: Sequence[Question]) -> list[AskedText]:
+    """Return questions as one call of the service; those that follow each other about one text stand together."""
+    texts = groupby(questions, key=lambda question: question.context)
+    return [AskedText(None, tuple(Item(None, question) for question in about)) for _, about in texts]
+
+
+def answers_of(outcomes: Iterable[Outcome], places: Sequence[Place]) -> list[Answer]:
+    """Return the answers of a call.
+
+    Args:
+        outcomes: what became of its questions.
+        places: where each question stands in the caller's document.
+
+    Raises:
+        AnsweringError: a question was not answered; it says which.
+    """
+    answers = []
+    for outcome, place in zip(outcomes, places, strict=True):
+        if not isinstance(outcome.result, Answer):
+            raise AnsweringError(outcome.result, place)
+        answers.append(outcome.result)
+    return answers
+
+
+def shares(answer: Answer) -> list[float]:
+    """Return the probability of each choice; they sum to 1."""
+    return [choice.among_choices for choice in answer.choices]
+
+
+def choice_confidence(probabilities: Sequence[float]) -> float:
+    """Return how far the likeliest choice is above chance: 0 where all are alike, 1 where the rest is impossible."""
+    number = len(probabilities)
+    if number == 1:
+        return 1.0
+    return min(1.0, max(0.0, (number * max(probabilities) - 1) / (number - 1)))
+
+
+def score_confidence(probabilities: Sequence[float]) -> float:
+    """Return how close the levels lie to the likeliest, compared with levels that are all alike."""
+    number = len(probabilities)
+    if number == 1:
+        return 1.0
+    likeliest = max(range(number), key=lambda i: probabilities[i])
+    spread = sum(share * abs(i - likeliest) for i, share in enumerate(probabilities))
+    uniform = sum(abs(i - (number - 1) / 2) for i in range(number)) / number
+    return min(1.0, max(0.0, 1 - spread / uniform))
+
+
+def expected(probabilities: Sequence[float]) -> float:
+    """Return the expected level, the lowest being 0."""
+    return sum(i * share for i, share in enumerate(probabilities))
+
+
+def evidence(answer: Answer) -> list[dict[str, Any]]:
+    """Return the words of the text that a choice was decided by."""
+    spans = dict.fromkeys(span for choice in answer.choices for span in choice.spans)
+    return [{"source": s.source.value, "start": s.start, "end": s.end, "text": s.text} for s in spans]
+
+
+def count_tokens(questions: Sequence[Question]) -> int:
+    """Return how many words were read: the text once, and each question with its choices."""
+    number = measure(questions[0].context).num_tokens
+    for question in questions:
+        number += measure(question.question).num_tokens
+        for choice in question.options.choices:
+            number += measure(choice.label).num_tokens + measure(choice.description).num_tokens
+    return number
+
+
+def _name(place: Place) -> str:
+    return f"The field {'.'.join(place)}" if place else "The body"

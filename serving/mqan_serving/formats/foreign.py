@@ -1,0 +1,194 @@
+"""The routes whose formats are others': each turns its document into the service's questions, and its answers back."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, Protocol
+
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, RootModel
+
+from mqan_core.answer import Answer
+from mqan_serving.formats import decisions, foreign_examples, hf_question_answering, hf_zero_shot, systemone
+from mqan_serving.formats.adapting import answers_of, asked
+from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.rest.error_bodies import body_of
+from mqan_serving.service.answer_service import Model, Service
+from mqan_serving.service.errors import CODES_OF_ANSWER, ERRORS, Failure
+from mqan_serving.service.many import Outcome, answer_texts
+
+Run = Callable[[Service, RequestRecord], Awaitable[BaseModel | Response]]
+Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
+
+JSON_ONLY: Final = ("application/json",)
+_OBJECT: Final = {"type": "object"}
+_LIST: Final = {"type": "array", "items": {}}
+_EITHER: Final = {"anyOf": [_OBJECT, _LIST]}
+_MODELS: Final = "/v1/models"
+CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
+
+
+class Respond(Protocol):
+    """Runs what answers a request, and tells whatever goes wrong."""
+
+    async def __call__(self, request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
+        """Respond to a request.
+
+        Args:
+            request: the request.
+            run: answers it.
+            media_types: those that its body may have; an empty one where it need not say.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format that others speak.
+
+    Attributes:
+        path: where it is spoken.
+        operation: its id in the documentation.
+        summary: what it does.
+        parse: reads the questions of a document: each has a ``question`` and a ``place`` in the document.
+        tell: makes the response of these, their answers and the model's name.
+        request: an example.
+        response: what was answered to it.
+        schema: JSON schema of responses.
+    """
+
+    path: str
+    operation: str
+    summary: str
+    parse: Callable[[bytes, Model], Sequence[Any]]
+    tell: Callable[[Any, Sequence[Answer], str], Any]
+    request: dict[str, Any]
+    response: Any
+    schema: Mapping[str, Any]
+
+
+FORMATS: Final = (
+    Format(
+        "/v1/systemone",
+        "systemone",
+        "Decide as TypeSafe's System One does",
+        systemone.parse,
+        systemone.respond,
+        foreign_examples.SYSTEMONE_REQUEST,
+        foreign_examples.SYSTEMONE_RESPONSE,
+        _OBJECT,
+    ),
+    Format(
+        "/v1/decisions",
+        "decisions",
+        "Decide as OpenAI's Decisions do",
+        decisions.parse,
+        decisions.respond,
+        foreign_examples.DECISIONS_REQUEST,
+        foreign_examples.DECISIONS_RESPONSE,
+        _OBJECT,
+    ),
+    Format(
+        "/v1/hf/question-answering",
+        "hfQuestionAnswering",
+        "Quote an answer as Hugging Face's question-answering task does",
+        hf_question_answering.parse,
+        hf_question_answering.respond,
+        foreign_examples.HF_QUESTION_REQUEST,
+        foreign_examples.HF_QUESTION_RESPONSE,
+        _EITHER,
+    ),
+    Format(
+        "/v1/hf/zero-shot-classification",
+        "hfZeroShotClassification",
+        "Choose among labels as transformers' zero-shot-classification pipeline does",
+        hf_zero_shot.parse,
+        hf_zero_shot.respond,
+        foreign_examples.HF_LABELS_REQUEST,
+        foreign_examples.HF_LABELS_RESPONSE,
+        _EITHER,
+    ),
+    Format(
+        "/v1/hf/zero-shot-classification/list",
+        "hfZeroShotClassificationList",
+        "The same with the response that Hugging Face's clients read: a list of labels",
+        hf_zero_shot.parse,
+        hf_zero_shot.respond_with_list,
+        foreign_examples.HF_LABELS_REQUEST,
+        foreign_examples.HF_LABELS_LIST,
+        _LIST,
+    ),
+)
+
+
+def add_foreign_routes(
+    app: FastAPI, get_service: Callable[[], Service], respond: Respond, wait: Wait, dependencies: list[Any]
+) -> None:
+    """Add the routes.
+
+    Args:
+        app: where to.
+        get_service: returns the service.
+        respond: runs what answers a request, and tells whatever goes wrong.
+        wait: awaits answers for as long as the caller is there.
+        dependencies: of every route.
+    """
+    for spoken in FORMATS:
+        app.post(
+            spoken.path,
+            openapi_extra={"requestBody": {"required": True, "content": content(spoken.request, _OBJECT)}},
+            responses=responses(spoken.path, spoken.response, spoken.schema, (*CODES_OF_ANSWER, "unknown_model")),
+            dependencies=dependencies,
+            summary=spoken.summary,
+            operation_id=spoken.operation,
+            tags=["formats of others"],
+        )(_answering(spoken, respond, wait))
+
+    @app.get(
+        _MODELS,
+        responses=responses(_MODELS, systemone.list_models("mqan-default", "1"), _OBJECT, CODES_OF_MODELS),
+        dependencies=dependencies,
+        summary="List what is served, for clients of TypeSafe and OpenAI",
+        operation_id="listModels",
+        tags=["formats of others"],
+    )
+    async def list_models() -> Response:
+        model = get_service().model
+        return JSONResponse(systemone.list_models(model.name, model.version))
+
+
+def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
+    async def decide(request: Request) -> Response:
+        async def run(service: Service, record: RequestRecord) -> BaseModel:
+            rows = spoken.parse(await request.body(), service.model)
+            texts = asked([row.question for row in rows])
+            outcomes = await wait(request, answer_texts(service, texts, record))
+            found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows])
+            return RootModel[Any](spoken.tell(rows, found, service.model.name))
+
+        return await respond(request, run)
+
+    return decide
+
+
+def responses(
+    path: str, example: Any, schema: Mapping[str, Any], codes: Iterable[str]
+) -> dict[int | str, dict[str, Any]]:
+    """Return what a path answers with: a success, and errors by the statuses that its format has for them."""
+    names: dict[int, list[str]] = {}
+    for code in codes:
+        told = body_of(path, Failure(code, "", "", ERRORS[code]))
+        names.setdefault(told[0] if told else ERRORS[code].http, []).append(code)
+    errors: dict[int | str, dict[str, Any]] = {
+        status: {
+            "description": " or ".join(f"`{code}`" for code in of_status),
+            "content": {"application/json": {"schema": _OBJECT}},
+        }
+        for status, of_status in sorted(names.items())
+    }
+    return {200: {"description": "Successful Response", "content": content(example, schema)}, **errors}
+
+
+def content(example: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how a body looks, for the API document."""
+    return {"application/json": {"schema": schema, "example": example}}

@@ -1,0 +1,190 @@
+"""Structured logs: one JSON object a line, without a word of what callers sent.
+
+A request is logged by its id, its lengths and a hash that lets two lines be compared.
+"""
+
+import hashlib
+import logging
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+
+from mqan_core.answer import Answer
+from mqan_serving.observability.log_writer import LogWriter
+from mqan_serving.observability.metrics import CANCELLED, OK, Metrics
+from mqan_serving.service.errors import describe
+from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.validation import Question
+
+_LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+_WRITER = LogWriter()
+_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+def set_up_logs(level: str) -> None:
+    """Write log lines of at least ``level`` to standard error, those of Python's own loggers, too."""
+    logging.getLogger("opentelemetry").setLevel(logging.ERROR)  # it warns of a caller's headers in the caller's words
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
+        logger_factory=lambda *_: _Lines(),
+        cache_logger_on_first_use=False,
+    )
+    root = logging.getLogger()
+    if not any(isinstance(handler, _Forward) for handler in root.handlers):
+        root.addHandler(_Forward())
+
+
+class _Lines:
+    """What structlog writes lines to."""
+
+    def msg(self, line: str) -> None:
+        _WRITER.write(line)
+
+    log = debug = info = warning = error = critical = msg
+
+
+class _Forward(logging.Handler):
+    """Makes lines of what libraries tell Python's loggers."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        try:
+            log(record.getMessage(), level=level, logger=record.name, exc_info=record.exc_info)
+        except Exception:  # whatever a library puts into a record
+            log("a log record cannot be read", level=level, logger=record.name)
+
+
+def flush_logs(timeout_s: float = 1.0) -> bool:
+    """Wait until all lines are written, at most so long; return whether they are."""
+    return _WRITER.flush(timeout_s)
+
+
+def num_dropped_lines() -> int:
+    """Return how many lines of this process nobody will see."""
+    return _WRITER.num_dropped
+
+
+def log(event: str, *, level: str = "info", **values: Any) -> None:
+    """Log an event."""
+    structlog.get_logger().log(_LEVELS[level], event, **values)
+
+
+def choose_request_id(given: str | None) -> str:
+    """Return the caller's request id if it is harmless, else a new one."""
+    if given is not None and _REQUEST_ID.fullmatch(given):
+        return given
+    return secrets.token_hex(8)
+
+
+class RequestRecord:
+    """Collects what is logged and counted about one request.
+
+    Args:
+        transport: ``rest`` or ``grpc``.
+        method: what is called; one of ``metrics.METHODS``.
+        request_id: its id.
+        metrics: where it is counted.
+        headers: what it came with, for its trace.
+
+    Attributes:
+        path: where it was sent to, which says how its errors look.
+        timeline: its stages.
+        is_streaming: whether its response has begun and is still to end: it is counted then, not at its beginning.
+        code: how it ended, or will end if nothing more goes wrong; one of ``metrics.CODES``.
+    """
+
+    def __init__(
+        self, transport: str, method: str, request_id: str, metrics: Metrics, headers: Mapping[str, str]
+    ) -> None:
+        self.request_id = request_id
+        self.path = ""
+        self.timeline = Timeline()
+        self.is_streaming = False
+        self._headers = headers
+        self.code = OK
+        self._transport = transport
+        self._method = method
+        self._metrics = metrics
+        self._is_counted = False
+        self._answers: list[tuple[Answer, Timeline]] = []
+        self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
+
+    def note_key(self, name: str | None) -> None:
+        """Note the name of the caller's API key, if there is one."""
+        if name is not None:
+            self._values["key"] = name
+
+    def note_question(self, question: Question) -> None:
+        """Note what was asked: lengths and a hash."""
+        text = f"{question.context}\0{question.question}".encode("utf-8", "surrogatepass")
+        self._values["context_chars"] = len(question.context)
+        self._values["question_chars"] = len(question.question)
+        self._values["hash"] = hashlib.sha256(text).hexdigest()[:16]
+
+    def note_stream(self) -> None:
+        """Note that the answer is wanted word by word."""
+        self._method = "AnswerStream"
+
+    def note_questions(self, num_texts: int, num_questions: int) -> None:
+        """Note how much was asked in one call."""
+        self._values |= {"texts": num_texts, "questions": num_questions}
+
+    def note_answer(self, answer: Answer, timeline: Timeline | None = None) -> None:
+        """Note an answer, which is told of when the request is counted; of several, each with its own stages."""
+        self._answers.append((answer, timeline or self.timeline))
+
+    @property
+    def server_timing(self) -> str:
+        """The stages of an answer and the whole request in milliseconds, as a header of a response has them; empty
+        without an answer. Of several answers, which are found side by side, the stages of the one that took longest.
+
+        https://www.w3.org/TR/server-timing
+        """
+        if self.code != OK or not self._answers:
+            return ""
+        stages = max((timeline.seconds for _, timeline in self._answers), key=lambda seconds: sum(seconds.values()))
+        parts = [*stages.items(), ("total", self.timeline.elapsed_s)]
+        return ", ".join(f"{name};dur={seconds * 1000:.2f}" for name, seconds in parts)
+
+    def log_failure(self, error: BaseException) -> None:
+        """Log a refused or failed request; a fault of ours with its traceback."""
+        failure = describe(error)
+        self.code = failure.code
+        if failure.is_internal:
+            log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
+        else:
+            log("refused", code=failure.code, ms=self._elapsed_ms(), **self._values)
+
+    def log_cancelled(self) -> None:
+        """Log a request whose caller went away, unless it has ended before."""
+        if self._is_counted:
+            return
+        self.code = CANCELLED
+        log("cancelled", ms=self._elapsed_ms(), **self._values)
+
+    def count(self) -> None:
+        """Count the request, once, and log an answer, before the response leaves: whoever has it finds both."""
+        if not self._is_counted:
+            self._is_counted = True
+            self._metrics.count_request(self._transport, self._method, self.code, self.timeline.elapsed_s)
+            if self._method in ("Answer", "AnswerStream"):
+                values = {**self._values, "code": self.code}
+                is_fault = self.code == "internal"
+                self.timeline.trace(f"mqan.{self._method}", self._headers, values, is_fault=is_fault)
+            if self._answers and self.code == OK:
+                for answer, timeline in self._answers:
+                    self._metrics.count_answer(answer, timeline)
+                num_tokens = sum(len(answer.tokens) for answer, _ in self._answers)
+                log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
+
+    def _elapsed_ms(self) -> float:
+        return round(self.timeline.elapsed_s * 1000, 2)

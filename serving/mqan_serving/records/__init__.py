@@ -1,0 +1,1 @@
+"""Records: a JSON Schema filled from a text."""

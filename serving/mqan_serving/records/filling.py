@@ -1,0 +1,227 @@
+"""Records: a schema of named fields, filled from one text in one call, each value with its place in the text."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from pydantic_core import ValidationError, from_json
+
+from mqan_core.answer import Answer, AnswerSpan
+from mqan_core.errors import InputError
+from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.records.schema import RecordField, read_schema, shown_name
+from mqan_serving.records.values import Kind, Normalized, NoValueError, read_value
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.asked import ChoiceField
+from mqan_serving.service.errors import AnsweringError, Failure, refuse
+from mqan_serving.service.many import AskedText, Item, answer_texts, check_names, check_timeout_ms, read_object
+from mqan_serving.service.validation import Question, Validator
+
+NOT_SAID: Final = "The text does not say."
+_FIELDS: Final = frozenset({"context", "schema", "timeout_ms"})
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRequest:
+    """A text, and what a record of it is to hold."""
+
+    context: str
+    fields: tuple[RecordField, ...]
+    timeout_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FilledField:
+    """A field, and what the text says of it.
+
+    Attributes:
+        name: of the field.
+        question: that was asked.
+        value: of the field's type; None where there is none, and an empty list of an array.
+        text: the quotation or the label, also where it has no value of the field's type; empty where the text has none.
+        spans: where the quotation stands, or what speaks for a label; of an array of strings, one for each value.
+        answered: whether there is a value.
+        probability: how sure the model is: of the quotation or label, or that there is none.
+        normalized: what a library made of the quotation, where one did.
+        reason: why there is no value, in a sentence.
+    """
+
+    name: str
+    question: str
+    value: Any
+    text: str
+    spans: tuple[AnswerSpan, ...]
+    answered: bool
+    probability: float
+    normalized: Normalized | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of a text.
+
+    Attributes:
+        values: the record, as its schema has it: a field without a value is null where the schema allows that, an empty
+            list where it is an array, and left out otherwise.
+        fields: all fields, in the schema's order.
+    """
+
+    values: dict[str, Any]
+    fields: tuple[FilledField, ...]
+
+    @property
+    def missing(self) -> list[str]:
+        """Names of the fields without a value."""
+        return [field.name for field in self.fields if not field.answered]
+
+
+def parse_record(validator: Validator, body: bytes) -> RecordRequest:
+    """Read what is asked for from a JSON document.
+
+    Raises:
+        InputError: it is malformed or too large, or the schema is not supported; the error says which field and why.
+    """
+    document = read_object(validator, body, allow_inf_nan=False)
+    check_names(document, _FIELDS)
+    for name in ("context", "schema"):
+        if name not in document:
+            raise refuse("missing_field", name, f"The field {name} is missing.", "Send both context and schema.")
+    timeout_ms = check_timeout_ms(document.get("timeout_ms"))
+    context = document["context"]
+    if not isinstance(context, str):
+        raise refuse("wrong_type", "context", "The field context is not a string.")
+    return RecordRequest(context, tuple(read_schema(document["schema"])), timeout_ms)
+
+
+def parse_schema(text: str) -> tuple[RecordField, ...]:
+    """Read a schema from JSON.
+
+    Raises:
+        InputError: it is malformed or not supported.
+    """
+    try:
+        schema = from_json(text, allow_inf_nan=False)
+    except ValueError as error:
+        message = f"The field schema is not valid JSON: {error}."
+        raise refuse("malformed_request", "schema", message, "Send a JSON Schema as text.") from None
+    return tuple(read_schema(schema))
+
+
+async def fill_record(service: Service, request: RecordRequest, record: RequestRecord) -> Record:
+    """Ask a text for all fields of a record, side by side.
+
+    Args:
+        service: answers.
+        request: what is asked for.
+        record: where the questions are noted, for the log and the metrics.
+
+    Raises:
+        InputError: a question or label cannot be asked; the message names the field.
+        AnsweringError: the same, found while it was asked, or the server has no time for it.
+        ServingError: the server does not take questions now.
+    """
+    questions = []
+    for field in request.fields:
+        questions.append(_ask(request, field))
+        await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between fields
+    _check_labels(service, questions)
+    asked = AskedText(None, tuple(Item(None, question) for question in questions))
+    [outcomes] = await answer_texts(service, [asked], record)
+    filled = []
+    for field, outcome in zip(request.fields, outcomes, strict=True):
+        if not isinstance(outcome.result, Answer):
+            raise _refused(field, outcome.result)
+        filled.append(_fill(field, outcome.result))
+    return Record(_values(request.fields, filled), tuple(filled))
+
+
+def _ask(request: RecordRequest, field: RecordField) -> Question:
+    kind = field.kind
+    is_chosen = kind in (Kind.CHOICE, Kind.CHOICES)
+    is_quoted = not is_chosen and kind is not Kind.YES_NO
+    question = Question(
+        context=request.context,
+        question=field.question,
+        timeout_ms=request.timeout_ms,
+        choices=[ChoiceField(label=label) for label in field.options] if is_chosen else None,
+        multiple=kind is Kind.CHOICES,
+        yes_no=kind is Kind.YES_NO,
+        all=kind is Kind.TEXTS,
+        sources=["context"] if is_quoted else None,
+        contiguous=is_quoted and kind is not Kind.TEXTS,
+    )
+    try:
+        _ = question.options
+    except InputError as error:
+        message = f"{shown_name(field.name)} cannot be asked for: {error.message}"
+        raise InputError(error.code, "schema", message, error.hint) from None
+    return question
+
+
+def _check_labels(service: Service, questions: Sequence[Question]) -> None:
+    """Check how much there is to read: many fields can refer to one enum, which the body has only once.
+
+    Raises:
+        InputError: it is more than a request may have.
+    """
+    most = service.limits.max_request_bytes
+    number = sum(len(choice.label) for question in questions for choice in question.options.choices)
+    if number > most:
+        message = f"The enums of all fields have {number} characters; at most {most} are accepted."
+        raise refuse("request_too_large", "schema", message)
+
+
+def _refused(field: RecordField, failure: Failure) -> AnsweringError:
+    """Return why there is no record: with the name of a field where the reason is in what is asked, not in the text."""
+    if failure.field is None or failure.field == "context":
+        return AnsweringError(failure, ("context",) if failure.field else ())
+    named = replace(failure, message=f"{shown_name(field.name)} cannot be asked for: {failure.message}")
+    return AnsweringError(named, ("schema", "properties", field.name))
+
+
+def _fill(field: RecordField, answer: Answer) -> FilledField:
+    spans = answer.spans
+    if answer.choices:
+        spans = tuple(dict.fromkeys(span for choice in answer.choices for span in choice.spans))
+    elif answer.places:
+        spans = tuple(place.span for place in answer.places)
+    found = FilledField(field.name, field.question, None, answer.text, spans, answer.answered, answer.confidence)
+    if not answer.answered:
+        empty: Any = [] if field.kind in (Kind.TEXTS, Kind.CHOICES) else None
+        return replace(found, value=empty, reason=NOT_SAID)
+    if field.kind is Kind.YES_NO:
+        return replace(found, value=answer.chosen == ("yes",))
+    if field.kind is Kind.CHOICE:
+        [label] = answer.chosen  # as it was given, which the text of the answer need not be
+        return replace(found, value=field.options[label])
+    if field.kind is Kind.CHOICES:
+        return replace(found, value=[field.options[label] for label in answer.chosen])
+    if field.kind is Kind.TEXTS:
+        return replace(found, value=list(dict.fromkeys(span.text for span in spans)))
+    return _read(field, found)
+
+
+def _read(field: RecordField, found: FilledField) -> FilledField:
+    """Return a field with the value that its quotation stands for, or the reason why it stands for none."""
+    try:
+        read = read_value(field.kind, found.text)
+    except NoValueError as error:
+        return replace(found, answered=False, reason=f"The quotation {error}.")
+    if field.bounds is not None:
+        try:
+            field.bounds.validate_python(read.value, strict=True)
+        except ValidationError as error:
+            why = error.errors(include_url=False, include_input=False)[0]["msg"]
+            reason = f"The value is not within the schema's bounds: {why}."
+            return replace(found, answered=False, normalized=read.normalized, reason=reason)
+    return replace(found, value=read.value, normalized=read.normalized)
+
+
+def _values(fields: Sequence[RecordField], filled: Sequence[FilledField]) -> dict[str, Any]:
+    return {
+        field.name: found.value
+        for field, found in zip(fields, filled, strict=True)
+        if found.value is not None or field.is_nullable
+    }

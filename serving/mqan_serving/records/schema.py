@@ -1,0 +1,291 @@
+"""Fields of a record, read from the JSON Schema of an object, as pydantic's ``model_json_schema()`` writes it.
+
+| in the schema | kind of question |
+|---|---|
+| ``type: boolean`` | yes or no |
+| ``enum`` or ``const``, of strings, numbers and booleans | choices |
+| ``type: array`` of ``enum`` | choices, of which several can be right |
+| ``type: array`` of ``type: string`` | every place that answers |
+| ``type: string``, ``integer`` or ``number``, with or without ``format`` | one unbroken quotation |
+
+What is not understood is refused, not ignored.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic_core import SchemaError, SchemaValidator, core_schema, to_json
+
+from mqan_core.errors import InputError
+from mqan_core.options import MOST_CHOICES
+from mqan_serving.records.questions import question_about
+from mqan_serving.records.values import Kind
+from mqan_serving.service.errors import refuse
+from mqan_serving.service.many import MOST_QUESTIONS
+
+_MOST_NAME: Final = 200  # characters
+_MOST_SHOWN: Final = 60  # of a name in a message
+_MOST_STEPS: Final = 16  # from a property to what it refers to
+_MOST_BRANCHES: Final = 8  # of anyOf
+_MOST_KEYWORDS: Final = 64  # of a schema, so that what many fields refer to is quick to read
+_MOST_ASKED: Final = 2000  # characters of an ask or a description, to which many fields can refer
+_FORMATS: Final[Mapping[str, Mapping[str, Kind]]] = {
+    "string": {
+        "date": Kind.DATE,
+        "date-time": Kind.DATE_TIME,
+        "time": Kind.TIME,
+        "email": Kind.EMAIL,
+        "uri": Kind.URI,
+        "phone": Kind.PHONE,
+    },
+    "integer": {},
+    "number": {"money": Kind.MONEY},
+}
+_PLAIN: Final = {"string": Kind.TEXT, "integer": Kind.INTEGER, "number": Kind.NUMBER}
+_NOTES: Final = frozenset(
+    {"$comment", "ask", "default", "deprecated", "description", "examples", "readOnly", "title", "type", "writeOnly"}
+)
+_OF_NUMBERS: Final = {
+    "minimum": "ge",
+    "maximum": "le",
+    "exclusiveMinimum": "gt",
+    "exclusiveMaximum": "lt",
+    "multipleOf": "multiple_of",
+}
+_OF_STRINGS: Final = {"minLength": "min_length", "maxLength": "max_length"}
+_OF_ROOT: Final = _NOTES - {"ask"} | {
+    *("$defs", "$id", "$schema", "additionalProperties", "definitions", "properties", "required")
+}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """A field of a record.
+
+    Attributes:
+        name: as the schema has it.
+        kind: what its value is.
+        question: what is asked.
+        is_nullable: whether it may be null.
+        options: of a choice, the value behind each label.
+        bounds: what a value has to be within; None without any.
+    """
+
+    name: str
+    kind: Kind
+    question: str
+    is_nullable: bool
+    options: Mapping[str, Any]
+    bounds: SchemaValidator | None
+
+
+def read_schema(schema: Any) -> list[RecordField]:
+    """Return the fields of a record, in the schema's order.
+
+    Args:
+        schema: a JSON value.
+
+    Raises:
+        InputError: it is no schema of a record, or has something that is not supported; the error names the field.
+    """
+    if not isinstance(schema, dict):
+        raise refuse("wrong_type", "schema", "The field schema is not an object.", "Send a JSON Schema.")
+    definitions = {**_object(schema, "definitions"), **_object(schema, "$defs")}
+    root, _ = _Reading("The schema", definitions).whole(schema)
+    if root.get("type", "object") != "object":
+        raise _refuse("The schema", "is not of type object")
+    _check_known("The schema", root, _OF_ROOT)
+    properties = _object(root, "properties")
+    if not properties:
+        raise _refuse("The schema", "has no properties: a record needs at least one field")
+    if len(properties) > MOST_QUESTIONS:
+        message = f"The schema has {len(properties)} fields; at most {MOST_QUESTIONS} are accepted."
+        raise refuse("too_many_questions", "schema", message, "Fill several records from the text.")
+    required = root.get("required", [])
+    if not isinstance(required, list) or not all(isinstance(n, str) and n in properties for n in required):
+        raise _refuse("The schema", "has a list of required fields that is not one of names of its properties")
+    return [_field(name, node, definitions) for name, node in properties.items()]
+
+
+def shown_name(name: str) -> str:
+    """Return how a message names a field."""
+    return f"The field {name if len(name) <= _MOST_SHOWN and name.isprintable() else 'with a long or odd name'}"
+
+
+class _Reading:
+    """Reads what stands at one place of a schema.
+
+    Args:
+        where: how messages name it.
+        definitions: what can be referred to.
+    """
+
+    def __init__(self, where: str, definitions: Mapping[str, Any]) -> None:
+        self._where = where
+        self._definitions = definitions
+
+    def whole(self, node: Any) -> tuple[dict[str, Any], bool]:
+        """Return a schema with what it refers to in its place, and whether it allows null."""
+        is_nullable = False
+        for _ in range(_MOST_STEPS):
+            if not isinstance(node, dict):
+                raise _refuse(self._where, "has a schema that is not an object")
+            if len(node) > _MOST_KEYWORDS:
+                raise _refuse(self._where, f"has a schema with more than {_MOST_KEYWORDS} keywords")
+            rest = dict(node)
+            if "$ref" in rest:
+                node = {**self._referred(rest.pop("$ref")), **rest}
+            elif isinstance(rest.get("allOf"), list) and len(rest["allOf"]) == 1:  # of pydantic before 2.10
+                [only] = rest.pop("allOf")
+                node = {**only, **rest} if isinstance(only, dict) else only
+            elif "anyOf" in rest or "oneOf" in rest or isinstance(rest.get("type"), list):
+                node, allows_null = self._one_of(rest)
+                is_nullable |= allows_null
+            else:
+                return node, is_nullable
+        raise _refuse(self._where, "refers to itself, or is nested too deep")
+
+    def _referred(self, ref: Any) -> dict[str, Any]:
+        for opening in ("#/$defs/", "#/definitions/"):
+            if isinstance(ref, str) and ref.startswith(opening):
+                name = ref.removeprefix(opening).replace("~1", "/").replace("~0", "~")
+                found = self._definitions.get(name)
+                if isinstance(found, dict) and len(found) <= _MOST_KEYWORDS:
+                    return found
+                if isinstance(found, dict):
+                    raise _refuse(self._where, f"refers to a schema with more than {_MOST_KEYWORDS} keywords")
+        raise _refuse(self._where, "has a $ref to something that is not in $defs")
+
+    def _one_of(self, rest: dict[str, Any]) -> tuple[dict[str, Any], bool]:
+        """Return the one branch that is not null, and whether there is one that is."""
+        key = next((key for key in ("anyOf", "oneOf") if key in rest), "type")
+        branches = rest.pop(key)
+        if not isinstance(branches, list) or not 1 <= len(branches) <= _MOST_BRANCHES:
+            raise _refuse(self._where, f"has a list {key} of none or too many types")
+        if key == "type":
+            branches = [{"type": name} for name in branches]
+        filled = [branch for branch in branches if branch != {"type": "null"}]
+        types = [branch.get("type") if isinstance(branch, dict) else None for branch in filled]
+        if sorted(map(str, types)) == ["number", "string"]:  # pydantic's Decimal: a number, or a string with one
+            filled = [filled[types.index("number")]]
+        if len(filled) != 1 or not isinstance(filled[0], dict):
+            raise _refuse(self._where, "can be of several types; one, or one and null, is supported")
+        return {**filled[0], **rest}, len(filled) < len(branches) and {"type": "null"} in branches
+
+
+def _field(name: str, node: Any, definitions: Mapping[str, Any]) -> RecordField:
+    where = shown_name(name)
+    if len(name) > _MOST_NAME:
+        raise _refuse(where, f"has a name of more than {_MOST_NAME} characters")
+    reading = _Reading(where, definitions)
+    found, is_nullable = reading.whole(node)
+    options: dict[str, Any] = {}
+    bounds: SchemaValidator | None = None
+    if found.get("type") == "array":
+        item, _ = reading.whole(found.get("items", {"type": "string"}))
+        kind, options = _of_items(where, item)
+        known = frozenset({"items", "uniqueItems"})
+    elif "enum" in found or "const" in found:
+        options = _options(where, found)
+        kind, known = Kind.CHOICE, frozenset({"enum", "const"})
+        is_nullable |= None in found.get("enum", ())
+    elif found.get("type") == "boolean":
+        kind, known = Kind.YES_NO, frozenset()
+    else:
+        kind = _quoted(where, found)
+        names = _OF_NUMBERS if kind in (Kind.INTEGER, Kind.NUMBER, Kind.MONEY) else {}
+        names = _OF_STRINGS if kind in (Kind.TEXT, Kind.EMAIL, Kind.URI, Kind.PHONE) else names
+        known = frozenset({"format", *names})
+        bounds = _bounds(where, kind, {names[key]: value for key, value in found.items() if key in names})
+    _check_known(where, found, _NOTES | known)
+    return RecordField(name, kind, _question(where, name, kind, found), is_nullable, options, bounds)
+
+
+def _quoted(where: str, found: Mapping[str, Any]) -> Kind:
+    given = found.get("type")
+    if given == "object" or "properties" in found:
+        raise _refuse(where, "is an object; give each of its fields a name of its own beside the others")
+    if not isinstance(given, str) or given not in _PLAIN:
+        raise _refuse(where, "has no type of string, number, integer, boolean, or array of strings")
+    form = found.get("format")
+    if form is None:
+        return _PLAIN[given]
+    if not isinstance(form, str) or form not in _FORMATS[given]:
+        listed = ", ".join(_FORMATS[given]) or "none"
+        raise _refuse(where, f"has a format that is not supported; of {given} these are: {listed}")
+    return _FORMATS[given][form]
+
+
+def _of_items(where: str, item: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]]:
+    if "enum" in item or "const" in item:
+        return Kind.CHOICES, _options(where, item)
+    if item.get("type") != "string":
+        raise _refuse(where, "is an array of something else than strings or an enum")
+    _check_known(where, item, _NOTES)
+    return Kind.TEXTS, {}
+
+
+def _options(where: str, found: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of an enum by the labels that stand for them; null is not one of them."""
+    values = found["enum"] if "enum" in found else [found["const"]]
+    if not isinstance(values, list) or not 1 <= len(values) <= MOST_CHOICES + 1:
+        raise _refuse(where, f"has an enum that is not a list of 1 to {MOST_CHOICES} values")
+    options: dict[str, Any] = {}
+    for value in values:
+        if value is None:
+            continue
+        if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
+            raise _refuse(where, "has an enum with a value that is not a string, number or boolean")
+        try:
+            label = value if isinstance(value, str) else to_json(value).decode()
+        except ValueError:
+            raise _refuse(where, "has an enum with a number that is too long") from None
+        if label in options:
+            raise _refuse(where, "has an enum with two values that read alike")
+        options[label] = value
+    if not 1 <= len(options) <= MOST_CHOICES:
+        raise _refuse(where, f"has an enum that is not a list of 1 to {MOST_CHOICES} values beside null")
+    return options
+
+
+def _bounds(where: str, kind: Kind, given: dict[str, Any]) -> SchemaValidator | None:
+    if not given:
+        return None
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) and abs(n) < math.inf for n in given.values()):
+        raise _refuse(where, "has a bound that is not a number")
+    make: Any = core_schema.float_schema if kind in (Kind.NUMBER, Kind.MONEY) else core_schema.str_schema
+    make = core_schema.int_schema if kind is Kind.INTEGER else make
+    try:
+        return SchemaValidator(make(**given))
+    except (SchemaError, OverflowError):
+        raise _refuse(where, "has a bound that is not a number of the right kind") from None
+
+
+def _question(where: str, name: str, kind: Kind, found: Mapping[str, Any]) -> str:
+    for key in ("ask", "description"):
+        told = found.get(key, "")
+        if not isinstance(told, str) or len(told) > _MOST_ASKED:
+            named = "an ask" if key == "ask" else "a description"
+            raise _refuse(where, f"has {named} that is not a string of at most {_MOST_ASKED} characters")
+    return found.get("ask") or question_about(name, kind, found.get("description") or "")
+
+
+def _object(node: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = node.get(name, {})
+    if not isinstance(found, dict):
+        raise _refuse("The schema", f"has {name} that are not an object")
+    return found
+
+
+def _check_known(where: str, node: Mapping[str, Any], known: frozenset[str]) -> None:
+    """Check that nothing asks for what would not be done."""
+    for key in node:
+        if key not in known and not key.startswith("x-"):
+            what = f"the keyword {key}" if key.isprintable() and len(key) <= _MOST_SHOWN else "a keyword"
+            raise _refuse(where, f"has {what}, which is not supported here")
+
+
+def _refuse(where: str, why: str) -> InputError:
+    return refuse("unsupported_schema", "schema", f"{where} {why}.")

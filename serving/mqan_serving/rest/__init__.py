@@ -1,0 +1,1 @@
+"""REST: routes, documents and their limits, and the HTTP server below them."""

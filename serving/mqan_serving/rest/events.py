@@ -1,0 +1,80 @@
+"""Server-sent events: an answer word by word over REST.
+
+An event has a name and one line of JSON. ``word`` comes for each word, ``answer`` at the end with the document that the
+plain call answers with, ``error`` in its place with the document of an error.
+
+https://html.spec.whatwg.org/multipage/server-sent-events.html
+"""
+
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Final
+
+from fastapi.responses import StreamingResponse
+from starlette.types import Send
+
+from mqan_core.answer import Answer
+from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.rest.documents import AnswerDocument, WordDocument
+from mqan_serving.rest.gateway import failure_body
+from mqan_serving.service.errors import describe
+from mqan_serving.service.streaming import Streamed
+
+MEDIA_TYPE: Final = "text/event-stream"
+# What lies between server and client is to hand each event on as it comes; the second is nginx's.
+_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+
+
+class EventStream(StreamingResponse):
+    """A response of events.
+
+    Args:
+        first: the first word, or the answer: what fails before that is told by a status.
+        rest: what comes after it.
+        tell: makes the document of the answer.
+        record: where the request is logged and counted, when its last event leaves.
+    """
+
+    def __init__(
+        self,
+        first: Streamed,
+        rest: AsyncGenerator[Streamed, None],
+        tell: Callable[[Answer], AnswerDocument],
+        record: RequestRecord,
+    ) -> None:
+        self._rest = rest
+        self._tell = tell
+        self._record = record
+        record.is_streaming = True
+        super().__init__(self._write(first), headers=_HEADERS, media_type=MEDIA_TYPE)
+
+    async def stream_response(self, send: Send) -> None:
+        """Send all events; when the caller goes away, which cancels this, the decoding ends at once."""
+        try:
+            async with aclosing(self._rest):
+                await super().stream_response(send)
+        finally:
+            self._record.log_cancelled()  # does nothing after the last event
+
+    async def _write(self, first: Streamed) -> AsyncIterator[str]:
+        try:
+            yield self._event(first)
+            async for streamed in self._rest:
+                yield self._event(streamed)
+        except Exception as error:
+            self._record.log_failure(error)
+            self._record.count()
+            yield _event("error", json.dumps(failure_body(describe(error), self._record)))
+
+    def _event(self, streamed: Streamed) -> str:
+        if not isinstance(streamed, Answer):
+            return _event("word", WordDocument.of(streamed).model_dump_json())
+        document = self._tell(streamed).model_dump_json()
+        self._record.note_answer(streamed)
+        self._record.count()
+        return _event("answer", document)
+
+
+def _event(name: str, document: str) -> str:
+    return f"event: {name}\ndata: {document}\n\n"

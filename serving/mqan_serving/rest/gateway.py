@@ -1,0 +1,249 @@
+"""What every HTTP request passes first: an id, the host it names, the API key, refusals that need no body, bounds on
+how a body comes, the last resort for faults.
+"""
+
+import asyncio
+import ipaddress
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from mqan_serving.keys import ApiKeys
+from mqan_serving.observability.logs import RequestRecord, choose_request_id
+from mqan_serving.observability.metrics import CANCELLED, OK, Metrics
+from mqan_serving.rest.compression import ENCODING, Decompressed
+from mqan_serving.rest.error_bodies import body_of
+from mqan_serving.service.errors import Failure, ServingError, describe, refuse
+from mqan_serving.service.validation import check_metadata
+from mqan_serving.settings import Settings
+
+_REQUEST_ID = "x-request-id"
+_HEALTH = "Check"  # is for probes, which have no key
+_OPEN_PATHS = frozenset({"/", "/docs", "/openapi.json"})  # say nothing that is not public
+METRICS_PATH = "/metrics"
+# The same names as in gRPC.
+_METHODS = {
+    "/v1/answer": "Answer",
+    "/v1/answers": "AnswerMany",
+    "/v1/records": "FillRecord",
+    "/v1/model": "GetModel",
+    "/v1/models": "GetModel",
+    "/v1/systemone": "AnswerMany",
+    "/v1/decisions": "AnswerMany",
+    "/v1/hf/question-answering": "AnswerMany",
+    "/v1/hf/zero-shot-classification": "AnswerMany",
+    "/v1/hf/zero-shot-classification/list": "AnswerMany",
+    "/v2": "GetModel",
+    "/health/live": _HEALTH,
+    "/health/ready": _HEALTH,
+    "/v2/health/live": _HEALTH,
+    "/v2/health/ready": _HEALTH,
+}
+_OF_A_MODEL = re.compile(r"/v2/models/[^/]+(?:/versions/[^/]+)?(?P<asked>/infer|/ready)?")
+_METHODS_OF_A_MODEL = {"/infer": "AnswerMany", "/ready": _HEALTH, None: "GetModel"}
+FAULT = "fault"  # in the state of a request: what is wrong with the rest of its body
+_HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
+
+
+def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the one error body of the API, and note in the record that the request ends with it."""
+    record.code = failure.code
+    all_headers = dict(headers or {})
+    if failure.retry_after_s is not None:
+        all_headers["retry-after"] = str(failure.retry_after_s)
+    if failure.code == "unauthenticated":
+        all_headers["www-authenticate"] = "Bearer"
+    if failure.code in ("unavailable", "request_too_slow"):
+        all_headers["connection"] = "close"  # the next attempt shall find another server, and the rest is not awaited
+    status, body = body_of(record.path, failure) or (failure.kind.http, failure_body(failure, record))
+    return JSONResponse(body, status, all_headers)
+
+
+def failure_body(failure: Failure, record: RequestRecord) -> dict[str, Any]:
+    """Return the document that tells of an error."""
+    told = {"code": failure.code, "message": failure.message, "hint": failure.hint}
+    return {**told, "request_id": record.request_id}
+
+
+def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
+    """Count and log a refusal of what is no request yet, and return the response."""
+    record = RequestRecord("rest", "other", choose_request_id(None), metrics, {})
+    record.log_failure(error)
+    record.count()
+    return failure_response(describe(error), record, {_REQUEST_ID: record.request_id})
+
+
+class Gateway:
+    """ASGI middleware around the whole application.
+
+    Args:
+        app: the application.
+        settings: limits.
+        keys: who may ask.
+        metrics: where requests are counted.
+        echoes_request_id: whether responses get the header ``x-request-id``; Ray Serve adds it by itself.
+    """
+
+    def __init__(
+        self, app: ASGIApp, settings: Settings, keys: ApiKeys, metrics: Metrics, echoes_request_id: bool
+    ) -> None:
+        self._app = app
+        self._settings = settings
+        self._keys = keys
+        self._metrics = metrics
+        self._open_paths = _OPEN_PATHS if settings.metrics_need_key else _OPEN_PATHS | {METRICS_PATH}
+        self._echoes_request_id = echoes_request_id
+        self._num_held_bytes = 0  # of incomplete bodies
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        request_id = choose_request_id(headers.get(_REQUEST_ID))
+        method = _method_of(scope["path"])
+        record = RequestRecord("rest", method, request_id, self._metrics, headers)
+        record.path = scope["path"]
+        scope.setdefault("state", {})["record"] = record
+        started = False
+
+        async def send_with_id(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                if not record.is_streaming:
+                    record.count()
+                response_headers = MutableHeaders(scope=message)
+                if self._echoes_request_id:
+                    response_headers[_REQUEST_ID] = request_id
+                if scope["path"] == "/v1/systemone":
+                    response_headers["x-typesafe-request-id"] = request_id
+                if record.server_timing:
+                    response_headers["server-timing"] = record.server_timing
+                response_headers["x-content-type-options"] = "nosniff"
+            await send(message)
+
+        body = _Body(self, receive, scope)
+        try:
+            self._check(scope, headers)
+            if method != _HEALTH and scope["path"] not in self._open_paths:
+                record.note_key(self._keys.authenticate(headers.get("authorization")))
+            await self._app(scope, self._decoded(body, headers), send_with_id)
+        except Exception as error:
+            record.log_failure(error)
+            if not started:
+                await failure_response(describe(error), record)(scope, receive, send_with_id)
+        finally:
+            body.forget()
+            if not started and record.code == OK:
+                record.code = CANCELLED
+            record.count()
+
+    def _check(self, scope: Scope, headers: Headers) -> None:
+        target = scope.get("raw_path") or scope["path"].encode()
+        check_metadata([(target, scope["query_string"]), *headers.raw], self._settings.max_metadata_bytes)
+        check_host(headers, self._settings.allowed_hosts)
+        if _encoding(headers) not in ("", "identity", ENCODING):
+            message = "The body is encoded in a way that this server does not know; it knows zstd."
+            raise refuse("unsupported_encoding", "body", message)
+        length = headers.get("content-length", "")
+        limit = self._settings.max_request_bytes
+        if length.isdecimal() and int(length[:20]) > limit:
+            message = f"The request is larger than the {limit} bytes that are accepted."
+            raise refuse("request_too_large", "body", message)
+
+    def _decoded(self, body: "_Body", headers: Headers) -> Receive:
+        if _encoding(headers) != ENCODING:
+            return body.receive
+        return Decompressed(body.receive, self._settings.max_request_bytes).receive
+
+
+def _method_of(path: str) -> str:
+    """Return what requests to a path are counted as."""
+    of_a_model = _OF_A_MODEL.fullmatch(path)
+    return _METHODS_OF_A_MODEL[of_a_model["asked"]] if of_a_model else _METHODS.get(path, "other")
+
+
+def _encoding(headers: Headers) -> str:
+    return headers.get("content-encoding", "identity").strip().lower()
+
+
+def check_host(headers: Headers, allowed: tuple[str, ...]) -> None:
+    """Refuse names that are not the server's: a page whose name was made to mean this address asks by its own.
+
+    Raises:
+        InputError: there are allowed names, and the request names another host, or not one.
+    """
+    given = headers.getlist("host")
+    if allowed and not (len(given) == 1 and is_allowed_host(given[0], allowed)):
+        raise refuse("unknown_host", "host", "The request names a host that is not this server.")
+
+
+def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
+    """Return whether a ``Host`` header is of these names, or an address: no other page can have that for a name.
+
+    Args:
+        given: the header, with or without a port.
+        allowed: names in lower case.
+    """
+    name, colon, port = given.rpartition(":")
+    if not colon or not port.isdecimal():
+        name = given
+    name = name.lower().removesuffix(".")
+    if name in allowed or name == "localhost":
+        return True
+    try:
+        ipaddress.ip_address(name[1:-1] if name.startswith("[") and name.endswith("]") else name)
+    except ValueError:
+        return False
+    return True
+
+
+class _Body:
+    """How the body of one request comes: whole within the time of a request, and not beside too many others."""
+
+    def __init__(self, gateway: Gateway, receive: Receive, scope: Scope) -> None:
+        self._gateway = gateway
+        self._receive = receive
+        self._state = scope["state"]
+        self._deadline = asyncio.get_running_loop().time() + gateway._settings.request_timeout_s
+        self._num_bytes = 0
+        self._is_whole = False
+
+    async def receive(self) -> Message:
+        """Return the next message.
+
+        Raises:
+            ServingError: it does not come in time, or there is no room for it.
+            InputError: the server has found a fault in it.
+        """
+        if self._is_whole:
+            return await self._receive()
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise ServingError("request_too_slow", "The body of the request did not come in time.") from None
+        if FAULT in self._state:
+            raise self._state[FAULT]
+        self._hold(len(message.get("body", b"")))
+        if not message.get("more_body", False):
+            self._is_whole = True
+            self.forget()
+        return message
+
+    def forget(self) -> None:
+        """Take it as read, or given up."""
+        self._gateway._num_held_bytes -= self._num_bytes
+        self._num_bytes = 0
+
+    def _hold(self, num_bytes: int) -> None:
+        self._num_bytes += num_bytes
+        self._gateway._num_held_bytes += num_bytes
+        if self._gateway._num_held_bytes > _HELD_BODIES * self._gateway._settings.max_request_bytes:
+            raise ServingError("overloaded", "The server is reading too many requests.", retry_after_s=1)

@@ -1,0 +1,345 @@
+"""REST: the service as a FastAPI application, which runs in a plain uvicorn and inside Ray Serve alike."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from fastapi import FastAPI, Request, Security
+from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.middleware.body_limit import RequestBodyLimitMiddleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect
+
+import mqan_core
+from mqan_core.errors import MqanError
+from mqan_serving.formats.foreign import JSON_ONLY, Run, add_foreign_routes
+from mqan_serving.formats.open_inference_rest import add_inference_routes
+from mqan_serving.keys import ApiKeys
+from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics
+from mqan_serving.pages import Page, load_playground
+from mqan_serving.pages.reference import render_reference
+from mqan_serving.records.filling import fill_record, parse_record
+from mqan_serving.rest.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
+from mqan_serving.rest.events import MEDIA_TYPE, EventStream
+from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response
+from mqan_serving.rest.many_documents import MANY_SCHEMA, answers_document, parse_texts
+from mqan_serving.rest.record_documents import RECORD_RESPONSES, RECORD_SCHEMA, RecordDocument
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status, refuse
+from mqan_serving.service.many import answer_texts
+from mqan_serving.service.streaming import stream_answer
+from mqan_serving.service.validation import question_schema
+from mqan_serving.settings import Settings
+
+ResultT = TypeVar("ResultT")
+
+_CLIENT_GONE = 499  # never seen by anyone; the usual status of such requests in logs
+
+_DESCRIPTION = """Answers a natural-language question about a text and says where every word of the answer came from.
+
+Positions are half-open ranges of Unicode code points in the caller's own string. The same request always gets the same
+answer, so it may be retried. Every error has the same body; `code` is stable, `hint` says how to fix it."""
+
+_QUESTION_SCHEMA: dict[str, Any] = {
+    "requestBody": {"required": True, "content": {"application/json": {"schema": question_schema()}}}
+}
+_EVENTS: dict[str, Any] = {
+    "content": {
+        MEDIA_TYPE: {
+            "schema": {  # of each event, as tools read it before OpenAPI 3.2
+                "type": "object",
+                "properties": {
+                    "event": {"enum": ["word", "answer", "error"]},
+                    "data": {"type": "string", "contentMediaType": "application/json"},
+                },
+                "required": ["event", "data"],
+            },
+            "example": 'event: word\ndata: {"text": "330", ..., "delta": "330"}\n\n'
+            'event: answer\ndata: {"answer": "330", ...}\n\n',
+        }
+    }
+}
+
+
+def create_rest_app(
+    get_service: Callable[[], Service],
+    settings: Settings,
+    keys: ApiKeys,
+    metrics: Metrics,
+    *,
+    echoes_request_id: bool = True,
+) -> FastAPI:
+    """Create the REST application.
+
+    Args:
+        get_service: returns the service; called for every request, so the service may come later than the routes.
+        settings: limits; a larger body or header is refused before the body is read.
+        keys: who may ask.
+        metrics: where requests are counted.
+        echoes_request_id: whether to send the header ``x-request-id``, which some hosts add by themselves.
+    """
+    app = _create_app(settings, keys, metrics, echoes_request_id=echoes_request_id)
+    # Does nothing but tell the documentation where to put a key.
+    dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []
+    _add_answering(app, get_service, dependencies)
+    _add_records(app, get_service, dependencies)
+
+    async def respond(request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
+        return await _respond(request, get_service, run, media_types)
+
+    for add_routes in (add_foreign_routes, add_inference_routes):
+        add_routes(app, get_service, respond, _while_connected, dependencies)
+    _add_health(app, get_service)
+    playground = load_playground()
+
+    @app.get("/", include_in_schema=False)
+    async def show_playground() -> HTMLResponse:
+        return _show(playground)
+
+    @app.get("/docs", include_in_schema=False)
+    async def show_reference() -> HTMLResponse:
+        return _show(render_reference(app.openapi()))
+
+    _add_metrics(app, metrics)
+    return app
+
+
+def create_metrics_app(settings: Settings, keys: ApiKeys, metrics: Metrics) -> FastAPI:
+    """Create an application that tells metrics and nothing else.
+
+    Args:
+        settings: limits, and whether metrics need a key.
+        keys: who may ask then.
+        metrics: what is told, and where requests are counted.
+    """
+    app = _create_app(settings, keys, metrics, openapi_url=None)
+    _add_metrics(app, metrics)
+    return app
+
+
+def _create_app(
+    settings: Settings, keys: ApiKeys, metrics: Metrics, *, echoes_request_id: bool = True, **given: Any
+) -> FastAPI:
+    version = mqan_core.__version__
+    app = FastAPI(
+        title="mqan",
+        version=version,
+        description=_DESCRIPTION,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        **given,
+    )
+    app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
+    app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
+    if settings.cors_origins:
+        # Around the gateway: a browser asks without a key whether it may ask, and shows its page why it was refused.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type", "x-request-id"],
+            # a page that is named may ask a server on this machine, too; with * none is named
+            allow_private_network=settings.cors_origins != ("*",),
+            expose_headers=["retry-after", "server-timing", "x-request-id"],
+        )
+    app.add_exception_handler(MqanError, _on_error)
+    app.add_exception_handler(HTTPException, _on_http_exception)
+    return app
+
+
+def _add_metrics(app: FastAPI, metrics: Metrics) -> None:
+    @app.get(METRICS_PATH, include_in_schema=False)
+    def show_metrics() -> Response:  # in a thread, since it may read files
+        return Response(metrics.render(), media_type=CONTENT_TYPE)
+
+
+def _show(page: Page) -> HTMLResponse:
+    return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
+
+
+def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
+    @app.post(
+        "/v1/answer",
+        response_model=AnswerDocument,
+        responses={200: _EVENTS, **_error_responses(CODES_OF_ANSWER)},
+        openapi_extra=_QUESTION_SCHEMA,
+        dependencies=dependencies,
+        summary="Answer a question about a context",
+        operation_id="answer",
+        tags=["answering"],
+    )
+    async def answer(request: Request) -> Response:
+        async def run(service: Service, record: RequestRecord) -> BaseModel | Response:
+            question = service.validator.parse_json(await request.body())
+            record.note_question(question)
+            tell = partial(AnswerDocument.of, model=service.model, is_cited=question.citations)
+            if question.stream:
+                record.note_stream()
+                streamed = stream_answer(service, question, record.timeline)
+                return EventStream(await _while_connected(request, anext(streamed)), streamed, tell, record)
+            result = await _while_connected(request, service.answer(question, record.timeline))
+            record.note_answer(result)
+            return tell(result)
+
+        return await _respond(request, get_service, run)
+
+    @app.post(
+        "/v1/answers",
+        response_model=AnswersDocument,
+        responses=_error_responses([*CODES_OF_ANSWER, "too_many_questions", "duplicate_id"]),
+        openapi_extra=MANY_SCHEMA,
+        dependencies=dependencies,
+        summary="Answer many questions about one or many texts",
+        operation_id="answerMany",
+        tags=["answering"],
+    )
+    async def answer_many(request: Request) -> Response:
+        async def run(service: Service, record: RequestRecord) -> BaseModel:
+            texts = parse_texts(service.validator, await request.body())
+            outcomes = await _while_connected(request, answer_texts(service, texts, record))
+            return answers_document(texts, outcomes, service.model)
+
+        return await _respond(request, get_service, run)
+
+    @app.get(
+        "/v1/model",
+        responses=_error_responses(["unauthenticated", "metadata_too_large", "unavailable", "internal"]),
+        dependencies=dependencies,
+        summary="Describe the model and its limits",
+        operation_id="getModel",
+        tags=["answering"],
+    )
+    async def get_model() -> ModelDocument:
+        return ModelDocument.of(get_service().model)
+
+
+def _add_records(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
+    told = _error_responses(CODES_OF_ANSWER)
+
+    @app.post(
+        "/v1/records",
+        response_model=RecordDocument,
+        responses={status: told.get(status, {}) | RECORD_RESPONSES.get(status, {}) for status in (200, *told)},
+        openapi_extra=RECORD_SCHEMA,
+        dependencies=dependencies,
+        summary="Fill a record from a text",
+        operation_id="fillRecord",
+        tags=["answering"],
+    )
+    async def fill(request: Request) -> Response:
+        async def run(service: Service, record: RequestRecord) -> BaseModel:
+            wanted = parse_record(service.validator, await request.body())
+            filled = await _while_connected(request, fill_record(service, wanted, record))
+            return RecordDocument.of(filled, service.model)
+
+        return await _respond(request, get_service, run)
+
+
+async def _respond(
+    request: Request, get_service: Callable[[], Service], run: Run, media_types: Sequence[str] = JSON_ONLY
+) -> Response:
+    """Run what answers a request by a document or a whole response; log and tell whatever goes wrong."""
+    record: RequestRecord = request.state.record
+    try:
+        service = get_service()
+        _check_media_type(request, media_types)
+        document = await run(service, record)
+    except (asyncio.CancelledError, ClientDisconnect) as error:
+        record.log_cancelled()
+        if isinstance(error, ClientDisconnect):
+            return Response(status_code=_CLIENT_GONE)
+        raise
+    except HTTPException:
+        raise  # the framework's own refusal of the body
+    except Exception as error:
+        record.log_failure(error)
+        return failure_response(describe(error), record)
+    return document if isinstance(document, Response) else Response(document.model_dump_json(), media_type=JSON_ONLY[0])
+
+
+def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
+    @app.get(
+        "/health/live",
+        responses=_error_responses(["unavailable"]),
+        summary="Whether the process works",
+        operation_id="isLive",
+        tags=["health"],
+    )
+    async def is_live() -> HealthDocument:
+        get_service().check_live()
+        return HealthDocument(status="live")
+
+    @app.get(
+        "/health/ready",
+        responses={
+            200: {"content": {"application/json": {"example": {"status": "ready"}}}},
+            **_error_responses(["unavailable"]),
+        },
+        summary="Whether to send requests here",
+        operation_id="isReady",
+        tags=["health"],
+    )
+    async def is_ready() -> HealthDocument:
+        get_service().check_ready()
+        return HealthDocument(status="ready")
+
+
+def _error_responses(codes: Iterable[str]) -> dict[int | str, dict[str, Any]]:
+    statuses: dict[int, list[str]] = {}
+    for code in codes:
+        statuses.setdefault(ERRORS[code].http, []).append(code)
+    return {
+        status: {"model": ErrorDocument, "description": " or ".join(f"`{code}`" for code in names)}
+        for status, names in sorted(statuses.items())
+    }
+
+
+def _check_media_type(request: Request, media_types: Sequence[str]) -> None:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in media_types:
+        message = f"The body is {'of no stated type' if not media_type else 'not declared as JSON'}."
+        raise refuse("unsupported_media_type", "body", message)
+
+
+async def _while_connected(request: Request, answering: Awaitable[ResultT]) -> ResultT:
+    """Await an answer, and cancel it when the caller goes away: nobody would read it.
+
+    Raises:
+        ClientDisconnect: the caller has gone away.
+    """
+    this_task = cast(asyncio.Task[Any], asyncio.current_task())
+    is_waiting, is_gone = True, False
+
+    def stop_waiting(_: object) -> None:
+        nonlocal is_gone
+        if is_waiting:
+            is_gone = this_task.cancel()
+
+    gone_task = asyncio.ensure_future(request.receive())  # the body has been read: only a disconnect can come
+    gone_task.add_done_callback(stop_waiting)
+    try:
+        return await answering
+    except asyncio.CancelledError:
+        if is_gone and not this_task.uncancel():
+            raise ClientDisconnect from None
+        raise
+    finally:
+        is_waiting = False
+        gone_task.cancel()
+
+
+async def _on_error(request: Request, error: Exception) -> JSONResponse:
+    return failure_response(describe(error), request.state.record)
+
+
+async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    failure: Failure = describe_http_status(status)
+    headers = error.headers if isinstance(error, HTTPException) else None
+    return failure_response(failure, request.state.record, headers)

@@ -1,0 +1,1 @@
+"""gRPC: methods, messages and their limits."""

@@ -1,0 +1,257 @@
+"""What every gRPC call passes: an id, limits, the API key, errors as status and metadata, the log and the count.
+
+The bytes are parsed here rather than by the transport, so that malformed ones are refused like any other bad input, and
+no exception ever reaches a transport that would pass its text on.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from functools import wraps
+from inspect import isasyncgenfunction
+from typing import Any, Protocol, TypeVar
+
+import grpc
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from mqan_core.errors import InputError
+from mqan_serving.keys import ApiKeys
+from mqan_serving.observability.logs import RequestRecord, choose_request_id
+from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.errors import ServingError, describe
+from mqan_serving.service.validation import check_metadata
+from mqan_serving.settings import Settings
+
+_REQUEST_ID = "x-request-id"
+_LISTED_BYTES = 1024  # of unknown fields, up to which the first is named
+_DEADLINE_SLACK_S = 0.05  # the caller's clock started earlier, so that its cancellation overtakes the deadline
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+class Context(Protocol):
+    """What the methods need of the context of a call."""
+
+    def invocation_metadata(self) -> Any:
+        """Return the caller's metadata."""
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        """Set the status."""
+
+    def set_details(self, details: str) -> None:
+        """Set the message of the status."""
+
+    def set_trailing_metadata(self, trailing_metadata: Any) -> None:
+        """Set the metadata that ends the call."""
+
+
+class RpcGuard:
+    """Stands around the methods of all services.
+
+    Args:
+        settings: limits.
+        keys: who may ask.
+        metrics: where calls are counted.
+        message_has_come: told first, on the task of the call.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        keys: ApiKeys,
+        metrics: Metrics,
+        message_has_come: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._settings = settings
+        self._keys = keys
+        self._metrics = metrics
+        self._message_has_come = message_has_come
+
+    async def run(
+        self,
+        method: str,
+        run: Callable[[RequestRecord], Awaitable[MessageT]],
+        empty: Callable[[], MessageT],
+        context: Context,
+        *,
+        is_open: bool = False,
+    ) -> MessageT:
+        """Run what answers a call; log and tell whatever goes wrong.
+
+        Args:
+            method: what it is counted as; one of ``metrics.METHODS``.
+            run: answers it.
+            empty: makes the response of a call that failed, which nobody reads.
+            context: of the call.
+            is_open: whether it needs no key.
+        """
+        metadata, record = self._begin(method, context)
+        try:
+            self._check(metadata, record, is_open=is_open)
+            response = await run(record)
+        except asyncio.CancelledError:
+            _note_cancelled(record, context)
+            raise
+        except Exception as error:
+            _fail(error, record, context)
+            return empty()
+        finally:
+            record.count()
+        context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])  # a list: Ray Serve adds its own
+        return response
+
+    async def stream(
+        self,
+        method: str,
+        run: Callable[[RequestRecord], AsyncGenerator[MessageT, None]],
+        empty: Callable[[], MessageT],
+        context: Context,
+    ) -> AsyncGenerator[MessageT, None]:
+        """Run a call that has several responses.
+
+        Ray's proxy learns the status and the metadata of the end only together with a response, so that they are set
+        before the last one, and an error comes with an empty one.
+
+        Args:
+            method: what it is counted as; one of ``metrics.METHODS``.
+            run: makes the responses, and counts the call before its last.
+            empty: makes the response that goes before an error on Ray.
+            context: of the call.
+        """
+        metadata, record = self._begin(method, context)
+        context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])
+        try:
+            self._check(metadata, record)
+            async with aclosing(run(record)) as responses:
+                async for response in responses:
+                    yield response
+        except (asyncio.CancelledError, GeneratorExit):
+            _note_cancelled(record, context)
+            raise
+        except Exception as error:
+            _fail(error, record, context)
+            if not hasattr(context, "time_remaining"):  # Ray's
+                yield empty()
+        finally:
+            record.count()
+
+    def _begin(self, method: str, context: Context) -> tuple[list[tuple[str, Any]], RequestRecord]:
+        self._message_has_come()
+        metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
+        request_id = choose_request_id(_first(metadata, _REQUEST_ID))
+        texts = {key: value for key, value in metadata if isinstance(value, str)}
+        return metadata, RequestRecord("grpc", method, request_id, self._metrics, texts)
+
+    def _check(self, metadata: list[tuple[str, Any]], record: RequestRecord, *, is_open: bool = False) -> None:
+        check_metadata(metadata, self._settings.max_metadata_bytes)
+        if not is_open:  # probes have no key
+            record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
+
+
+class RpcMethods:
+    """Methods of a service, by the names of its contract, as a plain server and Ray Serve call them.
+
+    Args:
+        get_service: returns the service.
+        guard: what every call passes.
+    """
+
+    def __init__(self, get_service: Callable[[], Service], guard: RpcGuard) -> None:
+        self._get_service = get_service
+        self._guard = guard
+
+
+def sparing(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a call whose caller has gone end without a response: grpc.aio never frees one that it cannot send.
+
+    (https://github.com/grpc/grpc/issues/43360)
+
+    Args:
+        call: a coroutine function, or an asynchronous generator of several responses.
+    """
+
+    @wraps(call)
+    async def respond(message: bytes, context: Any) -> Any:
+        response = await call(message, context)
+        _end_if_gone(context)
+        return response
+
+    @wraps(call)
+    async def stream(message: bytes, context: Any) -> AsyncGenerator[Any, None]:
+        async with aclosing(call(message, context)) as responses:
+            async for response in responses:
+                yield response
+        _end_if_gone(context)
+
+    return stream if isasyncgenfunction(call) else respond
+
+
+def _end_if_gone(context: Any) -> None:
+    task = asyncio.current_task()
+    is_cancelled = task is not None and task.cancelling() > 0  # also if somebody has caught that
+    if is_cancelled or remaining_s_of(context) == 0:
+        raise asyncio.CancelledError
+
+
+def _note_cancelled(record: RequestRecord, context: Context) -> None:
+    left_s = remaining_s_of(context)
+    if left_s is not None and left_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
+        record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
+    else:
+        record.log_cancelled()
+
+
+def _fail(error: Exception, record: RequestRecord, context: Context) -> None:
+    """Log an error, and let the call end with its status."""
+    record.log_failure(error)
+    failure = describe(error)
+    context.set_code(grpc.StatusCode[failure.kind.grpc])
+    context.set_details(f"{failure.message} {failure.hint}")
+    trailing = [(_REQUEST_ID, record.request_id), ("mqan-code", failure.code)]
+    if failure.retry_after_s is not None:
+        trailing.append(("retry-after", str(failure.retry_after_s)))
+    if failure.kind.grpc == "INTERNAL":  # clients ask again after a proxy's own, whose server has just gone
+        trailing.append(("grpc-retry-pushback-ms", "-1"))
+    context.set_trailing_metadata(trailing)
+
+
+def _first(metadata: list[tuple[str, Any]], key: str) -> str | None:
+    return next((value for name, value in metadata if name == key and isinstance(value, str)), None)
+
+
+def remaining_s_of(context: Context) -> float | None:
+    """Return the seconds until the caller's deadline, 0 after it; None without one.
+
+    Ray Serve does not tell it, but cancels the call when it has passed, which has the same effect.
+    """
+    time_remaining = getattr(context, "time_remaining", None)
+    return None if time_remaining is None else time_remaining()
+
+
+def parse_message(message_type: Callable[[], MessageT], content: bytes) -> MessageT:
+    """Read a message of the contract.
+
+    Raises:
+        InputError: it is none, or has fields that this server does not know.
+    """
+    message = message_type()
+    try:
+        message.ParseFromString(content)
+    except DecodeError:
+        hint = "Send a message of the published contract, with texts in UTF-8."
+        raise InputError("malformed_request", "request", "The request cannot be decoded.", hint) from None
+    known = message_type()
+    known.CopyFrom(message)
+    known.DiscardUnknownFields()
+    num_unknown = message.ByteSize() - known.ByteSize()
+    if num_unknown:
+        # A field this server does not know may ask for something it would silently not do. Listing such fields takes
+        # seconds where a message is full of them.
+        what = "unknown fields"
+        if num_unknown <= _LISTED_BYTES:
+            what = f"an unknown field, number {UnknownFieldSet(message)[0].field_number}"
+        hint = "Use the version of the contract that this server publishes by reflection."
+        raise InputError("unknown_field", "request", f"The request has {what}.", hint)
+    return message

@@ -1,0 +1,185 @@
+"""gRPC: the methods of ``mqan.v1.QuestionAnswering`` and of the standard health check, and what a server registers.
+
+The methods take and return what a plain ``grpc.aio`` server and Ray Serve both offer: the bytes of the request and a
+context on which the status is set.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+from google.protobuf.message import Message
+from grpc_health.v1 import health_pb2
+
+from mqan.v1 import answer_pb2
+from mqan_core.answer import Answer
+from mqan_serving.formats.open_inference_rpc import INFERENCE_METHODS, INFERENCE_SERVICE_NAME, InferenceMethods
+from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.records.filling import fill_record
+from mqan_serving.rpc.guard import Context, RpcMethods, parse_message, remaining_s_of, sparing
+from mqan_serving.rpc.messages import (
+    answer_response,
+    answers_response,
+    model_response,
+    question_of,
+    texts_of,
+    token_message,
+)
+from mqan_serving.rpc.record_messages import record_request_of, record_response
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.errors import ServingError
+from mqan_serving.service.many import answer_texts
+from mqan_serving.service.streaming import stream_answer
+from mqan_serving.service.validation import Question
+
+SERVICE_NAME = "mqan.v1.QuestionAnswering"
+HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
+SERVICE_NAMES = (SERVICE_NAME, INFERENCE_SERVICE_NAME, HEALTH_SERVICE_NAME)
+_STREAMED = ("AnswerStream",)  # methods with several responses
+
+
+class QuestionAnsweringMethods(RpcMethods):
+    """The methods of ``mqan.v1.QuestionAnswering`` and of the health check, by the contract's names."""
+
+    async def Answer(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerResponse:
+        """Answer one question about one context."""
+
+        async def run(record: RequestRecord) -> answer_pb2.AnswerResponse:
+            service = self._get_service()
+            question = _read_question(message, grpc_context, service, record)
+            result = await service.answer(question, record.timeline)
+            record.note_answer(result)
+            return answer_response(result, service.model)
+
+        return await self._guard.run("Answer", run, answer_pb2.AnswerResponse, grpc_context)
+
+    async def AnswerStream(
+        self, message: bytes, grpc_context: Context
+    ) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
+        """Answer one question about one context word by word."""
+
+        async def run(record: RequestRecord) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
+            service = self._get_service()
+            question = _read_question(message, grpc_context, service, record)
+            async with aclosing(stream_answer(service, question, record.timeline)) as parts:
+                async for part in parts:
+                    if isinstance(part, Answer):
+                        response = answer_response(part, service.model)
+                        record.note_answer(part)
+                        record.count()
+                        yield answer_pb2.AnswerStreamResponse(answer=response)
+                    else:
+                        word = answer_pb2.StreamedWord(token=token_message(part.token), delta=part.delta)
+                        yield answer_pb2.AnswerStreamResponse(word=word)
+
+        stream = self._guard.stream("AnswerStream", run, answer_pb2.AnswerStreamResponse, grpc_context)
+        async with aclosing(stream) as responses:
+            async for response in responses:
+                yield response
+
+    async def AnswerMany(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerManyResponse:
+        """Answer many questions about one or many texts."""
+
+        async def run(record: RequestRecord) -> answer_pb2.AnswerManyResponse:
+            service = self._get_service()
+            service.validator.check_size(len(message))
+            request = parse_message(answer_pb2.AnswerManyRequest, message)
+            texts = texts_of(request, remaining_s_of(grpc_context))
+            outcomes = await answer_texts(service, texts, record)
+            return answers_response(texts, outcomes, service.model)
+
+        return await self._guard.run("AnswerMany", run, answer_pb2.AnswerManyResponse, grpc_context)
+
+    async def FillRecord(self, message: bytes, grpc_context: Context) -> answer_pb2.FillRecordResponse:
+        """Fill a record from a text."""
+
+        async def run(record: RequestRecord) -> answer_pb2.FillRecordResponse:
+            service = self._get_service()
+            service.validator.check_size(len(message))
+            request = record_request_of(
+                parse_message(answer_pb2.FillRecordRequest, message), remaining_s_of(grpc_context)
+            )
+            return record_response(await fill_record(service, request, record), service.model)
+
+        return await self._guard.run("FillRecord", run, answer_pb2.FillRecordResponse, grpc_context)
+
+    async def GetModel(self, message: bytes, grpc_context: Context) -> answer_pb2.GetModelResponse:
+        """Describe the model and its limits."""
+
+        async def run(_: RequestRecord) -> answer_pb2.GetModelResponse:
+            parse_message(answer_pb2.GetModelRequest, message)
+            return model_response(self._get_service().model)
+
+        return await self._guard.run("GetModel", run, answer_pb2.GetModelResponse, grpc_context)
+
+    async def Check(self, message: bytes, grpc_context: Context) -> health_pb2.HealthCheckResponse:
+        """Say whether requests should be sent here, for the whole server or for the service by its name."""
+
+        async def run(_: RequestRecord) -> health_pb2.HealthCheckResponse:
+            name = parse_message(health_pb2.HealthCheckRequest, message).service
+            if name not in ("", SERVICE_NAME, INFERENCE_SERVICE_NAME):
+                raise ServingError("not_found", "There is no service of this name.")
+            statuses = health_pb2.HealthCheckResponse
+            ready = self._get_service().why_not_ready is None
+            return statuses(status=statuses.SERVING if ready else statuses.NOT_SERVING)
+
+        return await self._guard.run("Check", run, health_pb2.HealthCheckResponse, grpc_context, is_open=True)
+
+
+class AllMethods(QuestionAnsweringMethods, InferenceMethods):
+    """The methods of all services."""
+
+
+def add_question_answering(servicer: Any, server: Any) -> None:
+    """Register the methods of ``mqan.v1.QuestionAnswering`` with a server."""
+    names = ("Answer", "AnswerMany", "AnswerStream", "FillRecord", "GetModel")
+    _register(server, SERVICE_NAME, {name: getattr(servicer, name) for name in names})
+
+
+def add_inference(servicer: Any, server: Any) -> None:
+    """Register the methods of ``inference.GRPCInferenceService`` with a server."""
+    _register(server, INFERENCE_SERVICE_NAME, {name: getattr(servicer, name) for name in INFERENCE_METHODS})
+
+
+def add_health(servicer: Any, server: Any) -> None:
+    """Register ``servicer.Check`` with a server.
+
+    ``Watch`` is left out: its specification lets a server answer UNIMPLEMENTED, and a stream that never ends would
+    hold up every drain.
+    """
+    _register(server, HEALTH_SERVICE_NAME, {"Check": servicer.Check})
+
+
+def _register(server: Any, service_name: str, methods: dict[str, Callable[..., Any]]) -> None:
+    handlers: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+    for name, method in methods.items():
+        is_streamed = name in _STREAMED  # not told by the method: Ray registers names without methods
+        make: Any = grpc.unary_stream_rpc_method_handler if is_streamed else grpc.unary_unary_rpc_method_handler
+        # the methods parse the bytes themselves
+        handlers[name] = make(sparing(method), request_deserializer=None, response_serializer=_serialize)
+    factory = getattr(server, "service_handler_factory", None)  # of Ray Serve's: it makes what takes the methods' place
+    if factory is not None:
+        server.service_handler_factory = lambda **arguments: sparing(factory(**arguments))
+    try:
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
+        server.add_registered_method_handlers(service_name, handlers)
+    finally:
+        if factory is not None:
+            server.service_handler_factory = factory
+
+
+def _serialize(message: Message) -> bytes:
+    return message.SerializeToString()
+
+
+def _read_question(message: bytes, context: Context, service: Service, record: RequestRecord) -> Question:
+    """Return the question of a message, and note it.
+
+    Raises:
+        InputError: the message is none, or is too large.
+    """
+    service.validator.check_size(len(message))
+    question = question_of(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
+    record.note_question(question)
+    return question

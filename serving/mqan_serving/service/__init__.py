@@ -1,0 +1,1 @@
+"""Answering questions, independent of transports and of Ray: validation, batching, the queue, streams."""

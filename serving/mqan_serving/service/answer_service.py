@@ -1,0 +1,308 @@
+"""The service itself: a question in, an attributed answer out. It knows no transport; every adapter calls it."""
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+from mqan_core.answer import Answer
+from mqan_core.options import PLAIN, Options
+from mqan_core.parsed import parse_answer
+from mqan_core.wordings import AcceptedQuestion, samples_of
+from mqan_runtime.interface import AnswerEngine, ServedBundle, open_engine
+from mqan_serving.observability.logs import num_dropped_lines
+from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.admission import Admission
+from mqan_serving.service.batching import Batcher, Stepper
+from mqan_serving.service.errors import ServingError, refuse
+from mqan_serving.service.health import Health
+from mqan_serving.service.reading import FairReader
+from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.validation import Limits, Question, ReadRequest, Validator
+from mqan_serving.service.waiting import Tell
+from mqan_serving.settings import Settings
+
+RequestT = TypeVar("RequestT", bound=ReadRequest)
+
+_CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
+_RETRY_AFTER_S = 1
+_FAILED = "The server has failed and is about to be replaced."
+_OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
+
+
+class Engine(Stepper[RequestT], Protocol[RequestT]):
+    """What the service needs of ``mqan_runtime.interface.AnswerEngine``."""
+
+    @property
+    def bundle(self) -> ServedBundle:
+        """What is served."""
+
+    @property
+    def provider(self) -> str:
+        """Where it runs."""
+
+    @property
+    def max_answer_tokens(self) -> int:
+        """Most tokens that an answer can have."""
+
+    def read(self, context: str, question: str, options: Options = PLAIN) -> RequestT:
+        """Tokenise a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A validation score of a model."""
+
+    task: str
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """What is served, and what a request may be."""
+
+    name: str
+    version: str
+    sha256: str
+    provider: str
+    limits: Limits
+    num_generated: int
+    num_words: int
+    scores: tuple[Score, ...]
+    questions: tuple[AcceptedQuestion, ...]  # none: any
+
+
+class AnswerService(Generic[RequestT]):
+    """Answers questions with one engine.
+
+    Args:
+        engine: the engine; only this service may use it.
+        settings: limits and batching.
+        executor: the threads that call the engine; by default new ones.
+        metrics: where questions in progress and batches are counted; by default new ones.
+    """
+
+    def __init__(
+        self,
+        engine: Engine[RequestT],
+        settings: Settings,
+        executor: ThreadPoolExecutor | None = None,
+        metrics: Metrics | None = None,
+    ) -> None:
+        manifest = engine.bundle.manifest
+        self.health = Health()
+        self.limits = Limits(
+            max_request_bytes=settings.max_request_bytes,
+            max_context_tokens=settings.max_context_tokens,
+            max_question_tokens=settings.max_question_tokens,
+            max_answer_tokens=min(settings.max_answer_tokens, engine.max_answer_tokens),
+            max_word_length=settings.max_word_length,
+            max_metadata_bytes=settings.max_metadata_bytes,
+            max_timeout_ms=max(1, round(settings.request_timeout_s * 1000)),
+            max_concurrent_requests=settings.max_queued_requests + settings.batch_size_on(engine.provider),
+            max_queued_requests=settings.max_queued_requests,
+        )
+        self.validator = Validator(self.limits)
+        self.model = Model(
+            manifest.name,
+            manifest.version,
+            engine.bundle.sha256,
+            engine.provider,
+            self.limits,
+            engine.bundle.vocabulary.num_generated,
+            len(engine.bundle.vocabulary.words),
+            tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
+            engine.bundle.questions,
+        )
+        self.metrics = metrics or Metrics()
+        self.metrics.describe_server(
+            name=manifest.name,
+            version=manifest.version,
+            sha256=engine.bundle.sha256,
+            provider=engine.provider,
+            max_requests=self.limits.max_concurrent_requests,
+        )
+        self._observer: asyncio.Task[None] | None = None
+        self._engine = engine
+        self._timeout_s = settings.request_timeout_s
+        self._unready_after_s = settings.unready_after_s
+        self._admission = Admission(self.limits.max_concurrent_requests)
+        num_threads = settings.threads_on(engine.provider)
+        self.num_side_by_side = 2 * num_threads * settings.batch_size_on(engine.provider)
+        self._executor = executor or _engine_threads(num_threads)
+        self._reader = FairReader()
+        self._batcher = Batcher(
+            engine,
+            self._executor,
+            self.metrics,
+            num_threads=num_threads,
+            max_batch_size=settings.batch_size_on(engine.provider),
+            max_batch_tokens=settings.max_batch_tokens,
+            max_running_tokens=settings.max_running_tokens,
+        )
+
+    @property
+    def num_requests(self) -> int:
+        """Requests inside the service."""
+        return self._admission.num_requests
+
+    @property
+    def why_not_ready(self) -> str | None:
+        """Why requests should not be sent here, in a sentence; None where they should."""
+        if not self.health.is_ready:
+            return f"The server is {self.health.state}."
+        oldest_s = self._admission.oldest_s
+        if oldest_s > self._unready_after_s:
+            return f"The server is too slow: a question has waited {oldest_s:.0f} s for its answer."
+        return None
+
+    async def warm_up(self) -> None:
+        """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
+        for context, question in samples_of(self.model.questions):
+            request = self._engine.read(context, question)
+            await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
+        self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
+        self.health.set_ready()
+
+    async def answer(self, question: Question, timeline: Timeline | None = None, *, tell: Tell | None = None) -> Answer:
+        """Answer one question within its ``timeout_ms`` and the server's own limit, whichever is less.
+
+        A caller that goes away cancels this call, which frees its place at once; so does the end of its time.
+
+        Args:
+            question: what is asked.
+            timeline: where its stages are marked.
+            tell: called with words of the answer as soon as they are decided, in order; the last may come with the
+                answer only.
+
+        Raises:
+            InputError: it cannot be answered; the error says why and how to fix it.
+            ServingError: the server is full, starting, draining or too slow.
+        """
+        self.check_open()
+        timeout_s = self.timeout_s_of(question)
+        deadline = time.monotonic() + timeout_s
+        timeline = timeline or Timeline()
+        with self._admission.admit(), self.metrics.track_request():
+            try:
+                async with asyncio.timeout(timeout_s):
+                    timeline.begin("tokenise")
+                    request, max_answer_tokens = await self._read(question)
+                    answer = await self._batcher.answer(
+                        request, max_answer_tokens, timeline, deadline=deadline, tell=tell
+                    )
+            except TimeoutError:
+                message = f"No answer within {timeout_s:g} s."
+                raise ServingError("deadline_exceeded", message) from None
+        if question.parse is None:
+            return answer
+        return await asyncio.to_thread(parse_answer, question.parse, answer, question.context, question.question)
+
+    def check_live(self) -> None:
+        """Check that the process works.
+
+        Raises:
+            ServingError: it has failed.
+        """
+        if not self.health.is_live:
+            raise ServingError("unavailable", _FAILED)
+
+    def check_ready(self) -> None:
+        """Check that requests should be sent here.
+
+        Raises:
+            ServingError: they should not; it says why.
+        """
+        reason = self.why_not_ready
+        if reason is not None:
+            raise ServingError("unavailable", reason, retry_after_s=_RETRY_AFTER_S)
+
+    def check_open(self) -> None:
+        """Check that questions are taken.
+
+        Raises:
+            ServingError: the server is starting, draining or has failed.
+        """
+        if not self.health.is_ready:
+            message = f"The server is {self.health.state}."
+            raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)
+        if not self._batcher.is_alive:
+            self.health.set_failed()
+            raise ServingError("unavailable", _FAILED)
+
+    def timeout_s_of(self, question: Question) -> float:
+        """Return how long a question may take: its own limit or the server's, whichever is less."""
+        if question.timeout_ms is None:
+            return self._timeout_s
+        # a number of any length, which may be more than a float holds: compared before it is divided
+        return min(self._timeout_s * 1000, question.timeout_ms) / 1000
+
+    async def drain(self, timeout_s: float) -> None:
+        """Refuse new requests and wait for those in progress, at most ``timeout_s``."""
+        self.health.set_draining()
+        deadline = asyncio.get_running_loop().time() + timeout_s
+        while self.num_requests and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.02)
+
+    async def close(self) -> None:
+        """Stop for good."""
+        self.health.set_draining()
+        if self._observer is not None:
+            self._observer.cancel()
+        await self._batcher.close()
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        self._reader.close()
+
+    async def _observe(self) -> None:
+        while True:
+            self.metrics.set_queue(self._batcher.num_waiting, self._admission.oldest_s)
+            self.metrics.set_dropped_lines(num_dropped_lines())
+            if not self._batcher.is_alive:
+                self.health.set_failed()
+            await asyncio.sleep(_OBSERVE_PERIOD_S)
+
+    async def _read(self, question: Question) -> tuple[RequestT, int]:
+        num_chars = len(question.context) + len(question.question)
+        if num_chars <= _CHARS_READ_INLINE:
+            return self._check_and_read(question)
+        return await self._reader.read(num_chars, lambda: self._check_and_read(question))
+
+    def _check_and_read(self, question: Question) -> tuple[RequestT, int]:
+        max_answer_tokens = self.validator.check(question)
+        if question.parse is not None and self.model.questions:
+            message = "This model answers with the classes of its own tasks: they have no structure."
+            raise refuse("option_not_supported", "parse", message, "Leave parse out.")
+        request = self._engine.read(question.context, question.question, question.options)
+        self.validator.check_lengths(request)
+        return request, max_answer_tokens
+
+
+Service = AnswerService[Any]  # for those who do not mind what the engine's requests are
+
+
+async def open_service(folder: Path, settings: Settings, metrics: Metrics | None = None) -> Service:
+    """Open a bundle on a thread that will run it, answer once, and return the service that is then ready.
+
+    Raises:
+        BundleError: the bundle is damaged or incomplete.
+    """
+    opener = _engine_threads(1)  # captured graphs belong to the thread that made them
+
+    def open_here() -> AnswerEngine:
+        return open_engine(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
+
+    engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)
+    if settings.threads_on(engine.provider) == 1:
+        service = Service(engine, settings, opener, metrics)
+    else:
+        opener.shutdown()
+        service = Service(engine, settings, metrics=metrics)
+    await service.warm_up()
+    return service
+
+
+def _engine_threads(number: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(number, thread_name_prefix="mqan-engine")

@@ -1,0 +1,287 @@
+"""Batches in flight: requests join the engine's work between steps, and leave at the step that ends their answer.
+
+A round takes what has come, encodes one batch of it, and then takes one step of everything that decodes: nobody waits
+for others to come, and a one-word answer does not wait for a long one. Answers do not depend on the batch they are
+given in, so batches are formed for speed alone (``waiting.py``). The engine runs on one thread of its own, so the event
+loop is never blocked, and while there is work the thread goes on by itself.
+"""
+
+import asyncio
+import math
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Executor
+from typing import Any, Generic, Protocol, TypeVar
+
+from mqan_core.answer import Answer, AnswerToken
+from mqan_core.errors import EngineFailedError
+from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.errors import ServingError
+from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.validation import ReadRequest
+from mqan_serving.service.waiting import Tell, Waiting, WaitingQueue
+
+RequestT = TypeVar("RequestT", bound=ReadRequest)
+RequestT_contra = TypeVar("RequestT_contra", bound=ReadRequest, contravariant=True)
+
+_RETRY_AFTER_S = 1
+_YOUNG_STEPS = 3  # small decodings that have taken more go on together: one step of four rows costs less than of two
+
+
+class Decoding(Protocol):
+    """Requests that decode together."""
+
+    @property
+    def num_steps(self) -> int:
+        """Steps taken."""
+
+    @property
+    def num_tokens(self) -> int:
+        """Tokens that it holds in memory, padding included."""
+
+
+class Stepper(Protocol[RequestT_contra]):
+    """What a batcher needs of ``mqan_runtime.engine.Engine``; all of it blocks."""
+
+    def start(self, requests: Sequence[RequestT_contra], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
+        """Encode requests; return their decoding."""
+
+    def step(self, decoding: Any) -> Sequence[tuple[Any, Any]]:
+        """Take a step; return the keys of those that it ended, and what to write."""
+
+    def decided(self, decoding: Any, told: Mapping[Any, int]) -> Sequence[tuple[Any, Sequence[AnswerToken]]]:
+        """Return the next words, of keys in ``told`` that still decode, which no later step takes back."""
+
+    def write(self, ended: Any) -> Answer:
+        """Turn what was decoded into an answer."""
+
+    def drop(self, decoding: Any, keys: Collection[Any]) -> None:
+        """Let requests leave without an answer."""
+
+    def merge(self, decodings: Sequence[Any]) -> Any:
+        """Make one decoding of several."""
+
+
+_Running = tuple[Decoding, list[Waiting[RequestT]]]  # requests that decode together
+
+
+class _Rounds(Generic[RequestT]):
+    """One thread's work: what it decodes, and what it takes from the queue. An engine that has failed ends it."""
+
+    def __init__(
+        self,
+        engine: Stepper[RequestT],
+        queue: WaitingQueue[RequestT],
+        metrics: Metrics,
+        max_merged: int,
+        max_running_tokens: int,
+    ) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._metrics = metrics
+        self._max_merged = max_merged
+        self._max_running_tokens = max_running_tokens
+        self._decodings: list[_Running[RequestT]] = []
+        self.is_closing = False
+
+    def run(self) -> None:
+        """Work until there is nothing to do."""
+        while not self.is_closing:
+            self._start_some()
+            if not self._decodings:
+                return
+            for decoding, rows in self._take_decodings():
+                self._step(decoding, rows)
+
+    def _start_some(self) -> None:
+        """Encode one batch of what waits, if there is room."""
+        room = self._max_running_tokens - sum(decoding.num_tokens for decoding, _ in self._decodings)
+        rows = self._queue.take(room, is_idle=not self._decodings)
+        if not rows:
+            return
+        for waiting in rows:
+            waiting.timeline.begin("encode")
+        try:
+            decoding = self._engine.start([w.request for w in rows], [w.max_answer_tokens for w in rows], rows)
+        except Exception as error:
+            self._fail(rows, error)
+        else:
+            for waiting in rows:
+                waiting.timeline.begin("decode")
+            self._metrics.count_batch(len(rows), decoding.num_tokens)
+            self._decodings.append((decoding, rows))
+
+    def _take_decodings(self) -> list[_Running[RequestT]]:
+        """Return everything that decodes, without those that nobody waits for, the small old ones together."""
+        running: list[_Running[RequestT]] = []
+        small: list[_Running[RequestT]] = []
+        for decoding, rows in self._decodings:
+            live = [w for w in rows if w.is_awaited]
+            if len(live) < len(rows):
+                self._engine.drop(decoding, [w for w in rows if w not in live])
+            if not live:
+                continue
+            is_small = decoding.num_steps >= _YOUNG_STEPS and len(live) <= self._max_merged // 2
+            (small if is_small else running).append((decoding, live))
+        self._decodings = []
+        while small:
+            together = [small.pop(0)]
+            while small and sum(len(rows) for _, rows in together) + len(small[0][1]) <= self._max_merged:
+                together.append(small.pop(0))
+            running.append(together[0] if len(together) == 1 else self._merge(together))
+        return running
+
+    def _merge(self, together: list[_Running[RequestT]]) -> _Running[RequestT]:
+        merged: Decoding = self._engine.merge([decoding for decoding, _ in together])
+        return merged, [waiting for _, rows in together for waiting in rows]
+
+    def _step(self, decoding: Decoding, rows: list[Waiting[RequestT]]) -> None:
+        try:
+            ended = self._engine.step(decoding)
+        except Exception as error:
+            self._fail(rows, error)
+            return
+        self._metrics.count_step(len(rows))
+        for waiting, decoded in ended:
+            rows.remove(waiting)
+            waiting.timeline.begin("detokenise")
+            try:
+                waiting.give(self._engine.write(decoded))
+            except Exception as error:
+                waiting.refuse(error)
+        if not rows:
+            return
+        try:
+            self._tell(decoding, rows)
+        except Exception as error:
+            self._fail(rows, error)
+        else:
+            self._decodings.append((decoding, rows))
+
+    def _tell(self, decoding: Decoding, rows: list[Waiting[RequestT]]) -> None:
+        """Tell words to those who take them one by one."""
+        told = {waiting: waiting.num_told for waiting in rows if waiting.tell is not None}
+        if told:
+            for waiting, tokens in self._engine.decided(decoding, told):
+                waiting.tell_words(tokens)
+
+    def _fail(self, rows: list[Waiting[RequestT]], error: Exception) -> None:
+        """Tell a lone request of its error; of several one may be at fault, so each is tried again alone."""
+        if isinstance(error, EngineFailedError):
+            raise error
+        if len(rows) == 1:
+            rows[0].refuse(error)
+        else:
+            self._queue.add_alone(rows)
+
+
+class Batcher(Generic[RequestT]):
+    """Answers single requests in batches. Its methods belong to the event loop.
+
+    Args:
+        engine: called on the executor only, by each of its threads with decodings of its own.
+        executor: a pool of at least ``num_threads`` threads.
+        metrics: where batches are counted.
+        num_threads: threads that answer.
+        max_batch_size: most requests that are encoded together, or go on together after that.
+        max_batch_tokens: most tokens of those encoded, padding included; a longer request goes alone.
+        max_running_tokens: most tokens of all that decode; a longer request decodes alone.
+    """
+
+    def __init__(
+        self,
+        engine: Stepper[RequestT],
+        executor: Executor,
+        metrics: Metrics,
+        *,
+        num_threads: int = 1,
+        max_batch_size: int,
+        max_batch_tokens: int,
+        max_running_tokens: int,
+    ) -> None:
+        self._executor = executor
+        self._queue: WaitingQueue[RequestT] = WaitingQueue(max_batch_size, max_batch_tokens)
+        room = max_running_tokens // num_threads
+        self._idle = [_Rounds(engine, self._queue, metrics, max_batch_size, room) for _ in range(num_threads)]
+        self._busy: dict[asyncio.Future[None], _Rounds[RequestT]] = {}
+        self._inside: set[Waiting[RequestT]] = set()  # all without an answer
+        self._is_closed = False
+        self._has_failed = False
+
+    @property
+    def num_waiting(self) -> int:
+        """Requests that are not yet encoded."""
+        return sum(not waiting.is_started for waiting in self._inside)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether no thread has met an error that it cannot tell anybody."""
+        return not self._has_failed
+
+    async def answer(
+        self,
+        request: RequestT,
+        max_answer_tokens: int,
+        timeline: Timeline,
+        *,
+        deadline: float = math.inf,
+        tell: Tell | None = None,
+    ) -> Answer:
+        """Answer one request; its stages are marked in the timeline.
+
+        A caller that goes away (cancels) costs nothing more: before its request is encoded it never will be, and after
+        that it leaves at the next step. So does a request whose deadline has passed; its caller has to cancel, too.
+
+        Args:
+            request: what is asked.
+            max_answer_tokens: most tokens of the answer.
+            timeline: where its stages are marked.
+            deadline: when nobody waits any longer, on the clock of ``time.monotonic``.
+            tell: called with words of the answer as soon as they are decided, in order; the last may come with the
+                answer only.
+        """
+        loop = asyncio.get_running_loop()
+        num_tokens = request.num_context_tokens + request.num_question_tokens
+        answer: asyncio.Future[Answer] = loop.create_future()
+        waiting = Waiting(request, max_answer_tokens, num_tokens, timeline, answer, loop, deadline, tell)
+        timeline.begin("queue")
+        self._inside.add(waiting)
+        self._queue.add(waiting)
+        self._wake()
+        try:
+            result = await answer
+            timeline.end()
+            return result
+        finally:
+            waiting.is_given_up = True
+            self._inside.discard(waiting)
+
+    async def close(self) -> None:
+        """Stop at the next step; whoever still waits is told that the server stops."""
+        self._is_closed = True
+        for rounds in self._busy.values():
+            rounds.is_closing = True
+        for waiting in list(self._inside):
+            waiting.refuse(ServingError("unavailable", "The server is stopping."))
+        await asyncio.sleep(0)
+
+    def _wake(self) -> None:
+        """Set an idle thread to work."""
+        if self._idle and not self._is_closed:
+            rounds = self._idle.pop()
+            future = asyncio.get_running_loop().run_in_executor(self._executor, rounds.run)
+            self._busy[future] = rounds
+            future.add_done_callback(self._rest)
+
+    def _rest(self, future: "asyncio.Future[None]") -> None:
+        """Take back a thread that found nothing to do; something may have come since it looked."""
+        rounds = self._busy.pop(future)
+        if future.cancelled() or future.exception() is not None:
+            self._has_failed = not self._is_closed
+            if self._has_failed:
+                message = "The engine has failed; the server is about to be replaced."
+                for waiting in list(self._inside):
+                    waiting.refuse(ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S))
+            return
+        self._idle.append(rounds)
+        if len(self._queue):
+            self._wake()

@@ -1,0 +1,216 @@
+"""Many questions about one or many texts in one call: what bounds it, and how they are answered side by side.
+
+Each question has its own id, limits and error. One that cannot be answered does not keep the others from it.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pydantic_core import from_json
+
+from mqan_core.answer import Answer
+from mqan_core.errors import InputError
+from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.errors import Failure, ServingError, describe, refuse, shown_field
+from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.validation import Question, Validator
+
+MOST_TEXTS: Final = 256
+MOST_QUESTIONS: Final = 256  # about one text
+MOST_IN_ALL: Final = 1024
+CONTEXT_IN_QUESTION: Final = "The field context stands beside questions, not in a question."
+MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
+_MOST_ID: Final = 200  # characters
+_PATIENCE_S: Final = 0.05  # until a question that found the server full tries again
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question of a call; where it is not one, the error that says why."""
+
+    id: str | None
+    question: Question | InputError
+
+
+@dataclass(frozen=True, slots=True)
+class AskedText:
+    """A text and what is asked about it."""
+
+    id: str | None
+    items: tuple[Item, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a question."""
+
+    id: str | None
+    result: Answer | Failure
+    timeline: Timeline
+
+
+def check_timeout_ms(value: object) -> int | None:
+    """Return the milliseconds until the answers of a call are of no use; None where the caller does not say.
+
+    Raises:
+        InputError: they are no whole number above 0.
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise refuse("invalid_timeout", "timeout_ms", "timeout_ms is not a whole number of milliseconds above 0.")
+
+
+def check_number(number: int, most: int, name: str) -> None:
+    """Check how many texts or questions there are.
+
+    Args:
+        number: how many.
+        most: how many are accepted.
+        name: of the field that has them.
+
+    Raises:
+        InputError: there are none, or too many.
+    """
+    field = name.rpartition(".")[2]
+    if number == 0:
+        raise refuse("wrong_type", field, f"The field {name} is not a list of at least one.")
+    if number > most:
+        message = f"The field {name} has {number} entries; at most {most} are accepted."
+        raise refuse("too_many_questions", field, message)
+
+
+def check_texts(texts: Sequence[AskedText]) -> None:
+    """Check what only a call as a whole can show.
+
+    Raises:
+        InputError: there are too many questions in all, or an id comes twice.
+    """
+    number = sum(len(text.items) for text in texts)
+    if number > MOST_IN_ALL:
+        message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
+        raise refuse("too_many_questions", "texts", message)
+    _check_explained(texts)
+    _check_ids([text.id for text in texts], "texts")
+    for i, text in enumerate(texts):
+        _check_ids([item.id for item in text.items], f"texts[{i}].questions" if len(texts) > 1 else "questions")
+
+
+def check_id(value: object, where: str = "") -> str | None:
+    """Return the id of a text or question, if it has one.
+
+    Args:
+        value: what stands there.
+        where: the way to it, for the message.
+
+    Raises:
+        InputError: it is none.
+    """
+    if value is not None and not (isinstance(value, str) and 0 < len(value) <= _MOST_ID):
+        raise refuse("wrong_type", "id", f"The field {where}id is not a string of 1 to {_MOST_ID} characters.")
+    return value
+
+
+def _check_explained(texts: Sequence[AskedText]) -> None:
+    questions = [item.question for text in texts for item in text.items]
+    number = sum(isinstance(question, Question) and question.explain for question in questions)
+    if number > MOST_EXPLAINED:
+        message = f"There are {number} questions with explain; at most {MOST_EXPLAINED} are accepted in one call."
+        raise refuse("too_many_questions", "explain", message)
+
+
+def _check_ids(ids: Sequence[str | None], field: str) -> None:
+    given = [name for name in ids if name is not None]
+    if len(set(given)) < len(given):
+        raise refuse("duplicate_id", field, f"Two entries of {field} have the same id.")
+
+
+def read_object(validator: Validator, body: bytes, *, allow_inf_nan: bool = True) -> dict[str, Any]:
+    """Return the JSON object that a body is.
+
+    Raises:
+        InputError: it is too large, malformed, or something else.
+    """
+    validator.check_size(len(body))
+    try:
+        document = from_json(body, allow_inf_nan=allow_inf_nan)
+    except ValueError as error:
+        raise refuse("malformed_request", "body", f"The body is not valid JSON: {error}.") from None
+    if not isinstance(document, dict):
+        raise refuse("malformed_request", "body", "The body is not a JSON object.")
+    return document
+
+
+async def answer_texts(service: Service, texts: Sequence[AskedText], record: RequestRecord) -> list[list[Outcome]]:
+    """Answer the questions of a call side by side, in their order, and note them for the log and the metrics.
+
+    A question waits for a place rather than being refused for others of the same call.
+
+    Raises:
+        ServingError: the server does not take questions now.
+    """
+    record.note_questions(len(texts), sum(len(text.items) for text in texts))
+    service.check_open()
+    side_by_side, begun = asyncio.Semaphore(service.num_side_by_side), time.monotonic()
+
+    async def answer(item: Item) -> Outcome:
+        async with side_by_side:
+            timeline = Timeline()
+            if isinstance(item.question, InputError):
+                return Outcome(item.id, describe(item.question), timeline)
+            try:
+                question = _left_of(item.question, time.monotonic() - begun)
+                return Outcome(item.id, await _answer_patiently(service, question, timeline), timeline)
+            except Exception as error:
+                return Outcome(item.id, describe(error), timeline)
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [[group.create_task(answer(item)) for item in text.items] for text in texts]
+    outcomes = [[task.result() for task in of_text] for of_text in tasks]
+    for outcome in (outcome for of_text in outcomes for outcome in of_text):
+        if isinstance(outcome.result, Answer):
+            record.note_answer(outcome.result, outcome.timeline)
+    return outcomes
+
+
+def _left_of(question: Question, waited_s: float) -> Question:
+    """Return a question with what is left of the time that its caller gave it, which began with the call.
+
+    Raises:
+        ServingError: nothing is.
+    """
+    if question.timeout_ms is None:
+        return question
+    left_ms = math.ceil(question.timeout_ms - 1000 * waited_s)
+    if left_ms < 1:
+        raise ServingError("deadline_exceeded", "The time of the call was over before this question's turn.")
+    return question.model_copy(update={"timeout_ms": left_ms})
+
+
+async def _answer_patiently(service: Service, question: Question, timeline: Timeline) -> Answer:
+    deadline = time.monotonic() + service.timeout_s_of(question)
+    while True:
+        try:
+            return await service.answer(question, timeline)
+        except ServingError as error:
+            if error.code != "overloaded" or time.monotonic() + _PATIENCE_S > deadline:
+                raise
+        await asyncio.sleep(_PATIENCE_S)
+
+
+def check_names(row: Mapping[str, Any], known: Set[str], where: str = "") -> None:
+    """Check that an object of a document has no field but the known ones, and say where it stands if it has.
+
+    Raises:
+        InputError: it has another.
+    """
+    for name in row:
+        if name not in known:
+            shown = shown_field(name, "")
+            what = f"The field {where}{shown}" if shown else f"A field of {where.rstrip('.') or 'the body'}"
+            message = f"{what} is unknown; {', '.join(sorted(known))} are known."
+            raise refuse("unknown_field", "body", message)

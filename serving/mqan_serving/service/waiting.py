@@ -1,0 +1,148 @@
+"""What waits for a batch and for its answer, and which of it goes next.
+
+The oldest request always goes, joined by those of the most similar length while the padded batch stays within a budget
+of tokens.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from mqan_core.answer import Answer, AnswerToken
+from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.validation import ReadRequest
+
+RequestT = TypeVar("RequestT", bound=ReadRequest)
+
+Tell = Callable[[Sequence[AnswerToken]], None]  # takes the next words of an answer that is not whole yet
+
+
+@dataclass(slots=True, eq=False)
+class Waiting(Generic[RequestT]):
+    """A request that waits for its answer.
+
+    Attributes:
+        request: what is asked.
+        max_answer_tokens: most tokens of the answer.
+        num_tokens: of the request.
+        timeline: where its stages are marked.
+        answer: what the caller awaits.
+        loop: the caller's event loop.
+        deadline: when the answer is of no use any more, on the monotonic clock.
+        tell: takes words as they are decided; None where the whole answer is wanted.
+        num_told: how many words were told; they stay told if the request is tried again.
+        is_given_up: whether its caller has gone.
+        is_started: whether it has been encoded, or is just being.
+    """
+
+    request: RequestT
+    max_answer_tokens: int
+    num_tokens: int
+    timeline: Timeline
+    answer: asyncio.Future[Answer]
+    loop: asyncio.AbstractEventLoop
+    deadline: float
+    tell: Tell | None = None
+    num_told: int = 0
+    is_given_up: bool = False
+    is_started: bool = False
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether an answer could still reach the caller; the event loop may not have told them yet."""
+        return not self.is_given_up and time.monotonic() < self.deadline
+
+    def give(self, answer: Answer) -> None:
+        """Answer, from any thread."""
+        self._settle(self.answer.set_result, answer)
+
+    def tell_words(self, tokens: Sequence[AnswerToken]) -> None:
+        """Tell the next words of the answer, from any thread."""
+        if tokens and self.tell is not None:
+            self.num_told += len(tokens)
+            self._settle(self.tell, tokens)
+
+    def refuse(self, error: Exception) -> None:
+        """Fail, from any thread."""
+        self._settle(self.answer.set_exception, error)
+
+    def _settle(self, settle: Callable[[Any], None], value: object) -> None:
+        if not self.is_given_up:  # else its event loop may be closed
+            self.loop.call_soon_threadsafe(self._settle_now, settle, value)
+
+    def _settle_now(self, settle: Callable[[Any], None], value: object) -> None:
+        if not self.answer.done():
+            settle(value)
+
+
+class WaitingQueue(Generic[RequestT]):
+    """What waits to be encoded, in order of arrival, for all threads."""
+
+    def __init__(self, max_batch_size: int, max_batch_tokens: int) -> None:
+        self._max_batch_size = max_batch_size
+        self._max_batch_tokens = max_batch_tokens
+        self._lock = threading.Lock()
+        self._waiting: list[Waiting[RequestT]] = []
+        self._alone: list[Waiting[RequestT]] = []  # who was in a batch that failed
+
+    def add(self, waiting: Waiting[RequestT]) -> None:
+        """Let a request wait."""
+        with self._lock:
+            self._waiting.append(waiting)
+
+    def add_alone(self, rows: Sequence[Waiting[RequestT]]) -> None:
+        """Let requests be tried again, each in a batch of its own, before all others."""
+        for waiting in rows:
+            waiting.timeline.begin("queue")
+        with self._lock:
+            self._alone += rows
+
+    def take(self, room: int, *, is_idle: bool) -> list[Waiting[RequestT]]:
+        """Take the next batch; none if nobody waits, or the oldest has more tokens than there is room for.
+
+        Args:
+            room: most tokens of the batch.
+            is_idle: nothing decodes, so the oldest goes however long it is.
+        """
+        with self._lock:
+            self._waiting = [w for w in self._waiting if w.is_awaited]
+            self._alone = [w for w in self._alone if w.is_awaited]
+            if self._alone:
+                return [self._alone.pop(0)]
+            lengths = [w.num_tokens for w in self._waiting]
+            if not lengths or (lengths[0] > room and not is_idle):
+                return []
+            places = choose(lengths, self._max_batch_size, min(room, self._max_batch_tokens))
+            chosen = [self._waiting[place] for place in places]
+            for place in sorted(places, reverse=True):
+                del self._waiting[place]
+            for waiting in chosen:
+                waiting.is_started = True
+            return chosen
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._alone)
+
+
+def choose(lengths: Sequence[int], max_size: int, max_tokens: int) -> list[int]:
+    """Choose the next batch from what waits, oldest first; return positions.
+
+    The oldest always goes, so nothing starves. The others join in order of how similar their length is to it, while
+    the batch padded to its longest has at most ``max_tokens`` tokens and is at most half padding.
+    """
+    oldest = lengths[0]
+    by_similarity = sorted(range(1, len(lengths)), key=lambda i: (abs(lengths[i] - oldest), i))
+    batch, longest, total = [0], oldest, oldest
+    for i in by_similarity:
+        if len(batch) == max_size:
+            break
+        padded = (len(batch) + 1) * max(longest, lengths[i])
+        if padded > max_tokens or padded > 2 * (total + lengths[i]):
+            continue
+        batch.append(i)
+        longest = max(longest, lengths[i])
+        total += lengths[i]
+    return batch
