@@ -68,8 +68,8 @@ class Options:
             raise _senseless("scale", "The scale has no levels.", f"Send 2 to {MOST_LEVELS} levels, low to high.")
         if not self.sources:
             raise _senseless("sources", "No source is allowed.", "Name at least one, or leave the field out.")
-        if self.quotes and Source.CONTEXT not in self.sources:
-            name = "all" if self.every else "contiguous"
+        if (self.quotes or self.alternatives) and Source.CONTEXT not in self.sources:
+            name = "all" if self.every else "contiguous" if self.contiguous else "alternatives"
             raise _senseless(name, f"{name} quotes the context, which sources leaves out.", "Add context to sources.")
         if not self.refuses and not self.contiguous:
             raise _senseless("refuses", "Only one unbroken quotation can always be given.", "Ask for contiguous, too.")

@@ -69,7 +69,9 @@ def _several(answer: Answer, min_probability: float | None) -> Answer:
     least = _HOLDS if min_probability is None else min_probability
     chosen = tuple(c.label for c in answer.choices if c.against_refusal > _HOLDS and c.against_refusal >= least)
     if not chosen:
-        return replace(_unanswered(answer), choices=_normalised(answer.choices))
+        is_withheld = any(choice.against_refusal > _HOLDS for choice in answer.choices)
+        explanation = () if is_withheld else answer.explanation
+        return replace(_unanswered(answer), choices=_normalised(answer.choices), explanation=explanation)
     probability = 1.0
     for choice in answer.choices:
         probability *= choice.against_refusal if choice.label in chosen else 1 - choice.against_refusal

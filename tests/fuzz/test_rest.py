@@ -30,7 +30,11 @@ _CHECKS: list[Any] = [
     response_schema_conformance,
 ]
 _FUZZED = settings(max_examples=cases(), deadline=None, suppress_health_check=list(HealthCheck), database=None)
-_VALID: dict[str, Any] = {"context": "the old harbour was closed in 1923", "question": "When was it closed ?", "max_answer_tokens": 3}
+_VALID: dict[str, Any] = {
+    "context": "the old harbour was closed in 1923",
+    "question": "When was it closed ?",
+    "max_answer_tokens": 3,
+}
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,8 @@ def test_answers_are_those_of_the_service_and_do_not_depend_on_ids_or_order(rest
         ({"questions": {"a": {"type": "noul"}}}, ["questions", "a", "noul", "instructions"]),
         ({"questions": {"a": {"type": "choice", "criteria": {}}}}, ["questions", "a", "choice", "criteria"]),
         ({"questions": {"a": {"type": "score", "criteria": {"0": "x"}}}}, ["questions", "a", "score", "criteria"]),
-        ({"state": " "}, ["questions", "closed", "noul"]),
+        ({"state": " "}, ["state"]),
+        ({"state": "word " * 5_000}, ["state"]),
     ],
 )
 def test_systemone_says_where_a_request_is_wrong(rest: httpx2.Client, changes: Any, place: list[str]) -> None:
@@ -125,7 +126,32 @@ def test_decisions_are_answered_in_order(rest: httpx2.Client) -> None:
     assert again["x_sources"] == predicate["x_sources"]
 
 
+def test_systemone_takes_empty_instructions_and_descriptions_as_none(rest: httpx2.Client) -> None:
+    questions = {
+        "noul": {"type": "noul", "instructions": "", "criteria": {"true": "the harbour is closed"}},
+        "choice": {"type": "choice", "instructions": "", "criteria": {"storms": " ", "ada": ""}},
+    }
+    response = ask(rest, questions=questions)
+    assert response.status_code == 200, response.text
+    plain = ask(rest, questions={"choice": {"type": "choice", "criteria": {"storms": None, "ada": None}}}).json()
+    assert response.json()["answers"]["choice"] == plain["answers"]["choice"]
+
+
+def test_decisions_take_as_many_questions_as_the_format_has(rest: httpx2.Client) -> None:
+    questions = [{"type": "predicate", "instructions": f"Is it {i}?"} for i in range(401)]
+    assert len(decide(rest, questions=questions[:400]).json()["answers"]) == 400
+    assert decide(rest, questions=questions).json()["error"]["param"] == "questions"
+
+
+def test_true_and_yes_are_two_choices(rest: httpx2.Client) -> None:
+    values = [True, "yes", "true", False, "no"]
+    question = {"type": "choice", "instructions": "Which?", "choices": [{"value": value} for value in values]}
+    [answer] = decide(rest, questions=[question]).json()["answers"]
+    assert [entry["value"] for entry in answer["probabilities"]] == values
+
+
 def test_decisions_refuse_with_openais_error(rest: httpx2.Client) -> None:
+    assert decide(rest, input=" ").json()["error"]["param"] == "input"
     response = decide(rest, questions=[{"type": "predicate"}])
     assert response.status_code == 400
     error = response.json()["error"]

@@ -188,7 +188,7 @@ def test_a_template_becomes_a_question(rest: httpx2.Client) -> None:
         ("question-answering", {}, "missing_field", "inputs"),
         ("question-answering", {"inputs": "Who?"}, "wrong_type", "inputs"),
         ("question-answering", {"inputs": {"question": "Who?"}}, "missing_field", "inputs.context"),
-        ("question-answering", {"inputs": {**ASKED, "context": " "}}, "empty_context", "inputs: The context"),
+        ("question-answering", {"inputs": {**ASKED, "context": " "}}, "empty_context", "inputs.context: The context"),
         ("question-answering", {"inputs": ASKED, "parameters": {"topk": 1}}, "unknown_field", "topk"),
         ("question-answering", {"inputs": ASKED, "parameters": {"a b": 1}}, "unknown_field", "parameters"),
         ("question-answering", {"inputs": ASKED, "parameters": []}, "wrong_type", "parameters"),

@@ -96,6 +96,17 @@ def test_several_choices_are_judged_each_by_itself(served: Any) -> None:
         assert answer.text == ", ".join(holds)
 
 
+def test_labels_that_are_too_unsure_are_not_explained(served: Any) -> None:
+    asked: dict[str, Any] = {"choices": LABELS, "multiple": True, "explain": True}
+    texts = [make_text(random.Random(i), 20) for i in range(10)]
+    answered = [text for text in texts if ask(served, text, **asked).answered]
+    assert answered
+    for text in answered:
+        assert ask(served, text, **asked).steps
+        withheld = ask(served, text, **asked, min_probability=1.0)
+        assert (withheld.answered, withheld.steps) == (False, ())
+
+
 def test_yes_or_no_and_a_scale(served: Any) -> None:
     answer = ask(served, yes_no=True)
     assert [choice.label for choice in answer.choices] == ["yes", "no"]
@@ -166,6 +177,8 @@ def test_steps_are_told_alike_over_both(served: Any) -> None:
         ({"scale": ["a", "b"], "yes_no": True}, "senseless_combination"),
         ({"choices": ["a", "b"], "sources": ["context"]}, "senseless_combination"),
         ({"multiple": True}, "senseless_combination"),
+        ({"multiple": True, "yes_no": True}, "senseless_combination"),
+        ({"alternatives": 2, "sources": ["vocabulary"]}, "senseless_combination"),
         ({"choices": ["a", "a"]}, "duplicate_choice"),
         ({"choices": [str(i) for i in range(256)]}, "wrong_number_of_choices"),
         ({"scale": ["a"]}, "wrong_number_of_choices"),

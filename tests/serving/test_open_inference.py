@@ -147,6 +147,10 @@ async def test_tensors_in_binary_come_back_in_binary(start: StartServer) -> None
         ({"parameters": {"max_answer_tokens": 0}}, "max_answer_tokens_out_of_range"),
         ({"parameters": {"binary_data_output": 1}}, "wrong_type"),
         ({"id": 5}, "wrong_type"),
+        (
+            {"inputs": [ASKED[0], tensor("question", *["a"] * 33)], "parameters": {"explain": True}},
+            "too_many_questions",
+        ),
         ({"inputs": [ASKED[0], tensor("question", parameters={"binary_data_size": 1})]}, "option_out_of_range"),
     ],
 )

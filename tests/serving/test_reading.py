@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from mqan_core.errors import InputError
 from mqan_serving.service import reading
 from mqan_serving.service.reading import FairReader
 from mqan_serving.service.validation import Question
@@ -134,3 +135,22 @@ async def test_white_space_times_out_nobody(make_service: Callable[..., Any]) ->
     assert all(isinstance(end, asyncio.CancelledError) for end in ended), "those of the flood were answered, too"
     assert min(waits) < 0.5
     assert max(waits) < 2
+
+
+async def test_long_choices_leave_the_event_loop_free(make_service: Callable[..., Any]) -> None:
+    """A megabyte of descriptions is read by the thread: what else the loop does is held up by less than a tenth."""
+    service = make_service()
+    choices = [{"label": f"label {i}", "description": "word " * 800} for i in range(250)]
+    question = Question.model_validate({"context": "The tower.", "question": "Which?", "choices": choices})
+    assert question.num_chars > _MIB * 0.9
+    asking = asyncio.create_task(service.answer(question))
+    longest = 0.0
+    begun = time.perf_counter()
+    while not asking.done():
+        before = time.perf_counter()
+        await asyncio.sleep(0.001)
+        longest = max(longest, time.perf_counter() - before)
+    took = time.perf_counter() - begun
+    with suppress(InputError):
+        await asking
+    assert longest < max(took / 2, 0.1)

@@ -67,7 +67,10 @@ class StreamedWord:
 
 @dataclass(frozen=True, slots=True)
 class AnswerSpan:
-    """A quotation: ``text`` is exactly ``context[start:end]``, or the question's, by ``source``."""
+    """A quotation: ``text`` is exactly ``context[start:end]``, or the question's, by ``source``.
+
+    The words of a chosen label count as the question's; their positions are those in the label.
+    """
 
     source: Source
     start: int

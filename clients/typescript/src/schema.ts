@@ -908,13 +908,13 @@ export interface components {
             probability: number;
             /**
              * Source
-             * @description The text that is quoted.
+             * @description The text that is quoted. The words of a chosen label count as the question's.
              * @enum {string}
              */
             source: "context" | "question";
             /**
              * Start
-             * @description First code point in that text.
+             * @description First code point in that text; of a label, in the label.
              * @example 13
              */
             start: number;
@@ -967,13 +967,13 @@ export interface components {
             end: number;
             /**
              * Source
-             * @description The text that is quoted.
+             * @description The text that is quoted. The words of a chosen label count as the question's.
              * @enum {string}
              */
             source: "context" | "question";
             /**
              * Start
-             * @description First code point in that text.
+             * @description First code point in that text; of a label, in the label.
              * @example 13
              */
             start: number;
@@ -1343,7 +1343,7 @@ export interface operations {
                     context: string;
                     /**
                      * Contiguous
-                     * @description Whether the answer is to be one unbroken quotation of the context.
+                     * @description Whether the answer is to be one contiguous quotation of the context.
                      * @default false
                      */
                     contiguous?: boolean;
@@ -1636,7 +1636,7 @@ export interface operations {
                         citations?: boolean;
                         /**
                          * Contiguous
-                         * @description Whether the answer is to be one unbroken quotation of the context.
+                         * @description Whether the answer is to be one contiguous quotation of the context.
                          * @default false
                          */
                         contiguous?: boolean;
@@ -1779,7 +1779,7 @@ export interface operations {
                             citations?: boolean;
                             /**
                              * Contiguous
-                             * @description Whether the answer is to be one unbroken quotation of the context.
+                             * @description Whether the answer is to be one contiguous quotation of the context.
                              * @default false
                              */
                             contiguous?: boolean;

@@ -1,7 +1,7 @@
 """What the formats of others share: reading their documents, and telling shares, confidence and evidence."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ def as_list(value: Any, place: Place, least: int, most: int) -> list[Any]:
         raise refuse("wrong_type", place, f"{_name(place)} is not a list.", "Send a list.")
     if not least <= len(value) <= most:
         message = f"{_name(place)} has {len(value)} entries; {least} to {most} are accepted."
-        raise refuse("invalid_input", place, message, "Send a number of labels that is accepted.")
+        raise refuse("invalid_input", place, message, "Send a number of entries that is accepted.")
     return value
 
 
@@ -149,12 +149,13 @@ def asked(questions: Sequence[Question]) -> list[AskedText]:
     return [AskedText(None, tuple(Item(None, question) for question in about)) for _, about in texts]
 
 
-def answers_of(outcomes: Iterable[Outcome], places: Sequence[Place]) -> list[Answer]:
+def answers_of(outcomes: Iterable[Outcome], places: Sequence[Place], fields: Mapping[str, Place]) -> list[Answer]:
     """Return the answers of a call.
 
     Args:
         outcomes: what became of its questions.
         places: where each question stands in the caller's document.
+        fields: where fields of the service's own questions stand in it, as far as that is elsewhere.
 
     Raises:
         AnsweringError: a question was not answered; it says which.
@@ -162,7 +163,7 @@ def answers_of(outcomes: Iterable[Outcome], places: Sequence[Place]) -> list[Ans
     answers = []
     for outcome, place in zip(outcomes, places, strict=True):
         if not isinstance(outcome.result, Answer):
-            raise AnsweringError(outcome.result, place)
+            raise AnsweringError(outcome.result, fields.get(outcome.result.field or "", place))
         answers.append(outcome.result)
     return answers
 

@@ -26,9 +26,9 @@ from mqan_serving.formats.adapting import (
 )
 from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField
-from mqan_serving.service.many import MOST_QUESTIONS
 from mqan_serving.service.validation import Question
 
+_MOST_QUESTIONS: Final = 400  # as the format has it
 _MOST_PARTS: Final = 10_000
 _TEXTS_OF_PARTS: Final = {
     "input_text": "text",
@@ -76,7 +76,7 @@ def parse(body: bytes, model: Model) -> list[Asked]:
     document = read_object(body)
     check_model(get(document, "model", ()), model.name)
     context = _read_input(get(document, "input", ()))
-    rows = as_list(get(document, "questions", ()), ("questions",), 1, MOST_QUESTIONS)
+    rows = as_list(get(document, "questions", ()), ("questions",), 1, _MOST_QUESTIONS)
     return [_ask(context, row, ("questions", str(i))) for i, row in enumerate(rows)]
 
 
@@ -151,16 +151,23 @@ def _ask(context: str, row: Any, place: Place) -> Asked:
 
 def _choices(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[Any]]:
     place = (*place, "choices")
+    entries = as_list(get(row, place[-1], place[:-1]), place, 2, MOST_CHOICES)
+    values_given = [entry.get("value") for entry in entries if isinstance(entry, dict)]
     choices, values = [], []
-    for i, entry in enumerate(as_list(get(row, place[-1], place[:-1]), place, 2, MOST_CHOICES)):
+    for i, entry in enumerate(entries):
         here = (*place, str(i))
         entry = as_object(entry, here)
         value = get(entry, "value", here)
-        # true is not "true": both may be there, and the model is shown two labels
-        label = ("yes" if value else "no") if isinstance(value, bool) else as_string(value, (*here, "value"))
+        label = _shown(value, values_given) if isinstance(value, bool) else as_string(value, (*here, "value"))
         choices.append(ChoiceField(label=label, description=_description(entry, here)))
         values.append(value)
     return choices, values
+
+
+def _shown(value: bool, others: Sequence[Any]) -> str:
+    """Return the label that the model is shown for true or false: one that is not among the strings, too."""
+    labels = ("yes", "true", "yes, true") if value else ("no", "false", "no, false")
+    return next((label for label in labels if label not in others), labels[0])
 
 
 def _levels(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[Any]]:

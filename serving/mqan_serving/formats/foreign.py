@@ -11,7 +11,7 @@ from pydantic import BaseModel, RootModel
 
 from mqan_core.answer import Answer
 from mqan_serving.formats import decisions, foreign_examples, hf_question_answering, hf_zero_shot, systemone
-from mqan_serving.formats.adapting import answers_of, asked
+from mqan_serving.formats.adapting import Place, answers_of, asked
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.rest.error_bodies import body_of
 from mqan_serving.service.answer_service import Model, Service
@@ -25,6 +25,7 @@ JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
 _LIST: Final = {"type": "array", "items": {}}
 _EITHER: Final = {"anyOf": [_OBJECT, _LIST]}
+_LABELS: Final = {"choices": ("parameters", "candidate_labels")}
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
 
@@ -52,6 +53,7 @@ class Format:
         summary: what it does.
         parse: reads the questions of a document: each has a ``question`` and a ``place`` in the document.
         tell: makes the response of these, their answers and the model's name.
+        fields: where ``context`` and ``choices`` stand in the document, where that is not the question's place.
         request: an example.
         response: what was answered to it.
         schema: JSON schema of responses.
@@ -62,6 +64,7 @@ class Format:
     summary: str
     parse: Callable[[bytes, Model], Sequence[Any]]
     tell: Callable[[Any, Sequence[Answer], str], Any]
+    fields: Mapping[str, Place]
     request: dict[str, Any]
     response: Any
     schema: Mapping[str, Any]
@@ -74,6 +77,7 @@ FORMATS: Final = (
         "Decide as TypeSafe's System One does",
         systemone.parse,
         systemone.respond,
+        {"context": ("state",)},
         foreign_examples.SYSTEMONE_REQUEST,
         foreign_examples.SYSTEMONE_RESPONSE,
         _OBJECT,
@@ -84,6 +88,7 @@ FORMATS: Final = (
         "Decide as OpenAI's Decisions do",
         decisions.parse,
         decisions.respond,
+        {"context": ("input",)},
         foreign_examples.DECISIONS_REQUEST,
         foreign_examples.DECISIONS_RESPONSE,
         _OBJECT,
@@ -94,6 +99,7 @@ FORMATS: Final = (
         "Quote an answer as Hugging Face's question-answering task does",
         hf_question_answering.parse,
         hf_question_answering.respond,
+        {"context": ("inputs", "context"), "question": ("inputs", "question")},
         foreign_examples.HF_QUESTION_REQUEST,
         foreign_examples.HF_QUESTION_RESPONSE,
         _EITHER,
@@ -104,6 +110,7 @@ FORMATS: Final = (
         "Choose among labels as transformers' zero-shot-classification pipeline does",
         hf_zero_shot.parse,
         hf_zero_shot.respond,
+        _LABELS,
         foreign_examples.HF_LABELS_REQUEST,
         foreign_examples.HF_LABELS_RESPONSE,
         _EITHER,
@@ -114,6 +121,7 @@ FORMATS: Final = (
         "The same with the response that Hugging Face's clients read: a list of labels",
         hf_zero_shot.parse,
         hf_zero_shot.respond_with_list,
+        _LABELS,
         foreign_examples.HF_LABELS_REQUEST,
         foreign_examples.HF_LABELS_LIST,
         _LIST,
@@ -160,11 +168,13 @@ def add_foreign_routes(
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
     async def decide(request: Request) -> Response:
         async def run(service: Service, record: RequestRecord) -> BaseModel:
-            rows = spoken.parse(await request.body(), service.model)
+            body = await request.body()
+            rows = await service.read_aside(len(body), lambda: spoken.parse(body, service.model))
             texts = asked([row.question for row in rows])
             outcomes = await wait(request, answer_texts(service, texts, record))
-            found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows])
-            return RootModel[Any](spoken.tell(rows, found, service.model.name))
+            found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows], spoken.fields)
+            told = await service.read_aside(len(body), lambda: spoken.tell(rows, found, service.model.name))
+            return RootModel[Any](told)
 
         return await respond(request, run)
 

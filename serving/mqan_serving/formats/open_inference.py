@@ -16,7 +16,7 @@ from mqan_serving.rest.documents import AnswerDocument
 from mqan_serving.rest.many_documents import read_item
 from mqan_serving.service.answer_service import Model, Service
 from mqan_serving.service.errors import AnsweringError, Failure, describe, shown_field
-from mqan_serving.service.many import MOST_IN_ALL, AskedText, Outcome
+from mqan_serving.service.many import MOST_IN_ALL, AskedText, Outcome, check_explained
 from mqan_serving.service.validation import Question
 
 SERVER_NAME: Final = "mqan"
@@ -100,9 +100,9 @@ def texts_of(service: Service, request: InferRequest) -> list[AskedText]:
     for i, item in enumerate(items):
         if not isinstance(item.question, Question):
             raise _failed(describe(item.question), i, number)
-    if len(contexts) == 1:
-        return [AskedText(None, tuple(items))]
-    return [AskedText(None, (item,)) for item in items]
+    texts = [AskedText(None, tuple(items))] if len(contexts) == 1 else [AskedText(None, (item,)) for item in items]
+    check_explained(texts)
+    return texts
 
 
 def _check_parameter(name: str, value: Any) -> None:

@@ -114,7 +114,7 @@ def _noul(row: dict[str, Any], instructions: str | None, place: Place) -> tuple[
         if name not in ("true", "false"):
             raise refuse("unknown_field", place, "Criteria are of true and false only.", "Leave out the others.")
     meaning = {name: _described(criteria.get(name), (*place, name)) for name in ("true", "false")}
-    if instructions is None:
+    if not instructions:
         if not any(meaning.values()):
             message = "A question has neither instructions nor criteria."
             raise refuse("missing_field", (*place[:-1], "instructions"), message, "Send one of them.")
@@ -146,7 +146,8 @@ def _score(row: dict[str, Any], instructions: str | None, place: Place) -> tuple
 
 
 def _described(value: Any, place: Place) -> str:
-    return "" if value is None else as_text(value, place)
+    text = "" if value is None else as_text(value, place)
+    return text if text.strip() else ""
 
 
 def _tell(asked: Asked, answer: Answer) -> dict[str, Any]:

@@ -16,8 +16,10 @@ class Document(BaseModel):
 class QuotationDocument(Document):
     """Neighbouring copied tokens as one quotation."""
 
-    source: Literal["context", "question"] = Field(description="The text that is quoted.")
-    start: int = Field(description="First code point in that text.", examples=[13])
+    source: Literal["context", "question"] = Field(
+        description="The text that is quoted. The words of a chosen label count as the question's."
+    )
+    start: int = Field(description="First code point in that text; of a label, in the label.", examples=[13])
     end: int = Field(description="One past the last code point.", examples=[16])
     text: str = Field(description="Exactly text[start:end].", examples=["330"])
 

@@ -50,7 +50,7 @@ class AskedFor(BaseModel):
         examples=[["context"]],
     )
     contiguous: bool = Field(
-        default=False, description="Whether the answer is to be one unbroken quotation of the context."
+        default=False, description="Whether the answer is to be one contiguous quotation of the context."
     )
     all: bool = Field(
         default=False, description="Whether every place of the context that answers is wanted; see `places`."
@@ -96,6 +96,13 @@ class AskedFor(BaseModel):
                 f"{' and '.join(given)} ask for different answers to one question.",
                 "Leave all but one of them out; ask twice for both.",
             )
+        if self.yes_no and self.multiple:
+            raise InputError(
+                "senseless_combination",
+                "multiple",
+                "multiple makes no sense with yes_no: one of yes and no is right, not both.",
+                "Leave out multiple or yes_no.",
+            )
         if self.choices is not None and not self.choices:
             _refuse_empty("choices")
         if self.scale is not None and not self.scale:
@@ -115,6 +122,12 @@ class AskedFor(BaseModel):
         if self.parse is not None:
             check_parse(options)
         return options
+
+    @property
+    def num_chars_of_choices(self) -> int:
+        """Characters of all labels and their descriptions."""
+        given = (*(self.choices or ()), *(self.scale or ()))
+        return sum(len(one) if isinstance(one, str) else len(one.label) + len(one.description) for one in given)
 
     def _choices(self) -> tuple[Choice, ...]:
         if self.yes_no:

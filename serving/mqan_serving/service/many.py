@@ -94,7 +94,7 @@ def check_texts(texts: Sequence[AskedText]) -> None:
     if number > MOST_IN_ALL:
         message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
         raise refuse("too_many_questions", "texts", message)
-    _check_explained(texts)
+    check_explained(texts)
     _check_ids([text.id for text in texts], "texts")
     for i, text in enumerate(texts):
         _check_ids([item.id for item in text.items], f"texts[{i}].questions" if len(texts) > 1 else "questions")
@@ -115,7 +115,12 @@ def check_id(value: object, where: str = "") -> str | None:
     return value
 
 
-def _check_explained(texts: Sequence[AskedText]) -> None:
+def check_explained(texts: Sequence[AskedText]) -> None:
+    """Check how many questions of a call are explained: an explanation is large.
+
+    Raises:
+        InputError: there are too many.
+    """
     questions = [item.question for text in texts for item in text.items]
     number = sum(isinstance(question, Question) and question.explain for question in questions)
     if number > MOST_EXPLAINED:
@@ -185,19 +190,20 @@ def _left_of(question: Question, waited_s: float) -> Question:
     """
     if question.timeout_ms is None:
         return question
-    left_ms = math.ceil(question.timeout_ms - 1000 * waited_s)
+    left_ms = question.timeout_ms - math.floor(1000 * waited_s)  # no float: the number can be of any length
     if left_ms < 1:
         raise ServingError("deadline_exceeded", "The time of the call was over before this question's turn.")
     return question.model_copy(update={"timeout_ms": left_ms})
 
 
 async def _answer_patiently(service: Service, question: Question, timeline: Timeline) -> Answer:
-    deadline = time.monotonic() + service.timeout_s_of(question)
+    left_ms, begun = math.ceil(1000 * service.timeout_s_of(question)), time.monotonic()
+    limited = question.model_copy(update={"timeout_ms": left_ms})
     while True:
         try:
-            return await service.answer(question, timeline)
+            return await service.answer(_left_of(limited, time.monotonic() - begun), timeline)
         except ServingError as error:
-            if error.code != "overloaded" or time.monotonic() + _PATIENCE_S > deadline:
+            if error.code != "overloaded" or time.monotonic() + _PATIENCE_S > begun + left_ms / 1000:
                 raise
         await asyncio.sleep(_PATIENCE_S)
 

@@ -38,6 +38,11 @@ class Question(AskedFor):
         "as it is decided, then `answer` with the whole, or `error`.",
     )
 
+    @property
+    def num_chars(self) -> int:
+        """Characters that are read."""
+        return len(self.context) + len(self.question) + self.num_chars_of_choices
+
 
 def question_schema() -> dict[str, Any]:
     """Return the JSON schema of a question, whole: an OpenAPI document has no place for its definitions."""
