@@ -44,7 +44,7 @@ _TOGETHER = {"test_inflight.py": "ladder", "test_ladder.py": "ladder", "e2e": "e
 # Folders and files that measure how a server bears load, end processes, or bound what takes a part of a second: with
 # several workers, nothing else runs beside them.
 _ALONE = {
-    *("fault", "load", "soak", "test_http.py"),
+    *("fault", "load", "test_attacks.py", "test_http.py"),
     *("test_batching.py", "test_many.py", "test_record_schema.py", "test_validation.py"),
 }
 
