@@ -45,7 +45,7 @@ _TOGETHER = {"test_inflight.py": "ladder", "test_ladder.py": "ladder", "e2e": "e
 # several workers, nothing else runs beside them.
 _ALONE = {
     *("fault", "load", "test_attacks.py", "test_http.py"),
-    *("test_batching.py", "test_many.py", "test_record_schema.py", "test_validation.py"),
+    *("serving/test_batching.py", "test_many.py", "test_record_schema.py", "test_validation.py"),
 }
 
 
@@ -54,7 +54,7 @@ def _is_one_of_several() -> bool:
 
 
 def _is_alone(path: Path) -> bool:
-    return bool({path.name, path.parent.name} & _ALONE)
+    return bool({path.name, path.parent.name, f"{path.parent.name}/{path.name}"} & _ALONE)
 
 
 def _group(path: Path) -> str:
