@@ -40,7 +40,8 @@ settings.load_profile("any machine")
 
 
 # Tests of which two would wait for each other, or take too much of the machine together: one worker runs each group.
-_TOGETHER = {"test_inflight.py": "ladder", "test_ladder.py": "ladder", "e2e": "e2e"}
+# They begin first, and so does a long file that would come last, when the other worker has nothing left to do.
+_TOGETHER = {"test_inflight.py": "ladder", "test_ladder.py": "ladder", "e2e": "e2e", "test_roundtrip.py": "roundtrip"}
 # Folders and files that measure how a server bears load, end processes, or bound what takes a part of a second: with
 # several workers, nothing else runs beside them.
 _ALONE = {
