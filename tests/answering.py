@@ -1,4 +1,4 @@
-"""A small random network with a pretrained reader's layout, and its bundle."""
+"""A small random network with a pretrained reader's layout, its checkpoint and its bundle."""
 
 import random
 from pathlib import Path
@@ -7,13 +7,16 @@ import torch
 
 from mqan_core.example import Choice, Example
 from mqan_core.layout import Layout
-from mqan_core.vocab import Vocabulary
+from mqan_core.vocab import NUM_SPECIAL, Vocabulary
 from mqan_core.word_pieces import WordPieces
-from mqan_export.answering import write_bundle
+from mqan_export.answering import export_answering_bundle
 from mqan_export.answering_parity import AnsweringParity
-from mqan_training.config import ModelConfig
+from mqan_training.checkpoint import load_checkpoint, save_checkpoint
+from mqan_training.mixture_run import ENCODER_CONFIG, make_optimizer
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.recipe import DecoderConfig, Recipe
+from mqan_training.sentence_encoder import WORD_PIECES
 from mqan_training.trained import Trained
 
 LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -23,26 +26,27 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, *MARKS, *LETTERS, *(f"##{l
 GENERATED = [" yes ", " no ", " notes ", ": ", "; "]
 LABELS = ["negative", "positive", "the harbour", "who wrote notes", "1923", "storms had torn its walls", "no"]
 
+SIZES = BertConfig(
+    vocab_size=len(PIECES), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48
+)
+RECIPE = Recipe(
+    name="tiny",
+    sources={"clickbait": 1.0, "isear_like": 1.0},
+    steps=1,
+    max_answer_tokens=6,
+    decoder=DecoderConfig(width=16, num_heads=2, head_width=8, ffn_width=24, dropout=0.0, max_positions=64),
+)
+
+
+def _make_network() -> PretrainedNetwork:
+    return PretrainedNetwork(RECIPE.decoder.model_config_of(), Bert(SIZES, 0.0), len(GENERATED) + NUM_SPECIAL)
+
 
 def make_trained(seed: int = 0) -> Trained:
     """Make a network with large random weights, so that its answers differ from text to text."""
     torch.manual_seed(seed)
-    config = ModelConfig(
-        reader="pretrained",
-        width=16,
-        num_heads=2,
-        head_width=8,
-        num_layers=1,
-        ffn_width=24,
-        dropout=0.0,
-        attention_dropout=0.0,
-        max_positions=64,
-    )
     layout, vocabulary = Layout(WordPieces(PIECES)), Vocabulary(GENERATED, refuses=True)
-    sizes = BertConfig(
-        vocab_size=len(PIECES), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48
-    )
-    network = PretrainedNetwork(config, Bert(sizes, 0.0), vocabulary.num_generated)
+    network = _make_network()
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.dim() > 1:
@@ -75,8 +79,27 @@ def make_examples(number: int, seed: int = 1) -> list[Example]:
     return examples
 
 
-def write_small_bundle(folder: Path, trained: Trained) -> AnsweringParity:
-    """Write the bundle of a network; return what the export says of it."""
-    return write_bundle(
-        trained, folder, make_examples(30), name="small", version="1", model_card="# small\n", training={"tasks": ["t"]}
+def write_small_checkpoint(folder: Path) -> None:
+    """Write a checkpoint whose averaged weights are the network's, and its last ones others."""
+    folder.parent.mkdir(exist_ok=True)
+    (folder.parent / ENCODER_CONFIG).write_text(SIZES.model_dump_json(), encoding="utf-8")
+    (folder.parent / WORD_PIECES).write_text("\n".join(PIECES) + "\n", encoding="utf-8")
+    trained, last = make_trained(), _make_network()
+    save_checkpoint(
+        folder,
+        config=RECIPE,
+        step=1,
+        drawn={"pool": 0, "index": 0},
+        pieces=trained.vocabulary.pieces[NUM_SPECIAL:],
+        frozen={name: folder.parent / name for name in (ENCODER_CONFIG, WORD_PIECES)},
+        model=last,
+        average={name: p.detach() for name, p in trained.network.named_parameters()},
+        optimizer=make_optimizer(last, RECIPE),
+        training={"seconds": 0.0},
     )
+
+
+def write_small_bundle(checkpoint: Path, folder: Path) -> AnsweringParity:
+    """Write the bundle of a checkpoint; return what the export says of it."""
+    loaded, examples = load_checkpoint(checkpoint), make_examples(30)
+    return export_answering_bundle(loaded, folder, examples, name="small", version="1", model_card="# small\n")

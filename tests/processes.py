@@ -6,6 +6,7 @@ from pathlib import Path
 
 REPLICA, PROXY = "ray::ServeReplica", "haproxy"  # names of Ray's processes
 _IN_USE = 7  # of the fields of mallinfo2(3)
+_LISTENS = "0A"  # a state, in the kernel's tables
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,21 @@ def descendants(process: int, name: str) -> list[int]:
         return child == process
 
     return sorted(child for child in found if is_below(child))
+
+
+def listeners(process: int) -> set[tuple[str, int]]:
+    """Return the addresses, as the kernel writes them, and the ports that a process listens on."""
+    own = set()
+    for file in Path(f"/proc/{process}/fd").iterdir():
+        try:
+            own.add(str(file.readlink()))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == _LISTENS and f"socket:[{words[9]}]" in own:
+                address, _, port = words[1].partition(":")
+                found.add((address, int(port, 16)))
+    return found

@@ -35,6 +35,7 @@ from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.collate import word_ids
 from mqan_training.data.mixture import validation_examples
+from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.recipe import Recipe
 from mqan_training.trained import Trained, load_trained
 
@@ -128,6 +129,20 @@ def write_bundle(
     return report
 
 
+def round_network(network: PretrainedNetwork) -> EmbeddingsGraph:
+    """Round a network's weights in place to those that its float32 graphs hold.
+
+    Returns:
+        The graph of the vectors of its pieces.
+    """
+    round_weights(network)
+    round_generator(network.decoder)
+    embeddings = EmbeddingsGraph(network.bert.pieces.weight)
+    with torch.no_grad():
+        network.bert.pieces.weight.copy_(embeddings.table())
+    return embeddings
+
+
 def write_float32(trained: Trained, folder: Path) -> Tensor:
     """Write the float32 graphs and the vocabulary; the network's weights are rounded in place.
 
@@ -135,13 +150,10 @@ def write_float32(trained: Trained, folder: Path) -> Tensor:
         The decoder's inputs for the generator's words as the graphs hold them, [V, D].
     """
     network, graphs = trained.network, _GPU["cuda"]
-    round_weights(network)
-    round_generator(network.decoder)
-    embeddings = EmbeddingsGraph(network.bert.pieces.weight)
+    embeddings = round_network(network)
     inputs, outputs = EMBEDDINGS_INPUTS, list(EMBEDDINGS_OUTPUTS)
     save_graph(folder / EMBEDDINGS, traced(embeddings, embeddings.example_inputs(), inputs, outputs, DYNAMIC, OPSET))
     with torch.no_grad():
-        network.bert.pieces.weight.copy_(embeddings.table())
         pieces = torch.from_numpy(word_ids(trained.layout.word_pieces, trained.vocabulary.pieces))
         generator_inputs = network.decoder.project(network.word_vectors(pieces))
     save_graph(folder / graphs.reader, trace_reader(ReaderGraph(network), network.config.num_layers))

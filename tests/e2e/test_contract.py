@@ -4,6 +4,7 @@ import json
 import re
 import shlex
 import time
+from contextlib import suppress
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.interface import AnswerEngine
 from mqan_serving.default_bundle import default_bundle
 from mqan_serving.rest.record_documents import RECORD_REQUEST, RECORD_RESPONSE
+from tests.processes import descendants, listeners
 
 pytestmark = pytest.mark.timeout(240)  # the first test of a server waits for its start
 
@@ -31,6 +33,7 @@ QUESTIONS = [
     ("A dull, lifeless film.", "Is this review negative or positive?", 1),
     (" ".join(f"Sentence {i} is about number {i}." for i in range(60)), "What is it about?", 12),
 ]
+_LOOPBACK = {"0100007F", f"{0:024}01000000", "0000000000000000FFFF00000100007F"}  # 127.0.0.1, ::1, and as one of IPv6
 CHECKOUT = re.escape(str(Path(__file__).resolve().parents[2]))
 LEAKS = re.compile(rf"Traceback|site-packages|\.py\b|{CHECKOUT}|/tmp|/home|0x[0-9a-f]{{6}}|ActorI|\bpid\b|Exception")
 
@@ -436,3 +439,23 @@ def test_log_holds_no_word_of_the_callers(rest: httpx2.Client, server: Any) -> N
     if server.kind == "local":
         events = [json.loads(line) for line in lines.splitlines() if line.startswith("{")]
         assert {"answered", "refused"} <= {event["event"] for event in events}
+
+
+def test_only_the_public_ports_may_listen_beyond_loopback(server: Any) -> None:
+    """What a server opens beyond its public ports is for this machine only."""
+    processes = [server.process.pid, *descendants(server.process.pid, "")]
+    found = {}
+    for of in processes:
+        with suppress(FileNotFoundError, ProcessLookupError):  # one of Ray's short ones, ended meanwhile
+            found[of] = listeners(of)
+    public = {int(re.findall(r":(\d+)", url)[-1]) for url in (server.rest, server.rpc)}
+    listening = set().union(*found.values())
+    assert public <= {port for _, port in listening}
+    assert len(listening) > 10 or server.kind == "local", "Ray has many"
+    open_to_all = {
+        (Path(f"/proc/{of}/cmdline").read_bytes()[:60], place)
+        for of, places in found.items()
+        for place in places
+        if place[0] not in _LOOPBACK
+    }
+    assert open_to_all == set()

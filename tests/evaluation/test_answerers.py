@@ -5,11 +5,9 @@ from pathlib import Path
 import pytest
 
 from mqan_core.answer import Answer, ChoiceProbability
-from mqan_core.example import Choice, Example
+from mqan_core.example import Choice
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer, answer_all, decision_of
 from mqan_evaluation.engine_answerer import EngineAnswerer
-from mqan_export.answering import export_answering_bundle
-from mqan_training.checkpoint import load_checkpoint
 
 LABELS = tuple(map(Choice, ("joy", "fear", "anger or rage")))
 ASKED = [
@@ -80,26 +78,22 @@ def test_several_labels_are_those_that_beat_refusing() -> None:
     assert (single.text, single.labels, single.probability) == ("a", ("a",), 0.5)
 
 
-def test_a_checkpoint_is_opened_with_its_averaged_weights(tiny_checkpoint: Path, tiny_answerer: TorchAnswerer) -> None:
-    opened = TorchAnswerer.open(tiny_checkpoint)
+def test_a_checkpoint_is_opened_with_its_averaged_weights(small_checkpoint: Path, tiny_answerer: TorchAnswerer) -> None:
+    opened = TorchAnswerer.open(small_checkpoint)
     assert opened.title == "tiny, step 1"
     assert opened.sources == ("clickbait", "isear_like")
     expected = answer_all(tiny_answerer, ASKED)
     assert all(near(a, b) for a, b in zip(answer_all(opened, ASKED), expected, strict=True))
 
 
-@pytest.mark.slow
-def test_a_bundle_decides_as_its_checkpoint(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    loaded = load_checkpoint(tiny_checkpoint)
-    examples = [Example("t", "1", "It is 12.", "What is it?", ()), Example("t", "2", "b", "c?", (), choices=LABELS)]
-    export_answering_bundle(loaded, tmp_path / "bundle", examples, name="tiny", version="1", model_card="# tiny\n")
-    bundle = EngineAnswerer.open(tmp_path / "bundle", precision="float32")
-    assert bundle.title == "tiny 1"
+def test_a_bundle_decides_as_its_checkpoint(small_checkpoint: Path, small_bundle: Path) -> None:
+    bundle = EngineAnswerer.open(small_bundle, precision="float32")
+    assert bundle.title == "small 1"
     assert bundle.sources == ("clickbait", "isear_like")
-    opened = TorchAnswerer.open(tiny_checkpoint)
-    closed = [ask for ask in ASKED if ask.choices]  # the vectors of word pieces are 8-bit in a bundle
+    opened = TorchAnswerer.open(small_checkpoint)
+    closed = [ask for ask in ASKED if ask.choices]  # vectors of word pieces are 8-bit in a bundle: 0.005 was seen
     pairs = zip(answer_all(bundle, closed), answer_all(opened, closed), strict=True)
-    assert all(near(a, b, 2e-3) for a, b in pairs)
+    assert all(near(a, b, 1e-2) for a, b in pairs)
     free = Ask("It is 12.", "What is it?")
     first, second = answer_all(bundle, [free])[0], answer_all(opened, [free])[0]
     assert first is not None

@@ -184,12 +184,12 @@ def test_the_suite_writes_what_it_found(data: Path, tmp_path: Path, tiny_answere
 
 
 def test_the_command_prints_tables_and_refuses_what_does_not_fit(
-    data: Path, tmp_path: Path, tiny_checkpoint: Path
+    data: Path, tmp_path: Path, small_checkpoint: Path
 ) -> None:
     cases = tmp_path / "cases.jsonl"
     row = {"id": "a", "kind": "x", "context": "It is 12.", "question": "What is it?", "answers": ["12"]}
     cases.write_text(json.dumps(row) + "\n", encoding="utf-8")
-    base = ["evaluate", "--checkpoint", str(tiny_checkpoint), "--data", str(data)]
+    base = ["evaluate", "--checkpoint", str(small_checkpoint), "--data", str(data)]
     output = tmp_path / "out"
     found = CliRunner().invoke(
         app, [*base, "--cases", str(cases), "--tasks", "cases,isear", "--limit", "3", "--output", str(output)]

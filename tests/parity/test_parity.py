@@ -72,7 +72,7 @@ def test_two_thousand_pairings_answer_as_alone(engine: Engine, sentences: MakeSe
 def test_the_length_of_others_moves_no_probability(bundle_folder: Path, sentences: MakeSentence) -> None:
     """With 8-bit products a last digit of float32 can move an 8-bit number, and that a trained model's probability."""
     engine = open_engine(bundle_folder, provider="cpu")
-    requests = [engine.read(case.context, case.question) for case in make_cases(16)]
+    requests = [engine.read(case.context, case.question) for case in make_cases(8)]
     words = sentences(random.Random(6), 600).split()
     others = [
         engine.read(" ".join(words[:context]), " ".join(words[:question]))

@@ -212,7 +212,10 @@ class Callers:
 
 @pytest.fixture
 async def start_server(
-    make_service: ServiceFactory, engine: StandInEngine, free_ports: Callable[[int], list[int]]
+    make_service: ServiceFactory,
+    engine: StandInEngine,
+    free_ports: Callable[[int], list[int]],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Callable[..., Awaitable[Callers]]]:
     """Start servers over the stand-in, by settings; they are stopped at the end."""
     opened: list[tuple[Callers, grpc.aio.Channel]] = []
@@ -231,6 +234,7 @@ async def start_server(
     set_up_logs("debug")
     yield start
     engine.may_answer.set()
+    monkeypatch.setattr("mqan_serving.local._LAST_CALLS_S", 0.0)  # nobody is left to call
     for callers, channel in opened:
         await callers.rest.aclose()
         await channel.close()

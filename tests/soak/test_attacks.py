@@ -106,11 +106,13 @@ async def send(port: int, pieces: list[bytes]) -> None:
         peer.writer.close()
 
 
-async def drip(port: int) -> None:
+async def drip(port: int, over: Event) -> None:
     """Keep connections open that say little or nothing."""
     with suppress(OSError):
         peers = [await Peer.connect(port) for _ in range(50)]
         for _ in range(10):
+            if over.is_set():
+                break
             for peer in peers[::2]:
                 peer.writer.write(b"A")
             await asyncio.sleep(1)
@@ -138,7 +140,7 @@ def run_attacks(http_port: int, grpc_port: int, begun: Event, over: Event) -> No
     ways: list[tuple[Callable[[], None], float]] = [  # and the seconds between two of a way
         (lambda: asyncio.run(send(http_port, [mangle(chance)])), 0.05),
         (send_endless, 0.25),
-        (lambda: asyncio.run(drip(http_port)), 0.0),
+        (lambda: asyncio.run(drip(http_port, over)), 0.0),
         (lambda: ask_about(http_port, chance.choice(texts)), 2.0),
         (lambda: attack(grpc_port, chance.choice(kinds), 0.02), 1.0),
     ]

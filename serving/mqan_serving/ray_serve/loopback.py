@@ -2,7 +2,7 @@
 
 Ray 2.60 opens gRPC servers on all interfaces whatever host is set, one of each replica that unpickles what it is sent,
 and HAProxy's pages of statistics. No setting of Ray changes that, so its helpers are told here where to listen;
-``tests/e2e/test_ports.py`` looks at what does.
+``tests/e2e/test_contract.py`` looks at what does.
 """
 
 import os

@@ -76,8 +76,11 @@ def test_held_back_datasets_can_only_be_measured(data_folder: Path, name: str) -
     assert examples == validation_examples(data_folder, name, 50, 0)
 
 
-def test_training_rows_do_not_repeat_what_is_measured(data_folder: Path) -> None:
-    removed = rows_removed(data_folder, ["snli", "qnli", "absa"])
+def test_training_rows_do_not_repeat_what_is_measured(data_folder: Path, tmp_path: Path) -> None:
+    names = ["snli", "qnli", "absa"]
+    for name in names:  # alone: what is measured of all others takes half a minute to read
+        (tmp_path / load_dataset(name).folder).symlink_to(data_folder / load_dataset(name).folder)
+    removed = rows_removed(tmp_path, names)
     assert all(num_removed > 0 and num_rows > 1000 for num_rows, num_removed in removed.values())
 
 
