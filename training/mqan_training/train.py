@@ -7,6 +7,7 @@ mqan train training/recipes/paper.yaml --data DIR --resume
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from mqan_training.checkpoint import (
     prune_checkpoints,
     restore_run,
     save_checkpoint,
+    step_folder,
 )
 from mqan_training.config import TrainConfig, to_document
 from mqan_training.cpu import has_bfloat16, tune_process
@@ -37,7 +39,7 @@ from mqan_training.data.reading import Portion, read_portions
 from mqan_training.distributed import Processes, joined_processes
 from mqan_training.model.embeddings import load_vectors, write_vectors
 from mqan_training.model.network import Loss, Network
-from mqan_training.optim import WeightAverage, learning_rate, make_optimizer, set_rate
+from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
 from mqan_training.runlog import RunLog, console
 from mqan_training.transfer import (
     Pretrained,
@@ -47,8 +49,6 @@ from mqan_training.transfer import (
     recorded_source,
 )
 from mqan_training.validation import read_validation, validate
-
-_CHECKPOINTS_KEPT = 2
 
 
 @dataclass(slots=True)
@@ -122,7 +122,7 @@ def train(
         elif processes.is_first:
             record_source(folder, None if start is None else start.source)
         _take_steps(run, steps)
-        return _checkpoint_folder(run)
+        return step_folder(folder, run.step)
 
 
 def find_start(folder: Path, *, resume: bool, source: str | None) -> Path | None:
@@ -277,7 +277,8 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     batch = run.batcher.collate(task, own or rows[:1]).to(processes.device)
     run.step += 1
     rate = learning_rate(run.config.optim, run.step, run.config.steps)
-    set_rate(run.optimizer, rate)
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
     run.network.train()
     with torch.autocast(processes.device.type, dtype=torch.bfloat16, enabled=run.is_reduced):
         own_loss: Loss = run.parallel(batch)
@@ -314,22 +315,13 @@ def _validate(run: Run, log: RunLog) -> None:
     def record(task: str, scores: Mapping[str, float], num_examples: int) -> None:
         log.validation(run.step, run.seconds, task, scores, num_examples)
 
-    trained = None
-    if run.average is not None:
-        trained = {name: p.detach().clone() for name, p in run.network.named_parameters()}
-        run.network.load_state_dict(run.average.state())
-    validate(run.network, run.validation, run.config.max_answer_tokens, record)
-    if trained is not None:
-        run.network.load_state_dict(trained)
-
-
-def _checkpoint_folder(run: Run) -> Path:
-    return run.folder / f"step-{run.step:07d}"
+    with nullcontext() if run.average is None else run.average.in_use(run.network):
+        validate(run.network, run.validation, run.config.max_answer_tokens, record)
 
 
 def _save(run: Run) -> None:
     save_checkpoint(
-        _checkpoint_folder(run),
+        step_folder(run.folder, run.step),
         config=run.config,
         step=run.step,
         drawn={name: stream.drawn for name, stream in run.streams.items()},
@@ -346,7 +338,7 @@ def _save(run: Run) -> None:
             "from": recorded_source(run.folder),
         },
     )
-    prune_checkpoints(run.folder, _CHECKPOINTS_KEPT)
+    prune_checkpoints(run.folder)
 
 
 def _vectors_path(run: Run) -> Path:
