@@ -33,10 +33,9 @@ from mqan_training.checkpoint import (
 from mqan_training.config import TrainConfig, to_document
 from mqan_training.cpu import has_bfloat16, tune_process
 from mqan_training.curriculum import schedule
-from mqan_training.data.dataset import PieceTable, TaskData, generator_pieces
-from mqan_training.data.readers.registry import task_named
-from mqan_training.data.reading import Portion, read_portions
+from mqan_training.data.dataset import PieceTable, generator_pieces
 from mqan_training.distributed import Processes, joined_processes
+from mqan_training.examples import read_tasks, read_validation, validate
 from mqan_training.model.embeddings import load_vectors, write_vectors
 from mqan_training.model.network import Loss, Network
 from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
@@ -48,7 +47,6 @@ from mqan_training.transfer import (
     record_source,
     recorded_source,
 )
-from mqan_training.validation import read_validation, validate
 
 
 @dataclass(slots=True)
@@ -292,21 +290,6 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     if run.average is not None:
         run.average.update(run.network, run.step)
     return loss, rate, num_tokens
-
-
-def read_tasks(config: TrainConfig, data: Path, table: PieceTable, cache: Path | None) -> dict[str, TaskData]:
-    """Read, tokenise and number the training examples, or take them from the cache, and say what was left out."""
-    portions = []
-    for task in config.tasks:
-        own_limit = task_named(task.name).max_context_tokens
-        cut_at = min(own_limit, config.max_context_tokens) if own_limit else None
-        portions.append(Portion(task.name, "train", config.max_context_tokens, config.max_answer_tokens, cut_at))
-    tasks = {}
-    for portion, examples in read_portions(portions, data, table, cache):
-        left_out = ", ".join(f"{count} {reason}" for reason, count in examples.dropped.items()) or "none"
-        console.print(f"{portion.task}: {len(examples.items)} training examples, left out: {left_out}")
-        tasks[portion.task] = examples
-    return tasks
 
 
 def _validate(run: Run, log: RunLog) -> None:
