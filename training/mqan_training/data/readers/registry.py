@@ -7,8 +7,6 @@ from pathlib import Path
 from mqan_training.data.readers import (
     cnn_dailymail,
     imdb,
-    iwslt,
-    multi30k,
     mwsc,
     nli,
     ontonotes,
@@ -18,6 +16,7 @@ from mqan_training.data.readers import (
     squad_unanswerable,
     sst,
     subj,
+    translation,
     wikisql,
     wnut17,
     woz,
@@ -27,7 +26,7 @@ from mqan_training.data.readers.jsonl import jsonl_task
 from mqan_training.data.readers.task import Task
 
 # The ten of decaNLP in the paper's order, then those for transfer and for comparison.
-_DECANLP = (squad, iwslt, cnn_dailymail, nli, sst, qasrl, zre, woz, wikisql, mwsc)
+_DECANLP = (squad, translation, cnn_dailymail, nli, sst, qasrl, zre, woz, wikisql, mwsc)
 _TRANSFER = (squad_unanswerable, imdb, product_reviews)
 _OTHERS = (subj, ontonotes, wnut17)
 
@@ -45,7 +44,7 @@ TASKS: dict[str, Task] = {
         [module.TASK for module in (*_DECANLP, *_TRANSFER)],
         nli.OTHERS,
         [module.TASK for module in _OTHERS],
-        multi30k.TASKS,
+        translation.OTHERS,
     )
     for task in tasks
 }
