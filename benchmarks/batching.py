@@ -21,8 +21,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from mqan_core.request import Request
-from mqan_runtime.interface import AnswerEngine, open_engine
-from mqan_serving.batching import Batcher, Stepper
+from mqan_runtime.interface import AnswerEngine, Stepper, open_engine
+from mqan_serving.batching import Batcher
 from mqan_serving.metrics import Metrics
 from mqan_serving.timeline import Timeline
 
@@ -50,7 +50,7 @@ def measure_rate(engine: AnswerEngine, num_threads: int, seconds: float) -> floa
     requests = [engine.read(*text) for text in texts]
     endless = itertools.cycle(texts)
 
-    async def ask(batcher: Batcher[Request]) -> None:
+    async def ask(batcher: Batcher) -> None:
         await batcher.answer(engine.read(*next(endless)), 10, Timeline())
 
     alone, together = [], []
@@ -82,10 +82,10 @@ def bare_rate(engine: AnswerEngine, requests: Sequence[Request], seconds: float)
 
 
 def run_load(
-    stepper: Stepper[Request],
+    stepper: Stepper,
     num_threads: int,
     seconds: float,
-    callers: Sequence[Callable[[Batcher[Request]], Awaitable[None]]],
+    callers: Sequence[Callable[[Batcher], Awaitable[None]]],
 ) -> list[list[float]]:
     """Let callers ask again and again for some seconds; return the waits of each."""
 
@@ -93,7 +93,7 @@ def run_load(
         async with open_batcher(stepper, num_threads) as batcher:
             end = time.perf_counter() + seconds
 
-            async def call(caller: Callable[[Batcher[Request]], Awaitable[None]]) -> list[float]:
+            async def call(caller: Callable[[Batcher], Awaitable[None]]) -> list[float]:
                 waits = []
                 while (started := time.perf_counter()) < end:
                     await caller(batcher)
@@ -106,10 +106,10 @@ def run_load(
 
 
 @asynccontextmanager
-async def open_batcher(stepper: Stepper[Request], num_threads: int) -> AsyncIterator[Batcher[Request]]:
+async def open_batcher(stepper: Stepper, num_threads: int) -> AsyncIterator[Batcher]:
     """Open a batcher with the sizes that a server has on a CPU, over threads of its own, and close it."""
     with ThreadPoolExecutor(num_threads) as executor:
-        batcher: Batcher[Request] = Batcher(
+        batcher: Batcher = Batcher(
             stepper,
             executor,
             Metrics(),

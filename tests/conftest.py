@@ -314,7 +314,7 @@ def serve_local(
     """
     from mqan_runtime.engine import Engine
     from mqan_serving.local import LocalServer
-    from mqan_serving.service import AnswerService
+    from mqan_serving.service import Service
     from mqan_serving.settings import load_settings
     from mqan_serving.telemetry import set_up_logs
 
@@ -322,7 +322,7 @@ def serve_local(
         started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", engine: Any, settings: dict[str, Any]
     ) -> None:
         engine = engine or Engine.open(tiny_bundle, provider="cpu")
-        service: AnswerService[Any] = AnswerService(engine, load_settings(**settings))
+        service: Service = Service(engine, load_settings(**settings))
         await service.warm_up()
         server = LocalServer(service, load_settings(**settings))
         await server.start()
