@@ -1,6 +1,9 @@
 """Texts made by program: every layout, what stands where, what is refused, what is held back."""
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -207,6 +210,15 @@ def test_values_of_one_seed_are_the_same_and_of_another_are_not() -> None:
     assert values == again
     assert sum(a == b for a, b in zip(values, other, strict=True)) < len(kinds) / 3
     assert all(value == value.strip() != "" for value in values)
+
+
+def test_values_do_not_depend_on_the_process() -> None:
+    code = "from mqan_training.data.made.values import Values; print([Values(s).draw('city') for s in range(200)])"
+    printed = {
+        subprocess.check_output([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed})
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
 
 
 def test_without_symbols_no_amount_or_phone_number_begins_or_ends_with_one() -> None:

@@ -64,6 +64,9 @@ class _Fakers(threading.local):
     def of(self, locale: str, chance: random.Random) -> Any:
         if locale not in self._made:
             self._made[locale] = Factory.create(locale)
+            for provider in self._made[locale].get_providers():
+                if locale == "it_IT" and hasattr(provider, "cities"):  # of a set: in another order in each process
+                    provider.cities = sorted(provider.cities)
         generator = self._made[locale]
         generator.random = chance
         return generator
