@@ -26,7 +26,7 @@ from mqan_training.checkpoint import (
     step_folder,
 )
 from mqan_training.collate import TrainingBatch
-from mqan_training.cpu import has_bfloat16, tune_process
+from mqan_training.cpu import is_reduced, tune_process
 from mqan_training.data.source import Source
 from mqan_training.losses import network_losses
 from mqan_training.model.bert import Bert
@@ -207,8 +207,7 @@ def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float | torch.
     for group in run.optimizer.param_groups:
         group["lr"] = group["peak_rate"] * share
     run.network.train()
-    is_reduced = recipe.autocast and (run.device.type != "cpu" or has_bfloat16())
-    with torch.autocast(run.device.type, torch.bfloat16, enabled=is_reduced):
+    with torch.autocast(run.device.type, torch.bfloat16, enabled=is_reduced(recipe.autocast, run.device)):
         losses = network_losses(run.network, batch.to(run.device))
     total = losses.answer + recipe.span_weight * losses.span
     total.backward()

@@ -31,7 +31,7 @@ from mqan_training.checkpoint import (
     step_folder,
 )
 from mqan_training.config import TrainConfig, to_document
-from mqan_training.cpu import has_bfloat16, tune_process
+from mqan_training.cpu import is_reduced, tune_process
 from mqan_training.curriculum import schedule
 from mqan_training.data.dataset import PieceTable, generator_pieces
 from mqan_training.distributed import Processes, joined_processes
@@ -72,8 +72,8 @@ class Run:
 
     @property
     def is_reduced(self) -> bool:
-        """Whether products are computed in bfloat16: where the recipe says so, and the CPU is not slower for it."""
-        return self.config.autocast == "bfloat16" and (self.processes.device.type != "cpu" or has_bfloat16())
+        """Whether products are computed in bfloat16."""
+        return is_reduced(self.config.autocast == "bfloat16", self.processes.device)
 
 
 def train(
