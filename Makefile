@@ -57,7 +57,7 @@ proto: $(VENV)/.dev  ## Generate the stubs from the contract, and the document o
 		protos/mqan/v1/answer.proto protos/mqan/inference/open_inference.proto
 	$(BIN)/python -m mqan_serving.rest.openapi > protos/openapi.json
 
-bench: $(VENV)/.dev  ## Measure the engine against the core, batches in flight, and the server against it
+bench: $(VENV)/.dev  ## Measure the engine against the core, many requests at once, and the server against it
 	$(BIN)/python benchmarks/roofline.py
 	$(BIN)/python benchmarks/batching.py
 	$(BIN)/python benchmarks/served.py --local

@@ -36,7 +36,6 @@ from squad import read_questions
 from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_core.request import Request
 from mqan_runtime.interface import AnswerEngine, open_engine
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.timeline import Timeline
@@ -208,7 +207,7 @@ def engine_rate(engine: AnswerEngine, texts: Sequence[tuple[str, str]], num_clie
     begins: list[float] = []
     ends: list[float] = []
 
-    async def ask(batcher: Batcher[Request]) -> None:
+    async def ask(batcher: Batcher) -> None:
         begins.append(time.perf_counter())
         await batcher.answer(engine.read(*next(endless)), LIMIT, Timeline())
         ends.append(time.perf_counter())

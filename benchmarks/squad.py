@@ -1,4 +1,4 @@
-"""What benchmarks share: questions of SQuAD's validation set."""
+"""What benchmarks share: questions of validation sets."""
 
 from itertools import islice
 from pathlib import Path
@@ -6,13 +6,14 @@ from pathlib import Path
 from mqan_training.data.readers.registry import task_named
 
 
-def read_questions(data: Path, every: int) -> list[tuple[str, str]]:
+def read_questions(data: Path, every: int, name: str = "squad") -> list[tuple[str, str]]:
     """Return context and question of every so many examples.
 
     Args:
         data: folder of the datasets.
-        every: one of so many; neighbours share their paragraph.
+        every: one of so many; neighbours of SQuAD share their paragraph.
+        name: of the task.
     """
-    task = task_named("squad")
+    task = task_named(name)
     examples = islice(task.read(data / task.folder, "validation"), 0, None, every)
     return [(example.context, example.question) for example in examples]

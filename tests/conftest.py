@@ -322,14 +322,14 @@ def serve_local(
     from mqan_runtime.engine import Engine
     from mqan_serving.local import LocalServer
     from mqan_serving.observability.logs import set_up_logs
-    from mqan_serving.service.answer_service import AnswerService
+    from mqan_serving.service.answer_service import Service
     from mqan_serving.settings import load_settings
 
     async def run(
         started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", engine: Any, settings: dict[str, Any]
     ) -> None:
         engine = engine or Engine.open(tiny_bundle, provider="cpu")
-        service: AnswerService[Any] = AnswerService(engine, load_settings(**settings))
+        service: Service = Service(engine, load_settings(**settings))
         await service.warm_up()
         server = LocalServer(service, load_settings(**settings))
         await server.start()

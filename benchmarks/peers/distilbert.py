@@ -9,7 +9,8 @@ import numpy as np
 import onnxruntime
 import torch
 from onnxruntime.quantization import quantize_dynamic
-from peers.word_pieces import open_tokenizer
+
+from mqan_training.sentence_encoder import packaged_encoder
 
 MOST_PIECES = 384  # of a question and its context, as usual for SQuAD; more are cut
 
@@ -42,10 +43,12 @@ def make_distilbert() -> tuple[Ask, Ask]:
 
 
 def _ask_with(file: Path) -> Ask:
+    from transformers import AutoTokenizer
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
-    tokenizer = open_tokenizer()
+    tokenizer: Any = AutoTokenizer.from_pretrained(packaged_encoder())  # over BERT's vocabulary
 
     def ask(context: str, question: str) -> object:
         read = tokenizer(question, context, truncation="only_second", max_length=MOST_PIECES, return_tensors="np")

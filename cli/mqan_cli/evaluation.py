@@ -1,35 +1,28 @@
-"""``mqan evaluate``: the suite for a model with a pretrained reader, the paper's tasks for the paper's network."""
+"""``mqan evaluate``: open a checkpoint or a bundle, measure it, print the tables.
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import islice
+A model with a pretrained reader is measured by the suite, the paper's network on the paper's tasks.
+"""
+
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from mqan_cli.errors import make_folder
-from mqan_cli.suite import evaluate_suite
-from mqan_core.answer import Answer
-from mqan_core.manifest import ANSWERING_FORMAT, CLASSIFYING_FORMAT
-from mqan_core.request import read_request
-from mqan_evaluation.evaluate import AnswerBatch, Read, Result, answer_with_engine, evaluate_task, write_results
+from mqan_core.manifest import ANSWERING_FORMAT, CLASSIFYING_FORMAT, MANIFEST, MODEL_CARD
+from mqan_evaluation.answerers import Answerer, TorchAnswerer
+from mqan_evaluation.engine_answerer import EngineAnswerer
+from mqan_evaluation.paper_section import PaperAnswerer, choose_tasks, paper_section
 from mqan_evaluation.report import write_report
-from mqan_runtime.engine import Engine
+from mqan_evaluation.sections import Measuring, Section
+from mqan_evaluation.suite import Measured, chosen_names, run_suite, write_suite
+from mqan_evaluation.suite_card import record_suite
 from mqan_runtime.interface import format_of
 from mqan_runtime.session import Precision
-from mqan_training.checkpoint import has_pretrained_reader, load_checkpoint
-from mqan_training.data.readers.files import in_words
-from mqan_training.data.readers.registry import ALL, FOLDER_OF_JSON_LINES, tasks_named
+from mqan_training.checkpoint import has_pretrained_reader
 from mqan_training.data.readers.task import Task
-from mqan_training.errors import MissingFileError
-from mqan_training.model.network import Network
-from mqan_training.transfer import network_of, pretrained_of
-
-_TORCH_ANSWER_TOKENS = 100
 
 
 def evaluate_model(
@@ -45,7 +38,7 @@ def evaluate_model(
     output: Path | None,
     record: bool,
 ) -> None:
-    """Measure a model by what it is; print tables on stdout and progress on stderr.
+    """Measure a model by what it is; print tables on stdout as they come, and progress on stderr.
 
     Args:
         bundle: folder of a bundle; where neither it nor ``checkpoint`` is given, the one that ``mqan serve`` serves.
@@ -55,12 +48,13 @@ def evaluate_model(
         limit: most examples a set.
         cases: file of questions that users report, for the suite.
         precision: products of a bundle's engine.
-        threads: batches of a bundle that are answered side by side.
-        output: folder for the numbers, the answers and the report; None for none.
-        record: whether what the suite finds takes the place of what stands in the bundle.
+        threads: batches that are answered side by side.
+        output: folder for ``suite.json``, ``answers.jsonl`` and the report of the paper's network; None for none.
+        record: whether what the suite finds takes the place of what stands in the bundle, and of its model card.
 
     Raises:
         ValueError: two models are given, or an option does not fit the model, or nothing can be scored.
+        CheckpointError, BundleError: the model is damaged.
         CommandError: the folder for the numbers cannot be made.
         DatasetError: the files of a task are malformed, or missing where it was asked for by name.
         SettingsError: no model is given and the default bundle is not there.
@@ -71,85 +65,55 @@ def evaluate_model(
         raise ValueError("--record writes into a bundle: name it with --bundle")
     if checkpoint is not None and precision != "auto":
         raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
-    model = bundle or checkpoint or _default_bundle()
-    is_checkpoint = checkpoint is not None
-    if not is_checkpoint and format_of(model) == CLASSIFYING_FORMAT:
-        raise ValueError(f"{model} is of fixed tasks and was measured by the export: its README.md has the scores")
-    if has_pretrained_reader(model) if is_checkpoint else format_of(model) == ANSWERING_FORMAT:
-        evaluate_suite(
-            model,
-            data,
-            names,
-            limit=limit,
-            cases=cases,
-            precision=precision,
-            threads=threads,
-            output=output,
-            record=record,
-        )
-        return
-    if record or cases is not None:
+    model = checkpoint or bundle or _default_bundle()
+    is_papers = _is_papers(model, is_checkpoint=checkpoint is not None)
+    if is_papers and (record or cases is not None):
         option = "--record" if record else "--cases"
         raise ValueError(f"{option} is for a model with a pretrained reader, and {model} has the paper's")
-    evaluate_paper(
-        _checkpoint(model) if is_checkpoint else _bundle(model, threads, precision),
-        data,
-        names,
-        limit=limit,
-        output=output,
-    )
-
-
-@dataclass(frozen=True)
-class _Model:
-    """A bundle or a checkpoint of the paper's network, as far as scoring it goes."""
-
-    title: str
-    answer: AnswerBatch
-    read: Read
-    own_tasks: list[str]
-    threads: int  # that may answer side by side
-    network: Network | None  # to draw what it attends to
-
-
-def evaluate_paper(
-    model: _Model, data: Path, names: list[str] | None, *, limit: int | None, output: Path | None
-) -> None:
-    """Score the paper's network on the validation sets of tasks; the other arguments and errors are those above."""
-    if output is not None:  # now: an error must not come after the work
-        make_folder(output)
-    wanted = names or model.own_tasks
-    if not wanted:
-        raise ValueError("the bundle does not say what it was trained on: name the tasks with --tasks")
-    folders = [name for name in wanted if name.startswith(FOLDER_OF_JSON_LINES) and not names]  # their maker's own
-    chosen, skipped = _choose(wanted, set(folders), data, limit)
-    results: list[Result] = []
-    messages = Console(stderr=True)
-    with Progress(console=messages, disable=not messages.is_terminal, transient=True) as progress:
-        for task in chosen:
-            bar = progress.add_task(task.name, total=None)
-
-            def show(done: int, total: int, bar: Any = bar) -> None:
-                progress.update(bar, completed=done, total=total)
-
-            results.append(
-                evaluate_task(
-                    model.answer,
-                    model.read,
-                    task,
-                    data,
-                    limit=limit,
-                    own_tasks=model.own_tasks,
-                    threads=model.threads,
-                    progress=show,
-                )
-            )
-    _print(results, skipped)
+    if not is_papers:
+        chosen_names(names, has_cases=cases is not None)  # now: an error must not come after the work
+    answerer = _open(model, is_papers, is_checkpoint=checkpoint is not None, precision=precision)
     if output is not None:
-        write_results(output, results)
-        write_report(output / "report.html", model.title, results, model.network)
-        written = ", ".join(str(output / name) for name in ("metrics.json", "predictions.jsonl", "report.html"))
-        messages.print(f"wrote {written}")
+        make_folder(output)
+    tasks = choose_tasks(names, answerer.sources, data, limit) if is_papers else None
+    measuring = Measuring(answerer, data, limit, threads=threads)
+    measured = _measure(measuring, names, cases, tasks)
+    written: list[Path] = []
+    if record:
+        record_suite(model, measured, measuring.answers, command=_command(names, limit, precision))
+        written += [model / MANIFEST, model / MODEL_CARD]
+    if output is not None:
+        written += write_suite(output, measured, measuring.answers)
+    if output is not None and is_papers:
+        written.append(output / "report.html")
+        network = answerer.network if isinstance(answerer, PaperAnswerer) else None
+        write_report(written[-1], answerer.title, measured.sections[0], measuring.answers, network)
+    if written:
+        Console(stderr=True).print(f"wrote {', '.join(map(str, written))}")
+
+
+def _measure(
+    measuring: Measuring,
+    names: list[str] | None,
+    cases: Path | None,
+    tasks: tuple[list[Task], Mapping[str, str]] | None,
+) -> Measured:
+    """Run the suite, or of the paper's network its tasks; show tables and progress."""
+    out, messages = Console(width=None if Console().is_terminal else 200), Console(stderr=True)
+    answerer = measuring.answerer
+    out.print(f"{answerer.title}, {answerer.where}", highlight=False)
+    with Progress(
+        "{task.description}", "{task.completed:,.0f} answers", console=messages, disable=not messages.is_terminal
+    ) as progress:
+        bar = progress.add_task("asking", total=None)
+        measuring.progress = lambda done: progress.advance(bar, done)
+        if tasks is None:
+            return run_suite(
+                measuring, names, cases=cases, trained_on=answerer.sources, show=lambda section: _print(out, section)
+            )
+        section = paper_section(measuring, *tasks)
+        _print(out, section)
+    return Measured(answerer.title, answerer.where, measuring.limit, measuring.seed, [section])
 
 
 def _default_bundle() -> Path:
@@ -159,70 +123,45 @@ def _default_bundle() -> Path:
     return find_bundle(load_settings())
 
 
-def _choose(names: list[str], optional: set[str], data: Path, limit: int | None) -> tuple[list[Task], dict[str, str]]:
-    """Divide tasks into those to score and those to skip, with the reason; what is to be scored can be read.
-
-    The optional ones, and those that ``all`` stands for, may lack their files.
-    """
-    chosen: list[Task] = []
-    skipped: dict[str, str] = {}
-    for task in tasks_named(names):
-        if "validation" not in task.splits:
-            skipped[task.name] = "has no validation split"
-            continue
-        try:
-            num_examples = sum(1 for _ in islice(task.read(data / task.folder, "validation"), limit))
-        except MissingFileError as error:
-            if ALL not in names and task.name not in optional:
-                raise
-            skipped[task.name] = str(error).removeprefix(f"{task.name}: ")
-        else:
-            if not num_examples:
-                raise ValueError(f"{task.name}, validation: its files give no examples")
-            chosen.append(task)
-    if not chosen:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
-        raise ValueError(f"there is no task to score: {reasons or 'no name is given'}")
-    return chosen, skipped
+def _is_papers(model: Path, *, is_checkpoint: bool) -> bool:
+    if is_checkpoint:
+        return not has_pretrained_reader(model)
+    version = format_of(model)
+    if version == CLASSIFYING_FORMAT:
+        raise ValueError(f"{model} is of fixed tasks and was measured by the export: its README.md has the scores")
+    return version != ANSWERING_FORMAT
 
 
-def _bundle(folder: Path, threads: int, precision: Precision) -> _Model:
-    engine = Engine.open(folder, precision=precision)
-    manifest = engine.bundle.manifest
-    own_tasks = [str(name) for name in manifest.training.get("tasks", [])]
-    title = f"{manifest.name} {manifest.version}"
-    return _Model(title, answer_with_engine(engine), engine.read, own_tasks, threads, None)
+def _open(model: Path, is_papers: bool, *, is_checkpoint: bool, precision: Precision) -> Answerer:
+    if not is_checkpoint:
+        return EngineAnswerer.open(model, precision=precision)
+    return PaperAnswerer.open(model) if is_papers else TorchAnswerer.open(model)
 
 
-def _checkpoint(folder: Path) -> _Model:
-    loaded = load_checkpoint(folder)
-    network = network_of(pretrained_of(loaded))
-
-    def answer(requests: Sequence[Any]) -> list[Answer]:
-        return network.greedy_answers(requests, _TORCH_ANSWER_TOKENS)
-
-    own_tasks = [task.name for task in loaded.train_config.tasks]
-    title = f"{loaded.config.name}, step {loaded.step:,}"
-    return _Model(title, answer, partial(read_request, network.vocabulary), own_tasks, 1, network)
+def _command(names: list[str] | None, limit: int | None, precision: Precision) -> str:
+    parts = ["mqan evaluate --bundle BUNDLE"]
+    parts += [f"--tasks {','.join(names)}"] if names else []
+    parts += [f"--limit {limit}"] if limit else []
+    parts += [f"--precision {precision}"] if precision != "auto" else []
+    return " ".join(parts)
 
 
-def _print(results: list[Result], skipped: dict[str, str]) -> None:
-    sources = ("vocabulary", "context", "question")
-    table = Table("task", "examples", "scores", *sources, "answers/s")
-    for column in table.columns[1:2] + table.columns[3:]:
-        column.justify = "right"
-    for result in results:
-        scores = "  ".join(f"{metric} {value:.2f}" for metric, value in result.scores.items())
-        mix = [f"{100 * result.source_mix[source]:.0f} %" for source in sources]
-        rate = f"{result.num_examples / result.seconds:.0f}" if result.seconds else "-"
-        table.add_row(result.label, f"{result.num_examples:,}", scores, *mix, rate)
-    Console(width=None if Console().is_terminal else 160).print(table)
-    for result in results:
-        if result.unreadable:
-            print(
-                f"{result.task}: {len(result.unreadable)} examples have no text to ask about: {result.unreadable[:5]}"
-            )
-        if result.dropped:
-            print(f"{result.task}: {in_words(result.dropped)}")
-    for name, reason in skipped.items():
-        print(f"{name}: skipped: {reason}")
+def _print(out: Console, section: Section) -> None:
+    columns = list(section.rows[0])
+    table = Table(*columns, title=section.title, title_justify="left")
+    for column, name in zip(table.columns, columns, strict=True):
+        if any(isinstance(row[name], int | float) for row in section.rows):
+            column.justify = "right"
+    for row in section.rows:
+        table.add_row(*(_cell(row[name]) for name in columns))
+    out.print(table)
+    if section.summary:
+        out.print("  ".join(f"{name}: {_cell(value)}" for name, value in section.summary.items()), highlight=False)
+    for note in section.notes:
+        print(note)
+
+
+def _cell(value: str | float | int | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value

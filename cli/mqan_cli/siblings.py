@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mqan_cli.errors import CommandError, make_folder
-from mqan_cli.training_verbs import Data, Overrides, told_in_one_line
+from mqan_cli.errors import make_folder
+from mqan_cli.training_verbs import Data, Overrides, parse_overrides, told_in_one_line
 
 if TYPE_CHECKING:
     from mqan_training.siblings.recipes import MtDnnRecipe, SharedMemoryRecipe
@@ -157,7 +157,7 @@ def compare(
         from mqan_evaluation.comparison_recipe import load_comparison
         from mqan_serving.default_bundle import default_bundle
 
-        loaded = load_comparison(recipe, _pairs(overrides))
+        loaded = load_comparison(recipe, parse_overrides(overrides))
         make_folder(output)
         text = compare_systems(loaded, data, output, bundle or default_bundle(), limit=limit, price=price)
     print(text, end="")
@@ -166,14 +166,7 @@ def compare(
 def _load(recipe: Path, overrides: list[str] | None) -> "SharedMemoryRecipe | MtDnnRecipe":
     from mqan_training.siblings.recipes import load_recipe
 
-    return load_recipe(recipe, _pairs(overrides))
-
-
-def _pairs(overrides: list[str] | None) -> dict[str, str]:
-    pairs = [override.partition("=") for override in overrides or []]
-    if wrong := [key for key, separator, _ in pairs if not (key and separator)]:
-        raise CommandError(f"--set {wrong[0]}: expected KEY=VALUE")
-    return {key: value for key, _, value in pairs}
+    return load_recipe(recipe, parse_overrides(overrides))
 
 
 def _shared_memory(recipe: Path, overrides: list[str] | None) -> "SharedMemoryRecipe":

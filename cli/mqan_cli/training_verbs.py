@@ -43,7 +43,7 @@ def embed(
         from mqan_training.config import load_config
         from mqan_training.embed import make_vectors
 
-        config = load_config(recipe, _parse_overrides(overrides))
+        config = load_config(recipe, parse_overrides(overrides))
         if glove is not None and encoder is not None:
             raise ValueError("--encoder distils an encoder and --glove reads a file: leave one of them out")
         num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
@@ -89,7 +89,7 @@ def train(
             from mqan_training.data.mixture import load_sources, validation_examples
             from mqan_training.mixture_run import train_mixture
 
-            mixture = load_recipe(recipe, _parse_overrides(overrides))
+            mixture = load_recipe(recipe, parse_overrides(overrides))
             if ray_workers is not None:
                 raise CommandError("a recipe of a pretrained reader does not take --ray-workers")
             begin = None if start is None else start_from_bundle(start)
@@ -101,7 +101,7 @@ def train(
             folder = output or Path("runs") / mixture.name
             print(train_mixture(mixture, sources, validation, folder, resume=resume, start=begin))
             return
-        config = load_config(recipe, _parse_overrides(overrides))
+        config = load_config(recipe, parse_overrides(overrides))
         folder = output or Path("runs") / config.name
         if ray_workers is None:
             checkpoint = run_recipe(config, data, folder, resume=resume, start=start, cache=cache)
@@ -134,7 +134,6 @@ def export(
         if is_model(checkpoint):
             print(_export_sibling(checkpoint, bundle, data, num_examples, name, version, model_card))
             return
-        from mqan_evaluation.card import default_card
         from mqan_export.answering import export_answering_bundle, validation_mixture
         from mqan_export.export import export_bundle
         from mqan_training.checkpoint import load_checkpoint
@@ -142,7 +141,8 @@ def export(
 
         loaded = load_checkpoint(checkpoint)
         name = name or loaded.config.name
-        card = default_card(name, version) if model_card is None else model_card.read_text(encoding="utf-8")
+        unmeasured = f"# {name} {version}\n\nNothing has been measured yet: `mqan evaluate --bundle DIR`.\n"
+        card = unmeasured if model_card is None else model_card.read_text(encoding="utf-8")
         if isinstance(loaded.config, Recipe):
             mixed = validation_mixture(loaded.config, data, num_examples)
             found = export_answering_bundle(loaded, bundle, mixed, name=name, version=version, model_card=card)
@@ -252,7 +252,8 @@ def split_names(given: list[str] | None) -> list[str] | None:
     return None if given is None else [name.strip() for text in given for name in text.split(",") if name.strip()]
 
 
-def _parse_overrides(overrides: list[str] | None) -> dict[str, str]:
+def parse_overrides(overrides: list[str] | None) -> dict[str, str]:
+    """Return the settings of ``--set`` by their keys."""
     pairs = [override.partition("=") for override in overrides or []]
     for key, separator, _ in pairs:
         if not (key and separator):

@@ -15,9 +15,9 @@ used.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic_core import from_json
 
 from mqan_core.bundle import MALFORMED, GraphsBundle, read_manifest, read_verified, strings
@@ -31,11 +31,11 @@ from mqan_core.manifest import (
     STRICT,
     VOCABULARY,
     FileEntry,
+    FreeForm,
     Label,
     Name,
-    Score,
+    Scores,
     Width,
-    free_form,
 )
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
@@ -106,10 +106,8 @@ class AnsweringManifest:
     max_positions: Annotated[int, Field(ge=2, le=2**14)]
     graphs: Annotated[Mapping[Device, Graphs], Field(min_length=1)]
     files: Annotated[Mapping[str, FileEntry], Field(max_length=32)]
-    scores: Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=MAX_ENTRIES)] = field(
-        default_factory=dict
-    )
-    training: Annotated[Mapping[str, Any], AfterValidator(free_form)] = field(default_factory=dict)
+    scores: Scores = field(default_factory=dict)
+    training: FreeForm = field(default_factory=dict)
     calibration: Annotated[Mapping[Label, Calibration], Field(max_length=MAX_ENTRIES)] = field(default_factory=dict)
     kind: Literal["question-answering"] = "question-answering"
     format_version: Literal[6] = ANSWERING_FORMAT

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 from pydantic_core import from_json
 
 from mqan_core.bundle import MALFORMED, GraphsBundle, read_manifest, read_verified, strings
@@ -23,15 +23,14 @@ from mqan_core.lexicon import Lexicon
 from mqan_core.manifest import (
     CLASSIFYING_FORMAT,
     ENCODER,
-    MAX_ENTRIES,
     MODEL_CARD,
     STRICT,
     VOCABULARY,
     FileEntry,
+    FreeForm,
     Label,
     Name,
-    Score,
-    free_form,
+    Scores,
 )
 from mqan_core.packing import Packer
 from mqan_core.text import HALF_SPACE
@@ -122,10 +121,8 @@ class ClassifyingManifest:
     most_read: Annotated[int, Field(ge=8, le=4096)]
     files: Annotated[Mapping[str, FileEntry], Field(max_length=_MOST_TASKS + 3)]
     memory: MemorySizes | None = None
-    scores: Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=MAX_ENTRIES)] = field(
-        default_factory=dict
-    )
-    training: Annotated[Mapping[str, Any], AfterValidator(free_form)] = field(default_factory=dict)
+    scores: Scores = field(default_factory=dict)
+    training: FreeForm = field(default_factory=dict)
     format_version: Literal[8] = CLASSIFYING_FORMAT
     FORMAT: ClassVar[int] = CLASSIFYING_FORMAT
     MODEL: ClassVar[str] = "a model of fixed tasks"

@@ -73,6 +73,8 @@ Name = Annotated[str, Field(min_length=1, max_length=_MAX_NAME), AfterValidator(
 Label = Annotated[str, Field(min_length=1, max_length=_MAX_LABEL), AfterValidator(_printable)]
 Width = Annotated[int, Field(ge=1, le=2**14)]
 Score = Annotated[float, Field(ge=-1e6, le=1e6)]
+Scores = Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=MAX_ENTRIES)]
+FreeForm = Annotated[Mapping[str, Any], AfterValidator(free_form)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +124,8 @@ class Manifest:
     dimensions: Dimensions
     max_positions: Annotated[int, Field(ge=1, le=2**14)]
     files: Annotated[Mapping[str, FileEntry], Field(max_length=32)]
-    scores: Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=MAX_ENTRIES)] = field(
-        default_factory=dict
-    )
-    training: Annotated[Mapping[str, Any], AfterValidator(free_form)] = field(default_factory=dict)
+    scores: Scores = field(default_factory=dict)
+    training: FreeForm = field(default_factory=dict)
     format_version: Literal[7] = FORMAT_VERSION
     FORMAT: ClassVar[int] = FORMAT_VERSION
     MODEL: ClassVar[str] = "the paper's network"

@@ -1,12 +1,12 @@
 """What answers questions, whatever runs it: a checkpoint in torch or a bundle's engine."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -14,10 +14,11 @@ from mqan_core.answer import Answer
 from mqan_core.errors import InputError
 from mqan_core.example import Choice, Example
 from mqan_core.request import Request, read_request
-from mqan_evaluation.evaluate import batches_by_length
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained, load_trained
+
+T = TypeVar("T")
 
 _ROWS = 16  # of a batch
 _CHARACTERS = 24_000  # rows times the longest text and its choices, so that long texts come in small batches
@@ -50,6 +51,7 @@ class Decision:
             product over all choices of the probability of being chosen, or not, as decided.
         refusal: probability of there being no answer.
         choices: probability of each choice, in the order asked; empty without choices. With ``refusal`` they sum to 1.
+        answer: what it was made of, where that is known.
     """
 
     text: str | None
@@ -57,6 +59,7 @@ class Decision:
     probability: float
     refusal: float
     choices: tuple[float, ...]
+    answer: Answer | None = field(default=None, repr=False, compare=False)
 
 
 class Answerer(Protocol):
@@ -69,6 +72,10 @@ class Answerer(Protocol):
     @property
     def where(self) -> str:
         """What it runs in, in words."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the datasets or tasks that it was trained on; none where it names none."""
 
     def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
         """Answer a batch, in its order; None for what cannot be read (a blank text, a question that is too long)."""
@@ -114,20 +121,39 @@ def answer_all(
     return [found[ask] for ask in asked]
 
 
+def batches_by_length(items: Iterable[T], length: Callable[[T], int], most_rows: int, most_units: int) -> list[list[T]]:
+    """Divide items into batches of similar length, the longest first.
+
+    Args:
+        items: what to divide.
+        length: of an item.
+        most_rows: of a batch.
+        most_units: rows of a batch times the length of its longest.
+    """
+    pending = sorted(items, key=length)
+    batches = []
+    while pending:
+        rows = max(1, min(most_rows, most_units // max(length(pending[-1]), 1)))
+        batches.append(pending[-rows:])
+        del pending[-rows:]
+    return batches
+
+
 def decision_of(ask: Ask, answer: Answer) -> Decision:
     """Return the decision that an answer is; of several labels each counts that beats refusing."""
     if not ask.choices:
         text = answer.text if answer.answered else None
-        return Decision(text, (), answer.probability if answer.answered else answer.refusal, answer.refusal, ())
+        probability = answer.probability if answer.answered else answer.refusal
+        return Decision(text, (), probability, answer.refusal, (), answer)
     masses = tuple(choice.probability for choice in answer.choices)
     if not ask.multiple:
         labels: tuple[str, ...] = (answer.text,) if answer.answered else ()
         probability = max(masses) if answer.answered else answer.refusal
-        return Decision(answer.text if answer.answered else None, labels, probability, answer.refusal, masses)
+        return Decision(answer.text if answer.answered else None, labels, probability, answer.refusal, masses, answer)
     beside = [choice.against_refusal for choice in answer.choices]
     labels = tuple(choice.label for choice in answer.choices if choice.against_refusal > 0.5)
     probability = math.prod(max(share, 1 - share) for share in beside)
-    return Decision(", ".join(labels) if labels else None, labels, probability, answer.refusal, masses)
+    return Decision(", ".join(labels) if labels else None, labels, probability, answer.refusal, masses, answer)
 
 
 def decide_all(

@@ -15,20 +15,19 @@ What counts as right:
 5. Changes of a dialogue's state are compared as states (``metrics.parse_state_change``), queries word by word.
 """
 
-import json
 import re
 import string
 import unicodedata
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from mqan_core.example import Example
 from mqan_evaluation.answerers import Decision
 from mqan_evaluation.judging import mean
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_training.data.metrics import UNANSWERABLE, parse_state_change
+from mqan_training.data.readers.files import malformed, read_json_lines, text_field
 
 STATES, QUERIES = "dialogue-state", "sql"
 """Kinds that are compared by their meaning."""
@@ -63,34 +62,23 @@ def read_cases(path: Path) -> list[Example]:
     """Read a file of cases; the kind is the task of the example.
 
     Raises:
-        ValueError: the file is missing, or a line is not as it must be; the message names it.
+        DatasetError: a line is not as it must be; the message names it.
+        ValueError: the file is missing, or holds no cases.
     """
+    if not path.exists():
+        raise ValueError(f"{path}: is not there; give a file of cases with --cases")
     examples: list[Example] = []
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise ValueError(f"{path}: cannot be read: {error.strerror}; give a file of cases with --cases") from error
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            examples.append(_case(line, f"{path}, line {number}"))
+    for number, row in read_json_lines(path):
+        kind, name, context, question = (
+            text_field(path, number, row, field) for field in ("kind", "id", "context", "question")
+        )
+        answers = row.get("answers")
+        if not isinstance(answers, list) or not all(isinstance(answer, str) for answer in answers):
+            raise malformed(path, number, "`answers` must be a list of texts.")
+        examples.append(Example(kind, name, context, question, () if answers == [UNANSWERABLE] else tuple(answers)))
     if not examples:
         raise ValueError(f"{path}: holds no cases; each line is one, in JSON")
     return examples
-
-
-def _case(line: str, where: str) -> Example:
-    try:
-        record: Any = json.loads(line)
-        texts = [record[key] for key in ("kind", "id", "context", "question")]
-        answers = record["answers"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{where}: not an object with id, kind, context, question and answers: {error}") from error
-    if not all(isinstance(text, str) for text in texts) or not isinstance(answers, list):
-        raise ValueError(f"{where}: id, kind, context and question must be texts, and answers a list")
-    if not all(isinstance(answer, str) for answer in answers):
-        raise ValueError(f"{where}: answers must be texts")
-    kind, name, context, question = texts
-    return Example(kind, name, context, question, () if answers == [UNANSWERABLE] else tuple(answers))
 
 
 def is_right(example: Example, text: str | None) -> bool:

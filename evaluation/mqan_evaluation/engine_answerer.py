@@ -4,22 +4,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mqan_core.answering import open_answering_bundle
+from mqan_core.answering import AnsweringBundle, open_answering_bundle
+from mqan_core.manifest import ANSWERING_FORMAT
 from mqan_core.options import Options
 from mqan_evaluation.answerers import Ask, Decision, decide_all
-from mqan_evaluation.evaluate import answer_with_engine
 from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
+from mqan_runtime.interface import AnswerEngine, format_of
 from mqan_runtime.session import CUDA, Precision
 
 
 class EngineAnswerer:
-    """A bundle with a pretrained reader, without the calibration that it may have.
+    """A bundle, without the calibration that it may have.
 
     Args:
         engine: what runs it.
     """
 
-    def __init__(self, engine: AnsweringEngine) -> None:
+    def __init__(self, engine: AnswerEngine) -> None:
         self.engine = engine
         manifest = engine.bundle.manifest
         self.title = f"{manifest.name} {manifest.version}"
@@ -28,19 +30,22 @@ class EngineAnswerer:
 
     @classmethod
     def open(cls, folder: Path, *, precision: Precision = "auto") -> "EngineAnswerer":
-        """Open and verify a bundle.
+        """Open and verify a bundle that takes any question.
 
         Raises:
             BundleError: it is damaged, or of another format.
         """
-        bundle = open_answering_bundle(folder)
+        if format_of(folder) != ANSWERING_FORMAT:
+            return cls(Engine.open(folder, precision=precision))
+        bundle: AnsweringBundle = open_answering_bundle(folder)
         plain = replace(bundle, manifest=replace(bundle.manifest, calibration={}))
         return cls(AnsweringEngine(plain, precision=precision))
 
     def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
         """Answer a batch of questions."""
+        limit = self.engine.max_answer_tokens
         return decide_all(
             asked,
             lambda ask: self.engine.read(ask.context, ask.question, Options(choices=tuple(ask.choices))),
-            answer_with_engine(self.engine),
+            lambda requests: self.engine.answer(requests, [limit] * len(requests)),
         )

@@ -8,8 +8,8 @@ from typing import Any, Final
 import jinja2
 
 from mqan_core.request import read_request
-from mqan_evaluation.evaluate import Result
 from mqan_evaluation.heatmap import Heatmap, heatmap
+from mqan_evaluation.sections import Section
 from mqan_training.data.metrics import exact_match, normalized_f1
 from mqan_training.model.network import Network
 
@@ -35,20 +35,6 @@ _MAX_ANSWER_TOKENS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One line of the table of scores."""
-
-    task: str
-    label: str
-    metric: str
-    score: float
-    others: str
-    num_examples: int
-    paper: tuple[float, ...]
-    source_mix: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
 class TaskExamples:
     """Examples of one task: the surest right and the surest wrong answers, and heat maps."""
 
@@ -58,13 +44,16 @@ class TaskExamples:
     heatmaps: Sequence[Heatmap]
 
 
-def write_report(path: Path, title: str, results: Sequence[Result], network: Network | None) -> None:
+def write_report(
+    path: Path, title: str, section: Section, answers: Sequence[Mapping[str, Any]], network: Network | None
+) -> None:
     """Write the page.
 
     Args:
         path: file to write.
         title: name and version of the model.
-        results: scores of its tasks.
+        section: scores of its tasks, as ``paper_section`` returns them.
+        answers: records of ``Measuring.answers``.
         network: the model in torch, for the heat maps; None for none.
     """
     environment = jinja2.Environment(
@@ -73,32 +62,18 @@ def write_report(path: Path, title: str, results: Sequence[Result], network: Net
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    rows = [_row(result) for result in results]
-    deca = [row for row in rows if row.task in PAPER]
+    deca = [float(row["score"] or 0) for row in section.rows if row["task"] in PAPER]
+    tasks = [str(row["task"]) for row in section.rows]
     page = environment.get_template("report.html").render(
         title=title,
-        rows=rows,
+        rows=[{**row, "paper": PAPER.get(str(row["task"]), ())} for row in section.rows],
         paper_columns=PAPER_COLUMNS,
-        deca_score=sum(row.score for row in deca),
+        deca_score=sum(deca),
         deca_tasks=len(deca),
         deca_total=len(PAPER),
-        tasks=[_examples(result, network) for result in results],
+        tasks=[_examples(task, [record for record in answers if record["section"] == task], network) for task in tasks],
     )
     path.write_text(page, encoding="utf-8")
-
-
-def _row(result: Result) -> Row:
-    (metric, value), *others = result.scores.items()
-    return Row(
-        result.task,
-        result.label,
-        metric,
-        value,
-        ", ".join(f"{name} {score:.1f}" for name, score in others),
-        result.num_examples,
-        PAPER.get(result.task, ()),
-        result.source_mix,
-    )
 
 
 def _likeness(answer: str, gold: str) -> float:
@@ -106,14 +81,14 @@ def _likeness(answer: str, gold: str) -> float:
     return max(exact_match(answer, gold), normalized_f1(answer, gold))
 
 
-def _examples(result: Result, network: Network | None) -> TaskExamples:
-    answered = [record for record in result.predictions if record["answer"] is not None]
+def _examples(task: str, records: Sequence[Mapping[str, Any]], network: Network | None) -> TaskExamples:
+    answered = [record for record in records if record.get("answer") is not None]
     quality = {id(record): max(_likeness(record["answer"], gold) for gold in record["gold"]) for record in answered}
     by_confidence = sorted(answered, key=lambda record: -record["probability"])
     right = [record for record in by_confidence if quality[id(record)] == 1]
     wrong = [record for record in by_confidence if quality[id(record)] == 0]
     heatmaps = [] if network is None else _heatmaps(network, [*right[:: max(len(right) // 8, 1)], *wrong])
-    return TaskExamples(result.task, right[:_EXAMPLES], wrong[:_EXAMPLES], heatmaps)
+    return TaskExamples(task, right[:_EXAMPLES], wrong[:_EXAMPLES], heatmaps)
 
 
 def _heatmaps(network: Network, records: Sequence[Mapping[str, Any]]) -> list[Heatmap]:

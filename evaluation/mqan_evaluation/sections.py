@@ -22,12 +22,14 @@ class Section:
         title: what it shows, in words.
         rows: by column; the first row names the columns. Numbers are per cent unless their column says otherwise.
         summary: single numbers, such as a mean.
+        notes: what else is to be said, a line each.
     """
 
     name: str
     title: str
     rows: Sequence[Mapping[str, Cell]]
     summary: Mapping[str, Cell] = field(default_factory=dict)
+    notes: Sequence[str] = ()
 
 
 @dataclass(slots=True)
@@ -84,6 +86,9 @@ class Measuring:
                 "probability": self.probability(example, decision),
                 "refusal": decision.refusal,
             }
+            if decision.answer is not None:
+                record["sources"] = [token.source.value for token in decision.answer.tokens]
+                record["spans"] = [[span.source.value, span.start, span.end] for span in decision.answer.spans]
         self.answers.append(record)
 
     def probability(self, example: Example, decision: Decision) -> float:

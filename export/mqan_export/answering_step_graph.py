@@ -11,7 +11,7 @@ from mqan_core.attribution import TraceField
 from mqan_core.vectors import quantize_rows
 from mqan_core.vocab import END_ID
 from mqan_export.reader_graph import OPSET
-from mqan_export.trace import traced
+from mqan_export.trace import examples_of, traced
 from mqan_runtime.answering_graphs import (
     DYNAMIC,
     NUM_FIELDS,
@@ -157,24 +157,12 @@ class AnsweringStepGraph(nn.Module):
         masks = given["context_mask"], given["question_mask"]
         return Encoded(given["context"], given["question"], keys, values, *masks, span)
 
-    def example_inputs(self) -> tuple[Tensor, ...]:
-        """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
-        config = self.step.decoder.config
-        sizes = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5, "D": config.width, "H": config.num_heads}
-        sizes |= {"W": config.head_width, "F": NUM_FIELDS, "NULL": NUM_NULL, "SOURCE": NUM_SOURCES}
-        axes = {**step_constants(config.num_layers), **step_state(config.num_layers)}
-        tensors = {name: torch.rand([sizes[axis] for axis in axes[name]]) for name in self.names}
-        for name in ("context_mask", "question_mask", "pointed"):
-            tensors[name] = torch.ones_like(tensors[name], dtype=torch.bool)
-        for name in ("context_slots", "question_slots", "slot_ids", "position"):
-            tensors[name] = torch.ones_like(tensors[name], dtype=torch.int64)
-        tensors["finished"] = torch.zeros(sizes["B"], dtype=torch.bool)
-        return tuple(tensors[name] for name in self.names)
-
 
 def trace_step(graph: AnsweringStepGraph) -> onnx.ModelProto:
     """Return the graph in ONNX."""
-    num_layers = graph.step.decoder.config.num_layers
-    state = step_state(num_layers)
-    axes = {**step_constants(num_layers), **state}
-    return traced(graph, graph.example_inputs(), axes, [NEXT + name for name in state], DYNAMIC, OPSET)
+    config = graph.step.decoder.config
+    state = step_state(config.num_layers)
+    axes = {**step_constants(config.num_layers), **state}
+    fixed = {"D": config.width, "H": config.num_heads, "W": config.head_width}
+    examples = examples_of(axes, fixed | {"F": NUM_FIELDS, "NULL": NUM_NULL, "SOURCE": NUM_SOURCES})
+    return traced(graph, examples, axes, [NEXT + name for name in state], DYNAMIC, OPSET)

@@ -2,7 +2,6 @@
 
 import copy
 
-import torch
 from torch import Tensor, nn
 
 from mqan_export.lstm import replace_bilstms
@@ -43,15 +42,4 @@ class EncoderGraph(nn.Module):
             first_input,
             first_hidden,
             first_cell,
-        )
-
-    def example_inputs(self, vector_width: int) -> tuple[Tensor, ...]:
-        """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
-        batch, slots, context, question = 3, 11, 13, 7
-        return (
-            torch.randn(batch, slots, vector_width),
-            torch.randint(slots, (batch, context)),
-            torch.randint(slots, (batch, question)),
-            torch.tensor([context, 5, 9]),
-            torch.tensor([question, 3, 4]),
         )

@@ -11,6 +11,7 @@ import torch
 from safetensors.numpy import save_file
 from torch import nn
 
+from mqan_core.attribution import NUM_PLAIN_FIELDS
 from mqan_core.bundle import (
     DECODER_STEP,
     ENCODER,
@@ -28,11 +29,12 @@ from mqan_core.example import Example
 from mqan_export.encoder_graph import EncoderGraph
 from mqan_export.parity import ParityReport, check_parity
 from mqan_export.step_graph import DecoderStepGraph
-from mqan_export.trace import to_onnx
+from mqan_export.trace import EXAMPLE_SIZES, examples_of, to_onnx
 from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import (
     ENCODER_INPUTS,
     NEXT,
+    Tensors,
     encoder_outputs,
     step_constants,
     step_state,
@@ -115,16 +117,18 @@ def round_weights(network: nn.Module) -> None:
 def write_graphs(network: Network, folder: Path) -> None:
     """Write the two graphs of a network."""
     dimensions = dimensions_of(network)
-    num_layers, hidden_width = dimensions.num_layers, dimensions.width // 2
-    encoder = EncoderGraph(network)
-    inputs = encoder.example_inputs(network.embedder.width)
-    outputs = list(encoder_outputs(num_layers))
-    (folder / ENCODER).write_bytes(to_onnx(encoder, inputs, ENCODER_INPUTS, outputs, hidden_width))
-    step = DecoderStepGraph(network)
+    num_layers, width = dimensions.num_layers, dimensions.width
+    fixed = {"E": dimensions.vector_width, "D": width, "H": dimensions.num_heads, "W": dimensions.head_width}
+    fixed |= {"V": dimensions.num_generated, "F": NUM_PLAIN_FIELDS}
+    if dimensions.joined:
+        fixed["J"] = EXAMPLE_SIZES["C"] + EXAMPLE_SIZES["Q"]
     state = step_state(num_layers)
-    step_inputs = {**step_constants(num_layers), **state}
-    outputs = [NEXT + name for name in state]
-    (folder / DECODER_STEP).write_bytes(to_onnx(step, step.example_inputs(), step_inputs, outputs, hidden_width))
+    graphs: tuple[tuple[str, nn.Module, Tensors, list[str]], ...] = (
+        (ENCODER, EncoderGraph(network), ENCODER_INPUTS, list(encoder_outputs(num_layers))),
+        (DECODER_STEP, DecoderStepGraph(network), {**step_constants(num_layers), **state}, [NEXT + n for n in state]),
+    )
+    for name, graph, inputs, outputs in graphs:
+        (folder / name).write_bytes(to_onnx(graph, examples_of(inputs, fixed), inputs, outputs, width // 2))
 
 
 def write_words(network: Network, folder: Path) -> None:

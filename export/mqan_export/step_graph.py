@@ -5,7 +5,6 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from mqan_core.attribution import NUM_PLAIN_FIELDS
 from mqan_core.vocab import END_ID
 from mqan_training.model.decoder import DecoderState, Encoded
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
@@ -48,32 +47,4 @@ class DecoderStepGraph(nn.Module):
             *keys,
             *values,
             after.trace_BKF,
-        )
-
-    def example_inputs(self) -> tuple[Tensor, ...]:
-        """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
-        batch, slots, context, question, room = 3, 11, 13, 7, 5
-        config = self.step.decoder.config
-        width, heads, head_width, layers = config.width, config.num_heads, config.head_width, config.num_layers
-        attended = context if config.coattention else context + question
-        num_generated = self.step.decoder.generator.out_features
-        return (
-            torch.randn(batch, context, width),
-            torch.randn(batch, question, width),
-            *(torch.randn(batch, heads, attended, head_width) for _ in range(2 * layers)),
-            torch.ones(batch, context, dtype=torch.bool),
-            torch.ones(batch, question, dtype=torch.bool),
-            torch.randn(batch, slots, width),
-            torch.randint(slots, (batch, context)),
-            torch.randint(slots, (batch, question)),
-            torch.randint(num_generated + 1, (batch, slots)),
-            torch.randn(num_generated, width),
-            torch.randn(batch, width),
-            torch.ones(batch, dtype=torch.int64),
-            torch.zeros(batch, dtype=torch.bool),
-            torch.randn(batch, width),
-            torch.randn(batch, width),
-            torch.randn(batch, width),
-            *(torch.randn(batch, heads, room, head_width) for _ in range(2 * layers)),
-            torch.zeros(batch, room, NUM_PLAIN_FIELDS),
         )

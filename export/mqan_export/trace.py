@@ -4,17 +4,18 @@ import inspect
 import logging
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import onnx
 import torch
 from torch import Tensor, nn
 
 from mqan_export.lstm import translation_table
-from mqan_runtime.graphs import DYNAMIC_AXES
+from mqan_runtime.graphs import DYNAMIC_AXES, TYPES
 from mqan_runtime.half import store_half
 
 _OPSET = 18
+EXAMPLE_SIZES: Final = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5, "J": 13}
 
 
 def to_onnx(
@@ -39,6 +40,22 @@ def to_onnx(
     onnx.checker.check_model(model)
     content: bytes = model.SerializeToString()
     return content
+
+
+def examples_of(axes: Mapping[str, tuple[str, ...]], fixed: Mapping[str, int]) -> tuple[Tensor, ...]:
+    """Return inputs to trace with; every dynamic size is different, so that none is taken for another.
+
+    Args:
+        axes: of the inputs, by name.
+        fixed: sizes of the axes that are not dynamic.
+    """
+    sizes = {**EXAMPLE_SIZES, **fixed}
+    examples = []
+    for name, letters in axes.items():
+        shape = [sizes[letter] for letter in letters]
+        kind = TYPES.get(name)
+        examples.append(torch.rand(shape) if kind is None else torch.ones(shape, dtype=getattr(torch, kind)))
+    return tuple(examples)
 
 
 def traced(

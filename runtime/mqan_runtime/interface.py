@@ -67,34 +67,8 @@ class ServedBundle(Protocol):
         """The questions that it takes; none where it takes any."""
 
 
-class AnswerEngine(Protocol):
-    """A bundle, ready to answer. Requests are what ``read`` returns, decodings what ``start`` returns."""
-
-    @property
-    def bundle(self) -> ServedBundle:
-        """What is run."""
-
-    @property
-    def provider(self) -> str:
-        """The execution provider that really runs it."""
-
-    @property
-    def precision(self) -> str:
-        """Of the products that dominate."""
-
-    @property
-    def max_answer_tokens(self) -> int:
-        """Most tokens that an answer can have."""
-
-    def read(self, context: str, question: str, options: Options = PLAIN) -> Any:
-        """Tokenise a request.
-
-        Raises:
-            InputError: it cannot be answered.
-        """
-
-    def answer(self, requests: Sequence[Any], max_answer_tokens: Sequence[int]) -> list[Answer]:
-        """Answer a batch; each answer is what its request would get alone."""
+class Stepper(Protocol):
+    """What decodes, blocking. Requests are what ``ServedEngine.read`` returns, decodings what ``start`` returns."""
 
     def start(self, requests: Sequence[Any], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
         """Read a batch; return its decoding."""
@@ -118,6 +92,40 @@ class AnswerEngine(Protocol):
 
     def merge(self, decodings: Sequence[Any]) -> Any:
         """Make one decoding of several."""
+
+
+class ServedEngine(Stepper, Protocol):
+    """What a server needs of a bundle that is ready to answer."""
+
+    @property
+    def bundle(self) -> ServedBundle:
+        """What is run."""
+
+    @property
+    def provider(self) -> str:
+        """The execution provider that really runs it."""
+
+    @property
+    def max_answer_tokens(self) -> int:
+        """Most tokens that an answer can have."""
+
+    def read(self, context: str, question: str, options: Options = PLAIN) -> Any:
+        """Tokenise a request.
+
+        Raises:
+            InputError: it cannot be answered.
+        """
+
+
+class AnswerEngine(ServedEngine, Protocol):
+    """A bundle, ready to answer."""
+
+    @property
+    def precision(self) -> str:
+        """Of the products that dominate."""
+
+    def answer(self, requests: Sequence[Any], max_answer_tokens: Sequence[int]) -> list[Answer]:
+        """Answer a batch; each answer is what its request would get alone."""
 
 
 def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, precision: Any = "auto") -> AnswerEngine:

@@ -3,7 +3,6 @@
 import csv
 import json
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ from mqan_cli import evaluation
 from mqan_cli.main import app
 from mqan_core.answer import Answer
 from mqan_core.bundle import FORMAT_VERSION
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import Vocabulary
+from mqan_evaluation.answerers import Ask, Decision, decision_of
+from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_training.data.readers.registry import TASKS
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   ")]
@@ -109,15 +108,18 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Put a model in the place of every bundle that says "positive"; return which bundles were opened."""
     opened: list[Path] = []
 
-    def answer(requests: Sequence[Request]) -> list[Answer]:
-        return [Answer("positive", 1.0, (), (), False)] * len(requests)
+    class Positive:
+        title, where, sources = "stub", "in a test", ("sst", "imdb", "jsonl:./my-labels")
 
-    def open_bundle(folder: Path, threads: int, precision: str) -> Any:
+        def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+            answer = Answer("positive", 1.0, (), (), False)
+            return [decision_of(ask, answer) if ask.context.strip() else None for ask in asked]
+
+    def open_bundle(folder: Path, *, precision: str) -> Positive:
         opened.append(folder)
-        tasks = ["sst", "imdb", "jsonl:./my-labels"]
-        return evaluation._Model("stub", answer, partial(read_request, Vocabulary((), ())), tasks, threads, None)
+        return Positive()
 
-    monkeypatch.setattr(evaluation, "_bundle", open_bundle)
+    monkeypatch.setattr(EngineAnswerer, "open", open_bundle)
     monkeypatch.setattr(evaluation, "format_of", lambda folder: FORMAT_VERSION)
     return opened
 
@@ -133,7 +135,7 @@ def test_evaluate_takes_the_bundle_that_is_served(
     monkeypatch.setenv("MQAN_BUNDLE", str(tmp_path))
     result = evaluate(data)
     assert (result.exit_code, model) == (0, [tmp_path])
-    assert lines(result.stdout)["sst"][:2] == ["3", "em 33.33"]
+    assert lines(result.stdout)["sst"][:3] == ["3", "em", "33.33"]
     assert "imdb: skipped: has no validation split" in result.stdout
     assert "jsonl:./my-labels: skipped: found no val.jsonl in" in result.stdout, "its maker's own, and not published"
     assert "sst: 1 examples have no text to ask about: ['validation/2']" in result.stdout
@@ -153,7 +155,7 @@ def test_evaluate_says_when_there_is_no_bundle(data: Path, tmp_path: Path, monke
 def test_evaluate_all_names_the_tasks_it_skips(model: list[Path], data: Path, tmp_path: Path) -> None:
     result = evaluate(data, "--bundle", str(tmp_path), "--tasks", "all", "--limit", "2")
     assert result.exit_code == 0
-    scored = {name.removesuffix(" (not trained on)"): row[0] for name, row in lines(result.stdout).items()}
+    scored = {name: row[0] for name, row in lines(result.stdout).items()}
     assert {name: count for name, count in scored.items() if name in TASKS} == {"sst": "2", "mwsc": "2"}
     skipped = {line.split(":")[0] for line in result.stdout.splitlines() if ": skipped: " in line}
     assert skipped == TASKS.keys() - {"sst", "mwsc"}
@@ -164,7 +166,7 @@ def test_evaluate_all_names_the_tasks_it_skips(model: list[Path], data: Path, tm
 @pytest.mark.parametrize("arguments", [["--tasks", "sst,jsonl:mine,sst"], ["--tasks", "sst", "--tasks", "jsonl:mine"]])
 def test_evaluate_takes_several_tasks(model: list[Path], data: Path, tmp_path: Path, arguments: list[str]) -> None:
     result = evaluate(data, "--bundle", str(tmp_path), *arguments)
-    assert list(lines(result.stdout))[-2:] == ["sst", "jsonl:mine (not trained on)"]
+    assert [(name, row[-1]) for name, row in lines(result.stdout).items()] == [("sst", "yes"), ("jsonl:mine", "no")]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def test_evaluate_names_a_task_without_examples_before_it_begins(
     model: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (data / "mine" / "val.jsonl").write_text("")
-    monkeypatch.setattr(evaluation, "evaluate_task", must_not_be_called)
+    monkeypatch.setattr(evaluation, "paper_section", must_not_be_called)
     result = evaluate(data, "--bundle", str(tmp_path), "--tasks", "sst,jsonl:mine")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "jsonl:mine, validation: its files give no examples" in result.stderr
@@ -202,7 +204,7 @@ def test_evaluate_refuses_a_file_as_its_folder_before_it_begins(
     model: list[Path], data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, below: str, status: int
 ) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(evaluation, "evaluate_task", must_not_be_called)
+    monkeypatch.setattr(evaluation, "paper_section", must_not_be_called)
     result = evaluate(data, "--bundle", str(tmp_path), "--tasks", "sst", "--output", str(tmp_path / below))
     assert (result.exit_code, result.stdout) == (status, "")
     assert "--output" in result.stderr

@@ -9,6 +9,7 @@ from mqan_core.example import Example
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.cases import LABELS, case_section, folded, is_right, read_cases
 from mqan_evaluation.sections import Measuring
+from mqan_training.errors import DatasetError
 
 
 def case(*answers: str, kind: str = "field-question") -> Example:
@@ -108,17 +109,17 @@ def test_a_file_is_read_and_its_kinds_are_counted(tmp_path: Path, tiny_answerer:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 1"),
+        ("{", "jsonl:1: not JSON"),
         ('{"id": "a"}', "kind"),
-        ('{"id": "a", "kind": "x", "context": "t", "question": "q", "answers": "12"}', "answers a list"),
-        ('{"id": 1, "kind": "x", "context": "t", "question": "q", "answers": []}', "must be texts"),
+        ('{"id": "a", "kind": "x", "context": "t", "question": "q", "answers": "12"}', "must be a list of texts"),
+        ('{"id": 1, "kind": "x", "context": "t", "question": "q", "answers": []}', "`id` must be a string"),
         ("", "holds no cases"),
     ],
 )
 def test_a_malformed_file_is_refused(line: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "cases.jsonl"
     path.write_text(line + "\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((DatasetError, ValueError), match=message):
         read_cases(path)
     with pytest.raises(ValueError, match="--cases"):
         read_cases(tmp_path / "none.jsonl")

@@ -1,4 +1,4 @@
-"""Scoring a bundle: every example counts, and answers belong to their examples."""
+"""Scoring the paper's network: every example counts, and answers belong to their examples."""
 
 import csv
 import json
@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mqan_evaluation.evaluate import Result, answer_with_engine, evaluate_task, write_results
+from mqan_evaluation.engine_answerer import EngineAnswerer
+from mqan_evaluation.paper_section import choose_tasks, paper_section
+from mqan_evaluation.sections import Measuring, Section
+from mqan_evaluation.suite import Measured, write_suite
 from mqan_runtime.engine import Engine
 from mqan_training.data.readers.registry import task_named
 
@@ -23,39 +26,48 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def result(tiny_bundle: Path, data: Path) -> Result:
-    engine = Engine.open(tiny_bundle)
-    return evaluate_task(answer_with_engine(engine), engine.read, task_named("sst"), data)
+def measuring(tiny_bundle: Path, data: Path) -> Measuring:
+    return Measuring(EngineAnswerer.open(tiny_bundle), data)
 
 
-def test_every_example_is_scored_and_unreadable_ones_are_named(result: Result) -> None:
-    assert result.num_examples == len(ROWS)
-    assert result.unreadable == ["validation/2"]
-    assert result.predictions[2]["answer"] is None
-    assert result.scores["em"] in (0, 25, 50, 75)
-    assert sum(result.source_mix.values()) == pytest.approx(1)
+@pytest.fixture(scope="module")
+def section(measuring: Measuring) -> Section:
+    return paper_section(measuring, [task_named("sst")], {"imdb": "has no validation split"})
 
 
-def test_answers_belong_to_their_examples(tiny_bundle: Path, result: Result) -> None:
+def test_every_example_is_scored_and_unreadable_ones_are_named(section: Section, measuring: Measuring) -> None:
+    (row,) = section.rows
+    assert row["examples"] == len(ROWS)
+    assert "answer" not in measuring.answers[2]
+    assert (row["metric"], row["score"]) in [("em", share) for share in (0, 25, 50, 75)]
+    assert sum(float(row[source] or 0) for source in ("vocabulary", "context", "question")) == pytest.approx(100, abs=1)
+    assert section.notes == [
+        "sst: 1 examples have no text to ask about: ['validation/2']",
+        "imdb: skipped: has no validation split",
+    ]
+
+
+def test_answers_belong_to_their_examples(tiny_bundle: Path, section: Section, measuring: Measuring) -> None:
     """Batches are formed by length; the answers must come back in the order of the file."""
     engine = Engine.open(tiny_bundle)
-    for (_, sentence), record in zip(ROWS, result.predictions, strict=True):
-        if record["answer"] is not None:
+    for (_, sentence), record in zip(ROWS, measuring.answers, strict=True):
+        if record["is_read"]:
             request = engine.read(sentence, "Is this review negative or positive?")
-            assert engine.answer([request], [engine.max_answer_tokens])[0].text == record["answer"]
+            answer = engine.answer([request], [engine.max_answer_tokens])[0]
+            assert answer.text == record["answer"]
+            assert [token.source.value for token in answer.tokens] == record["sources"]
 
 
-def test_results_are_written_in_full(result: Result, tmp_path: Path) -> None:
-    write_results(tmp_path, [result])
-    metrics = json.loads((tmp_path / "metrics.json").read_text())
-    assert metrics[0]["scores"] == result.scores
-    rows = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+def test_results_are_written_in_full(section: Section, measuring: Measuring, tmp_path: Path) -> None:
+    write_suite(tmp_path, Measured("tiny", "here", None, 1, [section]), measuring.answers)
+    suite = json.loads((tmp_path / "suite.json").read_text())
+    assert suite["sections"][0]["rows"] == list(section.rows)
+    rows = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == [f"validation/{i}" for i in range(len(ROWS))]
 
 
-def test_a_task_without_examples_is_named(tiny_bundle: Path, tmp_path: Path) -> None:
+def test_a_task_without_examples_is_named(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "val.jsonl").touch()
-    engine = Engine.open(tiny_bundle)
     with pytest.raises(ValueError, match="jsonl:mine, validation: its files give no examples"):
-        evaluate_task(answer_with_engine(engine), engine.read, task_named("jsonl:mine"), tmp_path)
+        choose_tasks(["jsonl:mine"], (), tmp_path, None)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mqan_core.request import read_request
-from mqan_evaluation.evaluate import Result
 from mqan_evaluation.heatmap import heatmap
 from mqan_evaluation.report import write_report
+from mqan_evaluation.sections import Cell, Section
 from mqan_runtime.engine import Engine
 from mqan_training.model.network import Network
 
@@ -32,13 +32,20 @@ def test_a_heatmap_shows_where_each_word_was_read(tiny_network: Network, tiny_bu
         assert len(word.question) == len(found.request.question_tokens)
 
 
-def result(task: str, predictions: list[dict[str, object]]) -> Result:
-    mix = {"vocabulary": 0.25, "context": 0.5, "question": 0.25}
-    return Result(task, {"em": 81.25, "nem": 90.0}, mix, len(predictions), [], 1.0, predictions)
+ROW: dict[str, Cell] = {
+    "task": "sst",
+    "metric": "em",
+    "score": 81.25,
+    "others": "nem 90.0",
+    "examples": 4,
+    "trained on": "no",
+}
+SECTION = Section("tasks", "", [{**ROW, "vocabulary": 25.0, "context": 50.0, "question": 25.0}])
 
 
 def record(answer: str | None, gold: str, probability: float) -> dict[str, object]:
     return {
+        "section": "sst",
         "id": "1",
         "context": CONTEXT,
         "question": QUESTION,
@@ -56,10 +63,10 @@ def test_the_page_holds_scores_sources_and_examples(tiny_network: Network, tmp_p
         record(None, "never asked", 0.0),
     ]
     path = tmp_path / "report.html"
-    write_report(path, "tiny 1", [result("sst", predictions)], tiny_network)
+    write_report(path, "tiny 1", SECTION, predictions, tiny_network)
     page = path.read_text(encoding="utf-8")
     text = html.unescape(re.sub(r"<[^>]+>", " ", page))
-    for wanted in ("tiny 1", "81.2", "nem 90.0", "86.4", "88.1", "25 % / 50 % / 25 %"):
+    for wanted in ("tiny 1", "sst (not trained on)", "81.2", "nem 90.0", "86.4", "88.1", "25 % / 50 % / 25 %"):
         assert wanted in text, wanted
     assert "No decaScore: it is the sum over ten tasks, and 1 of them are here." in text
     assert "&lt;i&gt;sure&lt;/i&gt;" in page
@@ -75,7 +82,7 @@ def test_the_page_holds_scores_sources_and_examples(tiny_network: Network, tmp_p
 
 def test_without_the_network_there_are_no_heatmaps(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    write_report(path, "tiny 1", [result("sst", [record("sure and right", "sure and right", 0.99)])], None)
+    write_report(path, "tiny 1", SECTION, [record("sure and right", "sure and right", 0.99)], None)
     page = path.read_text(encoding="utf-8")
     assert "sure and right" in page
     assert 'class="map"' not in page

@@ -32,7 +32,7 @@ from mqan_core.wordings import samples_of
 from mqan_runtime.interface import open_engine, verify_files
 from mqan_serving.rest.documents import AnswerDocument, ModelDocument
 from mqan_serving.rpc.messages import answer_response, model_response
-from mqan_serving.service.answer_service import AnswerService
+from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import Settings
 
 _FORGED = 500
@@ -173,7 +173,7 @@ def serve_it(folder: Path) -> str | None:
     except (BundleError, EngineFailedError) as error:
         return str(error)
     assert 0 <= answer.probability <= 1
-    service: AnswerService[Any] = AnswerService(engine, Settings())
+    service: Service = Service(engine, Settings())
     told = [
         ModelDocument.of(service.model).model_dump_json(),
         AnswerDocument.of(answer, service.model).model_dump_json(),

@@ -25,7 +25,7 @@ from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.interface import open_engine
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.logs import set_up_logs
-from mqan_serving.service.answer_service import AnswerService
+from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import load_settings
 
 NUM_CLIENTS = 64
@@ -149,7 +149,7 @@ async def test_no_errors_and_no_cross_talk(bundle_folder: Any, unused_tcp_port_f
         drain_delay_s=0,
         log_level="error",
     )
-    service = AnswerService(open_engine(bundle_folder, provider="cpu"), settings)
+    service = Service(open_engine(bundle_folder, provider="cpu"), settings)
     await service.warm_up()
     server = LocalServer(service, settings)
     await server.start()

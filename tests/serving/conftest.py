@@ -20,7 +20,7 @@ from mqan_core.vectors import WordVectors
 from mqan_core.vocab import Vocabulary
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.logs import set_up_logs
-from mqan_serving.service.answer_service import AnswerService
+from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import load_settings
 
 
@@ -168,16 +168,16 @@ def engine() -> StandInEngine:
     return StandInEngine()
 
 
-ServiceFactory = Callable[..., AnswerService[ReadText]]
+ServiceFactory = Callable[..., Service]
 
 
 @pytest.fixture
 async def make_service(engine: StandInEngine) -> AsyncIterator[ServiceFactory]:
     """Create ready services over the stand-in, by settings; they are closed at the end."""
-    services: list[AnswerService[ReadText]] = []
+    services: list[Service] = []
 
-    def make(**settings: Any) -> AnswerService[ReadText]:
-        service = AnswerService(engine, load_settings(**settings))
+    def make(**settings: Any) -> Service:
+        service = Service(engine, load_settings(**settings))
         service.health.set_ready()
         services.append(service)
         return service
@@ -193,7 +193,7 @@ class Callers:
     """A server over the stand-in engine, and both ways to call it."""
 
     server: LocalServer
-    service: AnswerService[ReadText]
+    service: Service
     rest: httpx2.AsyncClient
     rpc: Any
     body: dict[str, str] = field(

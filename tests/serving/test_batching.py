@@ -18,15 +18,15 @@ from mqan_serving.service.errors import ServingError
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.waiting import choose
 
-BatcherFactory = Callable[..., Batcher[Any]]
+BatcherFactory = Callable[..., Batcher]
 
 
 @pytest.fixture
 async def make_batcher(engine: Any) -> AsyncIterator[BatcherFactory]:
     executor = ThreadPoolExecutor(1, thread_name_prefix="test-engine")
-    batchers: list[Batcher[Any]] = []
+    batchers: list[Batcher] = []
 
-    def make(max_batch_size: int = 8, max_batch_tokens: int = 1000, max_running_tokens: int = 4000) -> Batcher[Any]:
+    def make(max_batch_size: int = 8, max_batch_tokens: int = 1000, max_running_tokens: int = 4000) -> Batcher:
         limits = {
             "max_batch_size": max_batch_size,
             "max_batch_tokens": max_batch_tokens,
@@ -43,11 +43,11 @@ async def make_batcher(engine: Any) -> AsyncIterator[BatcherFactory]:
     executor.shutdown()
 
 
-def ask(batcher: Batcher[Any], engine: Any, context: str, *, more_steps: int = 0) -> "asyncio.Task[Any]":
+def ask(batcher: Batcher, engine: Any, context: str, *, more_steps: int = 0) -> "asyncio.Task[Any]":
     return asyncio.create_task(batcher.answer(engine.read(context, "what ?" + " step" * more_steps), 3, Timeline()))
 
 
-async def ask_as_one_batch(batcher: Batcher[Any], engine: Any, texts: list[str], *, more_steps: int = 0) -> list[Any]:
+async def ask_as_one_batch(batcher: Batcher, engine: Any, texts: list[str], *, more_steps: int = 0) -> list[Any]:
     """Ask while the engine is busy with another request, so that all are its next batch; return answers or errors."""
     engine.may_answer.clear()
     first = ask(batcher, engine, "first")
@@ -183,7 +183,7 @@ async def test_several_threads_answer_side_by_side(engine: Any) -> None:
     engine.may_answer.clear()
     with ThreadPoolExecutor(2) as executor:
         limits = {"max_batch_size": 1, "max_batch_tokens": 100, "max_running_tokens": 100}
-        batcher: Batcher[Any] = Batcher(engine, executor, Metrics(), num_threads=2, **limits)
+        batcher: Batcher = Batcher(engine, executor, Metrics(), num_threads=2, **limits)
         first = [ask(batcher, engine, text) for text in ("one", "two")]
         await until(lambda: engine.num_started == 2)
         others = [ask(batcher, engine, f"text {i}", more_steps=i % 3) for i in range(20)]

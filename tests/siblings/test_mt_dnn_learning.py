@@ -17,7 +17,6 @@ from mqan_training.mt_dnn.learning import (
     evaluate,
     load_network,
     pack_rows,
-    rate_share,
     run,
     train_tasks,
 )
@@ -69,15 +68,6 @@ def test_an_epoch_is_all_batches_of_all_tasks_once_shuffled() -> None:
     order = [task for task, _ in first]
     assert order not in (sorted(order), sorted(order, reverse=True))
     assert first != second
-
-
-def test_the_rate_rises_over_the_warm_up_and_falls_to_0() -> None:
-    shares = [rate_share(step, 100, 0.1) for step in range(101)]
-    assert shares[:3] == pytest.approx([0.1, 0.2, 0.3])
-    assert shares[9] == shares[10] == 1
-    assert shares[55] == pytest.approx(0.5)
-    assert shares[100] == 0
-    assert rate_share(0, 5, 0.0) == 1
 
 
 def test_each_task_learns_by_its_own_loss(tiny_encoder: Path, sibling_data: Path) -> None:

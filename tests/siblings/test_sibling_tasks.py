@@ -1,5 +1,6 @@
 """The official files as rows, the splits, QNLI, scores, batches and recipes."""
 
+import gzip
 import json
 import random
 from pathlib import Path
@@ -8,13 +9,14 @@ import pytest
 
 from mqan_core.example import Example
 from mqan_training.errors import DatasetError, MissingFileError
-from mqan_training.siblings import formats
 from mqan_training.siblings.batches import draw, endless_batches, mini_batches, sorted_batches
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.qnli import _ranking, pairs_of
 from mqan_training.siblings.recipes import SharedMemoryRecipe, load_recipe
 from mqan_training.siblings.scores import score, score_rankings
 from mqan_training.siblings.tasks import TASKS, sibling_task
+
+_PAIR = {"sentence1": "a", "sentence2": "b"}
 
 
 @pytest.mark.parametrize(
@@ -55,53 +57,40 @@ def test_entailment_is_class_0_in_all_inference(sibling_data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "read", "message"),
+    ("name", "content", "task", "message"),
     [
-        (
-            "sst/train_fine_sent.csv",
-            "label,sentence\n7,x\n",
-            lambda d: formats.sst_fine(d, "train"),
-            r"csv:2: .*0 to 4",
-        ),
-        (
-            "sst/train_fine_sent.csv",
-            "label,sentence\n1\n",
-            lambda d: formats.sst_fine(d, "train"),
-            "expected 2 columns",
-        ),
-        ("cola/x.tsv", "a\t1\tx\n", lambda d: formats.cola(d, "x.tsv"), r"tsv:1: .*found 3 columns"),
-        ("stsb/stsb-en-dev.csv", "a,b,6\n", lambda d: formats.stsb(d, "dev"), "from 0 to 5, found '6'"),
-        ("stsb/stsb-en-dev.csv", "a,b,c\n", lambda d: formats.stsb(d, "dev"), "from 0 to 5, found 'c'"),
-        (
-            "p.tsv",
-            "sentence1\tsentence2\tlabel\na\tb\tc\n",
-            lambda d: formats.pairs("p", d, ("p.tsv",), {"x": 0}),
-            "label 'c'",
-        ),
-        (
-            "multinli/multinli_1.0_train.jsonl",
-            '{"sentence1": "a", "sentence2": "b", "gold_label": "maybe"}\n',
-            lambda d: formats.multinli(d, "train", {"neutral": 0}),
-            "unknown label 'maybe'",
-        ),
+        ("sst/train_fine_sent.csv", "label,sentence\n7,x\n", "sst-1", "unknown label '7'; known are 0, 1"),
+        ("sst/train_fine_sent.csv", "label,sentence\n1\n", "sst-1", r"csv:2: expected 2 columns"),
+        ("cola/in_domain_train.tsv", "a\t1\tx\n", "cola", r"tsv:1: .*found 3"),
+        ("stsb/stsb-en-train.csv", "a,b,6\n", "sts-b", "from 0 to 5, found '6'"),
+        ("stsb/stsb-en-train.csv", "a,b,c\n", "sts-b", "from 0 to 5, found 'c'"),
+        ("wnli/train.tsv", "sentence1\tlabel\na\t1\n", "wnli", "no column 'sentence2'"),
+        ("multinli/multinli_1.0_train.jsonl", f"{json.dumps(_PAIR | {'gold_label': 'maybe'})}\n", "mnli", "'maybe'"),
     ],
 )
-def test_a_malformed_row_is_told_with_its_line(tmp_path: Path, name: str, content: str, read, message: str) -> None:  # type: ignore[no-untyped-def]
+def test_a_malformed_row_is_told(tmp_path: Path, name: str, content: str, task: str, message: str) -> None:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text(content)
     with pytest.raises(DatasetError, match=message):
-        list(read(tmp_path))
+        sibling_task(task).rows(tmp_path, "train")
 
 
 def test_a_pair_without_gold_label_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / "multinli").mkdir()
-    rows = [{"sentence1": "a", "sentence2": "b", "gold_label": label} for label in ("-", "neutral")]
-    (tmp_path / "multinli" / "multinli_1.0_train.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    assert list(formats.multinli(tmp_path, "train", {"neutral": 1})) == [Row(("a", "b"), 1)]
+    rows = [_PAIR | {"gold_label": label} for label in ("-", "neutral")]
+    (tmp_path / "multinli" / "multinli_1.0_dev_matched.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert sibling_task("mnli").rows(tmp_path, "test") == [Row(("a", "b"), 1)]
+
+
+def test_a_packed_file_is_read_as_well(tmp_path: Path) -> None:
+    (tmp_path / "wnli").mkdir()
+    with gzip.open(tmp_path / "wnli" / "dev.tsv.gz", "wt") as file:
+        file.write("sentence1\tsentence2\tlabel\na\tb\t1\n")
+    assert sibling_task("wnli").rows(tmp_path, "test") == [Row(("a", "b"), 0)]
 
 
 def test_a_missing_file_and_an_unknown_task_are_told(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match=r"sts-b: found no stsb-en-dev\.csv"):
+    with pytest.raises(MissingFileError, match=r"found no .*stsb-en-dev\.csv"):
         sibling_task("sts-b").rows(tmp_path, "test")
     with pytest.raises(ValueError, match="did you mean mrpc"):
         sibling_task("mprc")

@@ -35,15 +35,15 @@ _PAUSE_S = 0.05  # of those who do not ask for an answer
 _SLACK = 3  # files: connections come and go
 _CASES = make_cases(48)
 _LEAK = """
-from mqan_serving.service.answer_service import AnswerService
+from mqan_serving.service.answer_service import Service
 
-kept, answer = [], AnswerService.answer
+kept, answer = [], Service.answer
 
 async def leak(self, *arguments):
     kept.append(bytes(range(256)) * 4096)
     return await answer(self, *arguments)
 
-AnswerService.answer = leak
+Service.answer = leak
 """
 
 pytestmark = pytest.mark.timeout(SECONDS + 300)

@@ -30,7 +30,7 @@ def test_a_recipe_in_bfloat16_trains_in_float32_where_that_is_faster(
     path, data = tiny_recipe
 
     def losses(name: str, autocast: str, *, has_instructions: bool) -> list[float]:
-        monkeypatch.setattr("mqan_training.train.has_bfloat16", lambda: has_instructions)
+        monkeypatch.setattr("mqan_training.cpu.has_bfloat16", lambda: has_instructions)
         overrides = {"autocast": autocast, "steps": "8", "validate_every": "8"}
         train(load_config(path, overrides), data, tmp_path / name)
         return [json.loads(line)["loss"] for line in (tmp_path / name / "log.jsonl").read_text().splitlines()]

@@ -102,7 +102,7 @@ def get(task: Task, data: Path, console: Console, allow_unverified: bool = False
 
 
 def test_a_file_is_fetched_verified_and_not_fetched_again(tmp_path: Path, server: Server, console: Console) -> None:
-    task = task_of(Download(server.url("/good"), "deep/train.csv", SHA256, len(CONTENT)))
+    task = task_of(Download(server.url("/good"), "deep/train.csv", SHA256))
     (path,) = get(task, tmp_path / "data", console)
     assert path == tmp_path / "data" / "toy" / "deep" / "train.csv"
     assert path.read_bytes() == CONTENT

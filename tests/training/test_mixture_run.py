@@ -23,7 +23,7 @@ from mqan_training.collate import collate
 from mqan_training.data.mixture import dataset_of
 from mqan_training.data.shapes.dataset_file import load_dataset
 from mqan_training.errors import MissingEncoderError
-from mqan_training.mixture_run import Start, prepare_run, rate_at, save_run, take_step, train_mixture
+from mqan_training.mixture_run import Start, prepare_run, save_run, take_step, train_mixture
 from mqan_training.model.bert import Bert
 from mqan_training.recipe import Recipe, is_mixture, load_recipe
 from mqan_training.stream import MixtureStream, generator_pieces, shares_of
@@ -189,11 +189,6 @@ def test_shares_are_weights_times_roots_of_sizes(encoder: Path) -> None:
     recipe = recipe_of(encoder, temperature=2)
     expected = np.array([40**0.5, 2 * 10**0.5])
     np.testing.assert_allclose(shares_of(SOURCES, recipe), expected / expected.sum())
-
-
-def test_the_rate_rises_stays_and_falls(encoder: Path) -> None:
-    recipe = recipe_of(encoder, steps=12, warmup_steps=4, cooldown_steps=4)
-    assert [rate_at(recipe, step) for step in range(1, 13)] == [0.25, 0.5, 0.75, *[1] * 6, 0.75, 0.5, 0.25]
 
 
 def test_a_step_changes_the_reader_and_the_decoder(encoder: Path, tmp_path: Path) -> None:

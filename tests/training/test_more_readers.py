@@ -192,7 +192,7 @@ def test_sick_rte_and_xnli_read_tables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("index\tsentence1\tlabel\n", r"dev\.tsv:1: expected the columns index, sentence1, sentence2, label"),
+        ("index\tsentence1\tlabel\n", r"dev\.tsv:1: expected the columns sentence1, sentence2, label, index"),
         ("index\tsentence1\tsentence2\tlabel\n0\tA\tB\n", r"dev\.tsv:2: expected 4 columns, found 3"),
         ("index\tsentence1\tsentence2\tlabel\n0\tA\tB\tmaybe\n", r"dev\.tsv:2: unknown label 'maybe'"),
     ],

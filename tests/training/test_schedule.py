@@ -8,7 +8,7 @@ from torch import nn
 
 from mqan_training.config import OptimConfig, PhaseConfig, TaskConfig, TrainConfig
 from mqan_training.curriculum import round_of, schedule
-from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
+from mqan_training.optim import WeightAverage, learning_rate, make_optimizer, rate_share
 
 
 @pytest.mark.parametrize(
@@ -23,9 +23,10 @@ def test_linear_ends_at_0() -> None:
     config = OptimConfig(peak_rate=4e-3, warmup_steps=20, schedule="linear")
     rates = [learning_rate(config, step, 120) for step in range(1, 131)]
     assert rates[9] == pytest.approx(2e-3)
-    assert rates[19] == 4e-3 == max(rates)
-    assert rates[69] == pytest.approx(2e-3)
-    assert rates[119:] == [0.0] * 11
+    assert rates[19] == rates[20] == 4e-3 == max(rates)
+    assert rates[70] == pytest.approx(2e-3)
+    assert rates[119] == pytest.approx(4e-5)
+    assert rates[120:] == [0.0] * 10
     assert rates[:20] == sorted(rates[:20])
     assert rates[19:] == sorted(rates[19:], reverse=True)
 
@@ -46,6 +47,15 @@ def test_without_warm_up_the_first_step_has_the_peak(name: str) -> None:
     config = OptimConfig(peak_rate=1e-3, warmup_steps=0, schedule=name)  # type: ignore[arg-type]
     assert learning_rate(config, 1, 1) == 1e-3
     assert learning_rate(config, 1, 50) == 1e-3
+
+
+def test_a_share_rises_stays_and_falls() -> None:
+    assert [rate_share(step, 12, 4, 4) for step in range(1, 13)] == [0.25, 0.5, 0.75, *[1] * 6, 0.75, 0.5, 0.25]
+    shares = [rate_share(step, 100, 10, 90) for step in range(1, 102)]  # of MT-DNN: it falls from the warm-up on
+    assert shares[:3] == pytest.approx([0.1, 0.2, 0.3])
+    assert shares[9] == shares[10] == 1
+    assert shares[55] == pytest.approx(0.5)
+    assert shares[100] == 0
 
 
 def test_weight_decay_spares_vectors() -> None:

@@ -225,7 +225,12 @@ def latest_checkpoint(folder: Path) -> Path | None:
     return max(_checkpoints(folder), default=(0, None))[1]
 
 
-def prune_checkpoints(folder: Path, keep: int) -> None:
+def step_folder(folder: Path, step: int) -> Path:
+    """Return where the checkpoint of a step goes in a run's folder."""
+    return folder / f"step-{step:07d}"
+
+
+def prune_checkpoints(folder: Path, keep: int = 2) -> None:
     """Delete all but the newest ``keep`` checkpoints of a run."""
     found = sorted(_checkpoints(folder))
     for _, path in found[: max(len(found) - keep, 0)]:

@@ -19,6 +19,11 @@ def has_bfloat16() -> bool:
     return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
+def is_reduced(wanted: bool, device: torch.device) -> bool:
+    """Return whether products are to be in bfloat16: where that is wanted, and a CPU is not slower for it."""
+    return wanted and (device.type != "cpu" or has_bfloat16())
+
+
 def tune_process() -> None:
     """Keep compiled kernels and freed memory for the next step, in large pages; changes no result.
 

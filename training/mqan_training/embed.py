@@ -1,5 +1,6 @@
 """Make the word vectors of a recipe: ``mqan embed RECIPE.yaml``."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from mqan_training.config import TrainConfig
@@ -37,9 +38,22 @@ def make_vectors(
     tasks = [task_named(task.name) for task in config.tasks]
     counts = count_words(example for task in tasks for example in task.read(data / task.folder, "train"))
     words = most_frequent(counts, num_words)
-    if glove is not None:
-        words, rows = read_glove(glove, words)
-    else:
+    return write_word_vectors(Path(config.vectors), words, width, encoder, glove)
+
+
+def write_word_vectors(
+    path: Path, words: Sequence[str], width: int, encoder: Path | None, glove: Path | None, *, is_fixed: bool = False
+) -> int:
+    """Write the vectors of words, of GloVe or else distilled, to a file; return how many there are.
+
+    Raises:
+        ValueError: the width is fixed, and that of GloVe's vectors is another.
+    """
+    if glove is None:
         rows = distil(words, width, encoder_folder(encoder))
-    write_vectors(Path(config.vectors), quantized_vectors(words, rows))
+    else:
+        words, rows = read_glove(glove, words)
+        if is_fixed and rows.shape[1] != width:
+            raise ValueError(f"{glove} has vectors of width {rows.shape[1]}; the recipe says {width}")
+    write_vectors(path, quantized_vectors(words, rows))
     return len(words)

@@ -23,14 +23,15 @@ from mqan_training.checkpoint import (
     prune_checkpoints,
     restore_run,
     save_checkpoint,
+    step_folder,
 )
 from mqan_training.collate import TrainingBatch
-from mqan_training.cpu import has_bfloat16, tune_process
+from mqan_training.cpu import is_reduced, tune_process
 from mqan_training.data.source import Source
 from mqan_training.losses import network_losses
 from mqan_training.model.bert import Bert
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.optim import WeightAverage
+from mqan_training.optim import WeightAverage, decay_groups, rate_share
 from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog, console
 from mqan_training.sentence_encoder import WORD_PIECES, encoder_folder, read_word_pieces
@@ -38,7 +39,6 @@ from mqan_training.stream import MixtureStream, generator_pieces
 from mqan_training.torch_answers import score_examples
 
 ENCODER_CONFIG: Final = "encoder.json"  # a file of a checkpoint, beside the word pieces
-_KEPT = 2
 _AVERAGE_EVERY = 10  # steps
 
 
@@ -131,7 +131,7 @@ def train_mixture(
     finally:
         batches.close()
         log.close()
-    return checkpoint_folder(run)
+    return step_folder(folder, run.step)
 
 
 def prepare_run(
@@ -189,20 +189,9 @@ def make_optimizer(network: PretrainedNetwork, recipe: Recipe) -> torch.optim.Op
     """Return AdamW with a rate for the reader and one for all else; vectors do not decay."""
     groups = []
     for is_reader, rate in ((True, recipe.reader_rate), (False, recipe.decoder_rate)):
-        for is_matrix, decay in ((True, recipe.weight_decay), (False, 0.0)):
-            found = [
-                parameter
-                for name, parameter in network.named_parameters()
-                if name.startswith("bert.") == is_reader and (parameter.dim() > 1) == is_matrix
-            ]
-            groups.append({"params": found, "weight_decay": decay, "peak_rate": rate})
+        found = (p for name, p in network.named_parameters() if name.startswith("bert.") == is_reader)
+        groups += decay_groups(found, recipe.weight_decay, peak_rate=rate)
     return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=1e-8, fused=True)
-
-
-def rate_at(recipe: Recipe, step: int) -> float:
-    """Return the share of the peak rates at a step, counted from 1: rising, constant, falling linearly to 0."""
-    rising = min(1.0, step / recipe.warmup_steps)
-    return min(rising, (recipe.steps - step + 1) / recipe.cooldown_steps) if recipe.cooldown_steps else rising
 
 
 def num_workers(device: torch.device) -> int:
@@ -214,12 +203,11 @@ def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float | torch.
     """Take one optimiser step; return its losses, which may still be on their way."""
     recipe = run.recipe
     run.step += 1
-    share = rate_at(recipe, run.step)
+    share = rate_share(run.step, recipe.steps, recipe.warmup_steps, recipe.cooldown_steps)
     for group in run.optimizer.param_groups:
         group["lr"] = group["peak_rate"] * share
     run.network.train()
-    is_reduced = recipe.autocast and (run.device.type != "cpu" or has_bfloat16())
-    with torch.autocast(run.device.type, torch.bfloat16, enabled=is_reduced):
+    with torch.autocast(run.device.type, torch.bfloat16, enabled=is_reduced(recipe.autocast, run.device)):
         losses = network_losses(run.network, batch.to(run.device))
     total = losses.answer + recipe.span_weight * losses.span
     total.backward()
@@ -233,25 +221,18 @@ def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float | torch.
 
 def validate_run(run: MixtureRun, log: RunLog) -> None:
     """Score the averaged weights on some validation examples of each source that the recipe names."""
-    trained = {name: p.detach().clone() for name, p in run.network.named_parameters()}
-    run.network.load_state_dict(run.average.state(), strict=False)
     run.network.eval()
-    for name, examples in run.validation.items():
-        if examples:
-            scores = score_examples(run.network, run.vocabulary, run.layout, examples, run.recipe.max_answer_tokens)
-            log.validation(run.step, run.seconds, name, scores, len(examples))
-    run.network.load_state_dict(trained, strict=False)
-
-
-def checkpoint_folder(run: MixtureRun) -> Path:
-    """Return where the checkpoint of the present step goes."""
-    return run.folder / f"step-{run.step:07d}"
+    with run.average.in_use(run.network):
+        for name, examples in run.validation.items():
+            if examples:
+                scores = score_examples(run.network, run.vocabulary, run.layout, examples, run.recipe.max_answer_tokens)
+                log.validation(run.step, run.seconds, name, scores, len(examples))
 
 
 def save_run(run: MixtureRun) -> None:
     """Write a checkpoint and delete old ones."""
     save_checkpoint(
-        checkpoint_folder(run),
+        step_folder(run.folder, run.step),
         config=run.recipe,
         step=run.step,
         drawn={"pool": run.pool, "index": run.index},
@@ -267,4 +248,4 @@ def save_run(run: MixtureRun) -> None:
             **({"began_from": run.origin} if run.origin else {}),
         },
     )
-    prune_checkpoints(run.folder, _KEPT)
+    prune_checkpoints(run.folder)

@@ -1,6 +1,9 @@
-"""Adam with the warm-up schedules of appendix B, and a moving average of the weights."""
+"""Adam, learning rates that rise, stay and fall, and a moving average of the weights."""
 
 import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -8,38 +11,45 @@ from torch import Tensor, nn
 from mqan_training.config import OptimConfig
 
 
+def rate_share(step: int, total_steps: int, warmup_steps: int, cooldown_steps: int) -> float:
+    """Return which share of the highest rate a step has, counted from 1.
+
+    It rises over the warm-up, stays, and falls linearly to 0 over the last ``cooldown_steps``, so that a run can be
+    made longer or shorter until then (Haegele et al. 2024).
+    """
+    rising = min(1.0, step / max(warmup_steps, 1))
+    return min(rising, max(total_steps - step + 1, 0) / cooldown_steps) if cooldown_steps > 0 else rising
+
+
 def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     """Return the learning rate of a step, counted from 1.
 
     ``inverse_sqrt`` is the paper's: linear from 0 to the peak over the warm-up, then peak * sqrt(warmup / step).
-    ``linear`` falls to 0 at ``total_steps``. ``constant`` stays at the peak and falls linearly to 0 over
-    the last ``cooldown_steps``, so that a run can be made longer or shorter until then (Haegele et al. 2024).
+    ``constant`` stays at the peak until the last ``cooldown_steps``; ``linear`` falls from the warm-up on.
     """
     warmup = max(config.warmup_steps, 1)
-    if step < warmup:
-        return config.peak_rate * step / warmup
     if config.schedule == "inverse_sqrt":
-        return config.peak_rate * math.sqrt(warmup / step)
-    if config.schedule == "constant":
-        return config.peak_rate * min(1.0, (total_steps - step + 1) / max(config.cooldown_steps, 1))
-    done = min(max(step - warmup, 0) / max(total_steps - warmup, 1), 1.0)
-    return config.peak_rate * (1 - done)
+        return config.peak_rate * min(step / warmup, math.sqrt(warmup / step))
+    cooldown = total_steps - warmup if config.schedule == "linear" else config.cooldown_steps
+    return config.peak_rate * rate_share(step, total_steps, warmup, cooldown)
 
 
 def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:
-    """Return the optimiser of a module's parameters; weight decay, if any, is decoupled and spares vectors."""
-    parameters = list(module.parameters())
-    groups = [
-        {"params": [p for p in parameters if (p.dim() <= 1) == is_vector], "weight_decay": decay}
-        for is_vector, decay in ((False, config.weight_decay), (True, 0.0))
-    ]
+    """Return the optimiser of a module's parameters; weight decay, if any, is decoupled."""
+    groups = decay_groups(module.parameters(), config.weight_decay)
     return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.epsilon, fused=True)
 
 
-def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Set the learning rate of the next step."""
-    for group in optimizer.param_groups:
-        group["lr"] = rate
+def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float, **settings: float) -> list[dict[str, Any]]:
+    """Return groups of an optimiser: matrices, which decay, and vectors, which do not."""
+    matrices: list[nn.Parameter] = []
+    vectors: list[nn.Parameter] = []
+    for parameter in parameters:
+        (vectors if parameter.dim() <= 1 else matrices).append(parameter)
+    return [
+        {"params": matrices, "weight_decay": weight_decay, **settings},
+        {"params": vectors, "weight_decay": 0.0, **settings},
+    ]
 
 
 class WeightAverage:
@@ -60,3 +70,11 @@ class WeightAverage:
     def state(self) -> dict[str, Tensor]:
         """Return the averaged weights by name."""
         return self.tensors
+
+    @contextmanager
+    def in_use(self, module: nn.Module) -> Iterator[None]:
+        """Give a module the averaged weights for a while."""
+        trained = {name: p.detach().clone() for name, p in module.named_parameters()}
+        module.load_state_dict(self.tensors, strict=False)
+        yield
+        module.load_state_dict(trained, strict=False)

@@ -7,6 +7,7 @@ mqan train training/recipes/paper.yaml --data DIR --resume
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,17 +28,17 @@ from mqan_training.checkpoint import (
     prune_checkpoints,
     restore_run,
     save_checkpoint,
+    step_folder,
 )
 from mqan_training.config import TrainConfig, to_document
-from mqan_training.cpu import has_bfloat16, tune_process
+from mqan_training.cpu import is_reduced, tune_process
 from mqan_training.curriculum import schedule
-from mqan_training.data.dataset import PieceTable, TaskData, generator_pieces
-from mqan_training.data.readers.registry import task_named
-from mqan_training.data.reading import Portion, read_portions
+from mqan_training.data.dataset import PieceTable, generator_pieces
 from mqan_training.distributed import Processes, joined_processes
+from mqan_training.examples import read_tasks, read_validation, validate
 from mqan_training.model.embeddings import load_vectors, write_vectors
 from mqan_training.model.network import Loss, Network
-from mqan_training.optim import WeightAverage, learning_rate, make_optimizer, set_rate
+from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
 from mqan_training.runlog import RunLog, console
 from mqan_training.transfer import (
     Pretrained,
@@ -46,9 +47,6 @@ from mqan_training.transfer import (
     record_source,
     recorded_source,
 )
-from mqan_training.validation import read_validation, validate
-
-_CHECKPOINTS_KEPT = 2
 
 
 @dataclass(slots=True)
@@ -74,8 +72,8 @@ class Run:
 
     @property
     def is_reduced(self) -> bool:
-        """Whether products are computed in bfloat16: where the recipe says so, and the CPU is not slower for it."""
-        return self.config.autocast == "bfloat16" and (self.processes.device.type != "cpu" or has_bfloat16())
+        """Whether products are computed in bfloat16."""
+        return is_reduced(self.config.autocast == "bfloat16", self.processes.device)
 
 
 def train(
@@ -122,7 +120,7 @@ def train(
         elif processes.is_first:
             record_source(folder, None if start is None else start.source)
         _take_steps(run, steps)
-        return _checkpoint_folder(run)
+        return step_folder(folder, run.step)
 
 
 def find_start(folder: Path, *, resume: bool, source: str | None) -> Path | None:
@@ -277,7 +275,8 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     batch = run.batcher.collate(task, own or rows[:1]).to(processes.device)
     run.step += 1
     rate = learning_rate(run.config.optim, run.step, run.config.steps)
-    set_rate(run.optimizer, rate)
+    for group in run.optimizer.param_groups:
+        group["lr"] = rate
     run.network.train()
     with torch.autocast(processes.device.type, dtype=torch.bfloat16, enabled=run.is_reduced):
         own_loss: Loss = run.parallel(batch)
@@ -293,43 +292,19 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     return loss, rate, num_tokens
 
 
-def read_tasks(config: TrainConfig, data: Path, table: PieceTable, cache: Path | None) -> dict[str, TaskData]:
-    """Read, tokenise and number the training examples, or take them from the cache, and say what was left out."""
-    portions = []
-    for task in config.tasks:
-        own_limit = task_named(task.name).max_context_tokens
-        cut_at = min(own_limit, config.max_context_tokens) if own_limit else None
-        portions.append(Portion(task.name, "train", config.max_context_tokens, config.max_answer_tokens, cut_at))
-    tasks = {}
-    for portion, examples in read_portions(portions, data, table, cache):
-        left_out = ", ".join(f"{count} {reason}" for reason, count in examples.dropped.items()) or "none"
-        console.print(f"{portion.task}: {len(examples.items)} training examples, left out: {left_out}")
-        tasks[portion.task] = examples
-    return tasks
-
-
 def _validate(run: Run, log: RunLog) -> None:
     """Score the averaged weights where there are any, otherwise the trained ones."""
 
     def record(task: str, scores: Mapping[str, float], num_examples: int) -> None:
         log.validation(run.step, run.seconds, task, scores, num_examples)
 
-    trained = None
-    if run.average is not None:
-        trained = {name: p.detach().clone() for name, p in run.network.named_parameters()}
-        run.network.load_state_dict(run.average.state())
-    validate(run.network, run.validation, run.config.max_answer_tokens, record)
-    if trained is not None:
-        run.network.load_state_dict(trained)
-
-
-def _checkpoint_folder(run: Run) -> Path:
-    return run.folder / f"step-{run.step:07d}"
+    with nullcontext() if run.average is None else run.average.in_use(run.network):
+        validate(run.network, run.validation, run.config.max_answer_tokens, record)
 
 
 def _save(run: Run) -> None:
     save_checkpoint(
-        _checkpoint_folder(run),
+        step_folder(run.folder, run.step),
         config=run.config,
         step=run.step,
         drawn={name: stream.drawn for name, stream in run.streams.items()},
@@ -346,7 +321,7 @@ def _save(run: Run) -> None:
             "from": recorded_source(run.folder),
         },
     )
-    prune_checkpoints(run.folder, _CHECKPOINTS_KEPT)
+    prune_checkpoints(run.folder)
 
 
 def _vectors_path(run: Run) -> Path:

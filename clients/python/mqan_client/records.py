@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mqan_client.documents import read_spans, unknown_response
 from mqan_client.errors import InvalidRequestError
 from mqan_client.results import AnswerSpan, ModelVersion
 
@@ -132,33 +131,3 @@ def _json(document: dict[str, Any]) -> str:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
     return text
-
-
-def read_record(document: Any) -> Record:
-    """Return the record of a document of REST.
-
-    Raises:
-        ServerError: it is none of a mqan server.
-    """
-    try:
-        return Record(
-            document["record"],
-            tuple(document["missing"]),
-            {name: _read_field(field) for name, field in document["fields"].items()},
-            ModelVersion(**document["model"]),
-        )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise unknown_response(error) from None
-
-
-def _read_field(field: Any) -> RecordField:
-    return RecordField(
-        field["value"],
-        field["text"],
-        read_spans(field["spans"]),
-        field["answered"],
-        field["probability"],
-        field["question"],
-        None if field["normalized"] is None else Normalized(**field["normalized"]),
-        field["reason"],
-    )

@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx2
 
-from mqan_client.documents import read_answer, read_answers, read_model, read_word
 from mqan_client.errors import (
     ClientError,
     DeadlineExceededError,
@@ -22,7 +21,8 @@ from mqan_client.errors import (
     UnavailableError,
 )
 from mqan_client.events import MEDIA_TYPE, EventReader, ended_early
-from mqan_client.records import Record, read_record, record_body
+from mqan_client.records import Record, record_body
+from mqan_client.responses import read_answer, read_answers, read_model, read_record, read_word
 from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import TOO_LATE, Attempts, Call, Question, Retries, T
 

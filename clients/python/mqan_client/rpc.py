@@ -19,17 +19,9 @@ from mqan_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from mqan_client.messages import (
-    answer_many_request,
-    answer_request,
-    read_answer,
-    read_answers,
-    read_model,
-    read_part,
-    read_record,
-    record_request,
-)
+from mqan_client.messages import answer_many_request, answer_request, record_request
 from mqan_client.records import Record
+from mqan_client.responses import read_answer, read_answers, read_model, read_record, read_word
 from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import Attempts, Call, Question, Retries, T
 
@@ -98,7 +90,7 @@ class RpcTransport(RpcCalls):
                 for part in call:
                     if part.WhichOneof("event") is not None:  # else an error follows
                         has_begun = True
-                        yield read_part(part)
+                        yield _read_part(part)
                 return
             except grpc.RpcError as error:
                 failure = _explain(error.code(), error.details(), error.trailing_metadata())
@@ -162,7 +154,7 @@ class AsyncRpcTransport(RpcCalls):
                 async for part in call:
                     if part.WhichOneof("event") is not None:  # else an error follows
                         has_begun = True
-                        yield read_part(part)
+                        yield _read_part(part)
                 return
             except grpc.aio.AioRpcError as error:
                 failure = _explain(error.code(), error.details(), error.trailing_metadata())
@@ -188,6 +180,10 @@ class AsyncRpcTransport(RpcCalls):
             except grpc.aio.AioRpcError as error:
                 wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
             await asyncio.sleep(wait_s)
+
+
+def _read_part(part: answer_pb2.AnswerStreamResponse) -> StreamedWord | Answer:
+    return read_answer(part.answer) if part.HasField("answer") else read_word(part.word)
 
 
 def _explain(

@@ -6,17 +6,16 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TypeVar
 
 from mqan_core.answer import Answer
-from mqan_core.options import PLAIN, Options
 from mqan_core.parsed import parse_answer
 from mqan_core.wordings import AcceptedQuestion, samples_of
-from mqan_runtime.interface import AnswerEngine, ServedBundle, open_engine
+from mqan_runtime.interface import AnswerEngine, ServedEngine, open_engine
 from mqan_serving.observability.logs import num_dropped_lines
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Admission
-from mqan_serving.service.batching import Batcher, Stepper
+from mqan_serving.service.batching import Batcher
 from mqan_serving.service.errors import ServingError, refuse
 from mqan_serving.service.health import Health
 from mqan_serving.service.reading import FairReader
@@ -25,32 +24,12 @@ from mqan_serving.service.validation import Limits, Question, ReadRequest, Valid
 from mqan_serving.service.waiting import Tell
 from mqan_serving.settings import Settings
 
-RequestT = TypeVar("RequestT", bound=ReadRequest)
 ResultT = TypeVar("ResultT")
 
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
 _RETRY_AFTER_S = 1
 _FAILED = "The server has failed and is about to be replaced."
 _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
-
-
-class Engine(Stepper[RequestT], Protocol[RequestT]):
-    """What the service needs of ``mqan_runtime.interface.AnswerEngine``."""
-
-    @property
-    def bundle(self) -> ServedBundle:
-        """What is served."""
-
-    @property
-    def provider(self) -> str:
-        """Where it runs."""
-
-    @property
-    def max_answer_tokens(self) -> int:
-        """Most tokens that an answer can have."""
-
-    def read(self, context: str, question: str, options: Options = PLAIN) -> RequestT:
-        """Tokenise a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +56,7 @@ class Model:
     questions: tuple[AcceptedQuestion, ...]  # none: any
 
 
-class AnswerService(Generic[RequestT]):
+class Service:
     """Answers questions with one engine.
 
     Args:
@@ -89,7 +68,7 @@ class AnswerService(Generic[RequestT]):
 
     def __init__(
         self,
-        engine: Engine[RequestT],
+        engine: ServedEngine,
         settings: Settings,
         executor: ThreadPoolExecutor | None = None,
         metrics: Metrics | None = None,
@@ -270,10 +249,10 @@ class AnswerService(Generic[RequestT]):
         """Return what a call returns that reads so many characters, off the event loop where that takes long."""
         return call() if num_chars <= _CHARS_READ_INLINE else await self._reader.read(num_chars, call)
 
-    async def _read(self, question: Question) -> tuple[RequestT, int]:
+    async def _read(self, question: Question) -> tuple[ReadRequest, int]:
         return await self.read_aside(question.num_chars, lambda: self._check_and_read(question))
 
-    def _check_and_read(self, question: Question) -> tuple[RequestT, int]:
+    def _check_and_read(self, question: Question) -> tuple[ReadRequest, int]:
         max_answer_tokens = self.validator.check(question)
         if question.parse is not None and self.model.questions:
             message = "This model answers with the classes of its own tasks: they have no structure."
@@ -281,9 +260,6 @@ class AnswerService(Generic[RequestT]):
         request = self._engine.read(question.context, question.question, question.options)
         self.validator.check_lengths(request)
         return request, max_answer_tokens
-
-
-Service = AnswerService[Any]  # for those who do not mind what the engine's requests are
 
 
 async def open_service(folder: Path, settings: Settings, metrics: Metrics | None = None) -> Service:

@@ -8,20 +8,17 @@ loop is never blocked, and while there is work the thread goes on by itself.
 
 import asyncio
 import math
-from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Executor
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Protocol
 
-from mqan_core.answer import Answer, AnswerToken
+from mqan_core.answer import Answer
 from mqan_core.errors import EngineFailedError
+from mqan_runtime.interface import Stepper
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.errors import ServingError
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import ReadRequest
 from mqan_serving.service.waiting import Tell, Waiting, WaitingQueue
-
-RequestT = TypeVar("RequestT", bound=ReadRequest)
-RequestT_contra = TypeVar("RequestT_contra", bound=ReadRequest, contravariant=True)
 
 _RETRY_AFTER_S = 1
 _YOUNG_STEPS = 3  # small decodings that have taken more go on together: one step of four rows costs less than of two
@@ -39,38 +36,16 @@ class Decoding(Protocol):
         """Tokens that it holds in memory, padding included."""
 
 
-class Stepper(Protocol[RequestT_contra]):
-    """What a batcher needs of ``mqan_runtime.engine.Engine``; all of it blocks."""
-
-    def start(self, requests: Sequence[RequestT_contra], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
-        """Encode requests; return their decoding."""
-
-    def step(self, decoding: Any) -> Sequence[tuple[Any, Any]]:
-        """Take a step; return the keys of those that it ended, and what to write."""
-
-    def decided(self, decoding: Any, told: Mapping[Any, int]) -> Sequence[tuple[Any, Sequence[AnswerToken]]]:
-        """Return the next words, of keys in ``told`` that still decode, which no later step takes back."""
-
-    def write(self, ended: Any) -> Answer:
-        """Turn what was decoded into an answer."""
-
-    def drop(self, decoding: Any, keys: Collection[Any]) -> None:
-        """Let requests leave without an answer."""
-
-    def merge(self, decodings: Sequence[Any]) -> Any:
-        """Make one decoding of several."""
+_Running = tuple[Decoding, list[Waiting]]  # requests that decode together
 
 
-_Running = tuple[Decoding, list[Waiting[RequestT]]]  # requests that decode together
-
-
-class _Rounds(Generic[RequestT]):
+class _Rounds:
     """One thread's work: what it decodes, and what it takes from the queue. An engine that has failed ends it."""
 
     def __init__(
         self,
-        engine: Stepper[RequestT],
-        queue: WaitingQueue[RequestT],
+        engine: Stepper,
+        queue: WaitingQueue,
         metrics: Metrics,
         max_merged: int,
         max_running_tokens: int,
@@ -80,7 +55,7 @@ class _Rounds(Generic[RequestT]):
         self._metrics = metrics
         self._max_merged = max_merged
         self._max_running_tokens = max_running_tokens
-        self._decodings: list[_Running[RequestT]] = []
+        self._decodings: list[_Running] = []
         self.is_closing = False
 
     def run(self) -> None:
@@ -110,10 +85,10 @@ class _Rounds(Generic[RequestT]):
             self._metrics.count_batch(len(rows), decoding.num_tokens)
             self._decodings.append((decoding, rows))
 
-    def _take_decodings(self) -> list[_Running[RequestT]]:
+    def _take_decodings(self) -> list[_Running]:
         """Return everything that decodes, without those that nobody waits for, the small old ones together."""
-        running: list[_Running[RequestT]] = []
-        small: list[_Running[RequestT]] = []
+        running: list[_Running] = []
+        small: list[_Running] = []
         for decoding, rows in self._decodings:
             live = [w for w in rows if w.is_awaited]
             if len(live) < len(rows):
@@ -130,11 +105,11 @@ class _Rounds(Generic[RequestT]):
             running.append(together[0] if len(together) == 1 else self._merge(together))
         return running
 
-    def _merge(self, together: list[_Running[RequestT]]) -> _Running[RequestT]:
+    def _merge(self, together: list[_Running]) -> _Running:
         merged: Decoding = self._engine.merge([decoding for decoding, _ in together])
         return merged, [waiting for _, rows in together for waiting in rows]
 
-    def _step(self, decoding: Decoding, rows: list[Waiting[RequestT]]) -> None:
+    def _step(self, decoding: Decoding, rows: list[Waiting]) -> None:
         try:
             ended = self._engine.step(decoding)
         except Exception as error:
@@ -157,14 +132,14 @@ class _Rounds(Generic[RequestT]):
         else:
             self._decodings.append((decoding, rows))
 
-    def _tell(self, decoding: Decoding, rows: list[Waiting[RequestT]]) -> None:
+    def _tell(self, decoding: Decoding, rows: list[Waiting]) -> None:
         """Tell words to those who take them one by one."""
         told = {waiting: waiting.num_told for waiting in rows if waiting.tell is not None}
         if told:
             for waiting, tokens in self._engine.decided(decoding, told):
                 waiting.tell_words(tokens)
 
-    def _fail(self, rows: list[Waiting[RequestT]], error: Exception) -> None:
+    def _fail(self, rows: list[Waiting], error: Exception) -> None:
         """Tell a lone request of its error; of several one may be at fault, so each is tried again alone."""
         if isinstance(error, EngineFailedError):
             raise error
@@ -174,7 +149,7 @@ class _Rounds(Generic[RequestT]):
             self._queue.add_alone(rows)
 
 
-class Batcher(Generic[RequestT]):
+class Batcher:
     """Answers single requests in batches. Its methods belong to the event loop.
 
     Args:
@@ -189,7 +164,7 @@ class Batcher(Generic[RequestT]):
 
     def __init__(
         self,
-        engine: Stepper[RequestT],
+        engine: Stepper,
         executor: Executor,
         metrics: Metrics,
         *,
@@ -199,11 +174,11 @@ class Batcher(Generic[RequestT]):
         max_running_tokens: int,
     ) -> None:
         self._executor = executor
-        self._queue: WaitingQueue[RequestT] = WaitingQueue(max_batch_size, max_batch_tokens)
+        self._queue: WaitingQueue = WaitingQueue(max_batch_size, max_batch_tokens)
         room = max_running_tokens // num_threads
         self._idle = [_Rounds(engine, self._queue, metrics, max_batch_size, room) for _ in range(num_threads)]
-        self._busy: dict[asyncio.Future[None], _Rounds[RequestT]] = {}
-        self._inside: set[Waiting[RequestT]] = set()  # all without an answer
+        self._busy: dict[asyncio.Future[None], _Rounds] = {}
+        self._inside: set[Waiting] = set()  # all without an answer
         self._is_closed = False
         self._has_failed = False
 
@@ -219,7 +194,7 @@ class Batcher(Generic[RequestT]):
 
     async def answer(
         self,
-        request: RequestT,
+        request: ReadRequest,
         max_answer_tokens: int,
         timeline: Timeline,
         *,

@@ -24,7 +24,7 @@ async def stream_answer(service: Service, question: Question, timeline: Timeline
         timeline: where its stages are marked.
 
     Raises:
-        InputError, ServingError: as of ``AnswerService.answer``.
+        InputError, ServingError: as of ``Service.answer``.
     """
     decided: asyncio.Queue[Sequence[AnswerToken] | None] = asyncio.Queue()
     answering = asyncio.create_task(service.answer(question, timeline, tell=decided.put_nowait))

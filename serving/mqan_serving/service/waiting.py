@@ -9,19 +9,17 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from mqan_core.answer import Answer, AnswerToken
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import ReadRequest
 
-RequestT = TypeVar("RequestT", bound=ReadRequest)
-
 Tell = Callable[[Sequence[AnswerToken]], None]  # takes the next words of an answer that is not whole yet
 
 
 @dataclass(slots=True, eq=False)
-class Waiting(Generic[RequestT]):
+class Waiting:
     """A request that waits for its answer.
 
     Attributes:
@@ -38,7 +36,7 @@ class Waiting(Generic[RequestT]):
         is_started: whether it has been encoded, or is just being.
     """
 
-    request: RequestT
+    request: ReadRequest
     max_answer_tokens: int
     num_tokens: int
     timeline: Timeline
@@ -78,29 +76,29 @@ class Waiting(Generic[RequestT]):
             settle(value)
 
 
-class WaitingQueue(Generic[RequestT]):
+class WaitingQueue:
     """What waits to be encoded, in order of arrival, for all threads."""
 
     def __init__(self, max_batch_size: int, max_batch_tokens: int) -> None:
         self._max_batch_size = max_batch_size
         self._max_batch_tokens = max_batch_tokens
         self._lock = threading.Lock()
-        self._waiting: list[Waiting[RequestT]] = []
-        self._alone: list[Waiting[RequestT]] = []  # who was in a batch that failed
+        self._waiting: list[Waiting] = []
+        self._alone: list[Waiting] = []  # who was in a batch that failed
 
-    def add(self, waiting: Waiting[RequestT]) -> None:
+    def add(self, waiting: Waiting) -> None:
         """Let a request wait."""
         with self._lock:
             self._waiting.append(waiting)
 
-    def add_alone(self, rows: Sequence[Waiting[RequestT]]) -> None:
+    def add_alone(self, rows: Sequence[Waiting]) -> None:
         """Let requests be tried again, each in a batch of its own, before all others."""
         for waiting in rows:
             waiting.timeline.begin("queue")
         with self._lock:
             self._alone += rows
 
-    def take(self, room: int, *, is_idle: bool) -> list[Waiting[RequestT]]:
+    def take(self, room: int, *, is_idle: bool) -> list[Waiting]:
         """Take the next batch; none if nobody waits, or the oldest has more tokens than there is room for.
 
         Args:

@@ -1,6 +1,9 @@
 """Texts made by program: every layout, what stands where, what is refused, what is held back."""
 
+import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -15,7 +18,7 @@ from mqan_training.data.made.document import Document, make_document
 from mqan_training.data.made.kind import Layout, kind_names, load_kind, shared
 from mqan_training.data.made.source import MadeSource, made_sources
 from mqan_training.data.made.template import Written, compile_template
-from mqan_training.data.made.values import Values
+from mqan_training.data.made.values import MAKERS, Values
 from mqan_training.data.noise import add_noise
 
 KINDS = kind_names()
@@ -209,11 +212,20 @@ def test_every_label_can_be_right() -> None:
 
 
 def test_values_of_one_seed_are_the_same_and_of_another_are_not() -> None:
-    kinds = [method.removeprefix("make_") for method in dir(Values) if method.startswith("make_")]
+    kinds = [*MAKERS, *(method.removeprefix("make_") for method in dir(Values) if method.startswith("make_"))]
     values, again, other = ([Values(seed).draw(kind) for kind in kinds] for seed in (3, 3, 4))
     assert values == again
     assert sum(a == b for a, b in zip(values, other, strict=True)) < len(kinds) / 3
     assert all(value == value.strip() != "" for value in values)
+
+
+def test_values_do_not_depend_on_the_process() -> None:
+    code = "from mqan_training.data.made.values import Values; print([Values(s).draw('city') for s in range(200)])"
+    printed = {
+        subprocess.check_output([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed})
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
 
 
 def test_without_symbols_no_amount_or_phone_number_begins_or_ends_with_one() -> None:

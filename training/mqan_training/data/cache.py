@@ -71,15 +71,6 @@ def cached(
     return examples
 
 
-def is_cached(cache: Path, task: Task, data: Path, split: str, limits: Sequence[int | None]) -> bool:
-    """Return whether the cache has a file for a task as it is now, without reading all of it; arguments as above."""
-    try:
-        with safe_open(str(_path(cache, task, split, limits)), framework="numpy") as file:
-            return (file.metadata() or {}).get("signature") == _signature(data / task.folder)
-    except (OSError, SafetensorError):
-        return False
-
-
 def _path(cache: Path, task: Task, split: str, limits: Sequence[int | None]) -> Path:
     limits_text = "-".join("all" if limit is None else str(limit) for limit in limits)
     return cache / f"{quote(task.name, safe='')}-{split}-{limits_text}.safetensors"

@@ -174,7 +174,7 @@ def _progress(source: Download, num_bytes: int | None, console: Console) -> Iter
     """Show a progress bar on a terminal, and nothing elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
-        bar = progress.add_task(source.path, total=num_bytes or source.num_bytes)
+        bar = progress.add_task(source.path, total=num_bytes)
         yield lambda num_new: progress.advance(bar, num_new)
 
 

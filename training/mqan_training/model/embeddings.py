@@ -6,7 +6,7 @@ first. Rows are quantised when the file is made, so that training and serving re
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -207,7 +207,7 @@ class Embedder(nn.Module):
 
 
 class WordIndex:
-    """Vector rows and n-gram buckets of a list of words.
+    """Vector rows and n-gram buckets of a list of words; the buckets of a word are found when it is first selected.
 
     Args:
         words: the words, distinct or not.
@@ -216,44 +216,28 @@ class WordIndex:
     """
 
     def __init__(self, words: Sequence[str], rows: Int64Array, num_buckets: int) -> None:
+        self._words = words
         self._rows = rows
-        self._buckets = NumbersOfWords(words, lambda word: ngram_buckets(word, num_buckets))
+        self._num_buckets = num_buckets
+        self._starts = np.full(len(words), -1)  # where the buckets of a word begin in those below; -1 before they do
+        self._counts = np.zeros(len(words), np.int64)
+        self._buckets = np.zeros(0, np.int64)  # of all words that were selected, with room for more
+        self._num_used = 0
 
     def select(self, words_N: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
         """Return rows [N], flat buckets and offsets [N] of some of the words."""
-        return self._rows[words_N], *self._buckets.select(words_N)
-
-
-class NumbersOfWords:
-    """Some numbers of each of a list of words, found when it is first selected: n-gram buckets, or word pieces.
-
-    Args:
-        words: the words, distinct or not.
-        numbers_of: finds those of a word.
-    """
-
-    def __init__(self, words: Sequence[str], numbers_of: Callable[[str], Sequence[int]]) -> None:
-        self._words = words
-        self._numbers_of = numbers_of
-        self._starts = np.full(len(words), -1)  # where the numbers of a word begin in those below; -1 before they do
-        self._counts = np.zeros(len(words), np.int64)
-        self._numbers = np.zeros(0, np.int64)  # of all words that were selected, with room for more
-        self._num_used = 0
-
-    def select(self, words_N: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Return the numbers of some of the words, one behind the other, and where each word's begin, [N]."""
         self._look_up(np.unique(words_N[self._starts[words_N] < 0]).tolist())
         counts = self._counts[words_N]
         offsets = np.concatenate([[0], np.cumsum(counts)])
         flat = np.arange(offsets[-1]) + np.repeat(self._starts[words_N] - offsets[:-1], counts)
-        return self._numbers[flat], offsets[:-1]
+        return self._rows[words_N], self._buckets[flat], offsets[:-1]
 
     def _look_up(self, places: Sequence[int]) -> None:
         for place in places:
-            found = self._numbers_of(self._words[place])
+            found = ngram_buckets(self._words[place], self._num_buckets)
             end = self._num_used + len(found)
-            if end > len(self._numbers):
-                self._numbers = np.pad(self._numbers, (0, max(len(self._numbers), end, 4096)))
-            self._numbers[self._num_used : end] = found
+            if end > len(self._buckets):
+                self._buckets = np.pad(self._buckets, (0, max(len(self._buckets), end, 4096)))
+            self._buckets[self._num_used : end] = found
             self._starts[place], self._counts[place] = self._num_used, len(found)
             self._num_used = end

@@ -18,6 +18,7 @@ from mqan_core.packing import Packed, Packer
 from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
 from mqan_training.mt_dnn.network import MtDnn, network_of, pretrained_network
 from mqan_training.mt_dnn.packing import packer_of, stack
+from mqan_training.optim import rate_share
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.batches import draw, mini_batches, sorted_batches
@@ -100,7 +101,10 @@ def train_tasks(
     lengths = {name: [item.length for item in items] for name, items in of_task.items()}
     num_steps = epochs * sum(-(-len(items) // recipe.batch) for items in of_task.values())
     optimizer = torch.optim.Adamax(network.parameters(), lr=recipe.rate)
-    schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: rate_share(step, num_steps, recipe.warmup))
+    num_warmup = round(recipe.warmup * num_steps)
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: rate_share(step + 1, num_steps, num_warmup, max(num_steps - num_warmup, 1))
+    )
     network.train()
     begun, step = time.perf_counter(), 0
     for epoch in range(1, epochs + 1):
@@ -129,14 +133,6 @@ def epoch_batches(
     merged = [(name, places) for name, of in lengths.items() for places in mini_batches(of, size, generator)]
     generator.shuffle(merged)
     return merged
-
-
-def rate_share(step: int, num_steps: int, warmup: float) -> float:
-    """Return which share of the highest rate a step has, counted from 0: up over the warm-up, then linearly to 0."""
-    num_warmup = round(warmup * num_steps)
-    if step < num_warmup:
-        return (step + 1) / num_warmup
-    return max(num_steps - step, 0) / max(num_steps - num_warmup, 1)
 
 
 @torch.no_grad()

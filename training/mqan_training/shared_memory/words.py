@@ -12,15 +12,8 @@ import torch
 from torch import Tensor
 
 from mqan_core.lexicon import NUM_SPECIAL, PADDING, Lexicon, words_of
-from mqan_training.model.embeddings import (
-    distil,
-    load_vectors,
-    most_frequent,
-    quantized_vectors,
-    read_glove,
-    write_vectors,
-)
-from mqan_training.sentence_encoder import encoder_folder
+from mqan_training.embed import write_word_vectors
+from mqan_training.model.embeddings import load_vectors, most_frequent
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import SharedMemoryRecipe
 from mqan_training.siblings.tasks import sibling_task
@@ -106,13 +99,4 @@ def make_vectors(
         raise ValueError("the recipe trains word vectors from scratch: its `vectors` names no file to write")
     rows = (row for task in recipe.tasks for row in sibling_task(task).rows(data, "train"))
     words = list(make_lexicon(rows, recipe.least_count).words)
-    if glove is not None:
-        words, vectors_WD = read_glove(glove, words)
-        if vectors_WD.shape[1] != recipe.embedding_width:
-            raise ValueError(
-                f"{glove} has vectors of width {vectors_WD.shape[1]}; the recipe says {recipe.embedding_width}"
-            )
-    else:
-        vectors_WD = distil(words, recipe.embedding_width, encoder_folder(encoder))
-    write_vectors(Path(recipe.vectors), quantized_vectors(words, vectors_WD))
-    return len(words)
+    return write_word_vectors(Path(recipe.vectors), words, recipe.embedding_width, encoder, glove, is_fixed=True)

@@ -1,23 +1,15 @@
-"""The official files of the siblings' tasks -> rows: a sentence or a pair, and its class or score.
+"""The files of datasets -> rows of the siblings' tasks: a sentence or a pair, and its class or score."""
 
-The files are those of the folder of datasets, in the layouts that their publishers or GLUE gave them.
-"""
-
-import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mqan_training.data.readers.files import (
-    find_file,
-    intact,
-    malformed,
-    read_json_lines,
-    read_lines,
-    read_table,
-    text_field,
-)
 from mqan_training.data.readers.registry import task_named
+from mqan_training.data.shapes.dataset_file import LabelsPart, load_dataset
+from mqan_training.data.shapes.records import read_records
+from mqan_training.errors import DatasetError
+
+_MOST_SIMILAR = 5  # of STS-B
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,93 +41,53 @@ def rows_of_examples(task: str, folder: Path, split: str, labels: Sequence[str],
             yield Row((example.context,), labels.index(example.answers[0]))
 
 
-def sst_fine(folder: Path, part: str) -> Iterator[Row]:
-    """Yield the sentences of SST with five classes: csv, ``label,sentence``, labels 0 to 4."""
-    path = find_file("sst-1", folder / "sst", f"{part}_fine_sent.csv")
-    for number, cells in _csv_rows(path, 2, has_header=True):
-        yield Row((cells[1],), _number(path, number, cells[0], range(5)))
-
-
-def cola(folder: Path, *names: str) -> Iterator[Row]:
-    """Yield sentences of CoLA: source, label, the author's mark and the sentence, without header."""
-    for name in names:
-        path = find_file("cola", folder / "cola", name)
-        for number, line in read_lines(path):
-            cells = line.split("\t")
-            if len(cells) != 4:
-                raise malformed(path, number, f"expected source, label, mark and sentence, found {len(cells)} columns.")
-            yield Row((cells[3],), _number(path, number, cells[1], range(2)))
-
-
-def mrpc(folder: Path, name: str) -> Iterator[Row]:
-    """Yield pairs of MRPC: quality, two ids, two sentences."""
-    path = find_file("mrpc", folder / "mrpc", name, f"{name}.gz")
-    for number, (label, *pair) in read_table(path, "Quality", "#1 String", "#2 String"):
-        yield Row(tuple(pair), _number(path, number, label, range(2)))
-
-
-def stsb(folder: Path, part: str) -> Iterator[Row]:
-    """Yield pairs of STS-B: csv without header, two sentences and a score from 0 to 5, here divided by 5."""
-    path = find_file("sts-b", folder / "stsb", f"stsb-en-{part}.csv")
-    for number, cells in _csv_rows(path, 3, has_header=False):
-        try:
-            score = float(cells[2])
-        except ValueError as error:
-            raise malformed(path, number, f"expected a score from 0 to 5, found {cells[2]!r}.") from error
-        if not 0 <= score <= 5:
-            raise malformed(path, number, f"expected a score from 0 to 5, found {cells[2]!r}.")
-        yield Row((cells[0], cells[1]), score / 5)
-
-
-def pairs(
-    task: str,
+def rows_of_part(
+    name: str,
     folder: Path,
-    names: Sequence[str],
-    labels: Mapping[str, int],
-    columns: Sequence[str] = ("sentence1", "sentence2", "label"),
+    *,
+    splits: Sequence[str],
+    columns: Sequence[str],
+    keys: Sequence[str],
+    files: Mapping[str, tuple[str, ...]] | None = None,
 ) -> Iterator[Row]:
-    """Yield pairs of tab-separated files with a header and without quoting.
+    """Yield the rows of the part of a dataset file that asks for labels.
 
     Args:
-        task: what errors call it.
-        folder: that the files are in.
-        names: of the files, each as it is or with ``.gz`` behind it.
-        labels: what the files call the classes, and their numbers.
-        columns: of first text, second text and label.
+        name: ``dataset.part``.
+        folder: folder of the datasets.
+        splits: of the part, one behind the other.
+        columns: of the texts.
+        keys: of the labels, in the order of the classes; empty where the label is a score from 0 to 5.
+        files: where others than the part's are to be read.
+
+    Raises:
+        MissingFileError, DatasetError: a file is not there, or malformed.
     """
-    for name in names:
-        path = find_file(task, folder, name, f"{name}.gz")
-        for number, (first, second, label) in read_table(path, *columns):
-            if label not in labels:
-                raise malformed(path, number, f"unknown label {label!r}; known are {', '.join(labels)}.")
-            yield Row((first, second), labels[label])
+    dataset_name, _, part_name = name.partition(".")
+    dataset = load_dataset(dataset_name)
+    part = dataset.parts[part_name]
+    if not isinstance(part, LabelsPart):
+        raise ValueError(f"{name}: expected a part with labels")
+    part = replace(part, files=files or part.files)
+    for split in splits:
+        for record in read_records(folder / dataset.folder, part, split):
+            try:
+                label, texts = part.label.format(**record), tuple(record[column] for column in columns)
+            except KeyError as error:
+                raise DatasetError(f"{name}, {split}: a row has no column {error}.") from error
+            if label not in part.drop:
+                yield Row(texts, _gold(f"{name}, {split}", label, keys))
 
 
-def multinli(folder: Path, part: str, labels: Mapping[str, int]) -> Iterator[Row]:
-    """Yield pairs of MultiNLI's json lines; those without a gold label (``-``) are passed over."""
-    path = find_file("mnli", folder / "multinli", f"multinli_1.0_{part}.jsonl")
-    for number, row in read_json_lines(path):
-        first, second, label = (
-            text_field(path, number, row, field) for field in ("sentence1", "sentence2", "gold_label")
-        )
-        if label in labels:
-            yield Row((first, second), labels[label])
-        elif label != "-":
-            raise malformed(path, number, f"unknown label {label!r}; known are {', '.join(labels)}.")
-
-
-def _csv_rows(path: Path, num_columns: int, *, has_header: bool) -> Iterator[tuple[int, list[str]]]:
-    with intact(path), path.open(encoding="utf-8", newline="") as file:
-        rows = csv.reader(file)
-        if has_header:
-            next(rows, None)
-        for cells in rows:
-            if len(cells) != num_columns:
-                raise malformed(path, rows.line_num, f"expected {num_columns} columns, found {len(cells)}.")
-            yield rows.line_num, cells
-
-
-def _number(path: Path, line: int, text: str, known: range) -> int:
-    if not (text.isdecimal() and int(text) in known):
-        raise malformed(path, line, f"expected a label from {known[0]} to {known[-1]}, found {text!r}.")
-    return int(text)
+def _gold(where: str, label: str, keys: Sequence[str]) -> float:
+    if keys:
+        if label not in keys:
+            raise DatasetError(f"{where}: unknown label {label!r}; known are {', '.join(keys)}.")
+        return keys.index(label)
+    try:
+        score = float(label)
+    except ValueError:
+        score = -1.0
+    if not 0 <= score <= _MOST_SIMILAR:
+        raise DatasetError(f"{where}: expected a score from 0 to {_MOST_SIMILAR}, found {label!r}.")
+    return score / _MOST_SIMILAR

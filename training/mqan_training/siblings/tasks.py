@@ -6,9 +6,10 @@ tasks of one data set, since the hash of the text decides: SST's two tasks share
 """
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
@@ -70,10 +71,6 @@ class SiblingTask:
         return "tune" if tenth == 0 else "test" if tenth == 1 and self.test is None else "train"
 
 
-def _numbered(labels: tuple[str, ...]) -> dict[str, int]:
-    return {label.replace(" ", "_"): i for i, label in enumerate(labels)}
-
-
 def _movies(task: str, split: str) -> Source:
     return lambda data: formats.rows_of_examples(task, data, split, _SENTIMENT)
 
@@ -82,46 +79,37 @@ def _products(domain: str, split: str) -> Source:
     return lambda data: formats.rows_of_examples("product_reviews", data, split, _SENTIMENT, f"{domain}/")
 
 
-def _inference(task: str, folder: str, labels: tuple[str, ...], name: str, label: str = "label") -> Source:
-    columns = ("sentence1", "sentence2", label)
-    return lambda data: formats.pairs(task, data / folder, (name,), _numbered(labels), columns)
+def _part(
+    name: str,
+    keys: Sequence[str],
+    columns: Sequence[str] = ("sentence1", "sentence2"),
+    test: str = "validation",
+    files: Mapping[str, tuple[str, ...]] | None = None,
+) -> tuple[Source, Source]:
+    """Return what reads a part's training rows, and those of the splits to report on (``formats.rows_of_part``)."""
+    train, report = (
+        partial(formats.rows_of_part, name, columns=columns, keys=keys, splits=s.split(), files=files)
+        for s in ("train", test)
+    )
+    return train, report
 
 
-def _sick(name: str) -> Source:
-    numbers = {label.upper(): i for i, label in enumerate(_NLI)}
-    columns = ("sentence_A", "sentence_B", "entailment_judgment")
-    return lambda data: formats.pairs("sick", data / "nli_extra" / "sick", (name,), numbers, columns)
-
-
-def _wnli(name: str) -> Source:
-    return lambda data: formats.pairs("wnli", data / "wnli", (name,), {"1": 0, "0": 1})
-
-
-def _qqp(name: str) -> Source:
-    columns = ("question1", "question2", "is_duplicate")
-    return lambda data: formats.pairs("qqp", data / "qqp", (name,), {"0": 0, "1": 1}, columns)
-
-
-def _mnli_train(data: Path) -> Iterator[Row]:
-    yield from formats.multinli(data, "train", _numbered(_NLI))
-    for name in ("train.tsv", "from_mnli_dev.tsv"):
-        yield from _inference("mnli", "multinli_more", _NLI, name, "gold_label")(data)
+def _mnli(data: Path) -> Iterator[Row]:
+    for name in ("multinli.inference", "multinli_more.inference"):
+        yield from _part(name, _NLI)[0](data)
 
 
 _FIVE: Final = ("very negative", "negative", "neutral", "positive", "very positive")
 _SAME: Final = ("different", "same")
-_COLA_TEST: Final = ("in_domain_dev.tsv", "out_of_domain_dev.tsv")
+_FROM_0: Final = ("0", "1", "2", "3", "4")  # keys of classes that the files number
+_SENTENCES: Final = ("sentence_A", "sentence_B")
+_QUESTIONS: Final = ("question1", "question2")
+_SNLI: Final = {"train": ("train.tsv.gz",), "test": ("snli_dev.tsv.gz",)}
+_SICK: Final = tuple(label.upper() for label in _NLI)
 _DOMAINS: Final = {"books": "books", "dvds": "dvd", "electronics": "electronics", "kitchen": "kitchen_&_housewares"}
 
 _SHARED_MEMORY = (  # Liu et al. 2016, table 1: movie reviews, then product reviews
-    SiblingTask(
-        "sst-1",
-        "sentence",
-        _FIVE,
-        ("accuracy",),
-        lambda data: formats.sst_fine(data, "train"),
-        lambda data: formats.sst_fine(data, "dev"),
-    ),
+    SiblingTask("sst-1", "sentence", _FIVE, ("accuracy",), *_part("sst.stars", _FROM_0, ("text",))),
     SiblingTask("sst-2", "sentence", _SENTIMENT, ("accuracy",), _movies("sst", "train"), _movies("sst", "validation")),
     SiblingTask(
         "subj",
@@ -145,43 +133,14 @@ _GLUE = (  # Liu et al. 2019, table 1; SST-2 is above
         "sentence",
         ("unacceptable", "acceptable"),
         ("matthews", "accuracy"),
-        lambda data: formats.cola(data, "in_domain_train.tsv"),
-        lambda data: formats.cola(data, *_COLA_TEST),
+        *_part("cola.acceptable", _FROM_0[:2], ("sentence",), test="validation test"),
     ),
-    SiblingTask(
-        "mnli",
-        "pair",
-        _NLI,
-        ("accuracy",),
-        _mnli_train,
-        lambda data: formats.multinli(data, "dev_matched", _numbered(_NLI)),
-    ),
-    SiblingTask(
-        "rte",
-        "pair",
-        _TWO,
-        ("accuracy",),
-        _inference("rte", "nli_extra/rte", _TWO, "train.tsv"),
-        _inference("rte", "nli_extra/rte", _TWO, "dev.tsv"),
-    ),
-    SiblingTask("wnli", "pair", _TWO, ("accuracy",), _wnli("train.tsv"), _wnli("dev.tsv")),
-    SiblingTask("qqp", "pair", _SAME, ("accuracy", "f1"), _qqp("train.tsv"), _qqp("dev.tsv")),
-    SiblingTask(
-        "mrpc",
-        "pair",
-        _SAME,
-        ("f1", "accuracy"),
-        lambda data: formats.mrpc(data, "msr_paraphrase_train.txt"),
-        lambda data: formats.mrpc(data, "msr_paraphrase_test.txt"),
-    ),
-    SiblingTask(
-        "sts-b",
-        "similarity",
-        (),
-        ("pearson", "spearman"),
-        lambda data: formats.stsb(data, "train"),
-        lambda data: formats.stsb(data, "dev"),
-    ),
+    SiblingTask("mnli", "pair", _NLI, ("accuracy",), _mnli, _part("multinli.inference", _NLI)[1]),
+    SiblingTask("rte", "pair", _TWO, ("accuracy",), *_part("rte.inference", ("entailment", "not_entailment"))),
+    SiblingTask("wnli", "pair", _TWO, ("accuracy",), *_part("wnli.follows", ("1", "0"))),
+    SiblingTask("qqp", "pair", _SAME, ("accuracy", "f1"), *_part("qqp.duplicate", _FROM_0[:2], _QUESTIONS)),
+    SiblingTask("mrpc", "pair", _SAME, ("f1", "accuracy"), *_part("mrpc.paraphrase", _FROM_0[:2], test="test")),
+    SiblingTask("sts-b", "similarity", (), ("pearson", "spearman"), *_part("stsb.similarity", ())),
     SiblingTask(
         "qnli",
         "pair",
@@ -201,15 +160,8 @@ _GLUE = (  # Liu et al. 2019, table 1; SST-2 is above
     ),
 )
 _ADAPTATION = (  # the paper's second data set, SciTail, is not at hand: SICK stands in its place
-    SiblingTask(
-        "snli",
-        "pair",
-        _NLI,
-        ("accuracy",),
-        _inference("snli", "snli", _NLI, "train.tsv", "gold_label"),
-        _inference("snli", "snli", _NLI, "snli_dev.tsv", "gold_label"),
-    ),
-    SiblingTask("sick", "pair", _NLI, ("accuracy",), _sick("SICK_train.txt"), _sick("SICK_trial.txt")),
+    SiblingTask("snli", "pair", _NLI, ("accuracy",), *_part("snli.inference", _NLI, files=_SNLI, test="test")),
+    SiblingTask("sick", "pair", _NLI, ("accuracy",), *_part("sick.inference", _SICK, _SENTENCES)),
 )
 TASKS: Final[dict[str, SiblingTask]] = {task.name: task for task in (*_SHARED_MEMORY, *_GLUE, *_ADAPTATION)}
 

@@ -8,9 +8,9 @@ import random
 import re
 import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any  # Faker's methods come from its providers
+from typing import Any, Final  # Faker's methods come from its providers
 
 from faker import Factory
 
@@ -64,6 +64,9 @@ class _Fakers(threading.local):
     def of(self, locale: str, chance: random.Random) -> Any:
         if locale not in self._made:
             self._made[locale] = Factory.create(locale)
+            for provider in self._made[locale].get_providers():
+                if locale == "it_IT" and hasattr(provider, "cities"):  # of a set: in another order in each process
+                    provider.cities = sorted(provider.cities)
         generator = self._made[locale]
         generator.random = chance
         return generator
@@ -96,9 +99,11 @@ class Values:
         """Return a new value.
 
         Args:
-            kind: name of a method below, without ``make_``.
+            kind: a key of ``MAKERS``, or the name of a method below, without ``make_``.
             of: value that it belongs to: the person whose address a mail address is.
         """
+        if kind in MAKERS:
+            return MAKERS[kind](self).strip()
         made: str = getattr(self, f"make_{kind}")(*([of] if of else []))
         return made.strip()
 
@@ -137,14 +142,6 @@ class Values:
         """Last name."""
         return str(self._anywhere.last_name())
 
-    def make_job(self) -> str:
-        """Occupation."""
-        return str(_FAKERS.of("en_US", self.random).job()).split(",")[0]
-
-    def make_company(self) -> str:
-        """Firm; without commas, which separate the values of a list, and without a full stop at its end."""
-        return str(self._anywhere.company()).replace(",", "").rstrip(".")
-
     def make_street(self) -> str:
         """Street and number."""
         return " ".join(str(self._local.street_address()).split())
@@ -156,10 +153,6 @@ class Values:
     def make_postcode(self) -> str:
         """Postal code."""
         return str(self._local.postcode())
-
-    def make_country(self) -> str:
-        """Country, in English."""
-        return str(_FAKERS.of("en_US", self.random).country())
 
     def make_address(self) -> str:
         """Street, postal code and city in one line."""
@@ -207,18 +200,6 @@ class Values:
             f"{first[0]}{last}", f"{first}.{last}", f"{first}_{last}", f"{last}{self.random.randrange(99)}"
         )
 
-    def make_ip(self) -> str:
-        """IPv4 address."""
-        return ".".join(str(self.random.randrange(1, 255)) for _ in range(4))
-
-    def make_mac(self) -> str:
-        """Address of a network card."""
-        return ":".join(self.pattern("@@") for _ in range(6))
-
-    def make_port(self) -> str:
-        """Port of a server."""
-        return self.among("80", "443", "3000", "5000", "5432", "3306", "6379", "8080", "8443", "9000", "9092", "27017")
-
     def make_path(self) -> str:
         """Path of a file."""
         folder = self.among("/var/log", "/etc", "/srv/data", "/opt/app", "/home/deploy", "/mnt/backup", "C:\\Data")
@@ -231,10 +212,6 @@ class Values:
         name = self.among("report", "invoice", "offer", "photo", "contract", "minutes", "slides", "scan", "cv")
         return f"{name}_{self.random.randrange(1000)}.{self.among('pdf', 'docx', 'xlsx', 'png', 'zip')}"
 
-    def make_uuid(self) -> str:
-        """Identifier of 128 bits."""
-        return self.pattern("@@@@@@@@-@@@@-4@@@-a@@@-@@@@@@@@@@@@")
-
     def make_version(self) -> str:
         """Version of a program."""
         major, minor, patch = (self.random.randrange(most) for most in (12, 30, 20))
@@ -245,38 +222,10 @@ class Values:
         number = str(self._local.iban())
         return number if self.random.random() < 0.5 else re.sub(r"(....)(?=.)", r"\1 ", number)
 
-    def make_bic(self) -> str:
-        """Code of a bank."""
-        return self.pattern(self.among("????DEFF###", "????GB2L", "????FRPP", "????US33###"))
-
-    def make_card(self) -> str:
-        """Number of a card, sometimes hidden in part."""
-        return self.pattern(self.among("4### #### #### ####", "5###-####-####-####", "xxxx xxxx xxxx ####"))
-
-    def make_plate(self) -> str:
-        """Licence plate."""
-        return str(self._local.license_plate())
-
-    def make_date(self) -> str:
-        """Day around that of the text."""
-        return self._written(self._now + timedelta(days=self.random.randrange(-45, 90)))
-
     def make_birthday(self) -> str:
         """Day, with its year, at least 18 years before the text."""
         day = self._now - timedelta(days=self.random.randrange(18 * 365, 85 * 365))
         return (self._date if self._date in WITH_YEAR else self.random.choice(WITH_YEAR))(day)
-
-    def make_year(self) -> str:
-        """Year before that of the text."""
-        return str(self._now.year - self.random.randrange(60))
-
-    def make_month(self) -> str:
-        """Month and year."""
-        return f"{self.random.choice(MONTHS)} {self._now.year + self.random.randrange(-1, 2)}"
-
-    def make_weekday(self) -> str:
-        """Day of the week."""
-        return self.random.choice(DAYS)
 
     def _written(self, day: datetime) -> str:
         return (self._date if self.random.random() < 0.85 else self.random.choice(DATES))(day)
@@ -293,22 +242,10 @@ class Values:
         )
         return self._stamp(self._clock)
 
-    def make_minutes(self) -> str:
-        """Length of time in minutes."""
-        return f"{self.random.choice((2, 3, 5, 8, 10, 12, 15, 20, 25, 30, 35, 40, 45, 60, 75, 90))} minutes"
-
     def make_period(self) -> str:
         """Length of time in days to years."""
         number = self.random.choice((2, 3, 4, 5, 6, 7, 10, 12, 14, 18, 24, 28, 30, 36, 60))
         return f"{number} {self.among('days', 'weeks', 'months', 'months', 'years', 'business days')}"
-
-    def make_money(self) -> str:
-        """Amount between 10 and 50,000."""
-        return self._amount(10 ** self.random.uniform(1, 4.7))
-
-    def make_price(self) -> str:
-        """Amount between 1 and 300."""
-        return self._amount(10 ** self.random.uniform(0, 2.5))
 
     def make_budget(self) -> str:
         """Round amount of thousands to billions, partly in words."""
@@ -341,10 +278,6 @@ class Values:
         number = self.random.choice((5, 7, 10, 12, 15, 19, 20, 25, 30, 33, 40, 50, 60, 75, 80, 2.5, 4.2, 7.7, 12.5))
         return f"{number:g}{self.among('%', '%', ' %', ' percent')}"
 
-    def make_count(self) -> str:
-        """Small whole number."""
-        return self.among("1", "2", "3", "4", "5", "6", "8", "10", "12", "15", "20", "24", "25", "30", "40", "50", "75")
-
     def make_number(self) -> str:
         """Whole number up to 100,000, sometimes with a comma."""
         number = int(10 ** self.random.uniform(1.7, 5))
@@ -355,40 +288,48 @@ class Values:
         number = self.among("0.4", "0.75", "1.2", "2", "2.5", "3.8", "5", "12", "18", "31.5", "80")
         return f"{number} {self.among('kg', 'lbs')}"
 
-    def make_distance(self) -> str:
-        """Length of a way."""
-        return (
-            f"{self.among('1.5', '2', '3', '4.2', '5', '8', '10', '12', '21', '30', '120')} {self.among('km', 'miles')}"
-        )
 
-    def make_size(self) -> str:
-        """Length, width and height."""
-        return " x ".join(str(self.random.randrange(8, 120)) for _ in range(3)) + " cm"
-
-    def make_area(self) -> str:
-        """Area of a flat."""
-        return f"{self.random.randrange(28, 180)} {self.among('sqm', 'sq m', 'square metres')}"
-
-    def make_degrees(self) -> str:
-        """Temperature of an oven."""
-        return self.among("160°C", "180°C", "200 °C", "350°F", "425°F", f"{self.random.randrange(14, 25) * 10} degrees")
-
-    def make_food_amount(self) -> str:
-        """How much of an ingredient."""
-        return self.among(
-            f"{self.among('50', '75', '100', '120', '150', '200', '250', '300', '400', '500')} {self.among('g', 'ml')}",
-            f"{self.among('1', '2', '3', '4')} {self.among('tbsp', 'tsp', 'cups')}",
-            f"{self.among('1/2', '1/4', '3/4', '1 1/2')} {self.among('cup', 'tsp')}",
-            self.among("2", "3", "4", "5", "6", "8"),
-        )
-
-    def make_score(self) -> str:
-        """Result of a match."""
-        return f"{self.random.randrange(6)}{self.among('-', ':', '–')}{self.random.randrange(5)}"
-
-    def make_color(self) -> str:
-        """Colour."""
-        return self.among("black", "white", "silver", "dark blue", "red", "green", "grey", "beige", "yellow")
+MAKERS: Final[Mapping[str, Callable[[Values], str]]] = {
+    "job": lambda v: str(_FAKERS.of("en_US", v.random).job()).split(",")[0],
+    "company": lambda v: str(v._anywhere.company()).replace(",", "").rstrip("."),
+    "country": lambda v: str(_FAKERS.of("en_US", v.random).country()),
+    "ip": lambda v: ".".join(str(v.random.randrange(1, 255)) for _ in range(4)),
+    "mac": lambda v: ":".join(v.pattern("@@") for _ in range(6)),
+    "port": lambda v: v.among(
+        "80", "443", "3000", "5000", "5432", "3306", "6379", "8080", "8443", "9000", "9092", "27017"
+    ),
+    "uuid": lambda v: v.pattern("@@@@@@@@-@@@@-4@@@-a@@@-@@@@@@@@@@@@"),
+    "bic": lambda v: v.pattern(v.among("????DEFF###", "????GB2L", "????FRPP", "????US33###")),
+    "card": lambda v: v.pattern(v.among("4### #### #### ####", "5###-####-####-####", "xxxx xxxx xxxx ####")),
+    "plate": lambda v: str(v._local.license_plate()),
+    "date": lambda v: v._written(v._now + timedelta(days=v.random.randrange(-45, 90))),
+    "year": lambda v: str(v._now.year - v.random.randrange(60)),
+    "month": lambda v: f"{v.random.choice(MONTHS)} {v._now.year + v.random.randrange(-1, 2)}",
+    "weekday": lambda v: v.random.choice(DAYS),
+    "minutes": lambda v: f"{v.random.choice((2, 3, 5, 8, 10, 12, 15, 20, 25, 30, 35, 40, 45, 60, 75, 90))} minutes",
+    "money": lambda v: v._amount(10 ** v.random.uniform(1, 4.7)),
+    "price": lambda v: v._amount(10 ** v.random.uniform(0, 2.5)),
+    "count": lambda v: v.among(
+        "1", "2", "3", "4", "5", "6", "8", "10", "12", "15", "20", "24", "25", "30", "40", "50", "75"
+    ),
+    "distance": lambda v: (
+        f"{v.among('1.5', '2', '3', '4.2', '5', '8', '10', '12', '21', '30', '120')} {v.among('km', 'miles')}"
+    ),
+    "size": lambda v: " x ".join(str(v.random.randrange(8, 120)) for _ in range(3)) + " cm",
+    "area": lambda v: f"{v.random.randrange(28, 180)} {v.among('sqm', 'sq m', 'square metres')}",
+    "degrees": lambda v: v.among(
+        "160°C", "180°C", "200 °C", "350°F", "425°F", f"{v.random.randrange(14, 25) * 10} degrees"
+    ),
+    "food_amount": lambda v: v.among(
+        f"{v.among('50', '75', '100', '120', '150', '200', '250', '300', '400', '500')} {v.among('g', 'ml')}",
+        f"{v.among('1', '2', '3', '4')} {v.among('tbsp', 'tsp', 'cups')}",
+        f"{v.among('1/2', '1/4', '3/4', '1 1/2')} {v.among('cup', 'tsp')}",
+        v.among("2", "3", "4", "5", "6", "8"),
+    ),
+    "score": lambda v: f"{v.random.randrange(6)}{v.among('-', ':', '–')}{v.random.randrange(5)}",
+    "color": lambda v: v.among("black", "white", "silver", "dark blue", "red", "green", "grey", "beige", "yellow"),
+}
+"""How values that take one expression are made; the others are methods of ``Values``."""
 
 
 def _ascii(name: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mqan_core.example import Example
 from mqan_training.data.readers.files import check_split, count_dropped, find_file, intact, malformed, read_lines
-from mqan_training.data.readers.task import Download, Task
+from mqan_training.data.readers.task import Task, downloads
 
 QUESTION = "What is the summary?"
 _LISTS_OF_SPLIT = {
@@ -96,10 +96,14 @@ def split_story(path: Path, text: str) -> tuple[str, str]:
     return unicodedata.normalize("NFKC", " ".join(article)), unicodedata.normalize("NFKC", " ".join(highlights))
 
 
-def _list(name: str, sha256: str) -> Download:
-    return Download(_LISTS_URL + name, name, sha256)
-
-
+_LISTS = {
+    "cnn_wayback_training_urls.txt": "e074c2245c475b00c455cefb911e0066b27fe17085dd0c773101e10d3088583b",
+    "cnn_wayback_validation_urls.txt": "b1ae81ff058ca640da3ae2b3c98fefca3adfea358736b6e29efc2ec1cbef5b5c",
+    "cnn_wayback_test_urls.txt": "a0796c3c7812e3c9fcb1a65faa9aee7bb6f8a3869e953c7f61b401790c0a6f33",
+    "dailymail_wayback_training_urls.txt": "3913d6a90c29a81196128346d81c28d6c7f7e91777d886e8417163ce83b2a04a",
+    "dailymail_wayback_validation_urls.txt": "2377b8f809bd07b143bbbd9e60594d10e7b8a211c8a5672181ea6000bbf548a2",
+    "dailymail_wayback_test_urls.txt": "554d18fc79a06a16902662d926cb7cc981ea36a3f82d5ae1426e25bf62f65b87",
+}
 TASK = Task(
     name=_NAME,
     folder="cnn_dailymail",
@@ -108,27 +112,13 @@ TASK = Task(
     read=read,
     max_context_tokens=400,
     sources=(
-        Download(
-            _STORIES_URL + "cnn_stories.tgz",
-            "cnn_stories.tgz",
-            sha256="e8fbc0027e54e0a916abd9c969eb35f708ed1467d7ef4e3b17a56739d65cb200",
-            num_bytes=158_577_824,
+        *downloads(
+            _STORIES_URL,
+            {
+                "cnn_stories.tgz": "e8fbc0027e54e0a916abd9c969eb35f708ed1467d7ef4e3b17a56739d65cb200",
+                "dailymail_stories.tgz": "ad69010002210b7c406718248ee66e65868b9f6820f163aa966369878d14147e",
+            },
         ),
-        Download(
-            _STORIES_URL + "dailymail_stories.tgz",
-            "dailymail_stories.tgz",
-            sha256="ad69010002210b7c406718248ee66e65868b9f6820f163aa966369878d14147e",
-        ),
-        _list("cnn_wayback_training_urls.txt", "e074c2245c475b00c455cefb911e0066b27fe17085dd0c773101e10d3088583b"),
-        _list("cnn_wayback_validation_urls.txt", "b1ae81ff058ca640da3ae2b3c98fefca3adfea358736b6e29efc2ec1cbef5b5c"),
-        _list("cnn_wayback_test_urls.txt", "a0796c3c7812e3c9fcb1a65faa9aee7bb6f8a3869e953c7f61b401790c0a6f33"),
-        _list(
-            "dailymail_wayback_training_urls.txt", "3913d6a90c29a81196128346d81c28d6c7f7e91777d886e8417163ce83b2a04a"
-        ),
-        _list(
-            "dailymail_wayback_validation_urls.txt",
-            "2377b8f809bd07b143bbbd9e60594d10e7b8a211c8a5672181ea6000bbf548a2",
-        ),
-        _list("dailymail_wayback_test_urls.txt", "554d18fc79a06a16902662d926cb7cc981ea36a3f82d5ae1426e25bf62f65b87"),
+        *downloads(_LISTS_URL, _LISTS),
     ),
 )

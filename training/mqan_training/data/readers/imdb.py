@@ -75,7 +75,6 @@ TASK = Task(
             "https://ai.stanford.edu/~amaas/data/sentiment/" + _ARCHIVE,
             _ARCHIVE,
             sha256="c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe",
-            num_bytes=84_125_825,
         ),
     ),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mqan_core.example import Example
 from mqan_training.data.readers.files import check_split, count_dropped, find_file, malformed, read_lines
-from mqan_training.data.readers.task import Download, Task
+from mqan_training.data.readers.task import Task, downloads
 
 _FILE_OF_SPLIT = {"train": "wiki1.train.qa", "validation": "wiki1.dev.qa", "test": "wiki1.test.qa"}
 _URL = "https://dada.cs.washington.edu/qasrl/data/"
@@ -84,21 +84,12 @@ TASK = Task(
     splits=tuple(_FILE_OF_SPLIT),
     metric="nf1",
     read=read,
-    sources=(
-        Download(
-            _URL + "wiki1.train.qa",
-            "wiki1.train.qa",
-            sha256="f927417e94e67b7ae17e33dd882989a5556d7ff37376f8bf5c78ece7d17a6c64",
-        ),
-        Download(
-            _URL + "wiki1.dev.qa",
-            "wiki1.dev.qa",
-            sha256="caa94beaaf22304422cdc1a2fd8732b1a47401c9555a81e1f4da81e0a7557a8b",
-        ),
-        Download(
-            _URL + "wiki1.test.qa",
-            "wiki1.test.qa",
-            sha256="b43a998344fbd520955fb8f0f7b3691ace363daa8628552cf5cf5c8d84df6cca",
-        ),
+    sources=downloads(
+        _URL,
+        {
+            "wiki1.train.qa": "f927417e94e67b7ae17e33dd882989a5556d7ff37376f8bf5c78ece7d17a6c64",
+            "wiki1.dev.qa": "caa94beaaf22304422cdc1a2fd8732b1a47401c9555a81e1f4da81e0a7557a8b",
+            "wiki1.test.qa": "b43a998344fbd520955fb8f0f7b3691ace363daa8628552cf5cf5c8d84df6cca",
+        },
     ),
 )

@@ -7,32 +7,28 @@ from pathlib import Path
 from mqan_training.data.readers import (
     cnn_dailymail,
     imdb,
-    iwslt,
-    multi30k,
-    multinli,
     mwsc,
+    nli,
     ontonotes,
     product_reviews,
     qasrl,
-    rte,
-    sick,
-    snli,
     squad,
     squad_unanswerable,
     sst,
     subj,
+    translation,
     wikisql,
     wnut17,
     woz,
-    xnli,
     zre,
 )
 from mqan_training.data.readers.jsonl import jsonl_task
 from mqan_training.data.readers.task import Task
 
 # The ten of decaNLP in the paper's order, then those for transfer and for comparison.
-_DECANLP = (squad, iwslt, cnn_dailymail, multinli, sst, qasrl, zre, woz, wikisql, mwsc)
-_OTHERS = (squad_unanswerable, imdb, product_reviews, snli, sick, rte, xnli, subj, ontonotes, wnut17)
+_DECANLP = (squad, translation, cnn_dailymail, nli, sst, qasrl, zre, woz, wikisql, mwsc)
+_TRANSFER = (squad_unanswerable, imdb, product_reviews)
+_OTHERS = (subj, ontonotes, wnut17)
 
 ALL = "all"
 """In a list of names: every task of ``TASKS``."""
@@ -43,7 +39,14 @@ FOLDER_OF_JSON_LINES = "jsonl:"
 _METRICS_WITHOUT_REFERENCE = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")
 
 TASKS: dict[str, Task] = {
-    task.name: task for tasks in ([module.TASK for module in (*_DECANLP, *_OTHERS)], multi30k.TASKS) for task in tasks
+    task.name: task
+    for tasks in (
+        [module.TASK for module in (*_DECANLP, *_TRANSFER)],
+        nli.OTHERS,
+        [module.TASK for module in _OTHERS],
+        translation.OTHERS,
+    )
+    for task in tasks
 }
 
 

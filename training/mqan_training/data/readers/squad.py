@@ -10,7 +10,7 @@ from typing import Any
 
 from mqan_core.example import Example
 from mqan_training.data.readers.files import check_split, count_dropped, find_file, malformed, read_json
-from mqan_training.data.readers.task import Download, Task
+from mqan_training.data.readers.task import Task, downloads
 
 _FILE_OF_SPLIT = {"train": "train-v1.1.json", "validation": "dev-v1.1.json"}
 _URL = "https://rajpurkar.github.io/SQuAD-explorer/dataset/"
@@ -68,18 +68,11 @@ TASK = Task(
     splits=tuple(_FILE_OF_SPLIT),
     metric="nf1",
     read=read,
-    sources=(
-        Download(
-            _URL + "train-v1.1.json",
-            "train-v1.1.json",
-            sha256="3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
-            num_bytes=30_288_272,
-        ),
-        Download(
-            _URL + "dev-v1.1.json",
-            "dev-v1.1.json",
-            sha256="95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
-            num_bytes=4_854_279,
-        ),
+    sources=downloads(
+        _URL,
+        {
+            "train-v1.1.json": "3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955",
+            "dev-v1.1.json": "95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9",
+        },
     ),
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mqan_core.example import Example
 from mqan_training.data.readers.files import check_split, find_file, malformed
-from mqan_training.data.readers.task import Download, Task
+from mqan_training.data.readers.task import Task, downloads
 
 QUESTION = "Is this review negative or positive?"
 LABELS = ("negative", "positive")
@@ -38,21 +38,12 @@ TASK = Task(
     splits=tuple(_FILE_OF_SPLIT),
     metric="em",
     read=read,
-    sources=(
-        Download(
-            _URL + "train_binary_sent.csv",
-            "train_binary_sent.csv",
-            sha256="6003623bcb35aad3a446a265b8931b7ccab61fcc10f2e9c1fec916ff67c7be35",
-        ),
-        Download(
-            _URL + "dev_binary_sent.csv",
-            "dev_binary_sent.csv",
-            sha256="f34c4987fea208fefc2d62a1b42c83a766cbfc7ce58c2a878ef953cf91f01729",
-        ),
-        Download(
-            _URL + "test_binary_sent.csv",
-            "test_binary_sent.csv",
-            sha256="519cea7ed4d22fe7ec4eccbb3d5ba6d88902a3b15ce129f476aa8364463a9fc7",
-        ),
+    sources=downloads(
+        _URL,
+        {
+            "train_binary_sent.csv": "6003623bcb35aad3a446a265b8931b7ccab61fcc10f2e9c1fec916ff67c7be35",
+            "dev_binary_sent.csv": "f34c4987fea208fefc2d62a1b42c83a766cbfc7ce58c2a878ef953cf91f01729",
+            "test_binary_sent.csv": "519cea7ed4d22fe7ec4eccbb3d5ba6d88902a3b15ce129f476aa8364463a9fc7",
+        },
     ),
 )

@@ -1,7 +1,7 @@
 """What the rest of the training code knows about a dataset."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -35,13 +35,16 @@ class Download:
         url: where the publisher (or decaNLP) has it.
         path: where it goes, below the task's folder.
         sha256: checksum in hex; None where no trusted one is known.
-        num_bytes: size, where known.
     """
 
     url: str
     path: str
     sha256: str | None = None
-    num_bytes: int | None = None
+
+
+def downloads(url: str, sha256s: Mapping[str, str | None]) -> tuple[Download, ...]:
+    """Return the files of one address, which keep their names, by their checksums."""
+    return tuple(Download(url + name, name, sha256) for name, sha256 in sha256s.items())
 
 
 @dataclass(frozen=True, slots=True)

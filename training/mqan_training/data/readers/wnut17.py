@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mqan_core.example import Example
 from mqan_training.data.readers.files import check_split, find_file, malformed, read_lines
-from mqan_training.data.readers.task import Download, Task
+from mqan_training.data.readers.task import Task, downloads
 
 QUESTION = "What are the tags for all entities?"
 NO_ENTITY = "None"
@@ -64,17 +64,12 @@ TASK = Task(
     splits=tuple(_FILE_OF_SPLIT),
     metric="nf1",
     read=read,
-    sources=(
-        Download(
-            _URL + "wnut17train.conll",
-            "wnut17train.conll",
-            sha256="731820e13f71af324c6b55a1575ec2ce59fbaa2a0806f8f0400b98d56cd6a7a5",
-        ),
-        Download(
-            _URL + "emerging.dev.conll",
-            "emerging.dev.conll",
-            sha256="e053b752b8155113ca66e7db08af5f2f5f43ab993694e4774f1ec5bad42312d8",
-        ),
-        Download(_URL + "emerging.test.annotated", "emerging.test.annotated"),
+    sources=downloads(
+        _URL,
+        {
+            "wnut17train.conll": "731820e13f71af324c6b55a1575ec2ce59fbaa2a0806f8f0400b98d56cd6a7a5",
+            "emerging.dev.conll": "e053b752b8155113ca66e7db08af5f2f5f43ab993694e4774f1ec5bad42312d8",
+            "emerging.test.annotated": None,
+        },
     ),
 )

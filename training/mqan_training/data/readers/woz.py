@@ -14,7 +14,7 @@ from typing import Any
 from mqan_core.example import Example
 from mqan_core.state_change import write_state_change
 from mqan_training.data.readers.files import check_split, find_file, malformed, read_json
-from mqan_training.data.readers.task import Download, Task
+from mqan_training.data.readers.task import Task, downloads
 
 QUESTION = "What is the change in state?"
 _FILE_OF_SPLIT = {"train": "woz_train_en.json", "validation": "woz_validate_en.json", "test": "woz_test_en.json"}
@@ -82,21 +82,12 @@ TASK = Task(
     splits=tuple(_FILE_OF_SPLIT),
     metric="joint_goal_em",
     read=read,
-    sources=(
-        Download(
-            _URL + "woz_train_en.json",
-            "woz_train_en.json",
-            sha256="7cd9e971553e5f3e80bb0c93164bf4c619c7f49f45d636a0512474cdeb074485",
-        ),
-        Download(
-            _URL + "woz_validate_en.json",
-            "woz_validate_en.json",
-            sha256="ae1ea9067fd05c0179d349f140b38de1b2db587d5bfcb4f99ef0d77474ab00ad",
-        ),
-        Download(
-            _URL + "woz_test_en.json",
-            "woz_test_en.json",
-            sha256="3673e433b21a6b0d74e9144bd059e64b29bc3e1c5dc0e18654a98ec597c0d72c",
-        ),
+    sources=downloads(
+        _URL,
+        {
+            "woz_train_en.json": "7cd9e971553e5f3e80bb0c93164bf4c619c7f49f45d636a0512474cdeb074485",
+            "woz_validate_en.json": "ae1ea9067fd05c0179d349f140b38de1b2db587d5bfcb4f99ef0d77474ab00ad",
+            "woz_test_en.json": "3673e433b21a6b0d74e9144bd059e64b29bc3e1c5dc0e18654a98ec597c0d72c",
+        },
     ),
 )

@@ -31,16 +31,22 @@ def read_records(folder: Path, part: Part, split: str) -> Iterator[Record]:
     if part.format not in FORMATS:
         raise ValueError(f"There is no format {part.format!r}; there are {', '.join(sorted(FORMATS))}.")
     for names in part.files.get(split, ()):
-        paths = [folder / name for name in names.split("|")]
-        for path in paths:
-            real = Path(str(path).partition("#")[0])
-            if not real.is_file():
-                raise MissingFileError(f"found no {real}. Give the folder that holds {folder.name}/ with `--data DIR`.")
+        paths = [_find(folder, name) for name in names.split("|")]
         for record in FORMATS[part.format](paths, part):
             record.setdefault("file", names)
             for whole in _each(record, part.each) if part.each else (record,):
                 if all(str(whole.get(column)) in values for column, values in part.keep.items()):
                     yield whole
+
+
+def _find(folder: Path, name: str) -> Path:
+    """Return the path of a file, packed or not; what stands behind ``#`` stays."""
+    plain, mark, key = name.partition("#")
+    plain = plain.removesuffix(".gz")
+    for found in (plain, f"{plain}.gz"):
+        if (folder / found).is_file():
+            return folder / f"{found}{mark}{key}"
+    raise MissingFileError(f"found no {folder / plain}. Give the folder that holds {folder.name}/ with `--data DIR`.")
 
 
 def _each(record: Record, key: str) -> Iterator[Record]:
