@@ -211,6 +211,30 @@ export async function errors(open) {
   assert.ok(await page.locator("#shown").isHidden(), "an old answer stands under a new error");
 }
 
+// Of a server whose model refuses what it cannot do, an explanation among it.
+export async function withoutExplanations(open, { context, question }) {
+  const page = await open();
+  const asked = [];
+  page.on("request", (request) => request.url().endsWith("/v1/answer") && asked.push(request.postDataJSON().explain === true));
+  await fill(page, context, question);
+  await page.locator("#questions select").selectOption("choices");
+  await page.locator("#questions textarea").fill("a\nb");
+  await page.click("#ask");
+  await page.waitForSelector("#answers article");
+  assert.match(await page.textContent("#answers .problem"), /does not take choices/);
+  await page.locator("#questions select").selectOption("free");
+  const answers = async (number) => {
+    await page.click("#ask");
+    await page.waitForFunction((wanted) => document.querySelectorAll("#answers .words, #answers .absent").length === wanted, number);
+    return asked.splice(0);
+  };
+  assert.deepEqual(asked.splice(0), [true, false]);
+  assert.deepEqual(await answers(1), [true, false], "what is refused is asked again");
+  await page.click("#add");
+  await page.locator("#questions > li > input").nth(1).fill(question);
+  assert.deepEqual(await answers(2), [false, false], "and from then on once only");
+}
+
 export async function oneOfSeveralFails(open) {
   const page = await open();
   await ask(page, TEXT, QUESTION, "why ".repeat(3000), "How tall is it?");

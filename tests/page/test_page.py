@@ -4,11 +4,14 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqan_core.wordings import samples_of
+from mqan_runtime.interface import open_engine
 from mqan_serving.pages import load_playground
 
 _SCENARIOS = [
@@ -111,6 +114,17 @@ def document(answer: str, **more: Any) -> dict[str, Any]:
     model = {"name": "m", "version": "1"}
     plain = {"answer": answer, "probability": 0.75, "tokens": [], "spans": [], "truncated": False, "model": model}
     return plain | more
+
+
+@pytest.mark.parametrize("kind", ["mt-dnn", "paper"])
+def test_models_that_cannot_explain_answer_all_the_same(
+    browse: Any, start_server: Any, sibling_bundle: Callable[[str], Path], tiny_bundle: Path, kind: str
+) -> None:
+    folder = tiny_bundle if kind == "paper" else sibling_bundle(kind)
+    context, question = samples_of(open_engine(folder, provider="cpu").bundle.questions)[0]
+    server = start_server("local", bundle=folder)
+    browse("withoutExplanations", server.rest, context=context, question=question)
+    assert server.stop() == 0
 
 
 def test_choices_refusals_and_other_answers(browse: Any, page_server: str) -> None:

@@ -6,6 +6,7 @@ import {
 import { type Card, makeCard, makeProblem } from "./answers.ts";
 import { at, button, copy, make } from "./dom.ts";
 import listed from "./examples.json";
+import { answerExplained } from "./explained.ts";
 import { Heat, type Weight } from "./heat.ts";
 import { Links } from "./links.ts";
 import { markPlaces } from "./marked.ts";
@@ -93,9 +94,8 @@ async function answerAll(state: State, mine: AbortController): Promise<Result[]>
     at("status").textContent = `${numRecords + numAnswers} of ${asked.length} answered`;
   };
   const plain = asked.filter((request): request is AnswerRequest => !isRecord(request));
-  const explained = plain.map((request) => ({ ...request, explain: true }));
   const onProgress = (numEnded: number): void => ((numAnswers = numEnded), tell());
-  const answering = client.answerMany(explained, { signal: mine.signal, concurrency: 4, onProgress });
+  const answering = answerExplained(client, plain, { signal: mine.signal, concurrency: 4, onProgress });
   const filling = asked.filter(isRecord).map(async (request): Promise<Result> => {
     const result = await client.fillRecord(request, { signal: mine.signal }).catch(asResult);
     numRecords++;
