@@ -369,6 +369,22 @@ export async function historyOfTheSession(open) {
   assert.equal(await page.locator("#asked button").count(), 2);
 }
 
+/** The text of the code in a language for one question of each kind, and for a record. */
+export async function codeOfEachKind(open, { language }) {
+  const page = await open();
+  const labelled = ["choices", "several", "scale"];
+  const kinds = ["free", "quotation", "yes_no", ...labelled, "record"];
+  await fill(page, `It's "high" 🗼.`, ...kinds.slice(0, -1).map(() => "What's high?"), "");
+  for (const [i, kind] of kinds.slice(0, -1).entries()) {
+    await page.locator("#questions > li > select").nth(i).selectOption(kind);
+    if (labelled.includes(kind)) await page.locator("#questions > li > textarea").nth(i).fill("it's low\n🗼: high");
+  }
+  await fillFields(page, ["total", "money"]);
+  await page.click("#code summary");
+  await page.locator("#languages button", { hasText: language }).click();
+  return page.textContent("#snippet");
+}
+
 export async function code(open, { fields = [], labels = [] }) {
   const page = await open();
   await ask(page, `It's "330" metres \\ tall 🗼 $HOME \`id\`.`, "What's tall?");

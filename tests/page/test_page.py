@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -9,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
 
+from mqan.v1.answer_pb2 import SOURCE_CONTEXT, AnswerRequest, FillRecordRequest
 from mqan_core.wordings import samples_of
 from mqan_runtime.interface import open_engine
 from mqan_serving.pages import load_playground
@@ -93,6 +96,23 @@ def test_copied_code_of_a_record_runs(browse: Any, page_server: str) -> None:
     assert "tall: 330.0" in by_python.stdout
     assert "mqan.v1.QuestionAnswering/FillRecord" in code["grpcurl"]
     assert "fillRecord" in code["TypeScript"]
+
+
+def test_copied_code_of_grpcurl_has_messages_of_the_contract(browse: Any, page_server: str) -> None:
+    commands = browse("codeOfEachKind", page_server, language="grpcurl").split("\n\n")
+    messages = []
+    for command in map(shlex.split, commands):
+        kind = {"Answer": AnswerRequest, "FillRecord": FillRecordRequest}[command[-1].rpartition("/")[2]]
+        messages.append(json_format.Parse(command[command.index("-d") + 1], kind()))
+    *answers, record = messages
+    labels = ["it's low", "🗼: high"]
+    assert {(message.context, message.question) for message in answers} == {('It\'s "high" 🗼.', "What's high?")}
+    assert [[*message.sources] for message in answers] == [[], [SOURCE_CONTEXT], [], [], [], []]
+    assert [message.yes_no for message in answers] == [False, False, True, False, False, False]
+    assert [[choice.label for choice in message.choices] for message in answers] == [[], [], [], labels, labels, []]
+    assert [message.multiple for message in answers] == [False, False, False, False, True, False]
+    assert [[*message.scale] for message in answers] == [[], [], [], [], [], labels]
+    assert json.loads(record.schema)["properties"] == {"total": {"type": "number", "format": "money"}}
 
 
 def test_a_server_that_asks_for_a_key(browse: Any, start_server: Any, tmp_path: Path) -> None:
