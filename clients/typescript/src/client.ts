@@ -38,7 +38,7 @@ export class Client {
 
   /**
    * @param url the server, for example `https://answers.example` or, behind a prefix, `https://example.com/mqan/`.
-   * @throws InvalidRequestError if the URL is not one of HTTP, or an option is no option.
+   * @throws InvalidRequestError if the URL is not one of HTTP or has a password in it, or an option is no option.
    */
   constructor(url = "http://127.0.0.1:8000", options: ClientOptions = {}) {
     this.#base = readUrl(url);
@@ -148,21 +148,22 @@ export class Client {
 
   /** Ask until there is a response that `read` can read; what is cut off while it is read is asked again. */
   async #respond<T>(path: string, attempts: Attempts, body: object | undefined, read: (response: Response) => Promise<T>) {
+    const sent = body && write(body);
     for (;;) {
-      const outcome = await this.#attempt(path, attempts.signal, body, read);
+      const outcome = await this.#attempt(path, attempts.signal, sent, read);
       if (!("error" in outcome)) return outcome.value;
       await attempts.wait(outcome.error, outcome.retryAfter);
     }
   }
 
   async #attempt<T>(
-    path: string, signal: AbortSignal, body: object | undefined, read: (response: Response) => Promise<T>,
+    path: string, signal: AbortSignal, body: string | undefined, read: (response: Response) => Promise<T>,
   ): Promise<Outcome<T>> {
     try {
       const response = await fetch(new URL(path, this.#base), {
         method: body ? "POST" : "GET",
         headers: body ? { ...this.#headers, "content-type": "application/json" } : this.#headers,
-        ...(body && { body: JSON.stringify(body) }),
+        ...(body && { body }),
         signal,
       });
       if (response.ok) return { value: await read(response) };
@@ -181,10 +182,23 @@ function invalid(message: string): InvalidRequestError {
   return new InvalidRequestError(message, { code: "invalid_option" });
 }
 
+function write(body: object): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    const message = `The request cannot be sent as JSON: ${(error as Error).message}`;
+    throw new InvalidRequestError(message, { code: "invalid_input" });
+  }
+}
+
 function readUrl(url: string): URL {
   const base = URL.canParse(url) ? new URL(url) : undefined;
+  if (base?.username || base?.password) {
+    throw invalid("The URL has a user name or a password, which fetch sends to nobody; leave them out and give an apiKey.");
+  }
   if (base === undefined || !/^https?:$/.test(base.protocol)) {
-    throw invalid(`${JSON.stringify(url)} is no URL of a server; give one such as http://127.0.0.1:8000`);
+    const shown = JSON.stringify(url.replace(/\/\/.*@/s, "//")); // without a password
+    throw invalid(`${shown} is no URL of a server; give one such as http://127.0.0.1:8000`);
   }
   if (!base.pathname.endsWith("/")) base.pathname += "/";
   return base;

@@ -4,8 +4,8 @@ import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import {
-  CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError, quote, ServerError,
-  type StreamedPart, toUtf16, UnavailableError,
+  type AnswerRequest, CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError,
+  quote, ServerError, type StreamedPart, toUtf16, UnavailableError,
 } from "../src/index.ts";
 
 const url = process.env["MQAN_URL"];
@@ -117,10 +117,7 @@ describe("failures", () => {
   });
 
   it.each([500, 502, 504])("asks again where a proxy says %i because the server behind it has gone", async (status) => {
-    const told = [
-      "<html>Bad gateway</html>",
-      '{"detail": "gone"}',
-    ];
+    const told = ["<html>Bad gateway</html>", '{"detail": "gone"}'];
     let count = 0;
     const at = await answering((_, response) => {
       const body = told[count++];
@@ -221,6 +218,25 @@ describe("failures", () => {
     expect(() => new Client("grpc://127.0.0.1:9000")).toThrow(InvalidRequestError);
     expect(() => new Client("http://127.0.0.1", { apiKey: "ä" })).toThrow(InvalidRequestError);
     await expect(client.answerMany([], { concurrency: 0 })).rejects.toBeInstanceOf(InvalidRequestError);
+  });
+});
+
+describe("what cannot be sent", () => {
+  it("is no fault of the server's", async () => {
+    const client = new Client("http://127.0.0.1:1");
+    const question: Record<string, unknown> = { context: "c", question: "q" };
+    question["itself"] = question;
+    const sent = [question, { context: "c", question: "q", alternatives: 1n }] as unknown as AnswerRequest[];
+    for (const request of sent) {
+      await expect(client.answer(request)).rejects.toMatchObject({ name: "InvalidRequestError", code: "invalid_input" });
+      await expect(client.answerStream(request).next()).rejects.toBeInstanceOf(InvalidRequestError);
+    }
+  });
+
+  const urls = ["http://ada:secret@127.0.0.1", "http://:secret@127.0.0.1", "grpc://ada:secret@127.0.0.1", "http://ada:secret@"];
+  it.each(urls)("is refused without its password: %s", (url) => {
+    expect(() => new Client(url)).toThrow(InvalidRequestError);
+    expect(() => new Client(url)).toThrow(/^(?!.*secret)/);
   });
 });
 
