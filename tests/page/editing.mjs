@@ -37,3 +37,21 @@ export async function historyOfTheSession(open) {
   await page.waitForFunction((asked) => document.querySelector("#answers h2")?.textContent === asked, QUESTION);
   assert.equal(await page.locator("#asked button").count(), 2);
 }
+
+export async function fieldsWithColons(open) {
+  const page = await open();
+  await fill(page, MAIL);
+  const options = "1: urgent, 2: normal, 3: one of many";
+  await fillFields(page, ["How urgent: today?", "text"], ["urgency", "one of", options], ["kind: of mail", "one of", "bill, praise"]);
+  const schema = async () => JSON.parse((await page.textContent("#snippet")).match(/-d '(.*)'$/s)[1].replaceAll("'\\''", "'")).schema.properties;
+  const expected = {
+    "How urgent: today?": { type: "string", ask: "How urgent: today?" },
+    urgency: { enum: ["1: urgent", "2: normal", "3: one of many"] },
+    "kind: of mail": { enum: ["bill", "praise"] },
+  };
+  assert.deepEqual(await schema(), expected);
+  await page.click("#share");
+  await page.reload();
+  assert.deepEqual(await schema(), expected, "a link has the same fields");
+  assert.equal(await page.locator(".fields li").nth(1).locator("input").last().inputValue(), options);
+}
