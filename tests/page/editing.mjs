@@ -55,3 +55,29 @@ export async function fieldsWithColons(open) {
   assert.deepEqual(await schema(), expected, "a link has the same fields");
   assert.equal(await page.locator(".fields li").nth(1).locator("input").last().inputValue(), options);
 }
+
+export async function linksInAPageInUse(open) {
+  const page = await open();
+  await fill(page, TEXT, QUESTION);
+  await page.click("#share");
+  const good = await page.evaluate(() => location.hash);
+  const follow = (hash) => page.evaluate((to) => (location.hash = to), hash);
+  const problem = (wanted) => page.waitForFunction((is) => !!document.getElementById("problem").textContent === is, wanted);
+  await follow("#broken");
+  await problem(true);
+  await follow(good);
+  await problem(false);
+  await ask(page, MAIL, "Who wrote it?");
+  await follow(good);
+  await page.waitForFunction((text) => document.getElementById("context").value === text, TEXT);
+  assert.ok(await page.locator("#shown").isHidden(), "old answers stand under another text");
+  const held = await hold(page);
+  await page.fill("#context", MAIL);
+  await page.click("#ask");
+  await until(() => held.length === 1);
+  const ended = page.waitForEvent("requestfailed");
+  await follow(good);
+  await ended;
+  assert.equal(await page.getAttribute("#results", "aria-busy"), "false");
+  assert.equal(await page.textContent("#status"), "");
+}

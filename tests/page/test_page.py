@@ -31,6 +31,7 @@ _SCENARIOS = [
     "longTexts",
     "files",
     "historyOfTheSession",
+    "linksInAPageInUse",
     "fieldsWithColons",
 ]
 _ATTACK = """<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;"""

@@ -287,6 +287,8 @@ function useKey(apiKey: string): void {
 
 function openFragment(): void {
   if (location.hash.length < 2) return;
+  cancel("");
+  clear();
   const state = fromFragment(location.hash);
   if (state) showState(state);
   else at("problem").textContent = "The link is incomplete or damaged.";
