@@ -81,3 +81,26 @@ export async function linksInAPageInUse(open) {
   assert.equal(await page.getAttribute("#results", "aria-busy"), "false");
   assert.equal(await page.textContent("#status"), "");
 }
+
+export async function removedQuestions(open) {
+  const page = await open();
+  await fill(page, MAIL, "");
+  await fillFields(page, ["total", "money"]);
+  for (const [i, question] of ["Who sent it?", "When is it due?"].entries()) {
+    await page.click("#add");
+    await page.locator("#questions > li > input").nth(i + 1).fill(question);
+  }
+  const remove = (i) => page.getByLabel("Remove this question").nth(i).click();
+  const snippet = () => page.textContent("#snippet");
+  assert.match(await snippet(), /Who sent it/);
+  await remove(1);
+  assert.doesNotMatch(await snippet(), /Who sent it/, "the code has a question that was removed");
+  assert.match(await snippet(), /When is it due/);
+  assert.equal(await page.evaluate(() => document.activeElement.value), "total", "the first field has the focus");
+  await remove(0);
+  assert.doesNotMatch(await snippet(), /total/);
+  assert.equal(await page.evaluate(() => document.activeElement.value), "When is it due?");
+  await remove(0);
+  assert.ok(await page.locator("#code").isHidden());
+  assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Question");
+}
