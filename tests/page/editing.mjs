@@ -104,3 +104,24 @@ export async function removedQuestions(open) {
   assert.ok(await page.locator("#code").isHidden());
   assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "Question");
 }
+
+export async function historyOfTextsWithOneHead(open) {
+  const page = await open();
+  const head = "Dear team, thank you for the quick reply to my letter of last week. ";
+  const texts = [`${head}The tower is in Paris.`, `${head}The bridge is in London.`];
+  for (const text of [...texts, texts[0]]) await ask(page, text, "Where is it?");
+  await page.waitForFunction(() => document.getElementById("results").getAttribute("aria-busy") === "false");
+  await page.click("#history summary");
+  const rows = page.locator("#asked button");
+  assert.equal(await rows.count(), 2);
+  for (const text of [texts[1], texts[0]]) {
+    await rows.nth(1).click();
+    await page.waitForFunction((wanted) => document.getElementById("text").textContent === wanted, text);
+    assert.equal(await page.inputValue("#context"), text);
+  }
+  await rows.first().click();
+  await page.waitForFunction(() => document.getElementById("results").getAttribute("aria-busy") === "false");
+  await page.selectOption("#questions select", "yes_no");
+  await page.click("#ask");
+  await page.waitForFunction(() => document.querySelectorAll("#asked button").length === 3);
+}

@@ -33,6 +33,8 @@ let client = new Client(base.href, options);
 let running: AbortController | undefined;
 let language: Language = "curl";
 let heat: Heat | undefined;
+/** Rows of the history by what was asked, the latest last. */
+const remembered = new Map<string, HTMLElement>();
 let links = new Links(() => look([]));
 
 function look(weights: Weight[]): void {
@@ -174,14 +176,21 @@ function scrollToFirst(): void {
 
 function remember(state: State): void {
   const list = at("asked");
+  const fragment = toFragment(state);
   const title = `${state.questions.map(({ question }) => question).join(" · ")} — ${state.context.slice(0, 60)}`;
   const again = (): void => {
     showState(state);
     void ask();
   };
-  for (const row of list.children) if (row.textContent === title) row.remove();
-  list.prepend(make("li", {}, button({ dir: "auto" }, again, title)));
-  while (list.children.length > MAX_HISTORY) list.lastElementChild?.remove();
+  remembered.get(fragment)?.remove();
+  const row = make("li", {}, button({ dir: "auto" }, again, title));
+  list.prepend(row);
+  remembered.delete(fragment); // so that it is the latest
+  remembered.set(fragment, row);
+  for (const [oldest, last] of [...remembered].slice(0, -MAX_HISTORY)) {
+    last.remove();
+    remembered.delete(oldest);
+  }
   at("history").hidden = false;
 }
 
