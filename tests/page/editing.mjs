@@ -125,3 +125,22 @@ export async function historyOfTextsWithOneHead(open) {
   await page.click("#ask");
   await page.waitForFunction(() => document.querySelectorAll("#asked button").length === 3);
 }
+
+export async function filesAndNotes(open) {
+  const page = await open();
+  const noted = await page.locator("#example option", { hasText: /summar/i }).first().getAttribute("value");
+  await page.selectOption("#example", noted);
+  await page.waitForSelector("#note:not([hidden])");
+  await page.click("#share");
+  await page.waitForFunction(() => document.getElementById("shared").textContent === "Copied.");
+  const file = { name: "tower.txt", mimeType: "text/plain", buffer: Buffer.from(TEXT) };
+  for (const round of ["first", "second"]) {
+    await page.fill("#context", "Another text.");
+    assert.equal(await page.textContent("#shared"), "", "what is copied is another text");
+    await page.setInputFiles("#file", file);
+    await page.waitForFunction((text) => document.getElementById("context").value === text, TEXT);
+    assert.equal(await page.inputValue("#file"), "", `the same file can be opened after the ${round} time`);
+  }
+  assert.ok(await page.locator("#note").isHidden(), "the note of an example stands over another text");
+  assert.equal(await page.inputValue("#example"), "");
+}

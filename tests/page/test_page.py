@@ -31,6 +31,7 @@ _SCENARIOS = [
     "longTexts",
     "files",
     "historyOfTheSession",
+    "filesAndNotes",
     "historyOfTextsWithOneHead",
     "removedQuestions",
     "linksInAPageInUse",

@@ -48,9 +48,13 @@ function readState(): State {
 function showState(state: State, note = ""): void {
   context.value = state.context;
   questions.show(state.questions);
+  showNote(note);
+  showCode();
+}
+
+function showNote(note: string): void {
   at("note").textContent = note;
   at("note").hidden = !note;
-  showCode();
 }
 
 function requests(state: State) {
@@ -200,6 +204,7 @@ function showCode(): void {
   at("snippet").textContent = snippet(language, requests(state), { base, needsKey: options.apiKey !== undefined });
   for (const each of at("languages").children) each.setAttribute("aria-pressed", `${each.textContent === language}`);
   at("copied").textContent = "";
+  at("shared").textContent = "";
 }
 
 function addExamples(): void {
@@ -218,14 +223,18 @@ function addExamples(): void {
   });
 }
 
-async function openFile(file: File | undefined): Promise<void> {
+async function openFile(input: HTMLInputElement): Promise<void> {
+  const file = input.files?.[0];
   if (!file) return;
   try {
     context.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     at("problem").textContent = "";
+    at<HTMLSelectElement>("example").value = "";
+    showNote("");
   } catch {
     at("problem").textContent = `${file.name} is not text in UTF-8. Save it as UTF-8, or paste its text.`;
   }
+  input.value = ""; // so that the same file can be opened again
   showCode();
 }
 
@@ -262,7 +271,7 @@ function listen(): void {
   at("form").addEventListener("input", showCode);
   at("add").addEventListener("click", () => questions.add().focus());
   at("cancel").addEventListener("click", () => cancel("Cancelled."));
-  at("file").addEventListener("change", (event) => void openFile((event.target as HTMLInputElement).files?.[0]));
+  at("file").addEventListener("change", (event) => void openFile(event.target as HTMLInputElement));
   at("share").addEventListener("click", async () => {
     history.replaceState(null, "", toFragment(readState()));
     await copy(location.href);
