@@ -144,3 +144,18 @@ export async function filesAndNotes(open) {
   assert.ok(await page.locator("#note").isHidden(), "the note of an example stands over another text");
   assert.equal(await page.inputValue("#example"), "");
 }
+
+export async function passwordInTheAddress(open) {
+  const page = await open();
+  const url = new URL(page.url());
+  [url.username, url.password] = ["ada", "secret"];
+  await page.goto(url.href);
+  await ask(page);
+  assert.doesNotMatch(await page.textContent("#snippet"), /secret/);
+  await page.click("#share");
+  await page.waitForFunction(() => document.getElementById("shared").textContent === "Copied.");
+  const link = await page.evaluate(() => navigator.clipboard.readText());
+  assert.doesNotMatch(link, /secret/);
+  await page.goto(link);
+  assert.equal(await page.inputValue("#context"), TEXT);
+}

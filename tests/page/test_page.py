@@ -31,6 +31,7 @@ _SCENARIOS = [
     "longTexts",
     "files",
     "historyOfTheSession",
+    "passwordInTheAddress",
     "filesAndNotes",
     "historyOfTextsWithOneHead",
     "removedQuestions",

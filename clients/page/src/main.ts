@@ -25,6 +25,7 @@ interface Example extends State {
 const MAX_HISTORY = 30;
 const examples = listed as Example[];
 const base = new URL(".", document.baseURI.split("#")[0]);
+[base.username, base.password] = ["", ""]; // the browser sends them by itself; in links and code they would be told on
 
 const context = at<HTMLTextAreaElement>("context");
 const questions = new Questions(at("questions"));
@@ -274,7 +275,7 @@ function listen(): void {
   at("file").addEventListener("change", (event) => void openFile(event.target as HTMLInputElement));
   at("share").addEventListener("click", async () => {
     history.replaceState(null, "", toFragment(readState()));
-    await copy(location.href);
+    await copy(new URL(location.hash, base).href);
     at("shared").textContent = "Copied.";
   });
   at("copy").addEventListener("click", async () => {
