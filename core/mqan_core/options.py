@@ -44,9 +44,19 @@ class Options:
     refuses: bool = True
 
     @property
-    def is_plain(self) -> bool:
-        """Whether nothing is asked for beside the question."""
-        return self == PLAIN
+    def fields(self) -> tuple[str, ...]:
+        """What is asked for beside the question: the options' names in REST; none where the question is plain."""
+        asked = {
+            "scale" if self.is_scale else "choices": bool(self.choices),
+            "multiple": self.multiple,
+            "sources": self.sources != ALL_SOURCES,
+            "contiguous": self.contiguous,
+            "all": self.every,
+            "alternatives": self.alternatives > 0,
+            "min_probability": self.min_probability is not None,
+            "explain": self.explain,
+        }
+        return tuple(name for name, is_asked in asked.items() if is_asked)
 
     @property
     def quotes(self) -> bool:

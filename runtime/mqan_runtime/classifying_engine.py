@@ -12,7 +12,7 @@ from mqan_core.answer import Answer, AnswerToken, ChoiceProbability, Masses, Sou
 from mqan_core.attribution import TraceField
 from mqan_core.classifying import ClassifyingBundle, ClassTask, open_classifying_bundle, piece_of
 from mqan_core.errors import InputError
-from mqan_core.options import ALL_SOURCES, PLAIN, Options
+from mqan_core.options import PLAIN, Options
 from mqan_core.outcome import withhold
 from mqan_core.request import check_words
 from mqan_core.text import measure
@@ -184,15 +184,8 @@ def answer_of(request: ClassRequest, found_C: Floats) -> Answer:
 
 def _refuse_more(options: Options) -> None:
     """Refuse what a model of fixed tasks cannot do."""
-    for field, is_asked in (
-        ("scale" if options.is_scale else "choices", bool(options.choices)),
-        ("sources", options.sources != ALL_SOURCES),
-        ("contiguous", options.contiguous),
-        ("all", options.every),
-        ("alternatives", options.alternatives > 0),
-        ("explain", options.explain),
-    ):
-        if is_asked:
+    for field in options.fields:
+        if field != "min_probability":
             message = f"This model answers with the classes of its own tasks: it does not take {field}."
             hint = f"Leave {field} out; GET /v1/model lists the questions and their classes."
             raise InputError("option_not_supported", field, message, hint)

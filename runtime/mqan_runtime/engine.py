@@ -110,20 +110,10 @@ class Engine(RowEngine[Request]):
             InputError: the context or the question holds nothing but white space, or more is asked for than
                 such a model can answer.
         """
-        if options.choices:
-            raise InputError(
-                "choices_not_supported",
-                "choices",
-                "This model does not choose from a list of labels.",
-                "Name the labels in the question, or serve a model of bundle format 6.",
-            )
-        if not options.is_plain:
-            raise InputError(
-                "options_not_supported",
-                "question",
-                "This model answers plain questions only.",
-                "Leave the options out, or serve a model of bundle format 6.",
-            )
+        for field in options.fields:
+            message = f"This model answers plain questions only: it does not take {field}."
+            hint = f"Leave {field} out, or serve a model of bundle format 6."
+            raise InputError("option_not_supported", field, message, hint)
         return read_request(self.bundle.vocabulary, context, question)
 
     def begin(self, rows: Sequence[Row[Request]]) -> Decoding:

@@ -3,9 +3,11 @@
 
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import * as scenarios from "./scenarios.mjs";
+import * as editing from "./editing.mjs";
+import * as asking from "./scenarios.mjs";
 
 const [executablePath, name, url, given = "null"] = process.argv.slice(2);
+const scenarios = { ...asking, ...editing };
 const require = createRequire(join(import.meta.dirname, "../../clients/page/package.json"));
 const { chromium } = require("playwright-core");
 

@@ -2,10 +2,10 @@
 
 import assert from "node:assert/strict";
 
-const TEXT = "The Eiffel Tower is 330 metres tall. It was built by Gustave Eiffel's company for a fair in Paris.";
-const QUESTION = "Who built the Eiffel Tower?";
+export const TEXT = "The Eiffel Tower is 330 metres tall. It was built by Gustave Eiffel's company for a fair in Paris.";
+export const QUESTION = "Who built the Eiffel Tower?";
 
-async function fill(page, context, ...questions) {
+export async function fill(page, context, ...questions) {
   await page.fill("#context", context);
   for (const [i, question] of questions.entries()) {
     if (i) await page.click("#add");
@@ -13,7 +13,7 @@ async function fill(page, context, ...questions) {
   }
 }
 
-async function ask(page, context = TEXT, ...questions) {
+export async function ask(page, context = TEXT, ...questions) {
   await fill(page, context, ...(questions.length ? questions : [QUESTION]));
   await page.click("#ask");
   await page.waitForSelector("#answers article");
@@ -80,10 +80,10 @@ export async function wordsAndPlaces(open) {
   assert.deepEqual(await both(), [true, true], "tapping a word");
 }
 
-const MAIL = `Invoice 2024-118 of 03/05/2024 🧾. Total 476.00 EUR, due on 2 June 2024. Write to bill@lumen.example.`;
+export const MAIL = `Invoice 2024-118 of 03/05/2024 🧾. Total 476.00 EUR, due on 2 June 2024. Write to bill@lumen.example.`;
 
 /** Set the last question to a record of fields, each a name, a type and, of a choice, its options. */
-async function fillFields(page, ...fields) {
+export async function fillFields(page, ...fields) {
   await page.locator("#questions > li > select").last().selectOption("record");
   const box = page.locator(".fields").last();
   for (const [i, [name, type, options]] of fields.entries()) {
@@ -211,6 +211,30 @@ export async function errors(open) {
   assert.ok(await page.locator("#shown").isHidden(), "an old answer stands under a new error");
 }
 
+// Of a server whose model refuses what it cannot do, an explanation among it.
+export async function withoutExplanations(open, { context, question }) {
+  const page = await open();
+  const asked = [];
+  page.on("request", (request) => request.url().endsWith("/v1/answer") && asked.push(request.postDataJSON().explain === true));
+  await fill(page, context, question);
+  await page.locator("#questions select").selectOption("choices");
+  await page.locator("#questions textarea").fill("a\nb");
+  await page.click("#ask");
+  await page.waitForSelector("#answers article");
+  assert.match(await page.textContent("#answers .problem"), /does not take choices/);
+  await page.locator("#questions select").selectOption("free");
+  const answers = async (number) => {
+    await page.click("#ask");
+    await page.waitForFunction((wanted) => document.querySelectorAll("#answers .words, #answers .absent").length === wanted, number);
+    return asked.splice(0);
+  };
+  assert.deepEqual(asked.splice(0), [true, false]);
+  assert.deepEqual(await answers(1), [true, false], "what is refused is asked again");
+  await page.click("#add");
+  await page.locator("#questions > li > input").nth(1).fill(question);
+  assert.deepEqual(await answers(2), [false, false], "and from then on once only");
+}
+
 export async function oneOfSeveralFails(open) {
   const page = await open();
   await ask(page, TEXT, QUESTION, "why ".repeat(3000), "How tall is it?");
@@ -257,28 +281,14 @@ export async function offsets(open) {
   assert.equal(await other.inputValue("#context"), `e\u0301té 𝒳. ${TEXT} 🗼`);
 }
 
-export async function link(open) {
-  const page = await open();
-  await fill(page, TEXT, QUESTION, "How tall is it?");
-  await page.click("#share");
-  await page.waitForFunction(() => document.getElementById("shared").textContent === "Copied.");
-  const other = await open();
-  await other.goto(await page.evaluate(() => navigator.clipboard.readText()));
-  assert.equal(await other.inputValue("#context"), TEXT);
-  const asked = await other.locator("#questions input").evaluateAll((all) => all.map((input) => input.value));
-  assert.deepEqual(asked, [QUESTION, "How tall is it?"]);
-  await other.evaluate(() => (location.hash = "#broken"));
-  await other.waitForFunction(() => document.getElementById("problem").textContent.includes("link"));
-}
-
 // Holds requests back until they are let go, so that there is time to do something else.
-async function hold(page) {
+export async function hold(page) {
   const held = [];
   await page.route("**/v1/answer", (route) => held.push(route));
   return held;
 }
 
-const until = async (condition) => {
+export const until = async (condition) => {
   for (let i = 0; !condition(); i++) {
     assert.ok(i < 2000, "it does not happen");
     await new Promise((resolve) => setTimeout(resolve, 5));
@@ -324,25 +334,20 @@ export async function longTexts(open) {
   await page.waitForFunction(() => document.getElementById("text").scrollTop > 0);
 }
 
-export async function files(open) {
+/** The text of the code in a language for one question of each kind, and for a record. */
+export async function codeOfEachKind(open, { language }) {
   const page = await open();
-  const file = (content) => ({ name: "tower.txt", mimeType: "text/plain", buffer: Buffer.from(content) });
-  await page.setInputFiles("#file", file(`${TEXT} 🗼`));
-  await page.waitForFunction((text) => document.getElementById("context").value === text, `${TEXT} 🗼`);
-  await page.setInputFiles("#file", file([0x63, 0x61, 0x66, 0xe9]));
-  await page.waitForFunction(() => document.getElementById("problem").textContent.includes("UTF-8"));
-  assert.equal(await page.inputValue("#context"), `${TEXT} 🗼`);
-}
-
-export async function historyOfTheSession(open) {
-  const page = await open();
-  await ask(page);
-  await ask(page, TEXT, "How tall is the Eiffel Tower?");
-  await page.click("#history summary");
-  assert.equal(await page.locator("#asked button").count(), 2);
-  await page.locator("#asked button").nth(1).click();
-  await page.waitForFunction((asked) => document.querySelector("#answers h2")?.textContent === asked, QUESTION);
-  assert.equal(await page.locator("#asked button").count(), 2);
+  const labelled = ["choices", "several", "scale"];
+  const kinds = ["free", "quotation", "yes_no", ...labelled, "record"];
+  await fill(page, `It's "high" 🗼.`, ...kinds.slice(0, -1).map(() => "What's high?"), "");
+  for (const [i, kind] of kinds.slice(0, -1).entries()) {
+    await page.locator("#questions > li > select").nth(i).selectOption(kind);
+    if (labelled.includes(kind)) await page.locator("#questions > li > textarea").nth(i).fill("it's low\n🗼: high");
+  }
+  await fillFields(page, ["total", "money"]);
+  await page.click("#code summary");
+  await page.locator("#languages button", { hasText: language }).click();
+  return page.textContent("#snippet");
 }
 
 export async function code(open, { fields = [], labels = [] }) {

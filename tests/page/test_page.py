@@ -2,13 +2,19 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
 
+from mqan.v1.answer_pb2 import SOURCE_CONTEXT, AnswerRequest, FillRecordRequest
+from mqan_core.wordings import samples_of
+from mqan_runtime.interface import open_engine
 from mqan_serving.pages import load_playground
 
 _SCENARIOS = [
@@ -25,6 +31,12 @@ _SCENARIOS = [
     "longTexts",
     "files",
     "historyOfTheSession",
+    "passwordInTheAddress",
+    "filesAndNotes",
+    "historyOfTextsWithOneHead",
+    "removedQuestions",
+    "linksInAPageInUse",
+    "fieldsWithColons",
 ]
 _ATTACK = """<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;"""
 
@@ -92,6 +104,23 @@ def test_copied_code_of_a_record_runs(browse: Any, page_server: str) -> None:
     assert "fillRecord" in code["TypeScript"]
 
 
+def test_copied_code_of_grpcurl_has_messages_of_the_contract(browse: Any, page_server: str) -> None:
+    commands = browse("codeOfEachKind", page_server, language="grpcurl").split("\n\n")
+    messages = []
+    for command in map(shlex.split, commands):
+        kind = {"Answer": AnswerRequest, "FillRecord": FillRecordRequest}[command[-1].rpartition("/")[2]]
+        messages.append(json_format.Parse(command[command.index("-d") + 1], kind()))
+    *answers, record = messages
+    labels = ["it's low", "🗼: high"]
+    assert {(message.context, message.question) for message in answers} == {('It\'s "high" 🗼.', "What's high?")}
+    assert [[*message.sources] for message in answers] == [[], [SOURCE_CONTEXT], [], [], [], []]
+    assert [message.yes_no for message in answers] == [False, False, True, False, False, False]
+    assert [[choice.label for choice in message.choices] for message in answers] == [[], [], [], labels, labels, []]
+    assert [message.multiple for message in answers] == [False, False, False, False, True, False]
+    assert [[*message.scale] for message in answers] == [[], [], [], [], [], labels]
+    assert json.loads(record.schema)["properties"] == {"total": {"type": "number", "format": "money"}}
+
+
 def test_a_server_that_asks_for_a_key(browse: Any, start_server: Any, tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     made = subprocess.run(
@@ -111,6 +140,17 @@ def document(answer: str, **more: Any) -> dict[str, Any]:
     model = {"name": "m", "version": "1"}
     plain = {"answer": answer, "probability": 0.75, "tokens": [], "spans": [], "truncated": False, "model": model}
     return plain | more
+
+
+@pytest.mark.parametrize("kind", ["mt-dnn", "paper"])
+def test_models_that_cannot_explain_answer_all_the_same(
+    browse: Any, start_server: Any, sibling_bundle: Callable[[str], Path], tiny_bundle: Path, kind: str
+) -> None:
+    folder = tiny_bundle if kind == "paper" else sibling_bundle(kind)
+    context, question = samples_of(open_engine(folder, provider="cpu").bundle.questions)[0]
+    server = start_server("local", bundle=folder)
+    browse("withoutExplanations", server.rest, context=context, question=question)
+    assert server.stop() == 0
 
 
 def test_choices_refusals_and_other_answers(browse: Any, page_server: str) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
+from mqan_core.answer import Source
 from mqan_core.errors import BundleError, InputError
+from mqan_core.options import YES_NO, Options, choices_of
 from mqan_runtime.engine import Engine
 from mqan_runtime.session import CPU, _blame, check_graph, open_session, session_options
 from tests.processes import held_by
@@ -38,6 +40,26 @@ def test_blank_input_is_refused(engine: Engine, context: str, question: str, cod
     with pytest.raises(InputError) as caught:
         engine.read(context, question)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        (Options(choices_of(["a", "b"])), "choices"),
+        (Options(YES_NO, explain=True), "choices"),
+        (Options(choices_of(["a", "b"]), is_scale=True), "scale"),
+        (Options(sources=frozenset([Source.CONTEXT])), "sources"),
+        (Options(contiguous=True), "contiguous"),
+        (Options(every=True), "all"),
+        (Options(alternatives=1), "alternatives"),
+        (Options(min_probability=0.5), "min_probability"),
+        (Options(explain=True), "explain"),
+    ],
+)
+def test_what_only_other_kinds_can_do_is_refused(engine: Engine, options: Options, field: str) -> None:
+    with pytest.raises(InputError, match=field) as raised:
+        engine.read("The kettle is red.", "What is red?", options)
+    assert (raised.value.code, raised.value.field) == ("option_not_supported", field)
 
 
 @pytest.mark.parametrize("limit", [0, 128, -1])

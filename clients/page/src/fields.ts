@@ -95,9 +95,9 @@ export class FieldRows {
 
 /** Read `name: type`, or `name: one of a, b`; what is no type is part of the name of a text. */
 function read(written: string): Field {
+  const choice = new RegExp(`^(.*?): ${CHOICE}(?: (.*))?$`, "s").exec(written); // its options may hold colons, too
+  if (choice) return { name: choice[1] ?? "", type: CHOICE, options: choice[2] ?? "" };
   const [, name = written, told = "text"] = /^(.*): (.+)$/s.exec(written) ?? [];
-  if (told.startsWith(`${CHOICE} `)) return { name, type: CHOICE, options: told.slice(CHOICE.length + 1) };
-  if (told === CHOICE) return { name, type: CHOICE, options: "" };
   return Object.hasOwn(TYPES, told) ? { name, type: told, options: "" } : { name: written, type: "text", options: "" };
 }
 

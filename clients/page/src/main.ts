@@ -6,6 +6,7 @@ import {
 import { type Card, makeCard, makeProblem } from "./answers.ts";
 import { at, button, copy, make } from "./dom.ts";
 import listed from "./examples.json";
+import { answerExplained } from "./explained.ts";
 import { Heat, type Weight } from "./heat.ts";
 import { Links } from "./links.ts";
 import { markPlaces } from "./marked.ts";
@@ -24,6 +25,7 @@ interface Example extends State {
 const MAX_HISTORY = 30;
 const examples = listed as Example[];
 const base = new URL(".", document.baseURI.split("#")[0]);
+[base.username, base.password] = ["", ""]; // the browser sends them by itself; in links and code they would be told on
 
 const context = at<HTMLTextAreaElement>("context");
 const questions = new Questions(at("questions"));
@@ -32,6 +34,8 @@ let client = new Client(base.href, options);
 let running: AbortController | undefined;
 let language: Language = "curl";
 let heat: Heat | undefined;
+/** Rows of the history by what was asked, the latest last. */
+const remembered = new Map<string, HTMLElement>();
 let links = new Links(() => look([]));
 
 function look(weights: Weight[]): void {
@@ -45,9 +49,13 @@ function readState(): State {
 function showState(state: State, note = ""): void {
   context.value = state.context;
   questions.show(state.questions);
+  showNote(note);
+  showCode();
+}
+
+function showNote(note: string): void {
   at("note").textContent = note;
   at("note").hidden = !note;
-  showCode();
 }
 
 function requests(state: State) {
@@ -93,9 +101,8 @@ async function answerAll(state: State, mine: AbortController): Promise<Result[]>
     at("status").textContent = `${numRecords + numAnswers} of ${asked.length} answered`;
   };
   const plain = asked.filter((request): request is AnswerRequest => !isRecord(request));
-  const explained = plain.map((request) => ({ ...request, explain: true }));
   const onProgress = (numEnded: number): void => ((numAnswers = numEnded), tell());
-  const answering = client.answerMany(explained, { signal: mine.signal, concurrency: 4, onProgress });
+  const answering = answerExplained(client, plain, { signal: mine.signal, concurrency: 4, onProgress });
   const filling = asked.filter(isRecord).map(async (request): Promise<Result> => {
     const result = await client.fillRecord(request, { signal: mine.signal }).catch(asResult);
     numRecords++;
@@ -174,14 +181,21 @@ function scrollToFirst(): void {
 
 function remember(state: State): void {
   const list = at("asked");
+  const fragment = toFragment(state);
   const title = `${state.questions.map(({ question }) => question).join(" · ")} — ${state.context.slice(0, 60)}`;
   const again = (): void => {
     showState(state);
     void ask();
   };
-  for (const row of list.children) if (row.textContent === title) row.remove();
-  list.prepend(make("li", {}, button({ dir: "auto" }, again, title)));
-  while (list.children.length > MAX_HISTORY) list.lastElementChild?.remove();
+  remembered.get(fragment)?.remove();
+  const row = make("li", {}, button({ dir: "auto" }, again, title));
+  list.prepend(row);
+  remembered.delete(fragment); // so that it is the latest
+  remembered.set(fragment, row);
+  for (const [oldest, last] of [...remembered].slice(0, -MAX_HISTORY)) {
+    last.remove();
+    remembered.delete(oldest);
+  }
   at("history").hidden = false;
 }
 
@@ -191,6 +205,7 @@ function showCode(): void {
   at("snippet").textContent = snippet(language, requests(state), { base, needsKey: options.apiKey !== undefined });
   for (const each of at("languages").children) each.setAttribute("aria-pressed", `${each.textContent === language}`);
   at("copied").textContent = "";
+  at("shared").textContent = "";
 }
 
 function addExamples(): void {
@@ -209,14 +224,18 @@ function addExamples(): void {
   });
 }
 
-async function openFile(file: File | undefined): Promise<void> {
+async function openFile(input: HTMLInputElement): Promise<void> {
+  const file = input.files?.[0];
   if (!file) return;
   try {
     context.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     at("problem").textContent = "";
+    at<HTMLSelectElement>("example").value = "";
+    showNote("");
   } catch {
     at("problem").textContent = `${file.name} is not text in UTF-8. Save it as UTF-8, or paste its text.`;
   }
+  input.value = ""; // so that the same file can be opened again
   showCode();
 }
 
@@ -253,10 +272,10 @@ function listen(): void {
   at("form").addEventListener("input", showCode);
   at("add").addEventListener("click", () => questions.add().focus());
   at("cancel").addEventListener("click", () => cancel("Cancelled."));
-  at("file").addEventListener("change", (event) => void openFile((event.target as HTMLInputElement).files?.[0]));
+  at("file").addEventListener("change", (event) => void openFile(event.target as HTMLInputElement));
   at("share").addEventListener("click", async () => {
     history.replaceState(null, "", toFragment(readState()));
-    await copy(location.href);
+    await copy(new URL(location.hash, base).href);
     at("shared").textContent = "Copied.";
   });
   at("copy").addEventListener("click", async () => {
@@ -287,6 +306,8 @@ function useKey(apiKey: string): void {
 
 function openFragment(): void {
   if (location.hash.length < 2) return;
+  cancel("");
+  clear();
   const state = fromFragment(location.hash);
   if (state) showState(state);
   else at("problem").textContent = "The link is incomplete or damaged.";

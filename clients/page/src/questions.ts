@@ -55,7 +55,8 @@ export class Questions {
     const remove = (): void => {
       row.remove();
       if (!this.#list.children.length) this.add();
-      this.#list.querySelector("input")?.focus();
+      this.#list.querySelector<HTMLInputElement>("input:not([hidden])")?.focus();
+      this.#list.dispatchEvent(new Event("input", { bubbles: true }));
     };
     const row = make("li", {}, text, kind, button({ "aria-label": "Remove this question" }, remove, "✕"), labels);
     this.#fields.set(row, fields);

@@ -60,11 +60,21 @@ function grpcurl(requests: Asked[], { base, needsKey }: Target): string {
   const head = `grpcurl -plaintext${needsKey ? KEY_HEADER : ""} -d`;
   const commands = requests.map((request) => {
     const method = isRecord(request) ? "FillRecord" : "Answer";
-    const message = isRecord(request) ? { ...request, schema: JSON.stringify(request.schema) } : request;
-    const told = shell(JSON.stringify(message, null, 2));
+    const told = shell(JSON.stringify(messageOf(request), null, 2));
     return `${head} ${told} \\\n  ${base.hostname}:9000 mqan.v1.QuestionAnswering/${method}`;
   });
   return commands.join("\n\n");
+}
+
+/** A request as a message of gRPC, in the JSON of protobuf: a choice is an object, a source the name of an enum. */
+function messageOf(request: Asked): object {
+  if (isRecord(request)) return { ...request, schema: JSON.stringify(request.schema) };
+  const { choices, sources } = request;
+  return {
+    ...request,
+    ...(choices && { choices: choices.map((choice) => (typeof choice === "string" ? { label: choice } : choice)) }),
+    ...(sources && { sources: sources.map((source) => `SOURCE_${source.toUpperCase()}`) }),
+  };
 }
 
 function python(requests: Asked[], { base, needsKey }: Target): string {

@@ -3,7 +3,7 @@
 import type { Answer, AnswerRequest, FilledRecord, Model, RecordRequest } from "./documents.ts";
 import { readParts, type StreamedPart } from "./events.ts";
 import { ClientError, errorOf, InvalidRequestError, ServerError, UnavailableError } from "./errors.ts";
-import { DEFAULT_RETRIES, pause, reasonOf, type Retries, waitAfter } from "./retries.ts";
+import { Attempts, DEFAULT_RETRIES, reasonOf, type Retries } from "./retries.ts";
 
 export interface ClientOptions {
   /** Names the caller, where the server asks for that. */
@@ -38,7 +38,7 @@ export class Client {
 
   /**
    * @param url the server, for example `https://answers.example` or, behind a prefix, `https://example.com/mqan/`.
-   * @throws InvalidRequestError if the URL is not one of HTTP, or an option is no option.
+   * @throws InvalidRequestError if the URL is not one of HTTP or has a password in it, or an option is no option.
    */
   constructor(url = "http://127.0.0.1:8000", options: ClientOptions = {}) {
     this.#base = readUrl(url);
@@ -67,10 +67,22 @@ export class Client {
    */
   async *answerStream(request: AnswerRequest, options: CallOptions = {}): AsyncGenerator<StreamedPart, void, undefined> {
     const left = new AbortController();
-    const signal = AbortSignal.any([left.signal, this.#signal(options.signal)]);
+    const attempts = new Attempts(this.#retries, AbortSignal.any([left.signal, this.#signal(options.signal)]));
+    let hasBegun = false;
     try {
-      const response = await this.#respond("v1/answer", signal, { ...request, stream: true });
-      yield* readParts(response, signal);
+      for (;;) {
+        const response = await this.#respond("v1/answer", attempts, { ...request, stream: true }, async (told) => told);
+        try {
+          for await (const part of readParts(response, attempts.signal)) {
+            hasBegun = true;
+            yield part;
+          }
+          return;
+        } catch (error) {
+          if (hasBegun || !(error instanceof ClientError)) throw error;
+          await attempts.wait(error, response.headers.get("retry-after"));
+        }
+      }
     } finally {
       left.abort();
     }
@@ -119,12 +131,11 @@ export class Client {
   }
 
   async #call<Document>(path: string, given: AbortSignal | undefined, body?: object): Promise<Document> {
-    const signal = this.#signal(given);
-    const response = await this.#respond(path, signal, body);
+    const attempts = new Attempts(this.#retries, this.#signal(given));
+    const text = await this.#respond(path, attempts, body, (response) => response.text());
     try {
-      return (await response.json()) as Document;
+      return JSON.parse(text) as Document;
     } catch {
-      if (signal.aborted) throw reasonOf(signal);
       const told = { code: "invalid_response", hint: "Check that the URL is that of a mqan server." };
       throw new ServerError("The response is not the JSON document that a mqan server sends.", told);
     }
@@ -135,25 +146,27 @@ export class Client {
     return given ? AbortSignal.any([given, late]) : late;
   }
 
-  async #respond(path: string, signal: AbortSignal, body?: object): Promise<Response> {
-    for (let numFailed = 1; ; numFailed++) {
-      const outcome = await this.#attempt(path, signal, body);
-      if (!("error" in outcome)) return outcome.response;
-      const waitMs = waitAfter(outcome.error, numFailed, outcome.retryAfter, this.#retries);
-      if (waitMs === undefined) throw outcome.error;
-      await pause(waitMs, signal);
+  /** Ask until there is a response that `read` can read; what is cut off while it is read is asked again. */
+  async #respond<T>(path: string, attempts: Attempts, body: object | undefined, read: (response: Response) => Promise<T>) {
+    const sent = body && write(body);
+    for (;;) {
+      const outcome = await this.#attempt(path, attempts.signal, sent, read);
+      if (!("error" in outcome)) return outcome.value;
+      await attempts.wait(outcome.error, outcome.retryAfter);
     }
   }
 
-  async #attempt(path: string, signal: AbortSignal, body?: object): Promise<Outcome> {
+  async #attempt<T>(
+    path: string, signal: AbortSignal, body: string | undefined, read: (response: Response) => Promise<T>,
+  ): Promise<Outcome<T>> {
     try {
       const response = await fetch(new URL(path, this.#base), {
         method: body ? "POST" : "GET",
         headers: body ? { ...this.#headers, "content-type": "application/json" } : this.#headers,
-        ...(body && { body: JSON.stringify(body) }),
+        ...(body && { body }),
         signal,
       });
-      if (response.ok) return { response };
+      if (response.ok) return { value: await read(response) };
       return { error: await errorOf(response), retryAfter: response.headers.get("retry-after") };
     } catch {
       if (signal.aborted) throw reasonOf(signal);
@@ -163,16 +176,29 @@ export class Client {
   }
 }
 
-type Outcome = { response: Response } | { error: ClientError; retryAfter: string | null };
+type Outcome<T> = { value: T } | { error: ClientError; retryAfter: string | null };
 
 function invalid(message: string): InvalidRequestError {
   return new InvalidRequestError(message, { code: "invalid_option" });
 }
 
+function write(body: object): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    const message = `The request cannot be sent as JSON: ${(error as Error).message}`;
+    throw new InvalidRequestError(message, { code: "invalid_input" });
+  }
+}
+
 function readUrl(url: string): URL {
   const base = URL.canParse(url) ? new URL(url) : undefined;
+  if (base?.username || base?.password) {
+    throw invalid("The URL has a user name or a password, which fetch sends to nobody; leave them out and give an apiKey.");
+  }
   if (base === undefined || !/^https?:$/.test(base.protocol)) {
-    throw invalid(`${JSON.stringify(url)} is no URL of a server; give one such as http://127.0.0.1:8000`);
+    const shown = JSON.stringify(url.replace(/\/\/.*@/s, "//")); // without a password
+    throw invalid(`${shown} is no URL of a server; give one such as http://127.0.0.1:8000`);
   }
   if (!base.pathname.endsWith("/")) base.pathname += "/";
   return base;

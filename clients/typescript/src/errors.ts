@@ -40,7 +40,7 @@ export class OverloadedError extends ClientError {
   override readonly name = "OverloadedError";
 }
 
-/** The server cannot be reached, is starting or is draining, retries included. */
+/** The server cannot be reached, is starting, is draining or has gone, retries included. */
 export class UnavailableError extends ClientError {
   override readonly name = "UnavailableError";
 }
@@ -60,13 +60,16 @@ export class CancelledError extends ClientError {
   override readonly name = "CancelledError";
 }
 
+/** What a proxy says, without a document, when the server behind it has gone. */
+const OF_PROXIES: ReadonlySet<number> = new Set([500, 502, 504]);
+
 /** Make the error that a response with a failing status tells of. */
 export async function errorOf(response: Response): Promise<ClientError> {
   const { status } = response;
   const requestId = response.headers.get("x-request-id") ?? undefined;
   const document = await readError(response);
   if (document === undefined) {
-    const Kind = kindOf(status);
+    const Kind = OF_PROXIES.has(status) ? UnavailableError : kindOf(status);
     const message = `The server answered with HTTP status ${status} and no explanation.`;
     return new Kind(message, { code: "http_error", hint: "Check that the URL is that of a mqan server.", status, requestId });
   }

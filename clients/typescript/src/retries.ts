@@ -13,23 +13,33 @@ export interface Retries {
 
 export const DEFAULT_RETRIES: Retries = { maxAttempts: 5, initialMs: 100, maxMs: 2000 };
 
-/** Return the milliseconds to wait after a failure, or undefined if there is to be no other attempt. */
-export function waitAfter(
-  error: ClientError,
-  numFailed: number,
-  retryAfter: string | null,
-  retries: Retries,
-): number | undefined {
-  const mayPass = error instanceof OverloadedError || error instanceof UnavailableError;
-  if (!mayPass || numFailed >= retries.maxAttempts) return undefined;
-  const longest = Math.min(retries.initialMs * 2 ** (numFailed - 1), retries.maxMs);
-  const asked = retryAfter !== null && /^\d+$/.test(retryAfter) ? Math.min(1000 * Number(retryAfter), retries.maxMs) : 0;
-  // Waits differ, so that callers refused together do not come back together.
-  return longest * (0.5 + Math.random() / 2) + asked;
+/** Counts the attempts of one call, and waits between them. */
+export class Attempts {
+  /** Ends the call. */
+  readonly signal: AbortSignal;
+  readonly #retries: Retries;
+  #numFailed = 0;
+
+  constructor(retries: Retries, signal: AbortSignal) {
+    this.#retries = retries;
+    this.signal = signal;
+  }
+
+  /** Wait until the next attempt; rejects with `error`, of the last one, if there is to be none. */
+  async wait(error: ClientError, retryAfter: string | null): Promise<void> {
+    const { maxAttempts, initialMs, maxMs } = this.#retries;
+    this.#numFailed++;
+    const mayPass = error instanceof OverloadedError || error instanceof UnavailableError;
+    if (!mayPass || this.#numFailed >= maxAttempts) throw error;
+    const longest = Math.min(initialMs * 2 ** (this.#numFailed - 1), maxMs);
+    const asked = retryAfter !== null && /^\d+$/.test(retryAfter) ? Math.min(1000 * Number(retryAfter), maxMs) : 0;
+    // Waits differ, so that callers refused together do not come back together.
+    await pause(longest * (0.5 + Math.random() / 2) + asked, this.signal);
+  }
 }
 
 /** Wait; rejects when the signal fires. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {
       clearTimeout(timer);

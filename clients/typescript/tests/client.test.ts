@@ -1,11 +1,11 @@
 /** The client against a real server, which MQAN_URL names, and against sockets of our own that fail as told. */
 
-import { createServer, type Server } from "node:http";
+import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import {
-  CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError, quote, ServerError,
-  type StreamedPart, toUtf16, UnavailableError,
+  type AnswerRequest, CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError,
+  quote, ServerError, type StreamedPart, toUtf16, UnavailableError,
 } from "../src/index.ts";
 
 const url = process.env["MQAN_URL"];
@@ -69,6 +69,12 @@ describe("failures", () => {
   let server: Server | undefined;
   afterEach(() => server?.closeAllConnections());
 
+  async function answering(handle: RequestListener): Promise<string> {
+    server = createServer(handle);
+    await new Promise<void>((resolve) => server!.listen(0, "127.0.0.1", resolve));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
   async function failing(statuses: number[], headers: Record<string, string> = {}): Promise<[string, number[]]> {
     const times: number[] = [];
     server = createServer((_, response) => {
@@ -108,6 +114,53 @@ describe("failures", () => {
     const [other] = await failing([500]);
     await expect(new Client(other).answer(ask)).rejects.toBeInstanceOf(ServerError);
     expect(times.length).toBe(1);
+  });
+
+  it.each([500, 502, 504])("asks again where a proxy says %i because the server behind it has gone", async (status) => {
+    const told = ["<html>Bad gateway</html>", '{"detail": "gone"}'];
+    let count = 0;
+    const at = await answering((_, response) => {
+      const body = told[count++];
+      response.writeHead(body === undefined ? 200 : status).end(body ?? '{"answer": "yes"}');
+    });
+    expect((await new Client(at).answer(ask)).answer).toBe("yes");
+    expect(count).toBe(3);
+    count = 0;
+    const error: unknown = await new Client(at, { retries: { maxAttempts: 1 } }).answer(ask).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(UnavailableError);
+    expect(error).toMatchObject({ code: "http_error", status });
+  });
+
+  it("asks again when the connection ends within an answer", async () => {
+    let count = 0;
+    const at = await answering((_, response) => {
+      if (count++) return response.end('{"answer": "yes"}');
+      response.writeHead(200, { "content-length": 17 });
+      response.write('{"answer"', () => response.destroy());
+    });
+    expect((await new Client(at).answer(ask)).answer).toBe("yes");
+    expect(count).toBe(2);
+  });
+
+  it("asks again for a stream that ends before its first word, and not after it", async () => {
+    const unavailable = 'event: error\ndata: {"code": "unavailable", "message": "m", "hint": "h"}\n\n';
+    const word = 'event: word\ndata: {"delta": "a"}\n\n';
+    const answer = 'event: answer\ndata: {"answer": "a"}\n\n';
+    const begins = ["", ": comment\n\n", "event: wo", unavailable, word + answer, word, word + answer];
+    let count = 0;
+    const at = await answering((_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      if (count % 2) response.end(begins[count++]);
+      else response.write(begins[count++] || ":", () => response.destroy());
+    });
+    const client = new Client(at, { retries: { initialMs: 1 } });
+    const types: string[] = [];
+    for await (const part of client.answerStream(ask)) types.push(part.type);
+    expect([types, count]).toEqual([["word", "answer"], 5]);
+    const parts = client.answerStream(ask);
+    expect((await parts.next()).value).toMatchObject({ type: "word" });
+    await expect(parts.next()).rejects.toBeInstanceOf(UnavailableError);
+    expect(count).toBe(6);
   });
 
   it("ends in time, and when it is cancelled", async () => {
@@ -165,6 +218,25 @@ describe("failures", () => {
     expect(() => new Client("grpc://127.0.0.1:9000")).toThrow(InvalidRequestError);
     expect(() => new Client("http://127.0.0.1", { apiKey: "ä" })).toThrow(InvalidRequestError);
     await expect(client.answerMany([], { concurrency: 0 })).rejects.toBeInstanceOf(InvalidRequestError);
+  });
+});
+
+describe("what cannot be sent", () => {
+  it("is no fault of the server's", async () => {
+    const client = new Client("http://127.0.0.1:1");
+    const question: Record<string, unknown> = { context: "c", question: "q" };
+    question["itself"] = question;
+    const sent = [question, { context: "c", question: "q", alternatives: 1n }] as unknown as AnswerRequest[];
+    for (const request of sent) {
+      await expect(client.answer(request)).rejects.toMatchObject({ name: "InvalidRequestError", code: "invalid_input" });
+      await expect(client.answerStream(request).next()).rejects.toBeInstanceOf(InvalidRequestError);
+    }
+  });
+
+  const urls = ["http://ada:secret@127.0.0.1", "http://:secret@127.0.0.1", "grpc://ada:secret@127.0.0.1", "http://ada:secret@"];
+  it.each(urls)("is refused without its password: %s", (url) => {
+    expect(() => new Client(url)).toThrow(InvalidRequestError);
+    expect(() => new Client(url)).toThrow(/^(?!.*secret)/);
   });
 });
 
