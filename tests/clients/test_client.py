@@ -2,8 +2,11 @@
 
 import asyncio
 import math
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -326,6 +329,30 @@ async def test_an_async_client_asks_many_things_at_once(server: Any, transport: 
     async with AsyncClient(server.urls[transport], retries=QUICK) as client:
         await asyncio.gather(*(client.answer(f"context {i}", "q") for i in range(32)))
     assert server.script.most_at_once > 8
+
+
+_MANY = """
+import signal
+from mqan_client import Client
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with Client({url!r}) as client:
+    client.answer_many([("a", "b")] * 8, concurrency=4, timeout_s=60.0)
+"""
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_ctrl_c_ends_many_questions_at_once(scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
+        program = subprocess.Popen([sys.executable, "-c", _MANY.format(url=url)], stderr=subprocess.PIPE, text=True)
+        with silent.accept()[0]:  # its questions are on their way
+            begun = time.monotonic()
+            program.send_signal(signal.SIGINT)
+            _, told = program.communicate(timeout=90)
+        assert time.monotonic() - begun < 15
+    assert program.returncode == -signal.SIGINT
+    assert told.splitlines()[-1] == "KeyboardInterrupt"
 
 
 def test_exports() -> None:
