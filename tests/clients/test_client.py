@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import re
 import signal
 import socket
 import struct
@@ -196,6 +197,44 @@ def test_text_that_cannot_be_sent(server: Any, transport: str, call: Ask, contex
     with pytest.raises(InvalidRequestError):
         call(server.urls[transport], "answer", context, "b")
     assert server.script.requests == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"choices": []}, "`choices` is empty; give a list of labels, or leave it out"),
+        ({"scale": ()}, "`scale` is empty; give a list of levels"),
+        ({"sources": []}, "`sources` is empty"),
+        ({"choices": "tiny"}, "`choices` is 'tiny'; give a list of labels"),
+        ({"scale": "low"}, "`scale` is 'low'; give a list of levels"),
+        ({"sources": "context"}, "`sources` is 'context'; give a list"),
+        ({"choices": {"a": "b"}}, "`choices` is {'a': 'b'}; give a list of labels"),
+        ({"choices": None}, "`choices` is None; give a list of labels"),
+    ],
+)
+def test_what_is_no_list_is_not_asked(server: Any, transport: str, call: Ask, asked: Any, told: str) -> None:
+    url = server.urls[transport]
+    for method, given, more in (
+        ("answer", ("a", "b"), asked),
+        ("answer_many", ([("a", "b")],), asked),
+        ("answer_questions", ("a", [{"question": "b", **asked}]), {}),
+    ):
+        with pytest.raises(InvalidRequestError, match=re.escape(told)):
+            call(url, method, *given, **more)
+    assert server.script.requests == []
+
+
+@pytest.mark.parametrize("questions", ["How?", {"question": "How?"}])
+def test_one_question_is_not_several(server: Any, transport: str, call: Ask, questions: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="is one question; give a list of them, or call `answer`"):
+        call(server.urls[transport], "answer_questions", "a", questions)
+
+
+def test_an_iterator_of_labels_is_for_every_question(server: Any, call: Ask) -> None:
+    pairs = [(f"{i}", "b") for i in range(3)]
+    call(server.urls["rest"], "answer_many", pairs, choices=(label for label in ("good", "bad")))
+    labels = [[choice["label"] for choice in request["choices"]] for request in server.script.requests]
+    assert labels == [["good", "bad"]] * 3
 
 
 @pytest.mark.parametrize("status", [500, 502, 504])

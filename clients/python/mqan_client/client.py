@@ -25,6 +25,7 @@ from mqan_client.transport import (
     T,
     Transport,
     authorization,
+    in_tuples,
     question_of,
     questions_of,
 )
@@ -154,7 +155,9 @@ class Client:
 
         Raises:
             ValueError: the concurrency is below 1.
+            InvalidRequestError: what is asked for is an empty list, or a string where a list belongs.
         """
+        asked = in_tuples(asked)
 
         def ask(context: str, question: str) -> Answer:
             return self.answer(context, question, timeout_s=timeout_s, **asked)
