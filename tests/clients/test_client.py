@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+import httpx2
 import pytest
 
 import mqan_client
@@ -34,6 +35,7 @@ from mqan_client import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_client.rest import RestTransport
 from mqan_client.transport import Retries
 
 QUICK = Retries(initial_s=0.01, max_s=0.05)
@@ -345,6 +347,32 @@ def test_urls_that_are_none(url: str) -> None:
         Client(url)
     with pytest.raises(ValueError, match="is not a server's URL"):
         AsyncClient(url)
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_what_cannot_be_opened_is_a_value_error(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for scheme in ("http", "grpc"):
+        for url in (f"{scheme}://127.0.0.1:8000\r", f"{scheme}://ho st", f" {scheme}://host"):
+            with pytest.raises(ValueError, match="it has characters that no URL has, such as a line end"):
+                kind(url)
+    with pytest.raises(ValueError, match="is not a server's URL"):
+        kind("http://1.2.3.999")
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    with pytest.raises(ValueError, match=r"the proxy in the environment \(ALL_PROXY"):
+        kind("http://127.0.0.1:8000")
+
+
+@pytest.mark.parametrize("url", ["https://host", "HTTPS://host"])
+def test_tls_is_verified_however_the_scheme_is_written(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    verified = []
+
+    def open_http(**given: Any) -> None:
+        verified.append(given["verify"])
+
+    monkeypatch.setattr(httpx2, "Client", open_http)
+    RestTransport(url, QUICK, {})
+    assert verified == [True]
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\nbreak", "clé"])

@@ -219,6 +219,8 @@ def split_url(url: str) -> tuple[str, str]:
     Raises:
         ValueError: the URL names no transport or no host.
     """
+    if not url.isprintable() or " " in url:  # urlsplit() leaves line ends out, and who calls the URL does not
+        raise ValueError(f"{url!r} is not a server's URL: it has characters that no URL has, such as a line end")
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.hostname:
         raise ValueError(f"{url!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")
