@@ -334,11 +334,21 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         sink.shutdown(socket.SHUT_WR)
 
 
-@pytest.mark.parametrize("status", [200, 404])
-def test_what_is_no_mqan_server(server: Any, call: Ask, status: int) -> None:
-    server.script.failures = [(status, "no json")]
-    with pytest.raises(ServerError, match=str(status)):
+@pytest.mark.parametrize(
+    ("status", "kind"), [(200, ServerError), (301, ServerError), (404, ServerError), (401, UnauthenticatedError)]
+)
+def test_what_is_no_mqan_server(server: Any, call: Ask, status: int, kind: type[ClientError]) -> None:
+    server.script.failures, server.script.location = [(status, "no json")], "https://host/login"
+    onward = "; it points to 'https://host/login'" if status == 301 else ""
+    told = f"The server answered HTTP {status}. That is no document of a mqan server: check the URL{onward}."
+    with pytest.raises(kind, match=f"^{re.escape(told)}$"):
         call(server.urls["rest"], "answer", "a", "b")
+
+
+def test_a_proxy_is_not_taken_for_another_service(server: Any, call: Ask) -> None:
+    server.script.failures = [(502, "no json")]
+    with pytest.raises(UnavailableError, match=r"^The server answered HTTP 502\.$"):
+        call(server.urls["rest"], "answer", "a", "b", retries=Retries(max_attempts=1))
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:9000", "ftp://host", "grpc://", "", "http:///path"])

@@ -165,4 +165,5 @@ def read_model(document: Any) -> Model:
 
 def unknown_response(error: Exception) -> ServerError:
     """Return the error of a document that cannot be read."""
-    return ServerError(f"The response is not one of a mqan server: {error!r}.", code="unknown_response")
+    message = f"The response is not one of a mqan server: {error!r}. Check the URL."
+    return ServerError(message, code="unknown_response")

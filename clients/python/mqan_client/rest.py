@@ -292,8 +292,14 @@ def _read(response: httpx2.Response, content: bytes) -> Any:
     if status in _OF_PROXIES and "code" not in told:
         kind, code = UnavailableError, f"http_{status}"
     message = " ".join(str(told[key]) for key in ("message", "hint") if told.get(key))
-    raise kind(
-        message or f"The server answered HTTP {status}.",
-        code=str(told.get("code", code)),
-        request_id=response.headers.get("x-request-id"),
-    )
+    message = message or f"The server answered HTTP {status}."
+    if "code" not in told and issubclass(kind, ServerError | InvalidRequestError | UnauthenticatedError):
+        message += _no_document(response)
+    raise kind(message, code=str(told.get("code", code)), request_id=response.headers.get("x-request-id"))
+
+
+def _no_document(response: httpx2.Response) -> str:
+    """Return what to do about a response that is no document of a mqan server, and not of a server that has gone."""
+    location = response.headers.get("location")
+    onward = f"; it points to {location!r:.200}" if response.is_redirect and location else ""
+    return f" That is no document of a mqan server: check the URL{onward}."
