@@ -351,6 +351,11 @@ def test_a_proxy_is_not_taken_for_another_service(server: Any, call: Ask) -> Non
         call(server.urls["rest"], "answer", "a", "b", retries=Retries(max_attempts=1))
 
 
+def test_a_response_may_be_longer_than_grpc_takes_by_itself(server: Any, call: Ask) -> None:
+    server.script.text = "a" * 5_000_000
+    assert call(server.urls["grpc"], "answer", "a", "b").text == server.script.text
+
+
 @pytest.mark.parametrize("url", ["127.0.0.1:9000", "ftp://host", "grpc://", "", "http:///path"])
 def test_urls_that_are_none(url: str) -> None:
     with pytest.raises(ValueError, match="is not a server's URL"):
