@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Literal
+from typing import Literal, Protocol
 
 from pydantic import Field
 
@@ -116,6 +116,18 @@ class ModelVersionDocument(Document):
     version: str = Field(examples=["2.0.0-rc3"])
 
 
+class NamedModel(Protocol):
+    """What has the name and the version of a model, as its description and its manifest have."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def version(self) -> str:
+        """Its version."""
+
+
 class AnswerDocument(Document):
     """An answer that says where each of its words came from."""
 
@@ -166,7 +178,13 @@ class AnswerDocument(Document):
 
     @classmethod
     def of(
-        cls, answer: Answer, model: Model, *, is_cited: bool = False, text_index: int = 0, text_id: str | None = None
+        cls,
+        answer: Answer,
+        model: NamedModel,
+        *,
+        is_cited: bool = False,
+        text_index: int = 0,
+        text_id: str | None = None,
     ) -> "AnswerDocument":
         """Convert an answer.
 

@@ -1,0 +1,47 @@
+"""What ``mqan ask`` prints."""
+
+from mqan_cli.show import to_document
+from mqan_client import (
+    Alternative,
+    Answer,
+    AnswerSpan,
+    AnswerToken,
+    Candidate,
+    ChoiceProbability,
+    Masses,
+    ModelVersion,
+    Place,
+    PointerWeight,
+    RequestedSlot,
+    Source,
+    Span,
+    Step,
+)
+from mqan_client.documents import read_answer
+from mqan_client.parsed import ParsedState, SlotValue
+
+_SPAN = AnswerSpan(Source.CONTEXT, 3, 8, "Paris")
+_TOKEN = AnswerToken("Paris", 0.75, Source.CONTEXT, Masses(0.5, 0.25, 0.25), Span(3, 8))
+_WEIGHTS = (PointerWeight(Span(3, 8), 0.5),)
+_WHOLE = Answer(
+    "Paris",
+    0.5,
+    (_TOKEN,),
+    (_SPAN,),
+    True,
+    ModelVersion("tiny", "1"),
+    confidence=0.75,
+    choices=(ChoiceProbability("Paris", 0.75, (_SPAN,)),),
+    chosen=("Paris",),
+    expected=1.5,
+    windows=2,
+    places=(Place(_SPAN, 0.5),),
+    alternatives=(Alternative("In", 0.25, (_TOKEN,), (_SPAN,)),),
+    steps=(Step(_WEIGHTS, _WEIGHTS, (Candidate("paris", 0.5, Source.QUESTION),)),),
+    parsed=ParsedState({"area": SlotValue("north", (_SPAN,))}, (RequestedSlot("phone", ()),)),
+    parse_error="none",
+)
+
+
+def test_the_document_is_the_whole_answer() -> None:
+    assert read_answer(to_document(_WHOLE)) == _WHOLE
