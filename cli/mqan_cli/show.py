@@ -94,8 +94,7 @@ def show(document: dict[str, Any]) -> None:
         notes.print(Text(f"  not parsed: {visible(document['parse_error'])}"))
     for choice in document["choices"]:
         notes.print(Text(f"  {choice['probability']:.3f} {visible(choice['label'])}"))
-    evidence = [span for choice in document["choices"] for span in choice["spans"]]
-    for span in evidence or document["spans"]:
+    for span in evidence_of(document):
         quotation = visible(span["text"]).replace("\n", " ")
         notes.print(Text(f"  {span['source']} {span['start']}-{span['end']}: {quotation}", STYLES[span["source"]]))
     sources = dict.fromkeys(token["source"] for token in document["tokens"] if not document["choices"])
@@ -105,6 +104,14 @@ def show(document: dict[str, Any]) -> None:
     cut = ", cut at the limit of tokens" if document["truncated"] else ""
     model = document["model"]
     notes.print(Text(f"  probability {document['confidence']:.3f}{cut}, {model['name']} {model['version']}", "dim"))
+
+
+def evidence_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the quotations of an answer, and for labels the words that spoke for them: their own are in no text."""
+    if document["choices"]:
+        return [span for choice in document["choices"] for span in choice["spans"]]
+    spans: list[dict[str, Any]] = document["spans"]
+    return spans
 
 
 def _in_short(state: dict[str, Any]) -> str:

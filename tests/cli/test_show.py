@@ -1,5 +1,8 @@
 """What ``mqan ask`` prints."""
 
+from dataclasses import replace
+
+from mqan_cli.html_page import html_page
 from mqan_cli.show import to_document
 from mqan_client import (
     Alternative,
@@ -45,3 +48,11 @@ _WHOLE = Answer(
 
 def test_the_document_is_the_whole_answer() -> None:
     assert read_answer(to_document(_WHOLE)) == _WHOLE
+
+
+def test_a_page_marks_what_spoke_for_a_label() -> None:
+    label = AnswerSpan(Source.QUESTION, 0, 5, "Paris")  # of a label this is always there
+    page = html_page("In Paris.", "Which?", to_document(replace(_WHOLE, spans=(label,))))
+    assert "<div class=text>In <mark class=place>Paris</mark>.</div>" in page
+    free = replace(_WHOLE, choices=(), chosen=())
+    assert "In <mark class=place>Paris</mark>." in html_page("In Paris.", "Where?", to_document(free))
