@@ -1,6 +1,7 @@
 """How ``mqan ask`` shows an answer: as text coloured by where its words came from, or as the REST document."""
 
 import dataclasses
+import io
 import json
 import sys
 from collections.abc import Sequence
@@ -124,6 +125,13 @@ def show_json(document: dict[str, Any]) -> None:
     """Print the whole document to standard output."""
     speaks_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(json.dumps(document, ensure_ascii=not speaks_unicode, indent=2))
+
+
+def escape_unknown_characters() -> None:
+    """Let standard output and error show what their encoding does not have as escapes, as ``\\xfc``, from now on."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def colour(answer: str, tokens: list[dict[str, Any]]) -> list[tuple[int, int, str]]:

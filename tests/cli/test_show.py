@@ -1,5 +1,8 @@
 """What ``mqan ask`` prints."""
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 from mqan_cli.html_page import html_page
@@ -22,6 +25,7 @@ from mqan_client import (
 )
 from mqan_client.documents import read_answer
 from mqan_client.parsed import ParsedState, SlotValue
+from mqan_serving.default_bundle import default_bundle
 
 _SPAN = AnswerSpan(Source.CONTEXT, 3, 8, "Paris")
 _TOKEN = AnswerToken("Paris", 0.75, Source.CONTEXT, Masses(0.5, 0.25, 0.25), Span(3, 8))
@@ -56,3 +60,17 @@ def test_a_page_marks_what_spoke_for_a_label() -> None:
     assert "<div class=text>In <mark class=place>Paris</mark>.</div>" in page
     free = replace(_WHOLE, choices=(), chosen=())
     assert "In <mark class=place>Paris</mark>." in html_page("In Paris.", "Where?", to_document(free))
+
+
+def test_what_the_output_has_no_characters_for_is_escaped() -> None:
+    asked = ["ask", "Where does she live?", "--text", "Zoë lives in Zürich.", "--bundle", str(default_bundle())]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MQAN_")}
+    told = subprocess.run(
+        [sys.executable, "-m", "mqan_cli.main", *asked, "--provider", "cpu"],
+        env=environment | {"PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (told.returncode, told.stdout) == (0, "Z\\xfcrich\n"), told.stderr
+    assert "Z\\xfcrich" in told.stderr
