@@ -296,6 +296,16 @@ def test_ask_reads_standard_input(client: type[StubClient]) -> None:
     assert client.asked[1] == ("Ünï\r\ncode\n", "Where?", None), "not a character is changed"
 
 
+def test_ask_finds_the_home_folder(client: type[StubClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mail.txt").write_text("In Paris.", encoding="utf-8")
+    assert runner.invoke(app, ["ask", "Where?", "--file", "~/mail.txt"]).exit_code == 0
+    assert client.asked[1] == ("In Paris.", "Where?", None)
+    result = runner.invoke(app, ["ask", "Where?", "--file", "~/other.txt"])
+    assert result.exit_code == 2
+    assert "cannot read ~/other.txt" in result.stderr
+
+
 @pytest.mark.parametrize("arguments", [[], ["--context", "-"]], ids=["piped", "by the name of before"])
 def test_ask_reads_standard_input_without_ceremony(client: type[StubClient], arguments: list[str]) -> None:
     assert runner.invoke(app, ["ask", *arguments, "Where?"], input="In Paris.\n").exit_code == 0
