@@ -211,7 +211,7 @@ def test_text_that_cannot_be_sent(server: Any, transport: str, call: Ask, contex
         ({"scale": "low"}, "`scale` is 'low'; give a list of levels"),
         ({"sources": "context"}, "`sources` is 'context'; give a list"),
         ({"choices": {"a": "b"}}, "`choices` is {'a': 'b'}; give a list of labels"),
-        ({"choices": None}, "`choices` is None; give a list of labels"),
+        ({"choices": 3}, "`choices` is 3; give a list of labels"),
     ],
 )
 def test_what_is_no_list_is_not_asked(server: Any, transport: str, call: Ask, asked: Any, told: str) -> None:
@@ -224,6 +224,11 @@ def test_what_is_no_list_is_not_asked(server: Any, transport: str, call: Ask, as
         with pytest.raises(InvalidRequestError, match=re.escape(told)):
             call(url, method, *given, **more)
     assert server.script.requests == []
+
+
+def test_lists_that_are_none_are_left_out(server: Any, transport: str, call: Ask) -> None:
+    call(server.urls[transport], "answer", "a", "b", choices=None, scale=None, sources=None)
+    assert server.script.requests == [{"context": "a", "question": "b"}]
 
 
 @pytest.mark.parametrize("questions", ["How?", {"question": "How?"}])

@@ -72,7 +72,7 @@ class ServerAnswerer:
         contiguous: bool = False,
     ) -> "AnyAnswer":
         """Answer a question about a context; see ``Answerer``."""
-        given = [Choice(choice.label, choice.description) for choice in choices or ()]
+        given = None if choices is None else [Choice(choice.label, choice.description) for choice in choices]
         try:
             return await self._client.answer(context, question, choices=given, multiple=multiple, contiguous=contiguous)
         except ClientError as error:

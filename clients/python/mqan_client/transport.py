@@ -57,11 +57,11 @@ class Asked(TypedDict, total=False):
     """What may be asked for beside context and question: the fields of ``Question``."""
 
     max_answer_tokens: int | None
-    choices: Sequence[str | Choice]
+    choices: Sequence[str | Choice] | None
     multiple: bool
     yes_no: bool
-    scale: Sequence[str]
-    sources: Sequence[Source | str]
+    scale: Sequence[str] | None
+    sources: Sequence[Source | str] | None
     contiguous: bool
     all: bool
     alternatives: int
@@ -107,7 +107,7 @@ def question_of(context: str, question: str, asked: Asked) -> Question:
     Raises:
         InvalidRequestError: a name is unknown, or a source is, or a list is empty or none.
     """
-    lists = in_tuples(asked)
+    lists: dict[str, Any] = {**in_tuples(asked)}
     try:
         return Question(
             context,
@@ -130,9 +130,9 @@ def in_tuples(asked: Asked) -> Asked:
     """
     given: dict[str, Any] = dict(asked)
     for name, what in _LISTS.items():
-        if name not in given:
+        found = given.pop(name, None)
+        if found is None:  # left out, as null is in the contract
             continue
-        found = given[name]
         if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
             message = f"The request cannot be sent: `{name}` is {found!r:.100}; give a list of {what}."
             raise InvalidRequestError(message, code="wrong_type")
