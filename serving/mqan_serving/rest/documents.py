@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Literal, Protocol
+from typing import Literal
 
 from pydantic import Field
 
 from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerToken, Span
 from mqan_core.streaming import StreamedWord
+from mqan_runtime.interface import ServedManifest
 from mqan_serving.rest.citations import CitationDocument, cite
 from mqan_serving.rest.parsed_documents import QueryDocument, StateDocument, parsed_document
 from mqan_serving.rest.quotation_documents import Document, QuotationDocument, quotation_document
@@ -116,18 +117,6 @@ class ModelVersionDocument(Document):
     version: str = Field(examples=["2.0.0-rc3"])
 
 
-class NamedModel(Protocol):
-    """What has the name and the version of a model, as its description and its manifest have."""
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-
-    @property
-    def version(self) -> str:
-        """Its version."""
-
-
 class AnswerDocument(Document):
     """An answer that says where each of its words came from."""
 
@@ -180,7 +169,7 @@ class AnswerDocument(Document):
     def of(
         cls,
         answer: Answer,
-        model: NamedModel,
+        model: Model | ServedManifest,
         *,
         is_cited: bool = False,
         text_index: int = 0,
@@ -190,7 +179,7 @@ class AnswerDocument(Document):
 
         Args:
             answer: the answer.
-            model: what answered.
+            model: what answered, of which its name and version are told.
             is_cited: whether citations are wanted.
             text_index, text_id: of the context among the texts of a call.
         """
