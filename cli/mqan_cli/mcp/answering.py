@@ -14,7 +14,7 @@ from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.health import Health
 
 if TYPE_CHECKING:
-    from mqan_cli.show import AnyAnswer
+    from mqan_cli.mcp.results import AnyAnswer
     from mqan_serving.service.answer_service import Service
     from mqan_serving.settings import Settings
 

@@ -116,7 +116,7 @@ def question_of(context: str, question: str, asked: Asked) -> Question:
                 **lists,
                 "choices": tuple(c if isinstance(c, Choice) else Choice(c) for c in lists.get("choices", ())),
                 "sources": tuple(Source(source) for source in lists.get("sources", ())),
-            },  # type: ignore[arg-type]
+            },
         )
     except (TypeError, ValueError) as error:
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
