@@ -22,7 +22,7 @@ def main() -> None:
     parser.add_argument("tickets", type=Path)
     parser.add_argument("--server", default="grpc://127.0.0.1:9000")
     given = parser.parse_args()
-    with given.tickets.open(newline="", encoding="utf-8") as file:
+    with given.tickets.open(newline="", encoding="utf-8-sig") as file:  # Excel begins a file of UTF-8 with a mark
         tickets = list(csv.DictReader(file))
     texts = [ticket["text"] for ticket in tickets]
     with Client(given.server) as client:

@@ -3,18 +3,17 @@
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 
 from mqan_cli.errors import CommandError
-from mqan_cli.show import step_document, to_document
+from mqan_cli.show import to_document
 from mqan_cli.speech import other_url
 
 if TYPE_CHECKING:
-    from mqan_client import Answer, Client, ClientError, PointerWeight, Span
+    from mqan_client import Answer, Client, ClientError
     from mqan_client.transport import Asked
 
 Provider = Literal["auto", "cpu", "cuda"]
@@ -48,7 +47,7 @@ def bundle(
     from mqan_core.options import Options, choices_of
     from mqan_core.parsed import check_parse, parse_answer
     from mqan_runtime.interface import open_engine
-    from mqan_serving.rest.parsed_documents import parsed_document
+    from mqan_serving.rest.documents import AnswerDocument
 
     try:
         engine = open_engine(folder, provider=provider)
@@ -58,7 +57,6 @@ def bundle(
     wanted = limit if max_answer_tokens is None else max_answer_tokens
     if wanted > limit:
         raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
-    manifest = engine.bundle.manifest
 
     def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
         try:
@@ -71,9 +69,7 @@ def bundle(
         (answer,) = engine.answer([request], [wanted])
         if parse is not None:
             answer = parse_answer(parse, answer, text, question)
-        parsed = None if answer.parsed is None else parsed_document(answer.parsed).model_dump()
-        steps = [step_document(step.context, step.question, step.candidates) for step in answer.explanation]
-        return to_document(answer, answer.shares, steps, manifest.name, manifest.version, parsed)
+        return AnswerDocument.of(answer, engine.bundle.manifest).model_dump()
 
     yield answer
 
@@ -103,13 +99,7 @@ def server(
                 asked["explain"] = True
             if parse is not None:
                 asked["parse"] = parse
-            answer = _ask(client, url, text, question, asked)
-            shares = [choice.probability for choice in answer.choices]
-            steps = [
-                step_document(_weights(step.context), _weights(step.question), step.candidates) for step in answer.steps
-            ]
-            parsed = None if answer.parsed is None else asdict(answer.parsed)
-            return to_document(answer, shares, steps, answer.model.name, answer.model.version, parsed)
+            return to_document(_ask(client, url, text, question, asked))
 
         yield answer
 
@@ -162,10 +152,6 @@ def explain(error: "ClientError", url: str) -> str:
         if isinstance(error, UnavailableError):
             return f"no answer from {url} ({error}). Start a server with `mqan serve`, or give --bundle."
     return str(error)
-
-
-def _weights(found: "Sequence[PointerWeight]") -> "list[tuple[Span, float]]":
-    return [(weight.span, weight.weight) for weight in found]
 
 
 def _ask(client: "Client", url: str, text: str, question: str, asked: "Asked") -> "Answer":

@@ -72,7 +72,8 @@ def check_data(data: Path, names: list[str], output: Path | None) -> bool:
         raise ValueError(f"{data} holds no files of {', '.join(check.task.name for check in checks) or 'no task'}")
     _print(checks)
     if output is not None:
-        output.write_text(json.dumps([_document(check) for check in checks], indent=2, ensure_ascii=False) + "\n")
+        document = json.dumps([_document(check) for check in checks], indent=2, ensure_ascii=False)
+        output.write_text(document + "\n", encoding="utf-8")
         messages.print(f"wrote {output}")
     return all(check.trip is None or check.trip.is_within(TOLERATED) for check in checks)
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
+from mqan_cli.show import evidence_of
+
 # square and solid, round and dashed, slanted on dots, as on the server's own page
 _STYLE: Final = """
 :root { color-scheme: light dark; font: 1rem/1.6 system-ui, sans-serif }
@@ -31,7 +33,7 @@ def html_page(text: str, question: str, document: dict[str, Any]) -> str:
         question: what was asked.
         document: the answer as REST has it, with ``steps``.
     """
-    spans = document["spans"] or [span for choice in document["choices"] for span in choice["spans"]]
+    spans = evidence_of(document)
     quoted = [(span["start"], span["end"], "<mark class=place>") for span in spans if span["source"] == "context"]
     steps = "".join(_step(i, step, text, question, document) for i, step in enumerate(document["steps"]))
     model = document["model"]

@@ -15,6 +15,7 @@ from mqan_cli.ask import ask
 from mqan_cli.errors import CommandError
 from mqan_cli.mcp.command import mcp
 from mqan_cli.sections import SECTION_OF, SectionedGroup
+from mqan_cli.show import escape_unknown_characters
 from mqan_cli.work_tree import exposing_tree
 from mqan_core import __version__
 
@@ -59,7 +60,7 @@ def _main(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
     ] = False,
 ) -> None:
-    pass
+    escape_unknown_characters()
 
 
 @_verb("serve")

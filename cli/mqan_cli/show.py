@@ -1,89 +1,72 @@
 """How ``mqan ask`` shows an answer: as text coloured by where its words came from, or as the REST document."""
 
 import dataclasses
+import io
 import json
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import mqan_client
-    from mqan_core.answer import Answer, AnswerSpan, Candidate, ChoiceProbability, Span
-
-    AnyAnswer = Answer | mqan_client.Answer
-    AnyChoice = ChoiceProbability | mqan_client.ChoiceProbability
-    AnySpan = AnswerSpan | mqan_client.AnswerSpan
-    AnySpanOfWord = Span | mqan_client.Span
-    AnyCandidate = Candidate | mqan_client.Candidate
+    from mqan_client import Answer, AnswerSpan, AnswerToken, PointerWeight, Step
 
 STYLES = {"context": "bold green", "question": "bold cyan", "vocabulary": "yellow"}
 _KINDS = {"context": "from the context", "question": "from the question", "vocabulary": "the model's own word"}
 
 
-def to_document(
-    answer: "AnyAnswer",
-    shares: Sequence[float],
-    steps: Sequence[dict[str, Any]],
-    name: str,
-    version: str,
-    parsed: dict[str, Any] | None = None,
-) -> dict[str, Any]:
-    """Return an answer as the document that the REST API answers with.
-
-    Args:
-        answer: of an engine or of a client.
-        shares: the probability of each of its choices.
-        steps: what its steps looked at, from ``step_document``.
-        name, version: of the model.
-        parsed: what it was read as, as the REST API has it.
-    """
-    tokens = [
-        {
-            "text": token.text,
-            "probability": token.probability,
-            "source": token.source.value,
-            "masses": dataclasses.asdict(token.masses),
-            "span": None if token.span is None else dataclasses.asdict(token.span),
-        }
-        for token in answer.tokens
-    ]
-    known: Sequence[AnyChoice] = answer.choices
-    choices = [
-        {"label": choice.label, "probability": share, "spans": _quotations(choice.spans)}
-        for choice, share in zip(known, shares, strict=True)
-    ]
+def to_document(answer: "Answer") -> dict[str, Any]:
+    """Return an answer of a client as the document that the REST API answers with: all of its fields."""
     return {
         "answer": answer.text,
         "probability": answer.probability,
-        "tokens": tokens,
+        "tokens": _tokens(answer.tokens),
         "spans": _quotations(answer.spans),
         "truncated": answer.truncated,
         "answered": answer.answered,
         "confidence": answer.confidence,
-        "choices": choices,
-        "steps": list(steps),
-        "parsed": parsed,
+        "choices": [
+            {"label": choice.label, "probability": choice.probability, "spans": _quotations(choice.spans)}
+            for choice in answer.choices
+        ],
+        "chosen": list(answer.chosen),
+        "expected": answer.expected,
+        "places": [{**_quotation(place.span), "probability": place.probability} for place in answer.places],
+        "alternatives": [
+            {
+                "answer": other.text,
+                "probability": other.probability,
+                "tokens": _tokens(other.tokens),
+                "spans": _quotations(other.spans),
+            }
+            for other in answer.alternatives
+        ],
+        "steps": [_step(step) for step in answer.steps],
+        "parsed": None if answer.parsed is None else dataclasses.asdict(answer.parsed),
         "parse_error": answer.parse_error,
-        "model": {"name": name, "version": version},
+        "windows": answer.windows,
+        "model": dataclasses.asdict(answer.model),
     }
 
 
-def step_document(
-    context: "Sequence[tuple[AnySpanOfWord, float]]",
-    question: "Sequence[tuple[AnySpanOfWord, float]]",
-    candidates: "Sequence[AnyCandidate]",
-) -> dict[str, Any]:
-    """Return what a step looked at as the document that the REST API has of it."""
-    weights = {
-        name: [{"start": span.start, "end": span.end, "weight": weight} for span, weight in part]
-        for name, part in (("context", context), ("question", question))
-    }
-    said = [{"text": c.text, "probability": c.probability, "source": c.source.value} for c in candidates]
-    return {**weights, "candidates": said}
+def _tokens(tokens: "Sequence[AnswerToken]") -> list[dict[str, Any]]:
+    return [dataclasses.asdict(token) | {"source": token.source.value} for token in tokens]
 
 
-def _quotations(spans: "Sequence[AnySpan]") -> list[dict[str, Any]]:
-    return [{"source": span.source.value, "start": span.start, "end": span.end, "text": span.text} for span in spans]
+def _step(step: "Step") -> dict[str, Any]:
+    candidates = [dataclasses.asdict(candidate) | {"source": candidate.source.value} for candidate in step.candidates]
+    return {"context": _weights(step.context), "question": _weights(step.question), "candidates": candidates}
+
+
+def _weights(found: "Sequence[PointerWeight]") -> list[dict[str, Any]]:
+    return [{"start": at.span.start, "end": at.span.end, "weight": at.weight} for at in found]
+
+
+def _quotations(spans: "Sequence[AnswerSpan]") -> list[dict[str, Any]]:
+    return [_quotation(span) for span in spans]
+
+
+def _quotation(span: "AnswerSpan") -> dict[str, Any]:
+    return dataclasses.asdict(span) | {"source": span.source.value}
 
 
 def show(document: dict[str, Any]) -> None:
@@ -112,8 +95,7 @@ def show(document: dict[str, Any]) -> None:
         notes.print(Text(f"  not parsed: {visible(document['parse_error'])}"))
     for choice in document["choices"]:
         notes.print(Text(f"  {choice['probability']:.3f} {visible(choice['label'])}"))
-    evidence = [span for choice in document["choices"] for span in choice["spans"]]
-    for span in evidence or document["spans"]:
+    for span in evidence_of(document):
         quotation = visible(span["text"]).replace("\n", " ")
         notes.print(Text(f"  {span['source']} {span['start']}-{span['end']}: {quotation}", STYLES[span["source"]]))
     sources = dict.fromkeys(token["source"] for token in document["tokens"] if not document["choices"])
@@ -123,6 +105,14 @@ def show(document: dict[str, Any]) -> None:
     cut = ", cut at the limit of tokens" if document["truncated"] else ""
     model = document["model"]
     notes.print(Text(f"  probability {document['confidence']:.3f}{cut}, {model['name']} {model['version']}", "dim"))
+
+
+def evidence_of(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the quotations of an answer, and for labels the words that spoke for them: their own are in no text."""
+    if document["choices"]:
+        return [span for choice in document["choices"] for span in choice["spans"]]
+    spans: list[dict[str, Any]] = document["spans"]
+    return spans
 
 
 def _in_short(state: dict[str, Any]) -> str:
@@ -135,6 +125,13 @@ def show_json(document: dict[str, Any]) -> None:
     """Print the whole document to standard output."""
     speaks_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(json.dumps(document, ensure_ascii=not speaks_unicode, indent=2))
+
+
+def escape_unknown_characters() -> None:
+    """Let standard output and error show what their encoding does not have as escapes, as ``\\xfc``, from now on."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def colour(answer: str, tokens: list[dict[str, Any]]) -> list[tuple[int, int, str]]:

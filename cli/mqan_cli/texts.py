@@ -1,5 +1,6 @@
 """The text that ``mqan ask`` asks about: an option, a file, standard input or a terminal; no character changes."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -32,13 +33,13 @@ def read_text(text: str | None, file: str | None) -> str:
 
 
 def read_file(name: str) -> str:
-    """Return what a file, or standard input, holds.
+    """Return what a file, or standard input, holds. ``~`` is the home folder: no shell reads names in a conversation.
 
     Raises:
         typer.BadParameter: it cannot be read, or is not UTF-8.
     """
     try:
-        content = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(name).read_bytes()
+        content = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(os.path.expanduser(name)).read_bytes()
         return content.decode("utf-8")
     except OSError as error:
         raise typer.BadParameter(f"cannot read {name}: {error.strerror}", param_hint="--file") from None

@@ -1,7 +1,8 @@
 """Every setting of a server, with its default and the reason for it.
 
 Each is an environment variable with the prefix ``MQAN_`` (``MQAN_HTTP_PORT=8080``) and an argument of
-``deploy/serve.yaml``, whose own fields take the place of address, ports and reflection.
+``deploy/serve.yaml``, whose own fields take the place of address, ports and reflection. An empty variable is one that
+is not set, as ``${NAME:-}`` writes it.
 """
 
 import os
@@ -22,6 +23,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
+_NO_NAME = "is empty, which would open the server to everybody; name the file of keys, or unset it to mean that"
 _DEFAULT_BUNDLE = default_bundle()
 _MAX_BATCH_SIZE_ON_CPU = 4  # larger ones are padded more and hold more memory
 _MAX_BATCH_SIZE_ON_GPU = 32
@@ -30,7 +32,7 @@ _MAX_BATCH_SIZE_ON_GPU = 32
 class Settings(BaseSettings):
     """Settings of a server."""
 
-    model_config = SettingsConfigDict(env_prefix=_PREFIX, extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, env_ignore_empty=True, extra="forbid", frozen=True)
 
     # What is served.
     bundle: Path | None = Field(
@@ -162,10 +164,17 @@ class Settings(BaseSettings):
     )
     reflection: bool = Field(True, description="Whether gRPC tools may list the services; the contract is public.")
 
+    @field_validator("api_key_file", mode="before")
+    @classmethod
+    def _refuse_no_name(cls, given: Any) -> Any:
+        if given == "":
+            raise ValueError(_NO_NAME)
+        return given
+
     @field_validator("allowed_hosts", mode="before")
     @classmethod
     def _read_hosts(cls, given: Any) -> Any:
-        hosts = [host.strip().lower() for host in given.split(",")] if isinstance(given, str) else given
+        hosts = _listed(given) if isinstance(given, str) else given
         for host in hosts if isinstance(hosts, list | tuple) else ():
             if not isinstance(host, str) or not _HOST.fullmatch(host):
                 raise ValueError(f"{host!r} is no name of a host; give names such as answers.example, without ports")
@@ -174,7 +183,7 @@ class Settings(BaseSettings):
     @field_validator("cors_origins", mode="before")
     @classmethod
     def _read_origins(cls, given: Any) -> Any:
-        origins = [origin.strip().lower() for origin in given.split(",")] if isinstance(given, str) else given
+        origins = _listed(given) if isinstance(given, str) else given
         if not isinstance(origins, list | tuple) or tuple(origins) == ("*",):
             return origins
         for origin in origins:
@@ -234,10 +243,12 @@ def load_settings(**given: Any) -> Settings:
     """Read the settings: those given, then the environment, then the defaults.
 
     Raises:
-        SettingsError: a value is out of range, of the wrong type or unknown, or a variable of the environment is a
-            setting's but for its spelling; the message names the setting.
+        SettingsError: a value is out of range, of the wrong type or unknown, a variable of the environment is a
+            setting's but for its spelling, or the file of keys has an empty name; the message names the setting.
     """
     _check_spelling()
+    if "api_key_file" not in given:
+        _check_key_file()
     try:
         return Settings(**given)
     except ValidationError as error:
@@ -253,6 +264,13 @@ def _check_spelling() -> None:
             near = get_close_matches(name.upper(), known, n=1, cutoff=_NEAR)
             if near:
                 raise SettingsError(f"{name} in the environment is no setting; did you mean {near[0]}?")
+
+
+def _check_key_file() -> None:
+    """Refuse an empty variable here: elsewhere it is one that is not set, and here that needs to be meant."""
+    for name, value in os.environ.items():
+        if name.upper() == f"{_PREFIX}API_KEY_FILE" and not value:
+            raise SettingsError(_explain("api_key_file", _NO_NAME))
 
 
 def find_bundle(settings: Settings) -> Path:
@@ -273,6 +291,11 @@ def find_bundle(settings: Settings) -> Path:
 def _explain(name: str, message: str) -> str:
     message = message.removeprefix("Value error, ")
     return f"setting {name} ({_PREFIX}{name.upper()}): {message}" if name else f"settings: {message}"
+
+
+def _listed(text: str) -> list[str]:
+    """Return names that stand with commas between them, in lower case; none of an empty text."""
+    return [name.strip().lower() for name in text.split(",")] if text.strip() else []
 
 
 def _without_default_port(origin: str) -> str:

@@ -38,6 +38,7 @@ from mqan_client import (
 from mqan_core.answer import Answer as CoreAnswer
 from mqan_runtime import interface
 from mqan_serving.default_bundle import default_bundle
+from mqan_serving.rest.documents import AnswerDocument
 from mqan_training.data.readers.task import Task
 
 MASSES = Masses(0.5, 0.25, 0.25)
@@ -223,22 +224,7 @@ def test_ask_prints_the_rest_document(client: type[StubClient], context_file: st
     arguments = ["--server", "http://host:1", "--json", "--max-answer-tokens", "3"]
     result = runner.invoke(app, ["ask", "--file", context_file, *arguments, "Where?"])
     document = json.loads(result.stdout)
-    assert list(document) == [
-        *(
-            "answer",
-            "probability",
-            "tokens",
-            "spans",
-            "truncated",
-            "answered",
-            "confidence",
-            "choices",
-            "steps",
-            "parsed",
-            "parse_error",
-            "model",
-        ),
-    ]
+    assert list(document) == [name for name in AnswerDocument.model_fields if name != "citations"]
     assert document["tokens"][0] == {
         "text": "Paris",
         "probability": 0.75,
@@ -308,6 +294,16 @@ def test_ask_reads_standard_input(client: type[StubClient]) -> None:
     result = runner.invoke(app, ["ask", "--file", "-", "Where?"], input="Ünï\r\ncode\n")
     assert result.exit_code == 0
     assert client.asked[1] == ("Ünï\r\ncode\n", "Where?", None), "not a character is changed"
+
+
+def test_ask_finds_the_home_folder(client: type[StubClient], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "mail.txt").write_text("In Paris.", encoding="utf-8")
+    assert runner.invoke(app, ["ask", "Where?", "--file", "~/mail.txt"]).exit_code == 0
+    assert client.asked[1] == ("In Paris.", "Where?", None)
+    result = runner.invoke(app, ["ask", "Where?", "--file", "~/other.txt"])
+    assert result.exit_code == 2
+    assert "cannot read ~/other.txt" in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [[], ["--context", "-"]], ids=["piped", "by the name of before"])
@@ -430,7 +426,7 @@ def show_on_terminal(monkeypatch: pytest.MonkeyPatch, answer: Answer, **environm
     for name, value in {"TERM": "xterm-256color", "COLORTERM": "", **environment}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", stream)
-    show.show(show.to_document(answer, (), (), "tiny", "1"))
+    show.show(show.to_document(answer))
     return stream.written
 
 

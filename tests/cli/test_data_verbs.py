@@ -2,6 +2,8 @@
 
 import csv
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -70,6 +72,20 @@ def test_check_fails_when_gold_answers_are_lost(data: Path, tmp_path: Path) -> N
     assert [(loss["id"], loss["way"], loss["gold"]) for loss in losses] == [
         ("validation/2", way, "...") for way in ("copied", "generated")
     ]
+
+
+def test_check_writes_the_same_encoding_wherever_it_runs(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "check.json"
+    strictly = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning:mqan_cli.data_check"]
+    arguments = ["--data", str(data), "--tasks", "mwsc", "--output", str(output)]
+    checked = subprocess.run(
+        [sys.executable, *strictly, "-m", "mqan_cli.main", "data", "check", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert checked.returncode == 0, checked.stderr
+    assert json.loads(output.read_text(encoding="utf-8"))
 
 
 def test_check_takes_all_tasks_and_names_those_without_files(data: Path) -> None:

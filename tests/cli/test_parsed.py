@@ -45,6 +45,8 @@ def test_all_answerers_tell_the_same_structure(answerers: list[list[str]], asked
         assert result.exit_code == 0, result.output
         assert note in result.stderr
         documents.append(json.loads(runner.invoke(app, ["ask", *asked, *given, "--json"]).stdout))
+    assert [list(document) for document in documents] == [list(documents[0])] * len(answerers)
+    assert documents[0]["windows"] == 1
     found = [(document["answer"], document["parsed"], document["parse_error"]) for document in documents]
     assert found == [found[0]] * len(answerers)
     assert (found[0][1] is None) == (found[0][2] is not None)

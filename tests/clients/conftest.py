@@ -87,6 +87,8 @@ class Script:
         timeouts_ms: time that each question asked for, over REST.
         more_limits: limits that REST publishes beside those that clients know.
         retry_after_s: what its failures ask to wait.
+        location: where its failures point to, over REST.
+        text: its answer, over gRPC.
     """
 
     failures: list[tuple[int, str]] = field(default_factory=list)
@@ -96,6 +98,8 @@ class Script:
     timeouts_ms: list[int] = field(default_factory=list)
     more_limits: dict[str, int] = field(default_factory=dict)
     retry_after_s: int | None = None
+    location: str = ""
+    text: str = "Paris yes"
     _now: int = 0
 
     async def take(self, seen: dict[str, Any]) -> tuple[int, str] | None:
@@ -175,7 +179,8 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         ]
         spans = [answer_pb2.AnswerSpan(**{**ANSWER["spans"][0], "source": 1})]  # type: ignore[index]
         model = answer_pb2.ModelVersion(**ANSWER["model"])  # type: ignore[arg-type]
-        return answer_pb2.AnswerResponse(answer="Paris yes", probability=0.5, tokens=tokens, spans=spans, model=model)
+        text = self.script.text
+        return answer_pb2.AnswerResponse(answer=text, probability=0.5, tokens=tokens, spans=spans, model=model)
 
     async def GetModel(self, request: answer_pb2.GetModelRequest, context: Any) -> answer_pb2.GetModelResponse:
         await self._take({}, context)
@@ -211,7 +216,7 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         status, code = failure
         headers = {"x-request-id": "id-1", **dict(self._retry_after())}
         if code == "no json":
-            return PlainTextResponse("<html>", status, headers)
+            return PlainTextResponse("<html>", status, headers | {"location": self.script.location})
         return JSONResponse({"code": code, "message": "A message.", "hint": "A hint."}, status, headers)
 
 

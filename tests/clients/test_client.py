@@ -2,8 +2,12 @@
 
 import asyncio
 import math
+import re
+import signal
 import socket
 import struct
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -11,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+import httpx2
 import pytest
 
 import mqan_client
@@ -30,6 +35,7 @@ from mqan_client import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_client.rest import RestTransport
 from mqan_client.transport import Retries
 
 QUICK = Retries(initial_s=0.01, max_s=0.05)
@@ -195,6 +201,49 @@ def test_text_that_cannot_be_sent(server: Any, transport: str, call: Ask, contex
     assert server.script.requests == []
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"choices": []}, "`choices` is empty; give a list of labels, or leave it out"),
+        ({"scale": ()}, "`scale` is empty; give a list of levels"),
+        ({"sources": []}, "`sources` is empty"),
+        ({"choices": "tiny"}, "`choices` is 'tiny'; give a list of labels"),
+        ({"scale": "low"}, "`scale` is 'low'; give a list of levels"),
+        ({"sources": "context"}, "`sources` is 'context'; give a list"),
+        ({"choices": {"a": "b"}}, "`choices` is {'a': 'b'}; give a list of labels"),
+        ({"choices": 3}, "`choices` is 3; give a list of labels"),
+    ],
+)
+def test_what_is_no_list_is_not_asked(server: Any, transport: str, call: Ask, asked: Any, told: str) -> None:
+    url = server.urls[transport]
+    for method, given, more in (
+        ("answer", ("a", "b"), asked),
+        ("answer_many", ([("a", "b")],), asked),
+        ("answer_questions", ("a", [{"question": "b", **asked}]), {}),
+    ):
+        with pytest.raises(InvalidRequestError, match=re.escape(told)):
+            call(url, method, *given, **more)
+    assert server.script.requests == []
+
+
+def test_lists_that_are_none_are_left_out(server: Any, transport: str, call: Ask) -> None:
+    call(server.urls[transport], "answer", "a", "b", choices=None, scale=None, sources=None)
+    assert server.script.requests == [{"context": "a", "question": "b"}]
+
+
+@pytest.mark.parametrize("questions", ["How?", {"question": "How?"}])
+def test_one_question_is_not_several(server: Any, transport: str, call: Ask, questions: Any) -> None:
+    with pytest.raises(InvalidRequestError, match="is one question; give a list of them, or call `answer`"):
+        call(server.urls[transport], "answer_questions", "a", questions)
+
+
+def test_an_iterator_of_labels_is_for_every_question(server: Any, call: Ask) -> None:
+    pairs = [(f"{i}", "b") for i in range(3)]
+    call(server.urls["rest"], "answer_many", pairs, choices=(label for label in ("good", "bad")))
+    labels = [[choice["label"] for choice in request["choices"]] for request in server.script.requests]
+    assert labels == [["good", "bad"]] * 3
+
+
 @pytest.mark.parametrize("status", [500, 502, 504])
 def test_a_proxy_whose_server_has_gone_is_asked_again(server: Any, call: Ask, status: int) -> None:
     server.script.failures = [(status, "no json")]
@@ -290,11 +339,26 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         sink.shutdown(socket.SHUT_WR)
 
 
-@pytest.mark.parametrize("status", [200, 404])
-def test_what_is_no_mqan_server(server: Any, call: Ask, status: int) -> None:
-    server.script.failures = [(status, "no json")]
-    with pytest.raises(ServerError, match=str(status)):
+@pytest.mark.parametrize(
+    ("status", "kind"), [(200, ServerError), (301, ServerError), (404, ServerError), (401, UnauthenticatedError)]
+)
+def test_what_is_no_mqan_server(server: Any, call: Ask, status: int, kind: type[ClientError]) -> None:
+    server.script.failures, server.script.location = [(status, "no json")], "https://host/login"
+    onward = "; it points to 'https://host/login'" if status == 301 else ""
+    told = f"The server answered HTTP {status}. That is no document of a mqan server: check the URL{onward}."
+    with pytest.raises(kind, match=f"^{re.escape(told)}$"):
         call(server.urls["rest"], "answer", "a", "b")
+
+
+def test_a_proxy_is_not_taken_for_another_service(server: Any, call: Ask) -> None:
+    server.script.failures = [(502, "no json")]
+    with pytest.raises(UnavailableError, match=r"^The server answered HTTP 502\.$"):
+        call(server.urls["rest"], "answer", "a", "b", retries=Retries(max_attempts=1))
+
+
+def test_a_response_may_be_longer_than_grpc_takes_by_itself(server: Any, call: Ask) -> None:
+    server.script.text = "a" * 5_000_000
+    assert call(server.urls["grpc"], "answer", "a", "b").text == server.script.text
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:9000", "ftp://host", "grpc://", "", "http:///path"])
@@ -303,6 +367,32 @@ def test_urls_that_are_none(url: str) -> None:
         Client(url)
     with pytest.raises(ValueError, match="is not a server's URL"):
         AsyncClient(url)
+
+
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_what_cannot_be_opened_is_a_value_error(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for scheme in ("http", "grpc"):
+        for url in (f"{scheme}://127.0.0.1:8000\r", f"{scheme}://ho st", f" {scheme}://host"):
+            with pytest.raises(ValueError, match="it has characters that no URL has, such as a line end"):
+                kind(url)
+    with pytest.raises(ValueError, match="is not a server's URL"):
+        kind("http://1.2.3.999")
+    monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")
+    monkeypatch.setitem(sys.modules, "socksio", None)
+    with pytest.raises(ValueError, match=r"the proxy in the environment \(ALL_PROXY"):
+        kind("http://127.0.0.1:8000")
+
+
+@pytest.mark.parametrize("url", ["https://host", "HTTPS://host"])
+def test_tls_is_verified_however_the_scheme_is_written(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    verified = []
+
+    def open_http(**given: Any) -> None:
+        verified.append(given["verify"])
+
+    monkeypatch.setattr(httpx2, "Client", open_http)
+    RestTransport(url, QUICK, {})
+    assert verified == [True]
 
 
 @pytest.mark.parametrize("key", ["", "two words", "line\nbreak", "clé"])
@@ -326,6 +416,30 @@ async def test_an_async_client_asks_many_things_at_once(server: Any, transport: 
     async with AsyncClient(server.urls[transport], retries=QUICK) as client:
         await asyncio.gather(*(client.answer(f"context {i}", "q") for i in range(32)))
     assert server.script.most_at_once > 8
+
+
+_MANY = """
+import signal
+from mqan_client import Client
+signal.signal(signal.SIGINT, signal.default_int_handler)
+with Client({url!r}) as client:
+    client.answer_many([("a", "b")] * 8, concurrency=4, timeout_s=60.0)
+"""
+
+
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_ctrl_c_ends_many_questions_at_once(scheme: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(30)
+        url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
+        program = subprocess.Popen([sys.executable, "-c", _MANY.format(url=url)], stderr=subprocess.PIPE, text=True)
+        with silent.accept()[0]:  # its questions are on their way
+            begun = time.monotonic()
+            program.send_signal(signal.SIGINT)
+            _, told = program.communicate(timeout=90)
+        assert time.monotonic() - begun < 15
+    assert program.returncode == -signal.SIGINT
+    assert told.splitlines()[-1] == "KeyboardInterrupt"
 
 
 def test_exports() -> None:

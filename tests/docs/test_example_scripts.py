@@ -1,6 +1,7 @@
 """The scripts of the folder examples, with the model in this repository."""
 
 import json
+import runpy
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -8,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mqan_client import Answer, InvalidRequestError, ModelVersion
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 EXAMPLES = REPOSITORY / "examples"
@@ -55,3 +58,32 @@ def test_messages_are_sorted(run: Callable[..., str]) -> None:
     ]
     assert verdicts[0] == "publish"
     assert verdicts[1] == verdicts[2] == verdicts[4] == "hold back"
+
+
+def test_files_may_begin_with_a_mark_and_have_lines_twice(run: Callable[..., str], tmp_path: Path) -> None:
+    tickets, messages = tmp_path / "tickets.csv", tmp_path / "messages.txt"
+    tickets.write_text('id,text\n7,"My parcel is late. Customer 77120."\n', encoding="utf-8-sig")
+    assert json.loads(run("tickets.py", tickets))["id"] == "7"
+    messages.write_text("Thanks a lot, that solved it for me!\n" * 2, encoding="utf-8-sig")
+    assert run("moderation.py", messages).splitlines() == ["publish: Thanks a lot, that solved it for me!"] * 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "verdict"),
+    [
+        (("friendly", 0.9), ("no", 0.9), "publish"),
+        (("", 0.95), ("no", 0.9), "look (Is this message friendly or hostile? no answer, 0.95)"),
+        (("friendly", 0.9), ("no", 0.7), "look (Is this spam? no, 0.70)"),
+        (("friendly", 0.7), ("yes", 0.9), "hold back (Is this spam? yes, 0.90)"),
+        (("hostile", 0.9), None, "hold back (Is this message friendly or hostile? hostile, 0.90)"),
+        (("friendly", 0.9), None, "look (It is too long.)"),
+    ],
+)
+def test_nothing_unsure_is_published(first: tuple[str, float], second: tuple[str, float] | None, verdict: str) -> None:
+    answers = [
+        InvalidRequestError("It is too long.", code="context_too_long")
+        if given is None
+        else Answer(given[0], given[1], (), (), False, ModelVersion("m", "1"), bool(given[0]), given[1])
+        for given in (first, second)
+    ]
+    assert runpy.run_path(str(EXAMPLES / "moderation.py"))["decide"](answers) == verdict

@@ -109,6 +109,14 @@ def test_origins_are_read_and_what_is_none_is_refused() -> None:
     )
     expected = ("https://app.example", "http://app.example", "http://app.example:443", "http://[::1]")
     assert load_settings(cors_origins=given).cors_origins == (*expected, "http://app.example:8080")
-    for wrong in ("app.example", "https://app.example/", "https://a.example/x", "*,https://a.example", "null", "", [1]):
+    for wrong in (
+        "app.example",
+        "https://app.example/",
+        "https://a.example/x",
+        "*,https://a.example",
+        "null",
+        ",",
+        [1],
+    ):
         with pytest.raises(SettingsError, match="MQAN_CORS_ORIGINS.*is no origin"):
             load_settings(cors_origins=wrong)

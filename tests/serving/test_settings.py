@@ -86,10 +86,29 @@ def test_a_host_that_is_none_is_named(tmp_path: Path) -> None:
         serve_local(load_settings(host="no.such.host.invalid"))
 
 
-def test_an_empty_host_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MQAN_HOST", "")  # all interfaces, for a socket
+def test_an_empty_host_is_refused() -> None:
     with pytest.raises(SettingsError, match="MQAN_HOST"):
+        load_settings(host="")  # all interfaces, for a socket
+
+
+def test_an_empty_variable_is_one_that_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    default = load_settings()
+    for name in Settings.model_fields.keys() - {"api_key_file"}:
+        monkeypatch.setenv(f"MQAN_{name.upper()}", "")
+    assert load_settings() == default
+    assert (default.host, default.bundle, default.allowed_hosts) == ("127.0.0.1", None, ())
+    given = load_settings(allowed_hosts="", cors_origins=" ")  # as arguments of Ray's
+    assert (given.allowed_hosts, given.cors_origins) == ((), ())
+
+
+def test_an_empty_file_of_keys_opens_no_server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    told = r"setting api_key_file \(MQAN_API_KEY_FILE\): is empty, which would open the server to everybody"
+    with pytest.raises(SettingsError, match=told):
+        load_settings(api_key_file="")
+    monkeypatch.setenv("MQAN_API_KEY_FILE", "")
+    with pytest.raises(SettingsError, match=told):
         load_settings()
+    assert load_settings(api_key_file=tmp_path / "keys").api_key_file == tmp_path / "keys"
 
 
 def test_the_lines_of_a_ready_server_have_addresses_that_can_be_called(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.health import Health
 
 if TYPE_CHECKING:
-    from mqan_cli.show import AnyAnswer
+    from mqan_cli.mcp.results import AnyAnswer
     from mqan_serving.service.answer_service import Service
     from mqan_serving.settings import Settings
 
@@ -72,7 +72,7 @@ class ServerAnswerer:
         contiguous: bool = False,
     ) -> "AnyAnswer":
         """Answer a question about a context; see ``Answerer``."""
-        given = [Choice(choice.label, choice.description) for choice in choices or ()]
+        given = None if choices is None else [Choice(choice.label, choice.description) for choice in choices]
         try:
             return await self._client.answer(context, question, choices=given, multiple=multiple, contiguous=contiguous)
         except ClientError as error:

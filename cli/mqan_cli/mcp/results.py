@@ -12,9 +12,9 @@ from mqan_core.answer import Answer
 
 if TYPE_CHECKING:
     import mqan_client
-    from mqan_cli.show import AnyAnswer
     from mqan_core.answer import AnswerSpan, AnswerToken
 
+    AnyAnswer = Answer | mqan_client.Answer
     AnySpan = AnswerSpan | mqan_client.AnswerSpan
     AnyToken = AnswerToken | mqan_client.AnswerToken
 

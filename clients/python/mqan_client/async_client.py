@@ -17,6 +17,7 @@ from mqan_client.transport import (
     Retries,
     T,
     authorization,
+    in_tuples,
     question_of,
     questions_of,
 )
@@ -96,7 +97,9 @@ class AsyncClient:
 
         Raises:
             ValueError: the concurrency is below 1.
+            InvalidRequestError: what is asked for is an empty list, or a string where a list belongs.
         """
+        asked = in_tuples(asked)
 
         async def ask(context: str, question: str) -> Answer:
             return await self.answer(context, question, timeout_s=timeout_s, **asked)

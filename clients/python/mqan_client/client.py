@@ -25,6 +25,7 @@ from mqan_client.transport import (
     T,
     Transport,
     authorization,
+    in_tuples,
     question_of,
     questions_of,
 )
@@ -154,7 +155,9 @@ class Client:
 
         Raises:
             ValueError: the concurrency is below 1.
+            InvalidRequestError: what is asked for is an empty list, or a string where a list belongs.
         """
+        asked = in_tuples(asked)
 
         def ask(context: str, question: str) -> Answer:
             return self.answer(context, question, timeout_s=timeout_s, **asked)
@@ -216,6 +219,8 @@ def split_url(url: str) -> tuple[str, str]:
     Raises:
         ValueError: the URL names no transport or no host.
     """
+    if not url.isprintable() or " " in url:  # urlsplit() leaves line ends out, and who calls the URL does not
+        raise ValueError(f"{url!r} is not a server's URL: it has characters that no URL has, such as a line end")
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.hostname:
         raise ValueError(f"{url!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")

@@ -9,6 +9,8 @@ ClientError
  +- ServerError             the server failed, or what answers is no mqan server
 """
 
+from typing import Any
+
 
 class ClientError(Exception):
     """Base of every error of the client.
@@ -24,6 +26,14 @@ class ClientError(Exception):
         self.code = code
         self.message = message
         self.request_id = request_id
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Say how to make it again, as pickle and pools of processes do."""
+        return _made_again, (type(self), self.message, self.code, self.request_id), self.__dict__
+
+
+def _made_again(kind: type[ClientError], message: str, code: str, request_id: str | None) -> ClientError:
+    return kind(message, code=code, request_id=request_id)
 
 
 class InvalidRequestError(ClientError, ValueError):

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
+from queue import Empty, SimpleQueue
+from threading import Thread
 
 from mqan_client.errors import ClientError
 from mqan_client.results import Answer
@@ -31,16 +33,37 @@ def ask_many(
             return error
 
     given = list(pairs)  # before any is asked: a fault of the caller's own iterable asks nothing
-    threads = ThreadPoolExecutor(concurrency, "mqan-client")
+    asked: list[Future[Result]] = [Future() for _ in given]
+    waiting: SimpleQueue[tuple[Future[Result], Pair]] = SimpleQueue()
+    for item in zip(asked, given, strict=True):
+        waiting.put(item)
+    for _ in range(min(concurrency, len(given))):
+        # not those of a ThreadPoolExecutor: the interpreter waits for them when it ends, as after Ctrl-C
+        Thread(target=_work, args=(one, waiting), name="mqan-client", daemon=True).start()
     try:
-        asked = [threads.submit(one, pair) for pair in given]
         for done in as_completed(asked):
             done.result()  # what is no ClientError ends the call
             if progress is not None:
                 progress(1)
     finally:
-        threads.shutdown(wait=False, cancel_futures=True)  # after an error nobody waits for what is under way
+        for future in asked:
+            future.cancel()  # after an error nobody waits for what is under way
     return [done.result() for done in asked]
+
+
+def _work(one: Callable[[Pair], Result], waiting: SimpleQueue[tuple[Future[Result], Pair]]) -> None:
+    """Ask pair after pair until none waits; those whose result nobody wants any more are left out."""
+    while True:
+        try:
+            future, pair = waiting.get_nowait()
+        except Empty:
+            return
+        if not future.set_running_or_notify_cancel():
+            continue
+        try:
+            future.set_result(one(pair))
+        except BaseException as error:  # told to the caller
+            future.set_exception(error)
 
 
 async def ask_many_async(

@@ -63,9 +63,8 @@ def _reads(read: Callable[[Any], T]) -> Callable[[Any], T]:
         try:
             return read(_as_said(said))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ServerError(
-                f"The response is not one of a mqan server: {error!r}.", code="unknown_response"
-            ) from None
+            message = f"The response is not one of a mqan server: {error!r}. Check the URL."
+            raise ServerError(message, code="unknown_response") from None
 
     return reading
 

@@ -5,9 +5,10 @@ import json
 import math
 import ssl
 import time
-from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import httpx2
 
@@ -25,6 +26,8 @@ from mqan_client.records import Record, record_body
 from mqan_client.responses import read_answer, read_answers, read_model, read_record, read_word
 from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import TOO_LATE, Attempts, Call, Question, Retries, T
+
+HttpT = TypeVar("HttpT", httpx2.Client, httpx2.AsyncClient)
 
 # What a proxy says, without the API's error document, when the server behind it has gone.
 _OF_PROXIES = frozenset({500, 502, 504})
@@ -70,7 +73,7 @@ class RestTransport(RestCalls):
 
     def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         self._retries = retries
-        self._http = httpx2.Client(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
+        self._http = _opened(httpx2.Client, url, headers)
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
         """Answer one question word by word."""
@@ -136,7 +139,7 @@ class AsyncRestTransport(RestCalls):
 
     def __init__(self, url: str, retries: Retries, headers: dict[str, str]) -> None:
         self._retries = retries
-        self._http = httpx2.AsyncClient(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
+        self._http = _opened(httpx2.AsyncClient, url, headers)
 
     async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
         """Answer one question word by word."""
@@ -190,13 +193,28 @@ class AsyncRestTransport(RestCalls):
             await asyncio.sleep(wait_s)
 
 
+def _opened(kind: Callable[..., HttpT], url: str, headers: dict[str, str]) -> HttpT:
+    """Return a client of HTTP, by the proxy that the environment names, if any.
+
+    Raises:
+        ValueError: the URL cannot be called, or the proxy's cannot.
+    """
+    try:
+        return kind(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
+    except httpx2.InvalidURL as error:
+        raise ValueError(f"{url!r} is not a server's URL, or a proxy's in the environment is none: {error}") from None
+    except ImportError as error:
+        message = f"the proxy in the environment (ALL_PROXY, HTTP_PROXY, HTTPS_PROXY) cannot be used: {error}"
+        raise ValueError(message) from None
+
+
 def _method(call: Call[Any]) -> str:
     return "GET" if call.request is None else "POST"
 
 
 def _verification(url: str) -> ssl.SSLContext | bool:
     """Return how to verify servers. Without TLS that is by no certificate at all: reading them all takes 80 ms."""
-    return True if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return True if urlsplit(url).scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _body(question: Question, *, is_streamed: bool = False) -> bytes:
@@ -274,8 +292,14 @@ def _read(response: httpx2.Response, content: bytes) -> Any:
     if status in _OF_PROXIES and "code" not in told:
         kind, code = UnavailableError, f"http_{status}"
     message = " ".join(str(told[key]) for key in ("message", "hint") if told.get(key))
-    raise kind(
-        message or f"The server answered HTTP {status}.",
-        code=str(told.get("code", code)),
-        request_id=response.headers.get("x-request-id"),
-    )
+    message = message or f"The server answered HTTP {status}."
+    if "code" not in told and issubclass(kind, ServerError | InvalidRequestError | UnauthenticatedError):
+        message += _no_document(response)
+    raise kind(message, code=str(told.get("code", code)), request_id=response.headers.get("x-request-id"))
+
+
+def _no_document(response: httpx2.Response) -> str:
+    """Return what to do about a response that is no document of a mqan server, and not of a server that has gone."""
+    location = response.headers.get("location")
+    onward = f"; it points to {location!r:.200}" if response.is_redirect and location else ""
+    return f" That is no document of a mqan server: check the URL{onward}."

@@ -37,7 +37,8 @@ _CODE_KEY = "mqan-code"
 _REQUEST_ID_KEY = "x-request-id"
 _RETRY_AFTER_KEY = "retry-after"
 # gRPC waits 20 s for a connection that was taken but never spoken on, as by a proxy that is being replaced.
-_OPTIONS = (("grpc.min_reconnect_backoff_ms", 5_000),)
+# It also refuses responses of more than 4 MB, which many answers can have.
+_OPTIONS = (("grpc.min_reconnect_backoff_ms", 5_000), ("grpc.max_receive_message_length", -1))
 
 
 class RpcCalls:

@@ -2,9 +2,9 @@
 
 import random
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, Required, TypedDict, TypeVar
+from typing import Any, Generic, Literal, Protocol, Required, TypedDict, TypeVar, cast
 
 from mqan_client.errors import (
     ClientError,
@@ -19,6 +19,8 @@ from mqan_client.results import Answer, Model, Source, StreamedWord
 T = TypeVar("T")
 
 TOO_LATE = "No answer came in time."
+# What may be asked for that is a list, and of what.
+_LISTS = {"choices": "labels", "scale": "levels", "sources": "the sources that words may come from"}
 # 23 days, for who waits as long as it takes: sockets, and what carries deadlines, count milliseconds in 32 bits.
 _LONGEST_S = 2e6
 
@@ -55,11 +57,11 @@ class Asked(TypedDict, total=False):
     """What may be asked for beside context and question: the fields of ``Question``."""
 
     max_answer_tokens: int | None
-    choices: Sequence[str | Choice]
+    choices: Sequence[str | Choice] | None
     multiple: bool
     yes_no: bool
-    scale: Sequence[str]
-    sources: Sequence[Source | str]
+    scale: Sequence[str] | None
+    sources: Sequence[Source | str] | None
     contiguous: bool
     all: bool
     alternatives: int
@@ -78,8 +80,12 @@ def questions_of(context: str, questions: Iterable[str | AskedQuestion]) -> list
     """Return the questions about a context.
 
     Raises:
-        InvalidRequestError: one is neither a string nor a mapping with ``question``, or asks for what is unknown.
+        InvalidRequestError: they are no list, or one is neither a string nor a mapping with ``question``, or asks for
+            what is unknown.
     """
+    if isinstance(questions, str | bytes | Mapping):
+        message = "The request cannot be sent: `questions` is one question; give a list of them, or call `answer`."
+        raise InvalidRequestError(message, code="wrong_type")
     found = []
     for i, given in enumerate(questions):
         if isinstance(given, str):
@@ -99,21 +105,42 @@ def question_of(context: str, question: str, asked: Asked) -> Question:
     """Return a question with what is asked for.
 
     Raises:
-        InvalidRequestError: a name is unknown, or a source is.
+        InvalidRequestError: a name is unknown, or a source is, or a list is empty or none.
     """
+    lists: dict[str, Any] = {**in_tuples(asked)}
     try:
         return Question(
             context,
             question,
             **{
-                **asked,
-                "choices": tuple(c if isinstance(c, Choice) else Choice(c) for c in asked.get("choices", ())),
-                "scale": tuple(asked.get("scale", ())),
-                "sources": tuple(Source(source) for source in asked.get("sources", ())),
-            },  # type: ignore[arg-type]
+                **lists,
+                "choices": tuple(c if isinstance(c, Choice) else Choice(c) for c in lists.get("choices", ())),
+                "sources": tuple(Source(source) for source in lists.get("sources", ())),
+            },
         )
     except (TypeError, ValueError) as error:
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
+
+
+def in_tuples(asked: Asked) -> Asked:
+    """Return what is asked for with tuples for lists: many questions may take them, and an iterator gives only once.
+
+    Raises:
+        InvalidRequestError: a list is empty, or is a string, whose characters nobody means.
+    """
+    given: dict[str, Any] = dict(asked)
+    for name, what in _LISTS.items():
+        found = given.pop(name, None)
+        if found is None:  # left out, as null is in the contract
+            continue
+        if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+            message = f"The request cannot be sent: `{name}` is {found!r:.100}; give a list of {what}."
+            raise InvalidRequestError(message, code="wrong_type")
+        given[name] = tuple(found)
+        if not given[name]:
+            message = f"The request cannot be sent: `{name}` is empty; give a list of {what}, or leave it out."
+            raise InvalidRequestError(message, code="invalid_input")
+    return cast("Asked", given)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pydantic import Field
 from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerToken, Span
 from mqan_core.streaming import StreamedWord
+from mqan_runtime.interface import ServedManifest
 from mqan_serving.rest.citations import CitationDocument, cite
 from mqan_serving.rest.parsed_documents import QueryDocument, StateDocument, parsed_document
 from mqan_serving.rest.quotation_documents import Document, QuotationDocument, quotation_document
@@ -166,13 +167,19 @@ class AnswerDocument(Document):
 
     @classmethod
     def of(
-        cls, answer: Answer, model: Model, *, is_cited: bool = False, text_index: int = 0, text_id: str | None = None
+        cls,
+        answer: Answer,
+        model: Model | ServedManifest,
+        *,
+        is_cited: bool = False,
+        text_index: int = 0,
+        text_id: str | None = None,
     ) -> "AnswerDocument":
         """Convert an answer.
 
         Args:
             answer: the answer.
-            model: what answered.
+            model: what answered, of which its name and version are told.
             is_cited: whether citations are wanted.
             text_index, text_id: of the context among the texts of a call.
         """
