@@ -9,16 +9,33 @@ from dateutil.parser import parser, parserinfo
 from mqan_serving.records.errors import NoValueError
 
 _DEFAULTS: Final = (datetime(2000, 1, 1, 0), datetime(2004, 2, 2, 1))  # leap years; what differs was not in the text
-_YEAR_FIRST: Final = re.compile(r"\d{4}(?!\d)|\d{8}(?!\d)")
+_YEAR_FIRST: Final = re.compile(r"\d{4}([-/. ])\s?\d{1,2}\1\s?\d{1,2}(?!\d)|\d{8}(?!\d)")
 _DOTS: Final = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}")  # are written where the day comes first
-_TIME_WITH_DOT: Final = re.compile(r"(?<![\d.])(\d{1,2})\.([0-5]\d)(?=\s*[ap]\.?m\b)", re.IGNORECASE)
+_TIME_WITH_DOT: Final = re.compile(
+    r"(?<![\d.])(?:(\d{1,2})\.([0-5]\d)(?=\s*[ap]\.?m\b)|([12]\d)[.:]([0-5]\d)\s*(?:h|hrs)\b\.?)", re.IGNORECASE
+)
 _UTC: Final = re.compile(r"(?<![A-Za-z])(?:UTC|GMT|Z)\s?(?=[+-]\d)")  # else read as POSIX does: UTC+2 is west
 _MONTH: Final = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
 _DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?\s*(?:[-–—/&]|and|or|to)\s*\d{1,2}(?![\d:])", re.IGNORECASE)
 _DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-–—/]\s*\d")
 _YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
-_HOURS: Final = re.compile(r"\d{1,2}(?::\d\d)*\s?(?:[ap]m)?\s*[-–—]\s*\d{1,2}(?::?\d\d)?\s*(?:[ap]m)?$", re.IGNORECASE)
-_ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d[ T]")
+_NUMERIC_DATE: Final = re.compile(r"\d{1,4}([-/.])\s?\d{1,2}\1\s?\d{1,4}|(?<!\d)\d{8}(?!\d)")
+_CLOCK: Final = r"(?<![\d:])(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]m\b)?|\d{1,2}\s?[ap]m\b)"
+_TIME: Final = re.compile(_CLOCK, re.IGNORECASE)
+_BETWEEN: Final = r"\s*(?:[-–—/&]|to\b|and\b|or\b|until\b|till\b)\s*"
+_TIMES: Final = re.compile(
+    rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-–—]\s*\d{{1,2}}$",
+    re.IGNORECASE,
+)
+_LENGTH: Final = re.compile(
+    r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b",
+    re.IGNORECASE,
+)
+_OFFSET: Final = re.compile(  # that is no end of a range: behind UTC, seconds or T, or with a plus
+    r"(\d(?=\s?\+)|(?<![A-Za-z])(?:UTC|GMT|Z)|:\d\d:\d\d(?:[.,]\d+)?|\dT\d\d:?\d\d)\s?[+-]\d\d?(?::?\d\d)?(?![\d:])"
+)
+_ISO_WITH_SPACE: Final = re.compile(r"(\d{4}-\d\d-\d\d (\d\d):(\d\d))\s?-(\d\d):?(\d\d)?$")
+_MOST_RANGE_MIN: Final = 12 * 60  # two times that are further apart are no range
 _MOST_OFFSET_S: Final = 14 * 3600
 _A_M: Final = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
 
@@ -35,14 +52,25 @@ _PARSER: Final = parser(_Words())
 
 
 def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
-    text = _UTC.sub("", _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(r"\1:\2", text)))
+    """Return the one date and time of a quotation.
+
+    Args:
+        text: the quotation, with single spaces for all white space.
+        wanted: the parts that it has to say, as attributes of a ``datetime``; others are any.
+        ignores_zone: whether the time zone does not matter.
+
+    Raises:
+        NoValueError: it does not say them, says several, or can be read in two ways.
+    """
+    text = _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(_with_colon, text))
+    bare = _without_offset(text)
+    text = _UTC.sub("", text)
     years = _YEAR.findall(text)
     if len(years) > 1 or _DATES.search(text) or (_MONTH.search(text) and _DAYS.search(text)):
         raise NoValueError("may be several dates, or a range")
-    if "hour" in wanted and _HOURS.search(text) and not _ISO_DATE.match(text):
-        raise NoValueError("may be several times, or a range")
-    has_year_first = _YEAR_FIRST.search(text) is not None and not re.match(r"\d{1,2}\D", text)
-    orders = (False,) if has_year_first else (True,) if _DOTS.search(text) else (False, True)
+    if "hour" in wanted:
+        _check_one_time(bare)
+    orders = _orders(_TIME.sub(" ", bare))
     readings = {tuple(_parse(text, default, day_first, ignores_zone) for default in _DEFAULTS) for day_first in orders}
     for part in wanted:
         if any(getattr(one, part) != getattr(other, part) for one, other in readings):
@@ -54,6 +82,44 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
     if "year" in wanted and years and moment.year != int(years[0]):
         raise NoValueError("is no date that can be read: its year is not where one is expected")
     return moment
+
+
+def _with_colon(found: re.Match[str]) -> str:
+    return f"{found[1] or found[3]}:{found[2] or found[4]}"
+
+
+def _without_offset(text: str) -> str:
+    """Return a text without the offset of its time zone, where it is one and not the end of a range."""
+    iso = _ISO_WITH_SPACE.fullmatch(text)
+    if iso:
+        start, end = (int(hour) * 60 + int(minute or 0) for hour, minute in ((iso[2], iso[3]), (iso[4], iso[5])))
+        return iso[1] if (end - start) % (24 * 60) > _MOST_RANGE_MIN else text
+    return _OFFSET.sub(r"\1", text)
+
+
+def _check_one_time(text: str) -> None:
+    """Refuse several times, ranges and lengths of time."""
+    rest, num_dates = _NUMERIC_DATE.subn(" ", text)
+    if len(_TIME.findall(rest)) > 1 or _TIMES.search(rest):
+        raise NoValueError("may be several times, or a range")
+    if _LENGTH.search(rest):
+        raise NoValueError("may be a length of time")
+    others, num_times = _TIME.subn(" ", rest)
+    if num_times and not num_dates and not _MONTH.search(others) and any(map(str.isdigit, others)):
+        raise NoValueError("has a number beside its time")
+
+
+def _orders(text: str) -> tuple[bool, ...]:
+    """Return whether the day comes before the month: once, or in turn where the text does not show it.
+
+    The first number shows it, whatever words stand in front of it.
+    """
+    first = re.search(r"\d", text)
+    if first and _YEAR_FIRST.match(text, first.start()):
+        return (False,)
+    if first and _DOTS.match(text, first.start()):
+        return (True,)
+    return (False, True)
 
 
 def _parse(text: str, default: datetime, day_first: bool, ignores_zone: bool) -> datetime:

@@ -18,6 +18,7 @@ from mqan_serving.records.moments import read_moment
 NEAR_CHARS: Final = 24  # around a quotation, which can change its number
 _MOST_CHARS: Final = 100  # of a quotation that is read; no number or date is as long
 _SHOWN: Final = dict.fromkeys(map(ord, INVISIBLE))
+_A_M_BEHIND: Final = re.compile(r"\s*[ap]\.?\s?m\b", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"[^\S\n]+")
 _LINE_ENDS: Final = re.compile(r"\s*\n\s*")
 
@@ -116,11 +117,18 @@ def _date(quoted: Quoted) -> Value:
 
 
 def _date_time(quoted: Quoted) -> Value:
+    _check_half_of_day(quoted)
     return _of_iso(read_moment(quoted.text, ("year", "month", "day", "hour")).isoformat())
 
 
 def _time(quoted: Quoted) -> Value:
+    _check_half_of_day(quoted)
     return _of_iso(read_moment(quoted.text, ("hour",)).timetz().isoformat())
+
+
+def _check_half_of_day(quoted: Quoted) -> None:
+    if _A_M_BEHIND.match(quoted.after):
+        raise NoValueError("has am or pm behind it")
 
 
 def _of_iso(iso: str) -> Value:
