@@ -34,7 +34,7 @@ _MORE_BEHIND: Final = re.compile(rf"(?:[.,'’:/⁄^]|{_DASH}[^\w\s]?|e[-+]?)\d|
 _DATE_IN_FRONT: Final = re.compile(r"\d([./-])\d{1,2}\1$")
 _DATE_BEHIND: Final = re.compile(r"([./-])\d{1,2}\1\d{1,2}(?!\d)")
 _MULTIPLIED: Final = re.compile(
-    r"k\b|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|score|lakh|crore)s?\b"
+    r"\s?k\b|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|score|lakh|crore)s?\b"
     r"|[\s-]?(?:mn|mio|mln|mrd|bn|bln|(?-i:M))\b|(?-i:[BT])\b",
     re.IGNORECASE,
 )
