@@ -15,7 +15,7 @@ import pytest
 
 from mqan.v1 import answer_pb2
 from mqan_client import Client, InvalidRequestError, Record, UnavailableError
-from mqan_core.answer import AnswerSpan
+from mqan_core.answer import AnswerSpan, Source
 from mqan_core.errors import InputError
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_serving.records import filling
@@ -162,7 +162,7 @@ def test_bounds_of_the_schema_hold(clients: Any) -> None:
 def test_what_stands_around_a_quotation_counts(context: str, quotation: str, value: float | None) -> None:
     [field] = read_schema({"properties": {"price": SCHEMA["properties"]["price"]}})
     start = context.index(quotation)
-    span = AnswerSpan("context", start, start + len(quotation), quotation)
+    span = AnswerSpan(Source.CONTEXT, start, start + len(quotation), quotation)
     found = filling._read(context, field, filling.FilledField("price", "", None, quotation, (span,), True, 1.0))
     assert (found.value, found.answered, found.reason is None) == (value, value is not None, value is not None)
     assert (found.text, found.spans) == (quotation, (span,)), "the quotation is kept"
