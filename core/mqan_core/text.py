@@ -13,10 +13,14 @@ reserved code point.
 
 Characters that only say where a line may break or how letters join (``INVISIBLE``) are not read: a word with a soft
 hyphen in it is the same word. Spans are of the caller's string and cover those inside a word. An emoji that is made of
-several (a family, a profession) is one token, because the joiners between its parts are not read either.
+several (a family, a profession) is one token, because the joiners between its parts are not read either. A variation
+selector, which says whether the character in front of it is shown as an emoji or as text, is not read, and belongs to
+the span of that character.
 
     >>> [(t.piece, t.start, t.end) for t in tokenize("Sol\\u00adberg")]
     [(' Solberg ', 0, 8)]
+    >>> [(t.piece, t.start, t.end) for t in tokenize("\\u2764\\ufe0fAnna")]
+    [(' \u2764', 0, 2), (' Anna ', 2, 6)]
 """
 
 import re
@@ -29,7 +33,9 @@ import numpy as np
 import numpy.typing as npt
 
 HALF_SPACE = " "
-INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff"  # soft hyphen; zero width: space, non-joiner, joiner, no-break space
+_SELECTORS = "\ufe0e\ufe0f"  # of the variation of the character in front: text, emoji
+# Soft hyphen; zero width: space, non-joiner, joiner, word joiner, no-break space.
+INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff" + _SELECTORS
 
 # Which side of a boundary carries the half space: the neighbour whose Unicode major class ranks higher. Neighbours of
 # one class make a token together if they are letters and marks, numbers, or symbols.
@@ -177,7 +183,9 @@ class _Boundaries:
         self.starts, self.ends = self._starts, self._ends
         if places is not None:  # of the text that is read, to places in the caller's
             self.starts = places[self._starts]
-            self.ends = np.where(self._ends > self._starts, places[self._ends - 1] + 1, self.starts)
+            is_selector = np.append(np.isin(codes, list(map(ord, _SELECTORS))), False)
+            ends = np.minimum(places[self._ends - 1] + 1, len(codes))
+            self.ends = np.where(self._ends > self._starts, ends + is_selector[ends], self.starts)
 
     def _find(self, with_blanks: bool) -> tuple[Places, Places]:
         """Return starts and ends in the text that is read."""

@@ -44,6 +44,8 @@ ALPHABETS = [
     "+=<>|~^`€¥",
 ]
 
+SELECTORS = ("\ufe0e", "\ufe0f")
+
 any_text = st.text(st.characters(exclude_categories=()), max_size=80)
 tricky_text = st.lists(st.one_of([st.sampled_from(alphabet) for alphabet in ALPHABETS]), max_size=80).map("".join)
 
@@ -76,7 +78,9 @@ def check(text: str) -> None:
     for token in tokens:
         cut = text[token.start : token.end]
         assert seen(cut) == token.piece.strip(" ")
-        assert cut.strip(INVISIBLE) == cut, "what is invisible beside a word is not the word's"
+        assert cut[:1] not in INVISIBLE or not cut, "what is invisible in front of a word is not the word's"
+        alone = cut[:-1] if cut[-1:] in SELECTORS else cut
+        assert alone.rstrip(INVISIBLE) == alone, "nor is what stands behind, but for one variation selector"
         assert position <= token.start <= token.end <= len(text)
         assert seen(text[position : token.start]).strip(" ") == "", "only spaces lie between tokens"
         position = token.end
@@ -141,7 +145,7 @@ def cut(text: str) -> list[tuple[str, str]]:
     return [(token.word, text[token.start : token.end]) for token in read_tokens(text)]
 
 
-@pytest.mark.parametrize("invisible", INVISIBLE)
+@pytest.mark.parametrize("invisible", [character for character in INVISIBLE if character not in SELECTORS])
 def test_words_are_read_without_what_is_invisible(invisible: str) -> None:
     text = f"{invisible}In{invisible}grid {invisible} Sol{invisible}{invisible}berg{invisible}!"
     quoted = [f"In{invisible}grid", f"Sol{invisible}{invisible}berg", "!"]
@@ -152,7 +156,7 @@ def test_words_are_read_without_what_is_invisible(invisible: str) -> None:
 
 def test_what_stands_for_nothing_else_is_read_as_before() -> None:
     """Other characters without a width of their own change words or where they begin: they are kept."""
-    for character in "\u200e\u202a\u2028\u180e\u0301\ufe0f\t\x00":
+    for character in "\u200e\u202a\u2028\u180e\u0301\ufe00\t\x00":
         assert character in "".join(token.piece for token in tokenize(f"a{character}b"))
 
 
@@ -162,7 +166,13 @@ def test_what_stands_for_nothing_else_is_read_as_before() -> None:
         ("\N{WOMAN}\u200d\N{PERSONAL COMPUTER}", 1),  # a programmer
         ("\N{WOMAN}\N{EMOJI MODIFIER FITZPATRICK TYPE-4}\u200d\N{PERSONAL COMPUTER}", 1),
         ("\N{MAN}\u200d\N{WOMAN}\u200d\N{GIRL}\u200d\N{BOY}", 1),  # a family
-        ("\N{HEAVY BLACK HEART}\ufe0f\u200d\N{FIRE}", 3),  # the selector between the two is a mark
+        ("\N{HEAVY BLACK HEART}\ufe0f\u200d\N{FIRE}", 1),
+        ("\N{HEAVY BLACK HEART}\ufe0f", 1),
+        ("\N{HEAVY BLACK HEART}\ufe0e", 1),
+        ("\N{WAVING WHITE FLAG}\ufe0f\u200d\N{RAINBOW}", 1),
+        ("\N{WOMAN}\u200d\N{HEAVY BLACK HEART}\ufe0f\u200d\N{KISS MARK}\u200d\N{WOMAN}", 1),
+        ("\N{WOMAN}\N{EMOJI MODIFIER FITZPATRICK TYPE-4}\u200d\N{STAFF OF AESCULAPIUS}\ufe0f", 1),
+        ("1\ufe0f\N{COMBINING ENCLOSING KEYCAP}", 2),  # a number and a mark
     ],
 )
 def test_no_quotation_tears_an_emoji_apart_at_a_joiner(emoji: str, tokens: int) -> None:
@@ -173,6 +183,19 @@ def test_no_quotation_tears_an_emoji_apart_at_a_joiner(emoji: str, tokens: int) 
     assert text[found[0].start : found[-1].end] == emoji
     assert all("\u200d" not in (text[token.start], text[token.end - 1]) for token in found)
     assert detokenize(token.piece for token in found).strip() == seen(emoji)
+
+
+@pytest.mark.parametrize("selector", SELECTORS)
+def test_a_variation_selector_is_not_read_and_belongs_to_the_character_in_front(selector: str) -> None:
+    heart = f"\N{HEAVY BLACK HEART}{selector}"
+    bare = "\N{HEAVY BLACK HEART}"
+    assert cut(f"{heart}Anna") == [(bare, heart), ("anna", "Anna")]
+    assert cut(f"Anna{heart}") == [("anna", "Anna"), (bare, heart)]
+    assert cut(f"5{selector} {heart}!") == [("5", f"5{selector}"), (bare, heart), ("!", "!")]
+    assert cut(f"{selector}Anna{selector}{selector}") == [("anna", f"Anna{selector}")]
+    assert [token.piece for token in tokenize(f"{heart}Anna")] == [token.piece for token in tokenize(f"{bare}Anna")]
+    assert read_tokens(selector) == tokenize(selector) == []
+    assert not has_words(f" {selector}")
 
 
 def test_the_kind_of_every_character_is_unicodes() -> None:

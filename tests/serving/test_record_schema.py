@@ -88,6 +88,11 @@ def test_a_model_of_pydantic_is_read() -> None:
 def test_null_of_an_enum_is_no_choice() -> None:
     field = one(enum=["a", None, 2.5, True])
     assert (field.options, field.is_nullable) == ({"a": "a", "2.5": 2.5, "true": True}, True)
+    typed = one(type=["string", "null"], enum=["a", None])
+    assert (typed.options, typed.is_nullable) == ({"a": "a"}, True)
+    for given, values in [("string", ["a"]), ("integer", [1, 2.0]), ("number", [1, 2.5]), ("boolean", [True])]:
+        assert list(one(type=given, enum=values).options.values()) == values
+        assert list(one(type="array", items={"type": given, "enum": values, "title": "T"}).options.values()) == values
     assert one(type=["string", "null"]).is_nullable
     assert one(allOf=[{"type": "integer"}], description="x").kind is Kind.INTEGER
     assert one(type="array").kind is Kind.TEXTS
@@ -178,6 +183,26 @@ def nested(depth: int) -> Any:
         ({"enum": [[1]]}, "not a string, number or boolean"),
         ({"enum": ["1", 1]}, "two values that read alike"),
         ({"enum": ["a"], "minLength": 1}, "keyword minLength"),
+        *(
+            ({"type": "array", "items": {"enum": ["a"], key: given}}, f"keyword {key}")
+            for key, given in [("pattern", "x"), ("minLength", 1), ("format", "date"), ("minimum", 1), ("not", {})]
+        ),
+        ({"type": "array", "items": {"const": "a", "pattern": "x"}}, "keyword pattern"),
+        ({"enum": ["a"], "const": "a"}, "both an enum and a const"),
+        ({"type": "array", "items": {"enum": ["a"], "const": "a"}}, "both an enum and a const"),
+        *(
+            (node, "value that is not of its type")
+            for given, value in [
+                *(("string", 1), ("string", True), ("string", None), ("integer", "1"), ("integer", 1.5)),
+                *(("integer", True), ("number", False), ("number", "1"), ("boolean", 1), ("boolean", "true")),
+                *(("object", "a"), (5, "a"), ("integer", float("inf"))),
+            ]
+            for node in (
+                {"type": given, "enum": [value]},
+                {"type": given, "const": value},
+                {"type": "array", "items": {"type": given, "enum": [value]}},
+            )
+        ),
         ({"type": "string", "ask": 5}, "ask that is not a string"),
         ({"type": "string", "description": ["a"]}, "description that is not a string"),
         ({"type": "string", "if": {}}, "keyword if"),

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqan_serving.records.values import Kind, NoValueError, read_value
+from mqan_core.text import INVISIBLE
+from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.values import Kind, read_value
 
 _QUOTED = [kind for kind in Kind if kind not in (Kind.YES_NO, Kind.CHOICE, Kind.CHOICES)]
 
@@ -81,7 +83,7 @@ _MULTIPLIED = [
         (Kind.NUMBER, "1.2.3", "not written as one number"),
         (Kind.NUMBER, "A12", "inside a word"),
         (Kind.NUMBER, "3.5 million", "multiplies"),
-        (Kind.NUMBER, "12k", "multiplies"),
+        *((Kind.NUMBER, number, "multiplies") for number in ("12k", "25 k", "12M users", "3 M", "2 score", "5 mln")),
         (Kind.MONEY, "€3m", "multiplies"),
         (Kind.MONEY, "19%", "share"),
         (Kind.NUMBER, "1" * 16, "more than 15 digits"),
@@ -157,6 +159,18 @@ def test_dates(quotation: str, iso: str) -> None:
     [
         (Kind.TIME, "7.30 pm", "19:30:00"),
         (Kind.TIME, "7 p.m.", "19:00:00"),
+        (Kind.TIME, "19.30 h", "19:30:00"),
+        (Kind.TIME, "19:30 h", "19:30:00"),
+        (Kind.TIME, "19.30 hrs.", "19:30:00"),
+        (Kind.TIME, "10:00 UTC-5", "10:00:00-05:00"),
+        (Kind.TIME, "10:00:00-05:00", "10:00:00-05:00"),
+        (Kind.TIME, "10:00 on 3 May 2024", "10:00:00"),
+        (Kind.TIME, "10 am, May 3", "10:00:00"),
+        (Kind.DATE_TIME, "12 May 2024, 19.30 h", "2024-05-12T19:30:00"),
+        (Kind.DATE_TIME, "2024-05-12T09:00-10:00", "2024-05-12T09:00:00-10:00"),
+        (Kind.DATE_TIME, "2024-05-12 09:00:00-10:00", "2024-05-12T09:00:00-10:00"),
+        (Kind.DATE_TIME, "20240512T100000", "2024-05-12T10:00:00"),
+        (Kind.DATE_TIME, "Fri, 3 May 2024 10:00:00 -0500", "2024-05-03T10:00:00-05:00"),
         (Kind.TIME, "Friday at 3 pm", "15:00:00"),
         (Kind.TIME, "10:00 UTC+2", "10:00:00+02:00"),
         (Kind.TIME, "10:00Z+2", "10:00:00+02:00"),
@@ -176,6 +190,11 @@ def test_times(kind: Kind, quotation: str, iso: str) -> None:
         (Kind.EMAIL, "<jane@x.org>.", "jane@x.org"),
         (Kind.EMAIL, "mailto:jane.o'neil+7@mail.x-y.org", "jane.o'neil+7@mail.x-y.org"),
         (Kind.URI, "https://x.org/a?b#c", "https://x.org/a?b#c"),
+        *((Kind.URI, f"https://x.org/a{end}", "https://x.org/a") for end in (".", ",", ";", ":", "!", "?", ".,")),
+        (Kind.URI, "https://x.org/.", "https://x.org/"),
+        *((Kind.URI, f"https://x{hidden}.org/{hidden}a{hidden}", "https://x.org/a") for hidden in INVISIBLE),
+        *((Kind.EMAIL, f"{hidden}ja{hidden}ne@x.o{hidden}rg", "jane@x.org") for hidden in INVISIBLE),
+        *((Kind.PHONE, f"{hidden}555-{hidden}0199", "555-0199") for hidden in INVISIBLE),
         (Kind.PHONE, "+44 20 7946 0123", "+44 20 7946 0123"),
         (Kind.PHONE, "(030) 1234/56", "(030) 1234/56"),
     ],

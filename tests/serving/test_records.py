@@ -15,9 +15,12 @@ import pytest
 
 from mqan.v1 import answer_pb2
 from mqan_client import Client, InvalidRequestError, Record, UnavailableError
+from mqan_core.answer import AnswerSpan, Source
 from mqan_core.errors import InputError
 from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_serving.records import filling
 from mqan_serving.records.filling import NOT_SAID, RecordRequest, parse_record
+from mqan_serving.records.schema import read_schema
 from mqan_serving.records.values import Kind
 from mqan_serving.rest.openapi import openapi_document
 from mqan_serving.rest.record_documents import RECORD_REQUEST, RECORD_RESPONSE, RecordDocument
@@ -143,6 +146,26 @@ def test_bounds_of_the_schema_hold(clients: Any) -> None:
             assert record.fields["short"].reason == (
                 "The value is not within the schema's bounds: String should have at most 1 character."
             )
+
+
+@pytest.mark.parametrize(
+    ("context", "quotation", "value"),
+    [
+        ("Balance: -$120.50 in May", "$120.50", None),
+        ("Balance: -$120.50 in May", "-$120.50", -120.5),
+        ("$120.50", "$120.50", 120.5),
+        ("($120.50)", "$120.50", None),
+        ("It is the price, all in all: $2.5B. More", "$2.5", None),
+        ("It is the price, all in all: $2.5. More", "$2.5", 2.5),
+    ],
+)
+def test_what_stands_around_a_quotation_counts(context: str, quotation: str, value: float | None) -> None:
+    [field] = read_schema({"properties": {"price": SCHEMA["properties"]["price"]}})
+    start = context.index(quotation)
+    span = AnswerSpan(Source.CONTEXT, start, start + len(quotation), quotation)
+    found = filling._read(context, field, filling.FilledField("price", "", None, quotation, (span,), True, 1.0))
+    assert (found.value, found.answered, found.reason is None) == (value, value is not None, value is not None)
+    assert (found.text, found.spans) == (quotation, (span,)), "the quotation is kept"
 
 
 def test_a_class_that_describes_itself_is_a_schema(clients: Any) -> None:

@@ -10,8 +10,9 @@ from pydantic_core import ValidationError, from_json
 from mqan_core.answer import Answer, AnswerSpan
 from mqan_core.errors import InputError
 from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
-from mqan_serving.records.values import Kind, Normalized, NoValueError, read_value
+from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, read_value
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.errors import AnsweringError, Failure, refuse
@@ -133,7 +134,7 @@ async def fill_record(service: Service, request: RecordRequest, record: RequestR
     for field, outcome in zip(request.fields, outcomes, strict=True):
         if not isinstance(outcome.result, Answer):
             raise _refused(field, outcome.result)
-        filled.append(_fill(field, outcome.result))
+        filled.append(_fill(request.context, field, outcome.result))
     return Record(_values(request.fields, filled), tuple(filled))
 
 
@@ -181,7 +182,7 @@ def _refused(field: RecordField, failure: Failure) -> AnsweringError:
     return AnsweringError(named, ("schema", "properties", field.name))
 
 
-def _fill(field: RecordField, answer: Answer) -> FilledField:
+def _fill(context: str, field: RecordField, answer: Answer) -> FilledField:
     spans = answer.spans
     if answer.choices:
         spans = tuple(dict.fromkeys(span for choice in answer.choices for span in choice.spans))
@@ -200,13 +201,15 @@ def _fill(field: RecordField, answer: Answer) -> FilledField:
         return replace(found, value=[field.options[label] for label in answer.chosen])
     if field.kind is Kind.TEXTS:
         return replace(found, value=list(dict.fromkeys(span.text for span in spans)))
-    return _read(field, found)
+    return _read(context, field, found)
 
 
-def _read(field: RecordField, found: FilledField) -> FilledField:
+def _read(context: str, field: RecordField, found: FilledField) -> FilledField:
     """Return a field with the value that its quotation stands for, or the reason why it stands for none."""
+    [span] = found.spans  # it was asked for as one unbroken quotation
+    before, after = context[max(0, span.start - NEAR_CHARS) : span.start], context[span.end : span.end + NEAR_CHARS]
     try:
-        read = read_value(field.kind, found.text)
+        read = read_value(field.kind, found.text, before, after)
     except NoValueError as error:
         return replace(found, answered=False, reason=f"The quotation {error}.")
     if field.bounds is not None:

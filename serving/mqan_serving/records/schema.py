@@ -184,11 +184,11 @@ def _field(name: str, node: Any, definitions: Mapping[str, Any]) -> RecordField:
     options: dict[str, Any] = {}
     bounds: SchemaValidator | None = None
     if found.get("type") == "array":
-        item, _ = reading.whole(found.get("items", {"type": "string"}))
-        kind, options = _of_items(where, item)
+        item, allows_null = reading.whole(found.get("items", {"type": "string"}))
+        kind, options = _of_items(where, item, is_nullable=allows_null)
         known = frozenset({"items", "uniqueItems"})
     elif "enum" in found or "const" in found:
-        options = _options(where, found)
+        options = _options(where, found, is_nullable=is_nullable)
         kind, known = Kind.CHOICE, frozenset({"enum", "const"})
         is_nullable |= None in found.get("enum", ())
     elif found.get("type") == "boolean":
@@ -218,22 +218,27 @@ def _quoted(where: str, found: Mapping[str, Any]) -> Kind:
     return _FORMATS[given][form]
 
 
-def _of_items(where: str, item: Mapping[str, Any]) -> tuple[Kind, dict[str, Any]]:
+def _of_items(where: str, item: Mapping[str, Any], *, is_nullable: bool) -> tuple[Kind, dict[str, Any]]:
     if "enum" in item or "const" in item:
-        return Kind.CHOICES, _options(where, item)
+        _check_known(where, item, _NOTES | {"enum", "const"})
+        return Kind.CHOICES, _options(where, item, is_nullable=is_nullable)
     if item.get("type") != "string":
         raise _refuse(where, "is an array of something else than strings or an enum")
     _check_known(where, item, _NOTES)
     return Kind.TEXTS, {}
 
 
-def _options(where: str, found: Mapping[str, Any]) -> dict[str, Any]:
+def _options(where: str, found: Mapping[str, Any], *, is_nullable: bool) -> dict[str, Any]:
     """Return the values of an enum by the labels that stand for them; null is not one of them."""
+    if "enum" in found and "const" in found:
+        raise _refuse(where, "has both an enum and a const; give one of them")
     values = found["enum"] if "enum" in found else [found["const"]]
     if not isinstance(values, list) or not 1 <= len(values) <= MOST_CHOICES + 1:
         raise _refuse(where, f"has an enum that is not a list of 1 to {MOST_CHOICES} values")
     options: dict[str, Any] = {}
     for value in values:
+        if not _is_of_type(value, found, is_nullable=is_nullable):
+            raise _refuse(where, "has an enum with a value that is not of its type")
         if value is None:
             continue
         if not isinstance(value, str | int | float) or (isinstance(value, float) and not math.isfinite(value)):
@@ -248,6 +253,17 @@ def _options(where: str, found: Mapping[str, Any]) -> dict[str, Any]:
     if not 1 <= len(options) <= MOST_CHOICES:
         raise _refuse(where, f"has an enum that is not a list of 1 to {MOST_CHOICES} values beside null")
     return options
+
+
+def _is_of_type(value: Any, found: Mapping[str, Any], *, is_nullable: bool) -> bool:
+    """Return whether the value of an enum can be one of the type that is stated beside it, if any."""
+    if "type" not in found or (value is None and is_nullable):
+        return True
+    if isinstance(value, bool):
+        return bool(found["type"] == "boolean")
+    if isinstance(value, int | float):
+        return found["type"] == "number" or (found["type"] == "integer" and value == value // 1)
+    return isinstance(value, str) and bool(found["type"] == "string")
 
 
 def _bounds(where: str, kind: Kind, given: dict[str, Any]) -> SchemaValidator | None:

@@ -1,0 +1,141 @@
+"""Dates and times out of quotations, by python-dateutil, where there is one way to read them."""
+
+import re
+from datetime import datetime, timedelta, timezone, tzinfo
+from typing import Final
+
+from dateutil.parser import parser, parserinfo
+
+from mqan_serving.records.errors import NoValueError
+
+_DEFAULTS: Final = (datetime(2000, 1, 1, 0), datetime(2004, 2, 2, 1))  # leap years; what differs was not in the text
+_YEAR_FIRST: Final = re.compile(r"\d{4}([-/. ])\s?\d{1,2}\1\s?\d{1,2}(?!\d)|\d{8}(?!\d)")
+_DOTS: Final = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}")  # are written where the day comes first
+_TIME_WITH_DOT: Final = re.compile(
+    r"(?<![\d.])(?:(\d{1,2})\.([0-5]\d)(?=\s*[ap]\.?m\b)|([12]\d)[.:]([0-5]\d)\s*(?:h|hrs)\b\.?)", re.IGNORECASE
+)
+_UTC: Final = re.compile(r"(?<![A-Za-z])(?:UTC|GMT|Z)\s?(?=[+-]\d)")  # else read as POSIX does: UTC+2 is west
+_MONTH: Final = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
+_DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?\s*(?:[-–—/&]|and|or|to)\s*\d{1,2}(?![\d:])", re.IGNORECASE)
+_DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-–—/]\s*\d")
+_YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
+_NUMERIC_DATE: Final = re.compile(r"\d{1,4}([-/.])\s?\d{1,2}\1\s?\d{1,4}|(?<!\d)\d{8}(?!\d)")
+_CLOCK: Final = r"(?<![\d:])(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]m\b)?|\d{1,2}\s?[ap]m\b)"
+_TIME: Final = re.compile(_CLOCK, re.IGNORECASE)
+_BETWEEN: Final = r"\s*(?:[-–—/&]|to\b|and\b|or\b|until\b|till\b)\s*"
+_TIMES: Final = re.compile(
+    rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-–—]\s*\d{{1,2}}$",
+    re.IGNORECASE,
+)
+_LENGTH: Final = re.compile(
+    r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b",
+    re.IGNORECASE,
+)
+_OFFSET: Final = re.compile(  # that is no end of a range: behind UTC, seconds or T, or with a plus
+    r"(\d(?=\s?\+)|(?<![A-Za-z])(?:UTC|GMT|Z)|:\d\d:\d\d(?:[.,]\d+)?|\dT\d\d:?\d\d)\s?[+-]\d\d?(?::?\d\d)?(?![\d:])"
+)
+_ISO_WITH_SPACE: Final = re.compile(r"(\d{4}-\d\d-\d\d (\d\d):(\d\d))\s?-(\d\d):?(\d\d)?$")
+_MOST_RANGE_MIN: Final = 12 * 60  # two times that are further apart are no range
+_MOST_OFFSET_S: Final = 14 * 3600
+_A_M: Final = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
+
+
+class _Words(parserinfo):
+    JUMP = [*parserinfo.JUMP, "the", "o'clock"]
+
+    def convertyear(self, year: int, century_specified: bool = False) -> int:
+        """Return the year of two digits, by the rule of POSIX: it does not depend on today's date."""
+        return year if year >= 100 or century_specified else year + (2000 if year < 69 else 1900)
+
+
+_PARSER: Final = parser(_Words())
+
+
+def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
+    """Return the one date and time of a quotation.
+
+    Args:
+        text: the quotation, with single spaces for all white space.
+        wanted: the parts that it has to say, as attributes of a ``datetime``; others are any.
+        ignores_zone: whether the time zone does not matter.
+
+    Raises:
+        NoValueError: it does not say them, says several, or can be read in two ways.
+    """
+    text = _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(_with_colon, text))
+    bare = _without_offset(text)
+    text = _UTC.sub("", text)
+    years = _YEAR.findall(text)
+    if len(years) > 1 or _DATES.search(text) or (_MONTH.search(text) and _DAYS.search(text)):
+        raise NoValueError("may be several dates, or a range")
+    if "hour" in wanted:
+        _check_one_time(bare)
+    orders = _orders(_TIME.sub(" ", bare))
+    readings = {tuple(_parse(text, default, day_first, ignores_zone) for default in _DEFAULTS) for day_first in orders}
+    for part in wanted:
+        if any(getattr(one, part) != getattr(other, part) for one, other in readings):
+            raise NoValueError(f"does not say the {part}")
+    if len({tuple(getattr(one, part) for part in wanted) for one, _ in readings}) > 1:
+        told = " or ".join(sorted(one.date().isoformat() for one, _ in readings))
+        raise NoValueError(f"is {told}: its order of day and month is not known")
+    [moment, _] = next(iter(readings))
+    if "year" in wanted and years and moment.year != int(years[0]):
+        raise NoValueError("is no date that can be read: its year is not where one is expected")
+    return moment
+
+
+def _with_colon(found: re.Match[str]) -> str:
+    return f"{found[1] or found[3]}:{found[2] or found[4]}"
+
+
+def _without_offset(text: str) -> str:
+    """Return a text without the offset of its time zone, where it is one and not the end of a range."""
+    iso = _ISO_WITH_SPACE.fullmatch(text)
+    if iso:
+        start, end = (int(hour) * 60 + int(minute or 0) for hour, minute in ((iso[2], iso[3]), (iso[4], iso[5])))
+        return iso[1] if (end - start) % (24 * 60) > _MOST_RANGE_MIN else text
+    return _OFFSET.sub(r"\1", text)
+
+
+def _check_one_time(text: str) -> None:
+    """Refuse several times, ranges and lengths of time."""
+    rest, num_dates = _NUMERIC_DATE.subn(" ", text)
+    if len(_TIME.findall(rest)) > 1 or _TIMES.search(rest):
+        raise NoValueError("may be several times, or a range")
+    if _LENGTH.search(rest):
+        raise NoValueError("may be a length of time")
+    others, num_times = _TIME.subn(" ", rest)
+    if num_times and not num_dates and not _MONTH.search(others) and any(map(str.isdigit, others)):
+        raise NoValueError("has a number beside its time")
+
+
+def _orders(text: str) -> tuple[bool, ...]:
+    """Return whether the day comes before the month: once, or in turn where the text does not show it.
+
+    The first number shows it, whatever words stand in front of it.
+    """
+    first = re.search(r"\d", text)
+    if first and _YEAR_FIRST.match(text, first.start()):
+        return (False,)
+    if first and _DOTS.match(text, first.start()):
+        return (True,)
+    return (False, True)
+
+
+def _parse(text: str, default: datetime, day_first: bool, ignores_zone: bool) -> datetime:
+    try:
+        found: datetime = _PARSER.parse(text, default=default, dayfirst=day_first, tzinfos=_zone, ignoretz=ignores_zone)
+        return found
+    except NoValueError:
+        raise
+    except (ValueError, OverflowError, ArithmeticError, TypeError, AttributeError, IndexError):
+        # the library's own error is a ValueError; odd texts were seen to end in the others
+        raise NoValueError("is no date or time that can be read") from None
+
+
+def _zone(name: str | None, offset_s: int | None) -> tzinfo | None:
+    if name not in (None, "UTC", "GMT", "Z"):
+        raise NoValueError("has a time zone by its name, which may be one of several")
+    if offset_s is not None and abs(offset_s) > _MOST_OFFSET_S:
+        raise NoValueError("has an offset that no time zone has")
+    return None if offset_s is None else timezone(timedelta(seconds=offset_s))

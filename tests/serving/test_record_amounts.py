@@ -1,0 +1,240 @@
+"""Numbers of records: no separator, and nothing that stands around a quotation, makes a value other than the text's."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mqan_core.text import read_tokens
+from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.values import Kind, read_value
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotation", "value"),
+    [
+        *((kind, ".5", 0.5) for kind in (Kind.NUMBER, Kind.MONEY)),
+        *((kind, "about .03", 0.03) for kind in (Kind.NUMBER, Kind.MONEY)),
+        (Kind.MONEY, "$.99", 0.99),
+        (Kind.MONEY, "$.50", 0.5),
+        (Kind.MONEY, "-$.50", -0.5),
+        (Kind.MONEY, "-.50 €", -0.5),
+        (Kind.MONEY, "Rs.500", 500.0),
+        (Kind.NUMBER, ".500", 0.5),
+        (Kind.INTEGER, "No.5", 5),
+    ],
+)
+def test_a_point_in_front_of_digits_is_that_of_decimals(kind: Kind, quotation: str, value: float) -> None:
+    assert read_value(kind, quotation).value == value
+
+
+@pytest.mark.parametrize("quotation", [",5", "..75", "EUR.99", "x,.5", ").75", ".1.000", ".5,5", "from.5", "1, .5"])
+@pytest.mark.parametrize("kind", [Kind.NUMBER, Kind.MONEY, Kind.INTEGER])
+def test_a_point_in_front_of_digits_that_may_be_something_else_leaves_no_value(kind: Kind, quotation: str) -> None:
+    with pytest.raises(NoValueError):
+        read_value(kind, quotation)
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotation", "value"),
+    [
+        (Kind.MONEY, "KWD 1234.567", 1234.567),
+        (Kind.MONEY, "1234,567", 1234.567),
+        (Kind.MONEY, "1'234.567", 1234.567),
+        (Kind.MONEY, "1.234.567 €", 1234567.0),
+        (Kind.MONEY, "0.500", 0.5),
+        (Kind.MONEY, "012.345", 12.345),
+        (Kind.MONEY, "$1,234", 1234.0),
+        (Kind.NUMBER, "1234,567", 1234.567),
+        (Kind.NUMBER, "1234.5", 1234.5),
+        (Kind.NUMBER, "1'234.567", 1234.567),
+        (Kind.NUMBER, "12 345", 12345.0),
+        (Kind.NUMBER, "12 345,678", 12345.678),
+        (Kind.NUMBER, "12345,67", 12345.67),
+        (Kind.NUMBER, "١.٢", 1.2),
+        (Kind.INTEGER, "1,000", 1000),
+        (Kind.INTEGER, "1.234.567", 1234567),
+    ],
+)
+def test_what_stands_between_thousands_and_before_decimals(kind: Kind, quotation: str, value: float) -> None:
+    assert read_value(kind, quotation).value == value
+
+
+_NO_NUMBERS = [
+    *(
+        "2024 500",
+        "1234 567",
+        "012 345",
+        "1.234 567",
+        "1,234 567",
+        "12'345'67",
+        "5'11",
+        "12'5",
+        "1'234'56.7",
+        "1 234'567",
+    ),
+    *("1,00,000", "1.23.456", "1,234,56", "1.234,567,890", "0,123,456"),
+]
+
+
+@pytest.mark.parametrize("kind", [Kind.NUMBER, Kind.MONEY, Kind.INTEGER])
+@pytest.mark.parametrize("quotation", _NO_NUMBERS)
+def test_separators_that_are_not_those_of_one_number_leave_no_value(kind: Kind, quotation: str) -> None:
+    with pytest.raises(NoValueError):
+        read_value(kind, quotation)
+
+
+_SHARP = ["1.000", "1.000.", "1.000,", "1.000,-", "1.000;", "1.000 pieces", "about 1.000.", "12.345", "123.456!"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotation"),
+    [
+        *((Kind.INTEGER, quotation) for quotation in _SHARP),
+        *((Kind.MONEY, f"{currency} 1.234") for currency in ("KWD", "BHD", "OMR", "KD")),
+        (Kind.MONEY, "1.234 dinars"),
+    ],
+)
+def test_three_digits_behind_a_point_may_be_thousands_or_decimals(kind: Kind, quotation: str) -> None:
+    with pytest.raises(NoValueError, match="before decimals, or between thousands"):
+        read_value(kind, quotation)
+
+
+_FRACTIONS = [
+    *(
+        "{} ½ hours",
+        "{} ½",
+        "{}½",
+        "${} ½",
+        "{} ⅔",
+        "{} and a half",
+        "{} and a half hours",
+        "{}-and-a-half",
+        "{} & a half",
+    ),
+    *("{} 1/2", "{} and 1/2", "{} and one half", "{} and three quarters", "{} halves", "{} thirds", "{} and 3/4 cups"),
+]
+
+
+@pytest.mark.parametrize("kind", [Kind.NUMBER, Kind.MONEY, Kind.INTEGER])
+@pytest.mark.parametrize("form", _FRACTIONS)
+def test_a_number_with_a_fraction_has_no_value_whole_or_cut(kind: Kind, form: str) -> None:
+    for number in ("2", "two"):
+        text = form.format(number)
+        with pytest.raises(NoValueError):
+            read_value(kind, text)
+        before, _, after = text.partition(number)
+        with pytest.raises(NoValueError):
+            read_value(kind, number, before, after)
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "quotation", "after", "value"),
+    [
+        (Kind.MONEY, "Balance: ", "-$120.50", ".", -120.5),
+        (Kind.MONEY, "Coffee - ", "$4.50", "\n", 4.5),
+        (Kind.MONEY, "", "Coffee - $4.50", "", 4.5),
+        (Kind.MONEY, "costs ", "CHF 1'200", ".-", 1200.0),
+        (Kind.MONEY, "about (in all) ", "$120.50", " (net)", 120.5),
+        (Kind.MONEY, "paid EUR", "40", " today", 40.0),
+        (Kind.NUMBER, "We need:\n- ", "5 apples", "\n- 3 pears", 5.0),
+        (Kind.NUMBER, "- ", "5 apples", "", 5.0),
+        (Kind.NUMBER, "We need:\n   – ", "5", " apples", 5.0),
+        (Kind.NUMBER, "Covid-", "19", " cases", 19.0),
+        (Kind.NUMBER, "a ", "5", "-year plan", 5.0),
+        (Kind.NUMBER, "a ", "five", "-year plan", 5.0),
+        (Kind.NUMBER, "they are (", "5 guests", ")", 5.0),
+        (Kind.NUMBER, "Berlin,", "5", ",6 km", None),
+        (Kind.NUMBER, "Berlin,", "5", ", Rome", 5.0),
+        (Kind.NUMBER, "It came. ", "75 kg", ". Then", 75.0),
+        (Kind.INTEGER, "on 03/04/", "2024", ".", 2024),
+        (Kind.INTEGER, "on 2024-", "05", "-03", None),
+        (Kind.INTEGER, "on ", "2024", "-05-03", 2024),
+        (Kind.MONEY, "Balance: -", "$120.50", "", None),
+        (Kind.MONEY, "Balance: -$", "120.50", "", None),
+        (Kind.MONEY, "Balance: −", "120.50 €", "", None),
+        (Kind.MONEY, "Balance: - ", "$120.50", "", None),
+        (Kind.MONEY, "Balance: EUR-", "120.50", "", None),
+        (Kind.MONEY, "minus ", "$5", "", None),
+        (Kind.MONEY, "(", "$120.50", ")", None),
+        (Kind.MONEY, "loss ( ", "$120.50", " )", None),
+        (Kind.MONEY, "($", "120.50", ") in May", None),
+        (Kind.MONEY, "(", "USD 120.50", ")", None),
+        (Kind.MONEY, "(USD ", "120.50", ")", None),
+        (Kind.MONEY, "(", "20 dollars", ")", None),
+        (Kind.MONEY, "costs ", "$2.5", "B in all", None),
+        (Kind.MONEY, "costs ", "19", " %", None),
+        (Kind.MONEY, "costs ", "120.50", "-", None),
+        (Kind.MONEY, "KWD ", "1.234", "", None),
+        (Kind.NUMBER, "it is -", "5", " °C", None),
+        (Kind.NUMBER, "", "- 5", "", None),
+        (Kind.NUMBER, "± ", "5", "", None),
+        (Kind.NUMBER, "(", "5", ")", None),
+        (Kind.NUMBER, "weighs .", "75 kg", "", None),
+        (Kind.NUMBER, "weighs ,", "75 kg", "", None),
+        (Kind.NUMBER, "weighs 3.", "75 kg", "", None),
+        (Kind.NUMBER, "weighs 3", ".75 kg", "", None),
+        (Kind.NUMBER, "weighs ", "3", ".75 kg", None),
+        (Kind.NUMBER, "has 12 ", "345", " people", None),
+        (Kind.NUMBER, "has ", "12", " 345 people", None),
+        (Kind.NUMBER, "has ", "12", ",345 people", None),
+        (Kind.NUMBER, "has ", "3.5", " million people", None),
+        (Kind.NUMBER, "has ", "3", "M people", None),
+        (Kind.NUMBER, "has ", "two", " hundred people", None),
+        (Kind.NUMBER, "has twenty-", "two", " people", None),
+        (Kind.NUMBER, "has one hundred and ", "two", " people", None),
+        (Kind.NUMBER, "invoice 2024-", "118", "", None),
+        (Kind.NUMBER, "for ", "10", "-12 people", None),
+        (Kind.NUMBER, "ratio ", "3", ":1", None),
+        (Kind.NUMBER, "took 3/", "4", " of it", None),
+        (Kind.NUMBER, "room A", "12", "", None),
+        (Kind.NUMBER, "is ", "5", "e6", None),
+        (Kind.NUMBER, "is ", "5", " × 10^6", None),
+    ],
+)
+def test_what_stands_around_a_quotation_can_change_its_number(
+    kind: Kind, before: str, quotation: str, after: str, value: float | None
+) -> None:
+    if value is None:
+        with pytest.raises(NoValueError):
+            read_value(kind, quotation, before, after)
+    else:
+        assert read_value(kind, quotation, before, after).value == value
+
+
+_STYLES = ["{:,.2f}", "{:,.1f}", "{:,.3f}", "{:,.0f}", "{:.2f}", "{:.3f}", "{:.0f}"]
+_SEPARATORS = [(",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("\N{NO-BREAK SPACE}", ",")]
+_FRONTS = ["", "$", "€ ", "about ", "It has ", "USD ", ": ", "Coffee - "]
+_BEHINDS = ["", " €", " kg", ".", ", then", "\nNext", " people in May", "; and"]
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.data())
+def test_no_number_is_ever_off_however_it_is_cut(data: st.DataObject) -> None:
+    """A number in any style and any quotation of it has the value that was written, or none.
+
+    One separator before three digits is read by the documented rule, so it is left out.
+    """
+    style, (thousands, point) = data.draw(st.sampled_from(_STYLES)), data.draw(st.sampled_from(_SEPARATORS))
+    amount = data.draw(st.decimals(0, 10**9, places=3))
+    written = style.format(amount)
+    number = float(written.replace(",", ""))
+    written = written.translate({ord(","): thousands, ord("."): point})
+    if re.fullmatch(r"\d{1,3}[.,]\d{3}", written):
+        return
+    if written.startswith("0") and len(written) > 1 and data.draw(st.booleans()):
+        written = written[1:]
+    sign = data.draw(st.sampled_from(["", "-", "−"]))
+    front, behind = data.draw(st.sampled_from(_FRONTS)), data.draw(st.sampled_from(_BEHINDS))
+    text = f"{front}{sign}{written}{behind}"
+    tokens = read_tokens(text)
+    first = data.draw(st.integers(0, len(tokens) - 1))
+    last = data.draw(st.integers(first, len(tokens) - 1))
+    start, end = tokens[first].start, tokens[last].end
+    for kind in (Kind.NUMBER, Kind.MONEY, Kind.INTEGER):
+        try:
+            found = read_value(kind, text[start:end], text[:start][-24:], text[end:][:24])
+        except NoValueError:
+            continue
+        assert found.value == pytest.approx(-number if sign else number), (kind, text, text[start:end])

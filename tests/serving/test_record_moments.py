@@ -1,0 +1,88 @@
+"""Dates and times of records: words around them tell no order, and several times are none."""
+
+import pytest
+
+from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.values import Kind, read_value
+
+_IN_FRONT = ["", "Friday ", "on ", "Mon ", "at 10:00 on ", "10 am, ", "the ", "Monday, "]
+
+
+@pytest.mark.parametrize("words", _IN_FRONT)
+@pytest.mark.parametrize("written", ["03/04/2024", "3/4/2024", "03-04-2024", "05/06/24"])
+def test_words_in_front_of_a_date_do_not_tell_its_order(words: str, written: str) -> None:
+    with pytest.raises(NoValueError, match="order of day and month"):
+        read_value(Kind.DATE, words + written)
+    with pytest.raises(NoValueError, match="order of day and month"):
+        read_value(Kind.DATE_TIME, f"{words}{written}{'' if '10' in words else ' 10:00'}")
+
+
+@pytest.mark.parametrize("words", _IN_FRONT)
+@pytest.mark.parametrize(
+    ("written", "iso"),
+    [
+        ("06.05.2024", "2024-05-06"),
+        ("12.05.2024", "2024-05-12"),
+        ("12.5.24", "2024-05-12"),
+        ("2024-05-06", "2024-05-06"),
+        ("2024/05/06", "2024-05-06"),
+        ("2024.05.06", "2024-05-06"),
+        ("13/04/2024", "2024-04-13"),
+        ("3 May 2024", "2024-05-03"),
+    ],
+)
+def test_words_in_front_of_a_date_change_nothing(words: str, written: str, iso: str) -> None:
+    assert read_value(Kind.DATE, words + written).value == iso
+    at_ten = f"{words}{written}{'' if '10' in words else ' 10:00'}"
+    assert read_value(Kind.DATE_TIME, at_ten).value == f"{iso}T10:00:00"
+
+
+@pytest.mark.parametrize("quotation", ["2024 03/04", "2024, 03/04", "2024/03-04", "2024-13-04", "Monday 2024-13-04"])
+def test_a_year_in_front_of_another_order_leaves_no_date(quotation: str) -> None:
+    with pytest.raises(NoValueError):
+        read_value(Kind.DATE, quotation)
+
+
+_SEVERAL_TIMES = [
+    *("10:00 and 14:00", "10:15, 11:15", "10 am and 2 pm", "10:00 or 11:00", "10:00, 11:00 and 12:00", "10 am/2 pm"),
+    *("10:00-2:00 p.m. Monday", "Monday 10:00–11:00", "from 10:00 to 11:00", "10 and 11 am", "10, 11 am", "10-11 am"),
+    *("10:00 until 2", "10 to 11 pm", "22:00-02:00", "10:00-05:00", "10.15 am - 11.15 am", "10:00 14:00"),
+]
+_SEVERAL_TIMES_OF_A_DAY = [
+    *("10:00-11:00 on 3 May 2024", "2024-05-03 09:00-10:30", "2024-05-03 09:00-10:00", "2024-05-03 22:00-02:00"),
+    *("2024-05-03 10:00 and 14:00", "3 May 2024, 10 am and 2 pm", "2024-05-03 10:00–11:00", "2024-05-03 09-11"),
+    *("3 May 2024 10:00, 11:00", "12.05.2024 10:00-11:00", "2024-05-03 10:00 to 11:00"),
+]
+_LENGTHS = [
+    "5 hours",
+    "5 h",
+    "10h",
+    "2.5 h",
+    "1.30 h",
+    "90 minutes",
+    "1h30",
+    "1:30 hours",
+    "5 hrs",
+    "30 s",
+    "2 hours 30 min",
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "quotation"),
+    [
+        *((Kind.TIME, times) for times in (*_SEVERAL_TIMES, *_SEVERAL_TIMES_OF_A_DAY, *_LENGTHS)),
+        *((Kind.DATE_TIME, times) for times in _SEVERAL_TIMES_OF_A_DAY),
+        *((Kind.DATE_TIME, f"3 May 2024, {times}") for times in (*_SEVERAL_TIMES, *_LENGTHS) if "Monday" not in times),
+    ],
+)
+def test_several_times_ranges_and_lengths_have_no_value(kind: Kind, quotation: str) -> None:
+    with pytest.raises(NoValueError):
+        read_value(kind, quotation)
+
+
+@pytest.mark.parametrize("after", [" pm", "pm", " p.m.", " PM today"])
+def test_a_time_cut_from_its_half_of_the_day_has_no_value(after: str) -> None:
+    with pytest.raises(NoValueError, match="am or pm behind"):
+        read_value(Kind.TIME, "7:30", "at ", after)
+    assert read_value(Kind.TIME, "7:30", "at ", " primary").value == "07:30:00"
