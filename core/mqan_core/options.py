@@ -47,7 +47,7 @@ class Options:
     def fields(self) -> tuple[str, ...]:
         """What is asked for beside the question: the options' names in REST; none where the question is plain."""
         asked = {
-            "scale" if self.is_scale else "choices": bool(self.choices),
+            "scale" if self.is_scale else "yes_no" if self.choices == YES_NO else "choices": bool(self.choices),
             "multiple": self.multiple,
             "sources": self.sources != ALL_SOURCES,
             "contiguous": self.contiguous,

@@ -65,8 +65,8 @@ def read_cases(path: Path) -> list[Example]:
         DatasetError: a line is not as it must be; the message names it.
         ValueError: the file is missing, or holds no cases.
     """
-    if not path.exists():
-        raise ValueError(f"{path}: is not there; give a file of cases with --cases")
+    if not path.is_file():
+        raise ValueError(f"{path}: is no file; give a file of cases with --cases")
     examples: list[Example] = []
     for number, row in read_json_lines(path):
         kind, name, context, question = (

@@ -375,6 +375,9 @@ def test_what_cannot_be_opened_is_a_value_error(kind: Any, monkeypatch: pytest.M
         for url in (f"{scheme}://127.0.0.1:8000\r", f"{scheme}://ho st", f" {scheme}://host"):
             with pytest.raises(ValueError, match="it has characters that no URL has, such as a line end"):
                 kind(url)
+        with pytest.raises(ValueError, match="is not a server's URL") as refused:
+            kind(f"{scheme}://ada:secret@host\n")
+        assert "secret" not in str(refused.value)
     with pytest.raises(ValueError, match="is not a server's URL"):
         kind("http://1.2.3.999")
     monkeypatch.setenv("ALL_PROXY", "socks5://127.0.0.1:1080")

@@ -151,6 +151,18 @@ def test_health_is_asked_where_the_server_listens(health: tuple[str, int], monke
     assert probe.main() == 1
 
 
+@pytest.mark.parametrize("health", ["127.0.0.1"], indirect=True)
+def test_an_empty_variable_is_not_set(
+    health: tuple[str, int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("MQAN_HOST", "")
+    monkeypatch.setenv("MQAN_HTTP_PORT", str(health[1]))
+    assert probe.main() == 0
+    monkeypatch.setenv("MQAN_HTTP_PORT", "")
+    if probe.main():  # nobody listens on the default port
+        assert capsys.readouterr().err.startswith("127.0.0.1, port 8000: ")
+
+
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", None), ("no such host", "80"), ("127.0.0.1", "http")])
 def test_an_address_where_nobody_listens_is_not_well(
     host: str, port: str | None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -46,7 +46,7 @@ def test_blank_input_is_refused(engine: Engine, context: str, question: str, cod
     ("options", "field"),
     [
         (Options(choices_of(["a", "b"])), "choices"),
-        (Options(YES_NO, explain=True), "choices"),
+        (Options(YES_NO, explain=True), "yes_no"),
         (Options(choices_of(["a", "b"]), is_scale=True), "scale"),
         (Options(sources=frozenset([Source.CONTEXT])), "sources"),
         (Options(contiguous=True), "contiguous"),

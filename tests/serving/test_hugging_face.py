@@ -217,7 +217,13 @@ def test_a_template_becomes_a_question(rest: httpx2.Client) -> None:
             "zero-shot-classification/list",
             {"inputs": TICKET, "parameters": {"candidate_labels": ["a", "a"]}},
             "duplicate_choice",
-            "twice",
+            "parameters.candidate_labels: ",
+        ),
+        (
+            "zero-shot-classification",
+            {"inputs": TICKET, "parameters": {"candidate_labels": ["a", " "]}},
+            "empty_choice",
+            "parameters.candidate_labels: ",
         ),
         (
             "zero-shot-classification/list",

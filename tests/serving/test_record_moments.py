@@ -37,6 +37,13 @@ def test_words_in_front_of_a_date_change_nothing(words: str, written: str, iso: 
     assert read_value(Kind.DATE_TIME, at_ten).value == f"{iso}T10:00:00"
 
 
+@pytest.mark.parametrize(
+    ("quotation", "iso"), [("Friday the 13th at 7:30 pm", "19:30:00"), ("9:00 a.m. on the 3rd", "09:00:00")]
+)
+def test_a_day_without_a_month_is_no_second_time(quotation: str, iso: str) -> None:
+    assert read_value(Kind.TIME, quotation).value == iso
+
+
 @pytest.mark.parametrize("quotation", ["2024 03/04", "2024, 03/04", "2024/03-04", "2024-13-04", "Monday 2024-13-04"])
 def test_a_year_in_front_of_another_order_leaves_no_date(quotation: str) -> None:
     with pytest.raises(NoValueError):

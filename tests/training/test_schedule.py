@@ -23,10 +23,9 @@ def test_linear_ends_at_0() -> None:
     config = OptimConfig(peak_rate=4e-3, warmup_steps=20, schedule="linear")
     rates = [learning_rate(config, step, 120) for step in range(1, 131)]
     assert rates[9] == pytest.approx(2e-3)
-    assert rates[19] == rates[20] == 4e-3 == max(rates)
-    assert rates[70] == pytest.approx(2e-3)
-    assert rates[119] == pytest.approx(4e-5)
-    assert rates[120:] == [0.0] * 10
+    assert rates[19] == 4e-3 == max(rates)
+    assert rates[69] == pytest.approx(2e-3)
+    assert rates[119:] == [0.0] * 11
     assert rates[:20] == sorted(rates[:20])
     assert rates[19:] == sorted(rates[19:], reverse=True)
 

@@ -25,13 +25,15 @@ def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
     """Return the learning rate of a step, counted from 1.
 
     ``inverse_sqrt`` is the paper's: linear from 0 to the peak over the warm-up, then peak * sqrt(warmup / step).
-    ``constant`` stays at the peak until the last ``cooldown_steps``; ``linear`` falls from the warm-up on.
+    ``constant`` stays at the peak until the last ``cooldown_steps``; ``linear`` falls from the warm-up on, to 0 at the
+    last step.
     """
     warmup = max(config.warmup_steps, 1)
     if config.schedule == "inverse_sqrt":
         return config.peak_rate * min(step / warmup, math.sqrt(warmup / step))
-    cooldown = total_steps - warmup if config.schedule == "linear" else config.cooldown_steps
-    return config.peak_rate * rate_share(step, total_steps, warmup, cooldown)
+    if config.schedule == "linear":
+        return config.peak_rate * min(step / warmup, rate_share(step + 1, total_steps, warmup, total_steps - warmup))
+    return config.peak_rate * rate_share(step, total_steps, warmup, config.cooldown_steps)
 
 
 def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:

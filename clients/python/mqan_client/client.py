@@ -28,6 +28,7 @@ from mqan_client.transport import (
     in_tuples,
     question_of,
     questions_of,
+    shown_url,
 )
 
 DEFAULT_URL = "grpc://127.0.0.1:9000"
@@ -220,9 +221,11 @@ def split_url(url: str) -> tuple[str, str]:
         ValueError: the URL names no transport or no host.
     """
     if not url.isprintable() or " " in url:  # urlsplit() leaves line ends out, and who calls the URL does not
-        raise ValueError(f"{url!r} is not a server's URL: it has characters that no URL has, such as a line end")
+        raise ValueError(
+            f"{shown_url(url)!r} is not a server's URL: it has characters that no URL has, such as a line end"
+        )
     parts = urlsplit(url)
     if parts.scheme not in _SCHEMES or not parts.hostname:
-        raise ValueError(f"{url!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")
+        raise ValueError(f"{shown_url(url)!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return parts.scheme, f"{host}:{parts.port or _DEFAULT_PORTS.get(parts.scheme, 80)}"

@@ -25,7 +25,7 @@ from mqan_client.events import MEDIA_TYPE, EventReader, ended_early
 from mqan_client.records import Record, record_body
 from mqan_client.responses import read_answer, read_answers, read_model, read_record, read_word
 from mqan_client.results import Answer, Model, StreamedWord
-from mqan_client.transport import TOO_LATE, Attempts, Call, Question, Retries, T
+from mqan_client.transport import TOO_LATE, Attempts, Call, Question, Retries, T, shown_url
 
 HttpT = TypeVar("HttpT", httpx2.Client, httpx2.AsyncClient)
 
@@ -202,7 +202,9 @@ def _opened(kind: Callable[..., HttpT], url: str, headers: dict[str, str]) -> Ht
     try:
         return kind(base_url=url, headers=_HEADERS | headers, verify=_verification(url))
     except httpx2.InvalidURL as error:
-        raise ValueError(f"{url!r} is not a server's URL, or a proxy's in the environment is none: {error}") from None
+        raise ValueError(
+            f"{shown_url(url)!r} is not a server's URL, or a proxy's in the environment is none: {error}"
+        ) from None
     except ImportError as error:
         message = f"the proxy in the environment (ALL_PROXY, HTTP_PROXY, HTTPS_PROXY) cannot be used: {error}"
         raise ValueError(message) from None

@@ -1,6 +1,7 @@
 """What a client needs of a transport, and the policy that both transports follow."""
 
 import random
+import re
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -208,6 +209,11 @@ class Attempts:
         if time.monotonic() + wait_s >= self._deadline:
             raise error from None
         return wait_s
+
+
+def shown_url(url: str) -> str:
+    """Return a URL for a message: without a user name and a password."""
+    return re.sub(r"//[^/@]*@", "//", url)
 
 
 def authorization(api_key: str | None) -> dict[str, str]:

@@ -187,7 +187,8 @@ def _levels(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[
 
 def _description(entry: dict[str, Any], place: Place) -> str:
     given = entry.get("description")
-    return "" if given is None else _read_content(given, (*place, "description"))
+    text = "" if given is None else _read_content(given, (*place, "description"))
+    return text if text.strip() else ""  # a blank one counts as none
 
 
 def _tell(asked: Asked, answer: Answer) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """The routes whose formats are others': each turns its document into the service's questions, and its answers back."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -18,6 +19,7 @@ from mqan_serving.service.answer_service import Model, Service
 from mqan_serving.service.errors import CODES_OF_ANSWER, ERRORS, Failure
 from mqan_serving.service.many import Outcome, answer_texts
 
+ResultT = TypeVar("ResultT")
 Run = Callable[[Service, RequestRecord], Awaitable[BaseModel | Response]]
 Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
@@ -25,7 +27,13 @@ JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
 _LIST: Final = {"type": "array", "items": {}}
 _EITHER: Final = {"anyOf": [_OBJECT, _LIST]}
-_LABELS: Final = {"choices": ("parameters", "candidate_labels")}
+_PLACE_OF_LABELS: Final = ("parameters", "candidate_labels")
+_LABELS: Final = {
+    "choice": _PLACE_OF_LABELS,
+    "choices": _PLACE_OF_LABELS,
+    "question": ("parameters", "hypothesis_template"),
+}
+_PARSED_INLINE: Final = 16_384  # bytes; what is longer is read and told on a thread
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
 
@@ -168,17 +176,21 @@ def add_foreign_routes(
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
     async def decide(request: Request) -> Response:
         async def run(service: Service, record: RequestRecord) -> BaseModel:
+            service.check_open()
             body = await request.body()
-            rows = await service.read_aside(len(body), lambda: spoken.parse(body, service.model))
+            rows = await _aside(len(body), lambda: spoken.parse(body, service.model))
             texts = asked([row.question for row in rows])
             outcomes = await wait(request, answer_texts(service, texts, record))
             found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows], spoken.fields)
-            told = await service.read_aside(len(body), lambda: spoken.tell(rows, found, service.model.name))
-            return RootModel[Any](told)
+            return RootModel[Any](await _aside(len(body), lambda: spoken.tell(rows, found, service.model.name)))
 
         return await respond(request, run)
 
     return decide
+
+
+async def _aside(num_bytes: int, call: Callable[[], ResultT]) -> ResultT:
+    return call() if num_bytes <= _PARSED_INLINE else await asyncio.to_thread(call)
 
 
 def responses(

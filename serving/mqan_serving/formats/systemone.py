@@ -101,12 +101,12 @@ def _ask(state: str, name: str, row: Any) -> Asked:
         raise refuse("invalid_input", (*place, "type"), message, "Send one of these.")
     place = (*place, kind)
     given = row.get("instructions")
-    instructions = None if given is None else as_text(given, (*place, "instructions"))
+    instructions = _described(given, (*place, "instructions"))  # blank ones count as none
     text, choices, criteria = readers[kind](row, instructions, place)
     return Asked(name, kind, criteria, choose(state, text, choices))
 
 
-def _noul(row: dict[str, Any], instructions: str | None, place: Place) -> tuple[str, list[ChoiceField], list[Any]]:
+def _noul(row: dict[str, Any], instructions: str, place: Place) -> tuple[str, list[ChoiceField], list[Any]]:
     place = (*place, "criteria")
     given = row.get("criteria")
     criteria = {} if given is None else as_object(given, place)
@@ -126,7 +126,7 @@ def _no(description: str) -> ChoiceField:
     return ChoiceField(label="no", description=description)
 
 
-def _choice(row: dict[str, Any], instructions: str | None, place: Place) -> tuple[str, list[ChoiceField], list[Any]]:
+def _choice(row: dict[str, Any], instructions: str, place: Place) -> tuple[str, list[ChoiceField], list[Any]]:
     criteria = as_object(get(row, "criteria", place), (*place, "criteria"))
     if not 1 <= len(criteria) <= MOST_CHOICES:
         message = f"There are {len(criteria)} options; 1 to {MOST_CHOICES} are accepted."
@@ -138,7 +138,7 @@ def _choice(row: dict[str, Any], instructions: str | None, place: Place) -> tupl
     return instructions or "Which of these is right?", choices, list(criteria)
 
 
-def _score(row: dict[str, Any], instructions: str | None, place: Place) -> tuple[str, list[ChoiceField], list[Any]]:
+def _score(row: dict[str, Any], instructions: str, place: Place) -> tuple[str, list[ChoiceField], list[Any]]:
     place_of_levels = (*place, "criteria")
     levels = as_list(get(row, "criteria", place), place_of_levels, 1, MOST_LEVELS)
     choices = [ChoiceField(label=as_text(level, (*place_of_levels, str(i)))) for i, level in enumerate(levels)]

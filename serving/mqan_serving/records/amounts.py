@@ -34,12 +34,12 @@ _MORE_BEHIND: Final = re.compile(rf"(?:[.,'’:/⁄^]|{_DASH}[^\w\s]?|e[-+]?)\d|
 _DATE_IN_FRONT: Final = re.compile(r"\d([./-])\d{1,2}\1$")
 _DATE_BEHIND: Final = re.compile(r"([./-])\d{1,2}\1\d{1,2}(?!\d)")
 _MULTIPLIED: Final = re.compile(
-    r"\s?k\b|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|score|lakh|crore)s?\b"
+    r"\s?k\b|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore)s?\b"
     r"|[\s-]?(?:mn|mio|mln|mrd|bn|bln|(?-i:M))\b|(?-i:[BT])\b",
     re.IGNORECASE,
 )
 _OF_MONEY: Final = re.compile(  # behind other numbers these are units: m stands for metres
-    r"[\s-]*(?:[kmbt]|mm|bil|tn|cents?|ct|p|pence)\b|\s*¢", re.IGNORECASE
+    r"[\s-]*(?:[kmbt]|mm|bil|tn|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
 )
 _FRACTION: Final = re.compile(
     r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"
@@ -167,6 +167,7 @@ def _check_whole(digits: str, front: str, behind: str) -> None:
 
 
 def _check_behind(behind: str, *, is_money: bool) -> None:
+    behind = behind.partition("\n")[0]  # the next line is about something else
     if _MULTIPLIED.match(behind) or (is_money and _OF_MONEY.match(behind)):
         raise NoValueError("has a word that multiplies its number")
     rest = behind.lstrip()
@@ -184,6 +185,8 @@ def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
         return False
     if front.endswith(",") and front[-2:-1].isalpha():
         return False
+    if not is_quoted and front[-2:-1].isalpha():
+        return False
     if is_quoted and _POINT_IN_FRONT.search(front):
         return True
     raise NoValueError("has a point or comma in front of its number, which may be that of decimals")
@@ -200,13 +203,15 @@ def _check_letters(quoted: Quoted, before: str, currency: str | None, *, is_mone
 
 
 def _check_brackets(quoted: Quoted, front: str, behind: str, *, is_money: bool) -> None:
-    """Refuse a number alone in brackets, which is how accounts write one below zero."""
+    """Refuse an amount alone in brackets, which is how accounts write one below zero."""
+    if not is_money:
+        return
     _, opening, left = front.rpartition("(")
     right, closing, _ = behind.partition(")")
     is_alone = _IN_BRACKETS.fullmatch(left) and _IN_BRACKETS.fullmatch(right)
     is_around = quoted.before.rstrip().endswith("(") and quoted.after.lstrip().startswith(")")
     is_whole = quoted.text.startswith("(") and quoted.text.endswith(")")
-    if opening and closing and (is_alone or (is_money and (is_around or is_whole))):
+    if opening and closing and (is_alone or is_around or is_whole):
         raise NoValueError("stands in brackets, which may mean that it is below zero")
 
 

@@ -27,6 +27,7 @@ _TIMES: Final = re.compile(
     rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-–—]\s*\d{{1,2}}$",
     re.IGNORECASE,
 )
+_ORDINAL: Final = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)\b", re.IGNORECASE)
 _LENGTH: Final = re.compile(
     r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b",
     re.IGNORECASE,
@@ -104,7 +105,7 @@ def _check_one_time(text: str) -> None:
         raise NoValueError("may be several times, or a range")
     if _LENGTH.search(rest):
         raise NoValueError("may be a length of time")
-    others, num_times = _TIME.subn(" ", rest)
+    others, num_times = _TIME.subn(" ", _ORDINAL.sub(" ", rest))
     if num_times and not num_dates and not _MONTH.search(others) and any(map(str.isdigit, others)):
         raise NoValueError("has a number beside its time")
 

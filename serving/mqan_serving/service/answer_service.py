@@ -2,11 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from mqan_core.answer import Answer
 from mqan_core.parsed import parse_answer
@@ -23,8 +21,6 @@ from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import Limits, Question, ReadRequest, Validator
 from mqan_serving.service.waiting import Tell
 from mqan_serving.settings import Settings
-
-ResultT = TypeVar("ResultT")
 
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
 _RETRY_AFTER_S = 1
@@ -245,12 +241,10 @@ class Service:
                 self.health.set_failed()
             await asyncio.sleep(_OBSERVE_PERIOD_S)
 
-    async def read_aside(self, num_chars: int, call: Callable[[], ResultT]) -> ResultT:
-        """Return what a call returns that reads so many characters, off the event loop where that takes long."""
-        return call() if num_chars <= _CHARS_READ_INLINE else await self._reader.read(num_chars, call)
-
     async def _read(self, question: Question) -> tuple[ReadRequest, int]:
-        return await self.read_aside(question.num_chars, lambda: self._check_and_read(question))
+        if question.num_chars <= _CHARS_READ_INLINE:
+            return self._check_and_read(question)
+        return await self._reader.read(question.num_chars, lambda: self._check_and_read(question))
 
     def _check_and_read(self, question: Question) -> tuple[ReadRequest, int]:
         max_answer_tokens = self.validator.check(question)

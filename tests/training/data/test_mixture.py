@@ -89,6 +89,7 @@ def test_texts_made_by_program_and_misleading_sentences_are_sources_by_name() ->
     assert adversarial.name == "squad_adversarial"
     [changed] = load_sources(Path("no data"), ["squad_changed"])
     assert changed.name == "squad_changed"
-    assert {dataset_of(name) for name in ("squad", "squad_adversarial", "squad_changed", "squad_surrounded")} == {
-        "squad"
-    }
+    assert {
+        dataset_of(name)
+        for name in ("squad", "squad_adversarial", "squad_changed", "squad_surrounded", "squad_changed_surrounded")
+    } == {"squad"}

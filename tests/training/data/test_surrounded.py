@@ -48,6 +48,7 @@ def test_only_what_has_room_is_put_around() -> None:
     long = "x " * 790
     example = surrounded(OWN, [long, OTHERS[0]], is_missing=False, rng=rng)
     assert long not in example.context
+    assert OTHERS[0] in example.context
     assert surrounded(OWN, [], is_missing=True, rng=rng) == OWN
     assert surrounded(OWN, ["x" * 2_000], is_missing=False, rng=rng) == OWN
 

@@ -228,8 +228,8 @@ def _source_named(name: str, data: Path, split: str) -> Source:
 
 def dataset_of(name: str) -> str:
     """Return the dataset whose rows a source of a name asks about; of texts made by program the name itself."""
-    for ending in _DERIVED:
-        name = name.removesuffix(ending)
+    while name.endswith(tuple(_DERIVED)):
+        name = name.rpartition("_")[0]
     return name
 
 

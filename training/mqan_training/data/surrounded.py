@@ -14,7 +14,7 @@ from mqan_training.data.source import DerivedSource, Source
 
 _SURROUNDED = 0.8  # share of the rows; the others stay, so that a short text is still met
 _MISSING = 0.2  # share of the surrounded rows whose own text is left out
-_MOST_OTHERS = 4
+_MOST_OTHERS = 3
 _MOST = 1_600  # characters of a context: about a window
 _GAPS = (" ", "\n", "\n\n")
 
@@ -35,7 +35,7 @@ class SurroundedSource(DerivedSource):
         if example.choices or rng.random() >= _SURROUNDED:
             return example
         drawn = [
-            self._source.draw(int(rng.integers(len(self))), rng) for _ in range(int(rng.integers(1, _MOST_OTHERS)))
+            self._source.draw(int(rng.integers(len(self))), rng) for _ in range(int(rng.integers(1, _MOST_OTHERS + 1)))
         ]
         others = list(dict.fromkeys(other.context for other in drawn if other.context != example.context))
         is_missing = bool(example.answers) and rng.random() < _MISSING
@@ -58,9 +58,10 @@ def surrounded(example: Example, others: list[str], *, is_missing: bool, rng: np
     room = _MOST - (0 if is_missing else len(example.context))
     kept: list[str] = []
     for other in others:
-        room -= len(other) + len(gap)
-        if room >= 0:
+        needed = len(other) + len(gap)
+        if needed <= room:
             kept.append(other)
+            room -= needed
     if not kept:
         return example
     if is_missing:

@@ -74,9 +74,9 @@ def rows_of_part(
             try:
                 label, texts = part.label.format(**record), tuple(record[column] for column in columns)
             except KeyError as error:
-                raise DatasetError(f"{name}, {split}: a row has no column {error}.") from error
+                raise DatasetError(f"{record['file']}: a row has no column {error}.") from error
             if label not in part.drop:
-                yield Row(texts, _gold(f"{name}, {split}", label, keys))
+                yield Row(texts, _gold(record["file"], label, keys))
 
 
 def _gold(where: str, label: str, keys: Sequence[str]) -> float:
