@@ -1,3 +1,3 @@
 """What training, export and serving agree on: text, vocabulary, examples, answers, bundles."""
 
-__version__ = "0.16.0"
+__version__ = "0.17.0"

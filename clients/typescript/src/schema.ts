@@ -833,7 +833,7 @@ export interface components {
             /**
              * Server Version
              * @description Version of the server's software; the model's own is in `model`.
-             * @example 0.16.0
+             * @example 0.17.0
              */
             server_version: string;
             /**
@@ -3390,7 +3390,7 @@ export interface operations {
                      *         "binary_tensor_data"
                      *       ],
                      *       "name": "mqan",
-                     *       "version": "0.16.0"
+                     *       "version": "0.17.0"
                      *     }
                      */
                     "application/json": Record<string, never>;
