@@ -39,6 +39,7 @@ from mqan_client.results import (
     Step,
     StreamedWord,
 )
+from mqan_client.tables import answer_column
 from mqan_client.transport import AskedQuestion, Choice, Retries
 
 __all__ = [
@@ -80,4 +81,5 @@ __all__ = [
     "StreamedWord",
     "UnauthenticatedError",
     "UnavailableError",
+    "answer_column",
 ]
