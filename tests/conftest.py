@@ -46,7 +46,7 @@ _TOGETHER = {"test_inflight.py": "ladder", "test_ladder.py": "ladder", "e2e": "e
 # several workers, nothing else runs beside them.
 _ALONE = {
     *("fault", "load", "test_attacks.py", "test_http.py"),
-    *("serving/test_batching.py", "test_many.py", "test_record_schema.py", "test_validation.py"),
+    *("serving/test_batching.py", "test_connections.py", "test_many.py", "test_record_schema.py", "test_validation.py"),
 }
 
 
