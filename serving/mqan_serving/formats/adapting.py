@@ -126,6 +126,11 @@ def as_text(value: Any, place: Place) -> str:
         raise refuse("wrong_type", place, f"{_name(place)} cannot be written as text: {error}.") from None
 
 
+def unless_blank(text: str) -> str:
+    """Return a text; none, where it is white space: clients send that for what they leave out."""
+    return text if text.strip() else ""
+
+
 def check_model(given: Any, name: str) -> None:
     """Check that a document asks for the model that is served.
 

@@ -23,6 +23,7 @@ from mqan_serving.formats.adapting import (
     refuse,
     score_confidence,
     shares,
+    unless_blank,
 )
 from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField
@@ -187,8 +188,7 @@ def _levels(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[
 
 def _description(entry: dict[str, Any], place: Place) -> str:
     given = entry.get("description")
-    text = "" if given is None else _read_content(given, (*place, "description"))
-    return text if text.strip() else ""  # a blank one counts as none
+    return "" if given is None else unless_blank(_read_content(given, (*place, "description")))
 
 
 def _tell(asked: Asked, answer: Answer) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from mqan_serving.formats.adapting import (
     refuse,
     score_confidence,
     shares,
+    unless_blank,
 )
 from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField
@@ -101,7 +102,7 @@ def _ask(state: str, name: str, row: Any) -> Asked:
         raise refuse("invalid_input", (*place, "type"), message, "Send one of these.")
     place = (*place, kind)
     given = row.get("instructions")
-    instructions = _described(given, (*place, "instructions"))  # blank ones count as none
+    instructions = _described(given, (*place, "instructions"))
     text, choices, criteria = readers[kind](row, instructions, place)
     return Asked(name, kind, criteria, choose(state, text, choices))
 
@@ -146,8 +147,7 @@ def _score(row: dict[str, Any], instructions: str, place: Place) -> tuple[str, l
 
 
 def _described(value: Any, place: Place) -> str:
-    text = "" if value is None else as_text(value, place)
-    return text if text.strip() else ""
+    return "" if value is None else unless_blank(as_text(value, place))
 
 
 def _tell(asked: Asked, answer: Answer) -> dict[str, Any]:

@@ -183,9 +183,7 @@ def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
     """Return whether the number has decimals only, such as .75."""
     if not front.endswith((".", ",")) or _ABBREVIATION.search(front):
         return False
-    if front.endswith(",") and front[-2:-1].isalpha():
-        return False
-    if not is_quoted and front[-2:-1].isalpha():
+    if front[-2:-1].isalpha() and (front.endswith(",") or not is_quoted):
         return False
     if is_quoted and _POINT_IN_FRONT.search(front):
         return True
