@@ -1,20 +1,28 @@
-"""Time the engine on a GPU: the captured step against the same one uncaptured, and one-word answers a second.
+"""Time a bundle on a GPU: one-word answers a second, and for the paper's network the captured step.
 
-Needs the extra `gpu`, a CUDA device, and a bundle of the paper's network (format 7), whose decoding alone is captured.
+Needs the extra `gpu` and a CUDA device. Only a bundle of the paper's network (format 7) decodes by a CUDA graph; its
+step is timed against the same one uncaptured.
 """
 
 import argparse
 import statistics
 import sys
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from mqan_runtime.device_loop import STEPS_A_LOOK, DeviceLoop
 from mqan_runtime.engine import Engine
+from mqan_runtime.interface import open_engine
 
-CONTEXT = "The harbour office keeps a list of every ship that entered the bay between March and late October."
+CONTEXT = (
+    "The harbour office keeps a list of every ship that entered the bay between March and late October, and it sells "
+    "copies to all visitors."
+)
 QUESTION = "Is this list long or short?"
-RUNS = 200
+RUNS = 20
+ROWS = (1, 8, 32, 128, 512)
 
 
 def main() -> int:
@@ -24,25 +32,24 @@ def main() -> int:
     parser.add_argument("--faster", type=float, default=3.0, help="required ratio uncaptured / captured step")
     parser.add_argument("--answers", type=float, default=20_000, help="required one-word answers a second")
     given = parser.parse_args()
-    engine = Engine.open(given.bundle, provider="cuda")
-    if not isinstance(engine.loop, DeviceLoop):
-        raise TypeError("the engine does not decode on a GPU")
-    uncaptured = Engine(engine.bundle, provider="cuda", places=())
+    engine = open_engine(given.bundle, provider="cuda")
     request = engine.read(CONTEXT, QUESTION)
-    captured_ms, eager_ms = step_ms(engine), step_ms(uncaptured)
-    rates = {rows: rows / seconds(lambda rows=rows: engine.answer([request] * rows, [1] * rows)) for rows in (1, 8, 32)}
-    best = max(rates.values())
-    print(f"buffers of captured steps: {engine.loop.num_bytes >> 20} MiB")
-    print(f"step: captured {captured_ms:.3f} ms, uncaptured {eager_ms:.3f} ms: {eager_ms / captured_ms:.1f} times")
+    rates = {rows: rows / seconds(partial(engine.answer, [request] * rows, [1] * rows)) for rows in ROWS}
     print("one-word answers a second: " + ", ".join(f"{rate:,.0f} at {rows}" for rows, rate in rates.items()))
-    return 0 if eager_ms >= given.faster * captured_ms and best >= given.answers else 1
+    is_fast = max(rates.values()) >= given.answers
+    if isinstance(engine, Engine) and isinstance(engine.loop, DeviceLoop):
+        captured_ms, eager_ms = step_ms(engine), step_ms(Engine(engine.bundle, provider="cuda", places=()))
+        print(f"buffers of captured steps: {engine.loop.num_bytes >> 20} MiB")
+        print(f"step: captured {captured_ms:.3f} ms, uncaptured {eager_ms:.3f} ms: {eager_ms / captured_ms:.1f} times")
+        is_fast = is_fast and eager_ms >= given.faster * captured_ms
+    return 0 if is_fast else 1
 
 
 def step_ms(engine: Engine) -> float:
     """Return the median milliseconds of a step of one answer."""
     request = engine.read(CONTEXT, QUESTION)
     times = []
-    for _ in range(RUNS // 10):
+    for _ in range(RUNS):
         decoding = engine.start([request], [100], [0])
         while decoding.num_live and decoding.num_steps < 10 * STEPS_A_LOOK:
             before = decoding.num_steps
@@ -52,12 +59,12 @@ def step_ms(engine: Engine) -> float:
     return statistics.median(times)
 
 
-def seconds(run: object) -> float:
+def seconds(run: Callable[[], object]) -> float:
     """Return the median seconds of a call."""
     times = []
     for _ in range(RUNS):
         begun = time.perf_counter()
-        run()  # type: ignore[operator]
+        run()
         times.append(time.perf_counter() - begun)
     return statistics.median(times)
 

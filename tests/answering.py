@@ -53,7 +53,7 @@ def make_trained(seed: int = 0) -> Trained:
                 parameter.normal_(std=0.3)
         tie = network.decoder.tie
         assert tie is not None
-        for weight in (tie.null_weight, tie.written_weight, tie.start_weight):
+        for weight in (tie.null_weight, tie.written_weight, tie.start_weight, network.similarity.weight):
             weight.fill_(0.5)
     return Trained(network.eval(), vocabulary, layout)
 

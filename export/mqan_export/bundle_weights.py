@@ -77,7 +77,7 @@ def _reader(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     num_layers = 1 + max(int(name.split(".")[1]) for name in named if name.startswith("layers."))
     products = ("inputs", "attention_output", "inner", "outer")
     names = [f"layers.{layer}.{product}.weight" for layer in range(num_layers) for product in products]
-    names += ["word.weight", "span.weight", "projection.weight"]
+    names += ["word.weight", "span.weight", "similarity.map.weight", "projection.weight"]
     named |= dict(zip(names, _unnamed(found), strict=True))
     weights: dict[str, np.ndarray] = {}
     for name, array in named.items():

@@ -13,11 +13,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mqan_core.layout import SHARED
 from mqan_export.trace import traced
 from mqan_runtime.answering_graphs import DYNAMIC, READER_INPUTS, reader_outputs
 from mqan_training.collate import MOST_PIECES
 from mqan_training.model.bert import BertLayer
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
+from mqan_training.model.similarity import mean_of_text
 
 OPSET: Final = 23  # the first with attention as an operator
 _HIDDEN = -1e4  # is added to the scores of pieces that are not attended to
@@ -100,6 +102,7 @@ class ReaderGraph(nn.Module):
         self.layers = nn.ModuleList(ReaderLayer(layer) for layer in bert.layers)  # type: ignore[arg-type]
         self.word = network.project
         self.span, self.null, self.summary = network.span, network.null, network.summary
+        self.similarity = network.similarity
         self.projection = decoder.projection
         self.contexts = nn.ModuleList(layer.context_attention for layer in decoder.layers)  # type: ignore[misc]
 
@@ -120,6 +123,7 @@ class ReaderGraph(nn.Module):
         states_NTM = _means(x_NSM, firsts_NT, lasts_NT)
         words_NTD = self.word(states_NTM)
         start_NT, end_NT = self.span(states_NTM).unbind(dim=-1)
+        start_NT = start_NT + self._similarity(x_NSM, segments_NS, states_NTM) * _begin_choices(groups_NS, firsts_NT)
         pairs = [context.keys_values(words_NTD) for context in self.contexts]  # type: ignore[operator]
         return (
             words_NTD,
@@ -131,6 +135,11 @@ class ReaderGraph(nn.Module):
             *(keys for keys, _ in pairs),
             *(values for _, values in pairs),
         )
+
+    def _similarity(self, x_NSM: Tensor, segments_NS: Tensor, states_NTM: Tensor) -> Tensor:
+        text_N1M = mean_of_text(x_NSM, segments_NS)[:, None]
+        vectors_NTM = self.similarity.vectors(torch.cat([text_N1M, states_NTM], dim=1))  # one product, stored once
+        return self.similarity.score(vectors_NTM[:, :1], vectors_NTM[:, 1:])
 
     def example_inputs(self) -> tuple[Tensor, ...]:
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
@@ -144,6 +153,11 @@ class ReaderGraph(nn.Module):
             firsts,
             firsts + 1,
         )
+
+
+def _begin_choices(groups_NS: Tensor, firsts_NT: Tensor) -> Tensor:
+    """Return 1 for the words that are choices, else 0, [N, T]."""
+    return (groups_NS.gather(1, firsts_NT) > SHARED).float()
 
 
 def _means(x_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> Tensor:

@@ -8,8 +8,10 @@ import torch
 
 from mqan_core.answering import open_answering_bundle
 from mqan_core.errors import BundleError
+from mqan_core.example import Choice
 from mqan_core.layout import Layout
 from mqan_core.manifest import MANIFEST
+from mqan_core.options import Options
 from mqan_core.vectors import quantize_rows
 from mqan_core.vocab import Vocabulary
 from mqan_export.bundle_weights import start_from_bundle
@@ -23,10 +25,11 @@ from mqan_training.torch_answers import answer_batch
 
 TEXT = "The Eiffel Tower in Paris is 330 m tall. Gustave Eiffel's company built it from 1887 to 1889."
 QUESTIONS = [
-    (TEXT, "How tall is the tower?"),
-    (TEXT, "Who built the tower?"),
-    (TEXT, "Who is the king of Spain?"),
-    ("it was never dull.", "Is this review negative or positive?"),
+    (TEXT, "How tall is the tower?", ()),
+    (TEXT, "Who built the tower?", ()),
+    (TEXT, "Who is the king of Spain?", ()),
+    ("it was never dull.", "Is this review negative or positive?", ()),
+    (TEXT, "What is this about?", ("architecture", "cooking and recipes", "football")),
 ]
 
 
@@ -44,8 +47,8 @@ def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
         pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces))
         rows, scales = quantize_rows(network.decoder.project(network.word_vectors(pieces)).numpy())
     engine = AnsweringEngine.open(folder, provider="cpu", precision="float32")
-    for text, question in QUESTIONS:
-        request = engine.read(text, question)
+    for text, question, labels in QUESTIONS:
+        request = engine.read(text, question, Options(tuple(map(Choice, labels))))
         [expected] = engine.answer([request], [20])
         inputs = torch.from_numpy(rows * scales[:, None])
         [found] = answer_batch(network, vocabulary, layout, [request.request], 20, inputs)

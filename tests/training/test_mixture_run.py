@@ -198,6 +198,7 @@ def test_a_step_changes_the_reader_and_the_decoder(encoder: Path, tmp_path: Path
     take_step(prepared, batch)
     changed = {name for name, p in prepared.network.named_parameters() if not torch.equal(p, before[name])}
     assert {"bert.layers.0.query.weight", "decoder.generator.weight", "span.weight", "null.weight"} <= changed
+    assert ("similarity.map.weight" in changed) == bool(len(batch.text_pieces))  # a matrix of zeros does not decay
 
 
 def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from mqan_training.prepare import NO_SLOT, Prepared
 MOST_PIECES = 8  # of a word that the decoder reads as the previous one
 NUM_NULL = 2  # scores of [CLS]: no answer, no quotation
 _PAD = -1  # a slot that no target has
+_MOST_OF_TEXT = 254  # pieces that a sentence encoder reads alone: MiniLM was trained on 256 with its marks
+_MOST_OF_CHOICE = 62  # longer choices are rare, and all of a batch are padded to the longest
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,9 @@ class TrainingBatch:
         starts, ends: bool, the places of the answer's first and last word: the answer not being there, its not being
             one quotation, then the question's words, then the context's, [B, 2 + Q + C].
         right: which choices are right where several may be, 1, 0, or -1 elsewhere, [B, Q].
+        text_pieces, choice_pieces: texts with choices, and choices, each once and alone, as a sentence encoder reads
+            them, 0 for padding, [U, S].
+        text_of, choice_of: which of these each row's text is, [B], and each word of its question, [B, Q]; -1 for none.
     """
 
     inputs: ReaderInputs
@@ -49,6 +54,10 @@ class TrainingBatch:
     starts: Tensor
     ends: Tensor
     right: Tensor
+    text_pieces: Tensor
+    choice_pieces: Tensor
+    text_of: Tensor
+    choice_of: Tensor
 
     @property
     def num_pieces(self) -> int:
@@ -168,5 +177,43 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
         if example.right:
             first = len(request.question_tokens)
             right[row, first : first + len(example.right)] = example.right
-    arrays = (answer_pieces, c_slots, q_slots, slots, ids, is_step, starts, ends, right)
+    arrays = (
+        answer_pieces,
+        c_slots,
+        q_slots,
+        slots,
+        ids,
+        is_step,
+        starts,
+        ends,
+        right,
+        *_alone(examples, num_question),
+    )
     return TrainingBatch(inputs, *(torch.from_numpy(array) for array in arrays))
+
+
+def _alone(examples: Sequence[Prepared], num_question: int) -> tuple[npt.NDArray[np.int64], ...]:
+    """Return ``text_pieces``, ``choice_pieces``, ``text_of`` and ``choice_of`` of a batch."""
+    texts: dict[tuple[int, ...], int] = {}
+    choices: dict[tuple[int, ...], int] = {}
+    text_of, choice_of = np.full(len(examples), -1), np.full((len(examples), num_question), -1)
+    for row, example in enumerate(examples):
+        request, window = example.request, example.window
+        if not request.choices:
+            continue
+        whole = window.pieces.tolist()
+        first, between = whole[0], whole[-1]
+        start = int(window.segments.argmax())
+        text_of[row] = texts.setdefault((first, *whole[start:-1][:_MOST_OF_TEXT], between), len(texts))
+        for place in range(len(request.question_tokens), len(request.slots.question)):
+            pieces = whole[window.firsts[place] + 1 : window.lasts[place] + 1]
+            if len(pieces) <= _MOST_OF_CHOICE:
+                choice_of[row, place] = choices.setdefault((first, *pieces, between), len(choices))
+    return _padded(list(texts)), _padded(list(choices)), text_of, choice_of
+
+
+def _padded(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
+    padded = np.zeros((len(rows), common_size(max(map(len, rows), default=1))), np.int64)
+    for target, row in zip(padded, rows, strict=True):
+        target[: len(row)] = row
+    return padded

@@ -5,6 +5,8 @@
 - ``span``: negative log-likelihood of the reader's own first and last word (BERT's loss for SQuAD), or of the answer
   not being there. Where an answer stands in several places, their probabilities' sum counts.
 - Where several choices may be right, each is a decision of its own: its mass against that of the refusal.
+- ``similarity``: 1 - cosine between the vectors of texts and choices (``model/similarity.py``) and those that the
+  pretrained encoder gives them alone, so that the reader keeps what that knows (distillation, Hinton et al. 2015).
 
 Shape letters as in ``model/pretrained.py``.
 """
@@ -17,6 +19,7 @@ from torch.nn import functional
 
 from mqan_core.vocab import REFUSAL_ID
 from mqan_training.collate import TrainingBatch
+from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Encoded, Mixture
 from mqan_training.model.network import target_probability
 from mqan_training.model.pretrained import PretrainedNetwork
@@ -30,11 +33,18 @@ class Losses(NamedTuple):
 
     answer: Tensor
     span: Tensor
+    similarity: Tensor
     answer_B: Tensor
 
 
-def network_losses(network: PretrainedNetwork, batch: TrainingBatch) -> Losses:
-    """Return the losses of a batch under teacher forcing."""
+def network_losses(network: PretrainedNetwork, batch: TrainingBatch, teacher: Bert | None = None) -> Losses:
+    """Return the losses of a batch under teacher forcing.
+
+    Args:
+        network: the learner.
+        batch: examples.
+        teacher: the pretrained encoder, whose vectors the learner's are held close to; None for no such loss.
+    """
     previous_BA = functional.pad(batch.target_slots[:, :-1], (1, 0), value=-3)  # behind no word at the first step
     is_word_BAC = previous_BA[:, :, None] == batch.context_slots[:, None, :]
     is_word_BAQ = previous_BA[:, :, None] == batch.question_slots[:, None, :]
@@ -43,7 +53,42 @@ def network_losses(network: PretrainedNetwork, batch: TrainingBatch) -> Losses:
     span_B, has_span_B = span_losses(encoded, batch)
     several_B, has_several_B = several_losses(mixture, encoded, batch)
     answer_B = torch.where(has_several_B, several_B, answer_B)
-    return Losses(answer_B.mean(), (span_B * has_span_B).sum() / has_span_B.sum().clamp(min=1), answer_B.detach())
+    span = (span_B * has_span_B).sum() / has_span_B.sum().clamp(min=1)
+    similarity = span.new_zeros(()) if teacher is None else similarity_loss(encoded, batch, teacher)
+    return Losses(answer_B.mean(), span, similarity, answer_B.detach())
+
+
+def similarity_loss(encoded: Encoded, batch: TrainingBatch, teacher: Bert) -> Tensor:
+    """Return the mean distance of texts' vectors from the teacher's, and of choices'."""
+    alike = encoded.alike
+    if alike is None:
+        raise ValueError("only a pretrained reader has vectors of texts and choices")
+    if not len(batch.text_pieces):
+        return alike.text_NM.new_zeros(())
+    text_UM, choice_UM = (sentence_vectors(teacher, pieces) for pieces in (batch.text_pieces, batch.choice_pieces))
+    of_texts = _distance(alike.text_NM, text_UM, batch.text_of)
+    return of_texts + _distance(alike.choice_BQM, choice_UM, batch.choice_of)
+
+
+@torch.no_grad()
+def sentence_vectors(encoder: Bert, pieces_US: Tensor) -> Tensor:
+    """Return the vectors, of length 1, that a sentence encoder gives texts alone: mean states, [U, M].
+
+    Args:
+        encoder: all-MiniLM or another that takes the mean.
+        pieces_US: ids of the pieces of each, the marks at both ends included; 0 for padding.
+    """
+    places_US = torch.arange(pieces_US.shape[1], device=pieces_US.device).expand_as(pieces_US)
+    is_piece_US = pieces_US > 0
+    states_USM = encoder(pieces_US, places_US, torch.zeros_like(pieces_US), is_piece_US).float()
+    return functional.normalize((states_USM * is_piece_US[..., None]).sum(dim=1), dim=-1)
+
+
+def _distance(vectors: Tensor, expected_UM: Tensor, which: Tensor) -> Tensor:
+    """Return the mean of 1 - cosine where ``which`` names an expected vector."""
+    cosines = (vectors * expected_UM[which.clamp(min=0)]).sum(dim=-1)
+    is_named = which >= 0
+    return ((1 - cosines) * is_named).sum() / is_named.sum().clamp(min=1)
 
 
 def answer_losses(mixture: Mixture, batch: TrainingBatch) -> Tensor:

@@ -48,6 +48,9 @@ class Recipe(_Part):
     reader_dropout: float = Field(0.1, ge=0, lt=1)
     grad_clip: float = Field(1.0, gt=0)
     span_weight: float = Field(1.0, ge=0)  # of the loss of first and last word
+    similarity_weight: float = Field(
+        1.0, ge=0
+    )  # of the loss of the vectors of texts and choices; 0 for a BERT that is no sentence encoder
     average_decay: float = Field(0.998, ge=0, lt=1)
     batch_pieces: int = Field(2500, ge=64)
     max_answer_tokens: int = Field(60, ge=1)

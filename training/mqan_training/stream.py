@@ -22,7 +22,7 @@ from mqan_training.data.source import Source
 from mqan_training.prepare import Prepared, prepare
 from mqan_training.recipe import Recipe
 
-_POOL = 8192  # examples that are drawn together, and cut into batches by length
+_POOL = 16_384  # examples that are drawn together, and cut into batches by length
 _POOLS = 1 << 31  # more than any run takes
 _STEPS = (1, 4, 8, 16)  # batches have answers of alike lengths: the decoder takes its steps one after the other
 _COUNTED = 40_000  # examples from which the generator's pieces are chosen

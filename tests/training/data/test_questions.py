@@ -223,6 +223,15 @@ def test_choices_are_offered_named_and_doubted() -> None:
     assert canonical_choices(row, part).answers == ("Bob",)
 
 
+def test_all_answers_can_be_right() -> None:
+    form = {"text": "{text}", "questions": ["Who slept?"]}
+    body = {"shape": "choices", **_BASE, "choices": ["list"], "flags": "right", "forms": [form]}
+    part = parse(ChoicesPart, body, "test")
+    row = ChoiceRow({"text": "Ann, Bob and Cid slept."}, ("Ann", "Bob", "Cid"), (0, 1, 2))
+    for asked in _draws(ask_choices, row, part):
+        assert set(asked.answers) in ({"Ann", "Bob", "Cid"}, {"Yes"}, {"yes"})
+
+
 def test_a_question_of_another_text_is_refused() -> None:
     rng = np.random.default_rng(1)
     ann, bob = QuestionRow("Ann slept.", ("Who slept?",), ("Ann",), 0), QuestionRow("Bob ran.", ("Who ran?",), ("Bob",))

@@ -20,6 +20,7 @@ from mqan_core.vocab import NUM_SPECIAL
 from mqan_training.config import ModelConfig
 from mqan_training.model.decoder_layer import DecoderLayer
 from mqan_training.model.layers import masked_softmax, reset_lstm, sinusoidal_positions
+from mqan_training.model.similarity import Alike
 from mqan_training.model.tie import Copied, FirstTerms, Span, Tie, copied_from, hazard
 
 _NEVER = 20.0  # is taken from the logit of what cannot be at a step
@@ -44,7 +45,7 @@ class Encoded(NamedTuple):
     """What the decoder reads of a batch of contexts and questions.
 
     Keys and values of the context attention are one tensor a decoder layer, so that they are computed once. ``span`` is
-    there where the reader is a pretrained one.
+    there where the reader is a pretrained one; so is ``alike``, but not in the graph of a step.
     """
 
     c_fin_BCD: Tensor
@@ -54,6 +55,7 @@ class Encoded(NamedTuple):
     c_mask_BC: Tensor
     q_mask_BQ: Tensor
     span: Span | None = None
+    alike: Alike | None = None
 
 
 class Mixture(NamedTuple):
@@ -153,18 +155,33 @@ class Decoder(nn.Module):
         a_self_BAD = self.norm(a_BAD)
         before = self.first_recurrence(encoded)
         first, hazards = self._first_terms(encoded), self._hazards(encoded)
-        steps = []
-        for t in range(num_steps):
-            copied = None
-            if is_word is not None and t > 0:
-                words_BC, words_BQ = is_word[0][:, t], is_word[1][:, t]
-                copied = copied_from(before.pointer_BC, before.question_pointer_BQ, words_BC, words_BQ)
-            here = first if t == 0 else None
-            before, *read = self._recur(a_self_BAD[:, t], before, encoded, reads, copied, here)
-            ties = self._first_ties(before.h_BD, first) if t == 0 else self._later_ties(before.h_BD, copied, hazards)
-            steps.append((before.h_BD, before.c_tilde_BD, *read, *ties))
+        before, *read = self._recur(a_self_BAD[:, 0], before, encoded, reads, None, first)
+        steps = [(before.h_BD, before.c_tilde_BD, *read, *self._first_ties(before.h_BD, first))]
+        for t in range(1, num_steps):
+            words = None if is_word is None else (is_word[0][:, t], is_word[1][:, t])
+            before, step = self.taught_step(a_self_BAD[:, t], before, encoded, reads, words, hazards)
+            steps.append(step)
         stacked = (torch.stack(x, dim=1) for x in zip(*steps, strict=True))
         return self._mix(a_self_BAD, encoded, *stacked)
+
+    def taught_step(
+        self,
+        a_self_BD: Tensor,
+        before: Recurrence,
+        encoded: Encoded,
+        reads: tuple[Tensor, Tensor],
+        is_word: tuple[Tensor, Tensor] | None,
+        hazards: tuple[Tensor, Tensor] | None,
+    ) -> tuple[Recurrence, tuple[Tensor, ...]]:
+        """Take a step behind the first under teacher forcing; return what it leaves, and what ``_mix`` needs of it.
+
+        ``is_word`` and ``hazards`` are given where the decoder is tied.
+        """
+        copied = None
+        if is_word is not None:
+            copied = copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
+        after, *read = self._recur(a_self_BD, before, encoded, reads, copied, None)
+        return after, (after.h_BD, after.c_tilde_BD, *read, *self._later_ties(after.h_BD, copied, hazards))
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
         """Return the state before the first step, with room for ``capacity`` steps."""

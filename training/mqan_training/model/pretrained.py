@@ -6,6 +6,7 @@
   States, projected, are C_fin and Q_fin; there is nothing else between the reader and the decoder.
 - The reader scores each word as first and last of the answer (``span``), with a loss of its own, and [CLS] as the
   answer not being there. The decoder is tied to these scores (``tie.py``).
+- A choice scores higher the more its vector is like the text's (``similarity.py``).
 
 Shape letters: N windows, S pieces of a window, B requests, C context length, Q question length (the separators of the
 choices included), A answer length, P pieces of a word, M width of the reader, D width of the decoder.
@@ -21,6 +22,7 @@ from mqan_core.layout import SHARED
 from mqan_training.config import ModelConfig
 from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Decoder, Encoded, Mixture
+from mqan_training.model.similarity import Alike, Similarity, are_choices, mean_of_text
 from mqan_training.model.tie import Span
 
 
@@ -92,6 +94,7 @@ class PretrainedNetwork(nn.Module):
         self.summary = nn.Linear(width, config.width)
         self.span = nn.Linear(width, 2)  # scores of the first and the last word
         self.null = nn.Linear(width, 2)  # of [CLS]: the answer is not there, or is not one quotation
+        self.similarity = Similarity(width)
         self.decoder = Decoder(config, width, num_generated)
         for linear in (self.span, self.null):
             nn.init.normal_(linear.weight, std=0.02)
@@ -106,9 +109,10 @@ class PretrainedNetwork(nn.Module):
         c_fin_BCD, q_fin_BQD = self.project(c_states_BCM), self.project(q_states_BQM)
         c_span_BC2, q_span_BQ2 = self.span(c_states_BCM).float(), self.span(q_states_BQM).float()
         first_BD, null_B2 = self._over_windows(states_NSM[:, 0], inputs)
+        alike, similarity_BQ = self._similarity(states_NSM, q_states_BQM, inputs)
         span = Span(
             c_span_BC2[..., 0],
-            q_span_BQ2[..., 0],
+            q_span_BQ2[..., 0] + similarity_BQ,
             c_span_BC2[..., 1],
             q_span_BQ2[..., 1],
             null_B2[:, 0],
@@ -118,7 +122,16 @@ class PretrainedNetwork(nn.Module):
             first_BD,
         )
         keys, values = self.decoder.read_context(self.decoder.attended((c_fin_BCD, q_fin_BQD)))
-        return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span)
+        return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span, alike)
+
+    def _similarity(self, states_NSM: Tensor, q_states_BQM: Tensor, inputs: ReaderInputs) -> tuple[Alike, Tensor]:
+        """Return the vectors of texts and choices, and what they add to the choices' scores, [B, Q]."""
+        is_choice_BQ = are_choices(inputs.groups_NS, inputs.q_places_BQ)
+        text_NM = self.similarity.vectors(mean_of_text(states_NSM, inputs.segments_NS))
+        choice_BQM = self.similarity.vectors(q_states_BQM)
+        windows_BQ = inputs.q_places_BQ // states_NSM.shape[1]
+        score_BQ = self.similarity.score(text_NM[windows_BQ], choice_BQM)
+        return Alike(text_NM, choice_BQM), score_BQ * is_choice_BQ
 
     def _over_windows(self, first_NM: Tensor, inputs: ReaderInputs) -> tuple[Tensor, Tensor]:
         """Return the mean of the windows' summaries [B, D], and the least of their scores of no quotation [B, 2]."""

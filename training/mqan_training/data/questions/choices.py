@@ -97,7 +97,7 @@ def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple
     wrong = [option for place, option in enumerate(row.options) if place not in row.right]
     if len(row.options) > _FEW:
         wrong = some_of(rng, wrong, number_of_choices(rng, len(wrong) + 1) - 1)
-    elif len(row.options) > 2 and rng.random() < 0.3:
+    elif wrong and len(row.options) > 2 and rng.random() < 0.3:
         wrong = some_of(rng, wrong, int(rng.integers(1, len(wrong) + 1)))
     left_out = not right or (len(wrong) > 1 and rng.random() < 0.06)
     offered = shuffled(rng, wrong if left_out and wrong else [*right, *wrong])

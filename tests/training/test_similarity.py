@@ -1,0 +1,150 @@
+"""Vectors of texts and choices: what they are held close to, and what their cosine does to the scores."""
+
+import numpy as np
+import pytest
+import torch
+
+from mqan_core.example import Choice, Example
+from mqan_core.layout import Layout
+from mqan_core.request import read_request
+from mqan_core.vocab import Vocabulary
+from mqan_training.collate import TrainingBatch, allowed_sources, collate, reader_inputs
+from mqan_training.config import ModelConfig
+from mqan_training.losses import network_losses, sentence_vectors, similarity_loss
+from mqan_training.model.bert import Bert
+from mqan_training.model.decoder import Encoded
+from mqan_training.model.pretrained import PretrainedNetwork, ReaderInputs
+from mqan_training.model.similarity import are_choices
+from mqan_training.prepare import prepare
+from mqan_training.sentence_encoder import load_encoder, packaged_encoder, read_word_pieces
+
+LAYOUT = Layout(read_word_pieces(packaged_encoder()))
+VOCABULARY = Vocabulary([" yes ", " no "], refuses=True)
+SPORT, MONEY = "The referee gave two penalties before half-time.", "The bank raised its rates again."
+LABELS = ("sport", "finance and money", "cooking")
+
+
+@pytest.fixture(scope="module")
+def teacher() -> Bert:
+    return Bert.from_folder(packaged_encoder(), 0.0).eval()
+
+
+@pytest.fixture
+def network() -> PretrainedNetwork:
+    torch.manual_seed(0)
+    config = ModelConfig(reader="pretrained", width=32, num_heads=2, head_width=8, num_layers=1, ffn_width=16)
+    return PretrainedNetwork(config, Bert.from_folder(packaged_encoder(), 0.0), VOCABULARY.num_generated).eval()
+
+
+def batch_of(*examples: Example) -> TrainingBatch:
+    found = [prepare(example, VOCABULARY, LAYOUT, 10, np.random.default_rng(0)) for example in examples]
+    assert None not in found
+    return collate([e for e in found if e is not None], LAYOUT, VOCABULARY.num_generated)
+
+
+def topic(text: str, answer: str) -> Example:
+    return Example("t", "1", text, "What is it about?", (answer,), choices=tuple(map(Choice, LABELS)))
+
+
+def test_texts_and_choices_are_laid_out_once_and_alone() -> None:
+    free = Example("t", "2", SPORT, "Who gave penalties?", ("referee",))
+    batch = batch_of(topic(SPORT, "sport"), free, topic(MONEY, "finance and money"), topic(SPORT, "sport"))
+    assert batch.text_of.tolist() == [0, -1, 1, 0]
+    assert len(batch.choice_pieces) == len(LABELS)
+    places = batch.choice_of[0][batch.choice_of[0] >= 0].tolist()
+    assert places == [0, 1, 2]
+    assert (batch.choice_of[1] == -1).all()
+    pieces = LAYOUT.word_pieces.pieces
+    alone = [" ".join(pieces[i] for i in row if i) for row in (*batch.text_pieces[:1], *batch.choice_pieces[1:2])]
+    assert alone == [
+        "[CLS] the referee gave two penalties before half - time . [SEP]",
+        "[CLS] finance and money [SEP]",
+    ]
+
+
+def test_the_teacher_gives_the_vectors_of_the_sentence_encoder(teacher: Bert) -> None:
+    tokenizer, model = load_encoder(packaged_encoder())
+    texts = [SPORT, MONEY, *LABELS]
+    read = tokenizer(texts, padding=True, return_tensors="pt")
+    with torch.no_grad():
+        states = model(**read).last_hidden_state
+    mask = read["attention_mask"][..., None]
+    expected = torch.nn.functional.normalize((states * mask).sum(1) / mask.sum(1), dim=-1)
+    torch.testing.assert_close(sentence_vectors(teacher, read["input_ids"]), expected, atol=1e-5, rtol=0)
+
+
+def added(network: PretrainedNetwork, inputs: ReaderInputs) -> tuple[torch.Tensor, Encoded]:
+    """Return what the cosines add to the scores of the question's words, and what was read."""
+    with torch.no_grad():
+        encoded = network.encode(inputs)
+        network.similarity.weight.zero_()
+        without = network.encode(inputs)
+    assert encoded.span is not None
+    assert without.span is not None
+    return encoded.span.start_BQ - without.span.start_BQ, encoded
+
+
+def test_the_cosine_is_a_term_of_the_scores_of_choices_alone(network: PretrainedNetwork) -> None:
+    requests = [
+        read_request(VOCABULARY, SPORT, "What is it about?", tuple(map(Choice, LABELS))),
+        read_request(VOCABULARY, SPORT, "Who gave penalties to whom?", ()),
+    ]
+    windows = [LAYOUT.windows(r.question_tokens, r.choice_tokens, r.context_tokens) for r in requests]
+    inputs = reader_inputs(requests, windows, allowed_sources(requests))
+    found_BQ, encoded = added(network, inputs)
+    assert encoded.alike is not None
+    is_choice_BQ = are_choices(inputs.groups_NS, inputs.q_places_BQ)
+    assert is_choice_BQ.sum(dim=1).tolist() == [len(LABELS), 0]
+    cosines_Q = encoded.alike.choice_BQM[0] @ encoded.alike.text_NM[0]
+    torch.testing.assert_close(found_BQ[0][is_choice_BQ[0]], 16 * cosines_Q[is_choice_BQ[0]], atol=1e-4, rtol=0)
+    assert (found_BQ[~is_choice_BQ] == 0).all()
+
+
+def test_a_long_text_counts_by_the_window_that_holds_the_choices(network: PretrainedNetwork) -> None:
+    request = read_request(VOCABULARY, f"{SPORT} " * 30 + MONEY * 30, "What is it about?", tuple(map(Choice, LABELS)))
+    windows = LAYOUT.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    assert len(windows) > 1
+    inputs = reader_inputs([request], [windows], allowed_sources([request]))
+    found_BQ, encoded = added(network, inputs)
+    assert encoded.alike is not None
+    is_choice_Q = are_choices(inputs.groups_NS, inputs.q_places_BQ)[0]
+    of_windows_NQ = 16 * encoded.alike.text_NM @ encoded.alike.choice_BQM[0].T
+    torch.testing.assert_close(found_BQ[0][is_choice_Q], of_windows_NQ[0][is_choice_Q], atol=1e-4, rtol=0)
+    assert not torch.allclose(of_windows_NQ[0][is_choice_Q], of_windows_NQ[-1][is_choice_Q], atol=1e-2)
+
+
+def test_each_group_of_many_choices_counts_by_its_own_window(network: PretrainedNetwork) -> None:
+    labels = tuple(Choice(f"{label} of kind {i}") for i in range(90) for label in LABELS)
+    request = read_request(VOCABULARY, SPORT, "What is it about?", labels)
+    windows = LAYOUT.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    assert len(windows) > 1
+    inputs = reader_inputs([request], [windows], allowed_sources([request]))
+    found_BQ, encoded = added(network, inputs)
+    assert encoded.alike is not None
+    is_choice_Q = are_choices(inputs.groups_NS, inputs.q_places_BQ)[0]
+    assert int(is_choice_Q.sum()) == len(labels)
+    window_Q = (inputs.q_places_BQ[0] // inputs.pieces_NS.shape[1])[is_choice_Q]
+    assert set(window_Q.tolist()) == set(range(len(windows)))
+    expected_Q = 16 * (encoded.alike.choice_BQM[0][is_choice_Q] * encoded.alike.text_NM[window_Q]).sum(-1)
+    torch.testing.assert_close(found_BQ[0][is_choice_Q], expected_Q, atol=1e-4, rtol=0)
+
+
+def test_the_loss_brings_the_vectors_to_the_teachers(network: PretrainedNetwork, teacher: Bert) -> None:
+    batch = batch_of(topic(SPORT, "sport"), topic(MONEY, "finance and money"))
+    before = network_losses(network, batch, teacher).similarity.item()
+    optimizer = torch.optim.Adam(network.similarity.parameters(), 1e-2)
+    for _ in range(40):
+        loss = network_losses(network, batch, teacher).similarity
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert loss.item() < 0.2 * before
+    assert network_losses(network, batch).similarity.item() == 0.0
+
+
+def test_without_choices_there_is_no_such_loss(network: PretrainedNetwork, teacher: Bert) -> None:
+    batch = batch_of(Example("t", "2", SPORT, "Who gave penalties?", ("referee",)))
+    encoded = network.encode(batch.inputs)
+    assert similarity_loss(encoded, batch, teacher).item() == 0.0
+    with pytest.raises(ValueError, match="pretrained reader"):
+        similarity_loss(encoded._replace(alike=None), batch, teacher)

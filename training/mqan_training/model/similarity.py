@@ -1,0 +1,71 @@
+"""How alike text and choices are, by vectors like those that the pretrained sentence encoder gives each of them alone.
+
+A sentence encoder knows that a text about goals and referees is "sport" without having been told: its vectors of both
+are alike. The reader is trained to keep that knowledge. The mean state of the text and that of each choice, each with
+what one matrix adds to it, are vectors that a loss holds close to the encoder's (``losses.similarity_loss``), and their
+cosine, times a weight, is a term of the choice's score as the answer. Of a text of several windows the one that is read
+with the choices counts.
+
+Shape letters: N windows, S pieces of a window, B requests, Q question length (the separators of the choices included),
+M width of the reader.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from mqan_core.layout import SHARED
+
+_SCALE = 16.0  # of the cosine in a score, at the start of the training
+
+
+class Alike(NamedTuple):
+    """Vectors of length 1 of texts and of choices.
+
+    Attributes:
+        text_NM: of the text of each window.
+        choice_BQM: of choices; other words have some that mean nothing.
+    """
+
+    text_NM: Tensor
+    choice_BQM: Tensor
+
+
+class Similarity(nn.Module):
+    """The map to the vectors, and the weight of their cosine in a choice's score.
+
+    Args:
+        width: of the reader.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.map = nn.Linear(width, width, bias=False)
+        nn.init.zeros_(self.map.weight)  # what is added is small, and so are its errors in 8 bits
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def vectors(self, states: Tensor) -> Tensor:
+        """Return the vectors, of length 1, of mean states [..., M]."""
+        mapped = (states + self.map(states)).float()
+        lengths = (mapped * mapped).sum(dim=-1, keepdim=True).clamp(min=1e-12).sqrt()
+        vectors: Tensor = mapped / lengths
+        return vectors
+
+    def score(self, text_M: Tensor, choice_M: Tensor) -> Tensor:
+        """Return what the cosine of vectors, [..., M] both, adds to the score of a choice, [...]."""
+        score: Tensor = (text_M * choice_M).sum(dim=-1) * self.weight * _SCALE
+        return score
+
+
+def mean_of_text(states_NSM: Tensor, segments_NS: Tensor) -> Tensor:
+    """Return the mean state of the pieces of each window's context, the separator behind it included, [N, M]."""
+    is_text_N1S = (segments_NS > 0).to(states_NSM.dtype)[:, None, :]
+    sums_NM = (is_text_N1S @ states_NSM)[:, 0]
+    mean_NM: Tensor = sums_NM / is_text_N1S.sum(dim=-1).clamp(min=1)
+    return mean_NM
+
+
+def are_choices(groups_NS: Tensor, places: Tensor) -> Tensor:
+    """Return whether words that begin at these of the N * S pieces are choices, bool."""
+    return groups_NS.reshape(-1)[places] > SHARED
