@@ -14,7 +14,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from mqan_training.figures import COLOURS, MARKS, SETTINGS, save_figure
-from mqan_training.mt_dnn.learning import Item, evaluate, load_network, read_items, train_tasks
+from mqan_training.mt_dnn.learning import Item, evaluate, load_network, prepare_device, read_items, train_tasks
 from mqan_training.mt_dnn.network import pretrained_network
 from mqan_training.mt_dnn.packing import packer_of
 from mqan_training.runlog import console
@@ -80,7 +80,7 @@ def _point(
     settings = recipe.model_dump(mode="json")
     found = read_results(place, settings)
     if found is None:
-        network = pretrained_network(recipe, (task,))
+        network = pretrained_network(recipe, (task,)).to(prepare_device())
         if model == "MT-DNN":
             joint, _ = load_network(folder / JOINT)
             network.encoder.load_state_dict(joint.encoder.state_dict())

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from mqan_core.packing import Packed, Packer
 from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
 from mqan_training.mt_dnn.network import MtDnn, network_of, pretrained_network
-from mqan_training.mt_dnn.packing import packer_of, stack
+from mqan_training.mt_dnn.packing import moved, packer_of, stack
 from mqan_training.optim import rate_share
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import encoder_folder
@@ -46,6 +46,12 @@ class Item:
         return max(len(one.pieces) for one in self.sequences)
 
 
+def prepare_device() -> torch.device:
+    """Return what networks are trained on: a GPU if there is one."""
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape that it meets, in 10 ms
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def pack_rows(task: SiblingTask, rows: Sequence[Row], packer: Packer) -> list[Item]:
     """Pack the rows of a task."""
     if task.form == "ranking":
@@ -68,10 +74,10 @@ def batch_loss(
     """
     if task.form == "ranking":
         groups = [_draw_candidates(item.sequences, recipe.candidates, generator) for item in items]
-        relevances_N = network(task.name, stack([one for group in groups for one in group]))
+        relevances_N = network(task.name, stack([one for group in groups for one in group]).to(network.device))
         return ranking_loss(relevances_N, [len(group) for group in groups])
-    output = network(task.name, stack([item.sequences[0] for item in items]))
-    gold_N = torch.tensor([item.gold for item in items])
+    output = network(task.name, stack([item.sequences[0] for item in items]).to(network.device))
+    gold_N = moved(torch.tensor([item.gold for item in items]), network.device)
     return similarity_loss(output, gold_N) if task.form == "similarity" else classification_loss(output, gold_N.long())
 
 
@@ -82,7 +88,7 @@ def train_tasks(
     epochs: int,
     folder: Path,
 ) -> None:
-    """Train in place by algorithm 1.
+    """Train in place by algorithm 1, on the device that the network is on.
 
     Args:
         network: what to train.
@@ -142,7 +148,7 @@ def evaluate(network: MtDnn, task: SiblingTask, items: Sequence[Item]) -> dict[s
     flat = [one for item in items for one in item.sequences]
     outputs: list[list[float]] = [[] for _ in flat]
     for places in sorted_batches([len(one.pieces) for one in flat], _EVALUATED_TOGETHER):
-        output = network(task.name, stack([flat[i] for i in places]))
+        output = network(task.name, stack([flat[i] for i in places]).to(network.device))
         of_class = output.softmax(dim=-1) if output.dim() == 2 else output.unsqueeze(-1)
         for place, found in zip(places, of_class.tolist(), strict=True):
             outputs[place] = found
@@ -169,6 +175,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
     if (results := read_results(folder, settings)) is not None:
         return results
     begun = time.perf_counter()
+    device = prepare_device()
     packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     tasks = {name: sibling_task(name) for name in recipe.tasks}
     training = {name: read_items(task, recipe, data, packer, is_training=True) for name, task in tasks.items()}
@@ -176,7 +183,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
     results = {"tasks": {}, "seconds": 0.0}
     joint: dict[str, Tensor] = {}
     if recipe.joint:
-        network = pretrained_network(recipe)
+        network = pretrained_network(recipe).to(device)
         train_tasks(network, training, recipe, recipe.epochs, folder / "joint")
         _save(folder / "joint", recipe, network, recipe.tasks)
         joint = {name: tensor.clone() for name, tensor in network.state_dict().items()}
@@ -188,7 +195,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
             if recipe.joint:
                 network.load_state_dict(joint)
             else:
-                network = pretrained_network(recipe, (name,))
+                network = pretrained_network(recipe, (name,)).to(device)
             epochs = recipe.fine_tune_epochs if recipe.joint else recipe.epochs
             train_tasks(network, {name: training[name]}, recipe, epochs, folder / name)
             _save(folder / name, recipe, network, recipe.tasks if recipe.joint else (name,))
