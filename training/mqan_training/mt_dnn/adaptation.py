@@ -48,15 +48,13 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
     load_network(folder / JOINT)  # before any point is computed
     packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     curves: dict[str, dict[str, list[Point]]] = {}
-    for name in recipe.adaptation.tasks:
-        task = sibling_task(name)
-        training = read_items(task, recipe, data, packer, is_training=True)
+    of_task, tests = read_items(recipe.adaptation.tasks, recipe, data, packer)
+    for name, training in of_task.items():
         random.Random(recipe.seed).shuffle(training)  # noqa: S311
-        test = read_items(task, recipe, data, packer, is_training=False)
         curves[name] = {}
         for model in _MODELS:
             points = [
-                _point(recipe, recipe.adaptation, folder, model, name, training[:number], test)
+                _point(recipe, recipe.adaptation, folder, model, name, training[:number], tests[name])
                 for number in sorted({max(round(share * len(training)), 1) for share in recipe.adaptation.shares})
             ]
             curves[name][model] = points

@@ -24,6 +24,7 @@ from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.batches import draw, mini_batches, sorted_batches
 from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
 from mqan_training.siblings.formats import Row
+from mqan_training.siblings.held_out import held_out_rows, not_held_out
 from mqan_training.siblings.recipes import MtDnnRecipe
 from mqan_training.siblings.scores import score_task
 from mqan_training.siblings.tasks import SiblingTask, sibling_task
@@ -59,10 +60,28 @@ def pack_rows(task: SiblingTask, rows: Sequence[Row], packer: Packer) -> list[It
     return [Item((packer.pack(*row.texts),), row.gold) for row in rows]
 
 
-def read_items(task: SiblingTask, recipe: MtDnnRecipe, data: Path, packer: Packer, *, is_training: bool) -> list[Item]:
-    """Read a task's training file, or the one to report on, at most ``most_rows`` of it."""
-    rows = task.rows(data, "train", "tune") if is_training else task.rows(data, "test")
-    return pack_rows(task, draw(rows, recipe.most_rows, recipe.seed, task.together), packer)
+def read_items(
+    names: Sequence[str], recipe: MtDnnRecipe, data: Path, packer: Packer
+) -> tuple[dict[str, list[Item]], dict[str, list[Item]]]:
+    """Read what tasks are trained on and what they report on, of each at most ``most_rows``.
+
+    Rows to train on that stand in the test file of one of the tasks, whichever, are left out; how many is printed.
+    """
+    tasks = [sibling_task(name) for name in names]
+    tests = {task.name: task.rows(data, "test") for task in tasks}
+    held_out = held_out_rows(tests)
+    training: dict[str, list[Item]] = {}
+    left_out: list[str] = []
+    for task in tasks:
+        rows = draw(task.rows(data, "train", "tune"), recipe.most_rows, recipe.seed, task.together)
+        kept = not_held_out(task, rows, held_out)
+        training[task.name] = pack_rows(task, kept, packer)
+        if num_held_out := len(rows) - len(kept):
+            left_out.append(f"{num_held_out} of {task.name}")
+    if left_out:
+        console.print(f"rows left out of the training, since they stand in a test file: {', '.join(left_out)}")
+    drawn = {task.name: draw(tests[task.name], recipe.most_rows, recipe.seed, task.together) for task in tasks}
+    return training, {task.name: pack_rows(task, drawn[task.name], packer) for task in tasks}
 
 
 def batch_loss(
@@ -178,8 +197,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
     device = prepare_device()
     packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     tasks = {name: sibling_task(name) for name in recipe.tasks}
-    training = {name: read_items(task, recipe, data, packer, is_training=True) for name, task in tasks.items()}
-    tests = {name: read_items(task, recipe, data, packer, is_training=False) for name, task in tasks.items()}
+    training, tests = read_items(recipe.tasks, recipe, data, packer)
     results = {"tasks": {}, "seconds": 0.0}
     joint: dict[str, Tensor] = {}
     if recipe.joint:
