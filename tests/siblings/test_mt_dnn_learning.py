@@ -109,6 +109,24 @@ def test_candidates_are_drawn_and_the_right_one_is_always_there(
     assert len(seen) == 4
 
 
+@pytest.mark.gpu
+def test_a_gpu_finds_the_losses_of_a_cpu_and_its_model_is_read_on_a_cpu(
+    tiny_encoder: Path, sibling_data: Path, tmp_path: Path
+) -> None:
+    recipe = _recipe(tiny_encoder, epochs=1, fine_tune_epochs=1, prediction_dropout=0.1)
+    networks = [pretrained_network(recipe).to(device).eval() for device in ("cpu", "cuda")]
+    packer = packer_of(tiny_encoder, 48)
+    for name in TASKS:
+        task = sibling_task(name)
+        items = pack_rows(task, task.rows(sibling_data, "test")[:6], packer)
+        ours, theirs = (batch_loss(network, task, items, recipe, random.Random(1)) for network in networks)
+        assert theirs.is_cuda
+        assert theirs.item() == pytest.approx(ours.item(), abs=1e-3)
+    run(recipe, sibling_data, tmp_path)
+    network, _ = load_network(tmp_path / "joint")
+    assert network.device.type == "cpu"
+
+
 def test_a_pair_is_read_the_same_alone_and_padded_beside_others(joint: tuple[MtDnnRecipe, Path]) -> None:
     network, recipe = load_network(joint[1] / "mt-dnn" / "joint")
     packer = packer_of(Path(recipe.encoder), recipe.most_pieces)

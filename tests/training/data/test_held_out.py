@@ -13,6 +13,8 @@ def test_a_row_is_found_without_case_punctuation_and_order() -> None:
     held_out = HeldOut()
     held_out.add(("A man runs.", "He moves!"))
     assert held_out.holds(("he moves", "a MAN -- runs"))
+    held_out.add(("I can't e-mail.",))
+    assert held_out.holds(("i ca n't email",))
     assert not held_out.holds(("A man runs.",))
     assert not held_out.holds(("A man runs.", "He sleeps."))
 
@@ -23,6 +25,9 @@ def test_a_long_text_is_held_out_wherever_it_stands() -> None:
     assert held_out.holds((_LONG.upper(), "Who?"))
     held_out.add(("four words are enough",), shortest=4)
     assert held_out.holds(("Four words are enough.", "a pair of them"))
+    held_out.add((f"{_LONG} eleven", "Why?"), shortest=None)
+    assert held_out.holds(("why", f"{_LONG} eleven"))
+    assert not held_out.holds((f"{_LONG} eleven", "Who?"))
 
 
 def test_a_question_that_all_examples_share_is_no_part_of_their_texts() -> None:

@@ -1,6 +1,6 @@
 """Texts that nothing may be trained on: of sets that are held back, of validation and of test.
 
-Texts are compared without case, punctuation and white space, by 64-bit hashes of what is left.
+Texts are compared without case, punctuation and white space ("don't" is "do n't"), by 64-bit hashes of what is left.
 """
 
 import re
@@ -30,16 +30,22 @@ class HeldOut:
         self._rows: set[int] = set()
         self._texts: set[int] = set()
 
-    def add(self, texts: Sequence[str], *, shortest: int = _LONG) -> None:
-        """Hold out a row: its texts together, and each of them that has at least so many words."""
-        words = [_words(text) for text in texts]
-        self._rows.add(_hash_of_row(words))
-        self._texts.update(_hash(w) for w in words if w.count(" ") + 1 >= shortest)
+    def add(self, texts: Sequence[str], *, shortest: int | None = _LONG) -> None:
+        """Hold out a row: its texts together, in any order, and each of them that has at least so many words.
+
+        Args:
+            texts: of the row.
+            shortest: how many words; None: no text is held out beside others than its own.
+        """
+        read = [_letters(text) for text in texts]
+        self._rows.add(_hash_of_row(letters for letters, _ in read))
+        if shortest is not None:
+            self._texts.update(_hash(letters) for letters, num_words in read if num_words >= shortest)
 
     def holds(self, texts: Sequence[str]) -> bool:
         """Return whether a row is held out, or one of its texts."""
-        words = [_words(text) for text in texts]
-        return _hash_of_row(words) in self._rows or any(_hash(w) in self._texts for w in words)
+        read = [letters for letters, _ in map(_letters, texts)]
+        return _hash_of_row(read) in self._rows or any(_hash(letters) in self._texts for letters in read)
 
     def __len__(self) -> int:
         """Return how many rows are held out."""
@@ -47,17 +53,19 @@ class HeldOut:
 
 
 @lru_cache(maxsize=64)  # neighbours often share a text
-def _words(text: str) -> str:
-    return " ".join(_WORD.findall(text.casefold()))
+def _letters(text: str) -> tuple[str, int]:
+    """Return what of a text is compared, and how many words it has."""
+    words = _WORD.findall(text.casefold())
+    return "".join(words), len(words)
 
 
 @lru_cache(maxsize=64)
-def _hash(words: str) -> int:
-    return int.from_bytes(blake2b(words.encode(), digest_size=8).digest(), "little")
+def _hash(letters: str) -> int:
+    return int.from_bytes(blake2b(letters.encode(), digest_size=8).digest(), "little")
 
 
-def _hash_of_row(words: Iterable[str]) -> int:
-    return _hash("\n".join(sorted(w for w in words if w)))
+def _hash_of_row(texts: Iterable[str]) -> int:
+    return _hash("\n".join(sorted(letters for letters in texts if letters)))
 
 
 def texts_of_examples(examples: Iterable[Example]) -> Iterator[tuple[Example, tuple[str, ...]]]:

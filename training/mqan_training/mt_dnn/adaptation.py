@@ -14,7 +14,7 @@ import matplotlib
 from matplotlib.figure import Figure
 
 from mqan_training.figures import COLOURS, MARKS, SETTINGS, save_figure
-from mqan_training.mt_dnn.learning import Item, evaluate, load_network, read_items, train_tasks
+from mqan_training.mt_dnn.learning import Item, evaluate, load_network, prepare_device, read_items, train_tasks
 from mqan_training.mt_dnn.network import pretrained_network
 from mqan_training.mt_dnn.packing import packer_of
 from mqan_training.runlog import console
@@ -48,15 +48,13 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
     load_network(folder / JOINT)  # before any point is computed
     packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     curves: dict[str, dict[str, list[Point]]] = {}
-    for name in recipe.adaptation.tasks:
-        task = sibling_task(name)
-        training = read_items(task, recipe, data, packer, is_training=True)
+    of_task, tests = read_items(recipe.adaptation.tasks, recipe, data, packer)
+    for name, training in of_task.items():
         random.Random(recipe.seed).shuffle(training)  # noqa: S311
-        test = read_items(task, recipe, data, packer, is_training=False)
         curves[name] = {}
         for model in _MODELS:
             points = [
-                _point(recipe, recipe.adaptation, folder, model, name, training[:number], test)
+                _point(recipe, recipe.adaptation, folder, model, name, training[:number], tests[name])
                 for number in sorted({max(round(share * len(training)), 1) for share in recipe.adaptation.shares})
             ]
             curves[name][model] = points
@@ -80,7 +78,7 @@ def _point(
     settings = recipe.model_dump(mode="json")
     found = read_results(place, settings)
     if found is None:
-        network = pretrained_network(recipe, (task,))
+        network = pretrained_network(recipe, (task,)).to(prepare_device())
         if model == "MT-DNN":
             joint, _ = load_network(folder / JOINT)
             network.encoder.load_state_dict(joint.encoder.state_dict())

@@ -91,7 +91,7 @@ class SanHead(nn.Module):
             return torch.logsumexp(log_NKC, dim=1) - math.log(self.steps)
         draws_NK = torch.rand_like(log_NKC[..., 0])
         is_kept_NK = draws_NK >= self.prediction_dropout
-        always_N1 = torch.randint(self.steps, (log_NKC.shape[0], 1))
+        always_N1 = torch.randint(self.steps, (log_NKC.shape[0], 1), device=log_NKC.device)
         is_kept_NK = is_kept_NK.scatter(1, always_N1, True)
         bias_NK1 = torch.where(is_kept_NK, 0.0, -math.inf).unsqueeze(-1)
         return torch.logsumexp(log_NKC + bias_NK1, dim=1) - is_kept_NK.sum(dim=1, keepdim=True).log()

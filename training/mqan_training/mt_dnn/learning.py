@@ -17,13 +17,14 @@ from torch import Tensor, nn
 from mqan_core.packing import Packed, Packer
 from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
 from mqan_training.mt_dnn.network import MtDnn, network_of, pretrained_network
-from mqan_training.mt_dnn.packing import packer_of, stack
+from mqan_training.mt_dnn.packing import moved, packer_of, stack
 from mqan_training.optim import rate_share
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.batches import draw, mini_batches, sorted_batches
 from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
 from mqan_training.siblings.formats import Row
+from mqan_training.siblings.held_out import held_out_rows, not_held_out
 from mqan_training.siblings.recipes import MtDnnRecipe
 from mqan_training.siblings.scores import score_task
 from mqan_training.siblings.tasks import SiblingTask, sibling_task
@@ -46,6 +47,12 @@ class Item:
         return max(len(one.pieces) for one in self.sequences)
 
 
+def prepare_device() -> torch.device:
+    """Return what networks are trained on: a GPU if there is one."""
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape that it meets, in 10 ms
+    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+
+
 def pack_rows(task: SiblingTask, rows: Sequence[Row], packer: Packer) -> list[Item]:
     """Pack the rows of a task."""
     if task.form == "ranking":
@@ -53,10 +60,28 @@ def pack_rows(task: SiblingTask, rows: Sequence[Row], packer: Packer) -> list[It
     return [Item((packer.pack(*row.texts),), row.gold) for row in rows]
 
 
-def read_items(task: SiblingTask, recipe: MtDnnRecipe, data: Path, packer: Packer, *, is_training: bool) -> list[Item]:
-    """Read a task's training file, or the one to report on, at most ``most_rows`` of it."""
-    rows = task.rows(data, "train", "tune") if is_training else task.rows(data, "test")
-    return pack_rows(task, draw(rows, recipe.most_rows, recipe.seed, task.together), packer)
+def read_items(
+    names: Sequence[str], recipe: MtDnnRecipe, data: Path, packer: Packer
+) -> tuple[dict[str, list[Item]], dict[str, list[Item]]]:
+    """Read what tasks are trained on and what they report on, of each at most ``most_rows``.
+
+    Rows to train on that stand in the test file of one of the tasks, whichever, are left out; how many is printed.
+    """
+    tasks = [sibling_task(name) for name in names]
+    tests = {task.name: task.rows(data, "test") for task in tasks}
+    held_out = held_out_rows(tests)
+    training: dict[str, list[Item]] = {}
+    left_out: list[str] = []
+    for task in tasks:
+        rows = draw(task.rows(data, "train", "tune"), recipe.most_rows, recipe.seed, task.together)
+        kept = not_held_out(task, rows, held_out)
+        training[task.name] = pack_rows(task, kept, packer)
+        if num_held_out := len(rows) - len(kept):
+            left_out.append(f"{num_held_out} of {task.name}")
+    if left_out:
+        console.print(f"rows left out of the training, since they stand in a test file: {', '.join(left_out)}")
+    drawn = {task.name: draw(tests[task.name], recipe.most_rows, recipe.seed, task.together) for task in tasks}
+    return training, {task.name: pack_rows(task, drawn[task.name], packer) for task in tasks}
 
 
 def batch_loss(
@@ -68,10 +93,10 @@ def batch_loss(
     """
     if task.form == "ranking":
         groups = [_draw_candidates(item.sequences, recipe.candidates, generator) for item in items]
-        relevances_N = network(task.name, stack([one for group in groups for one in group]))
+        relevances_N = network(task.name, stack([one for group in groups for one in group]).to(network.device))
         return ranking_loss(relevances_N, [len(group) for group in groups])
-    output = network(task.name, stack([item.sequences[0] for item in items]))
-    gold_N = torch.tensor([item.gold for item in items])
+    output = network(task.name, stack([item.sequences[0] for item in items]).to(network.device))
+    gold_N = moved(torch.tensor([item.gold for item in items]), network.device)
     return similarity_loss(output, gold_N) if task.form == "similarity" else classification_loss(output, gold_N.long())
 
 
@@ -82,7 +107,7 @@ def train_tasks(
     epochs: int,
     folder: Path,
 ) -> None:
-    """Train in place by algorithm 1.
+    """Train in place by algorithm 1, on the device that the network is on.
 
     Args:
         network: what to train.
@@ -142,7 +167,7 @@ def evaluate(network: MtDnn, task: SiblingTask, items: Sequence[Item]) -> dict[s
     flat = [one for item in items for one in item.sequences]
     outputs: list[list[float]] = [[] for _ in flat]
     for places in sorted_batches([len(one.pieces) for one in flat], _EVALUATED_TOGETHER):
-        output = network(task.name, stack([flat[i] for i in places]))
+        output = network(task.name, stack([flat[i] for i in places]).to(network.device))
         of_class = output.softmax(dim=-1) if output.dim() == 2 else output.unsqueeze(-1)
         for place, found in zip(places, of_class.tolist(), strict=True):
             outputs[place] = found
@@ -169,14 +194,14 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
     if (results := read_results(folder, settings)) is not None:
         return results
     begun = time.perf_counter()
+    device = prepare_device()
     packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     tasks = {name: sibling_task(name) for name in recipe.tasks}
-    training = {name: read_items(task, recipe, data, packer, is_training=True) for name, task in tasks.items()}
-    tests = {name: read_items(task, recipe, data, packer, is_training=False) for name, task in tasks.items()}
+    training, tests = read_items(recipe.tasks, recipe, data, packer)
     results = {"tasks": {}, "seconds": 0.0}
     joint: dict[str, Tensor] = {}
     if recipe.joint:
-        network = pretrained_network(recipe)
+        network = pretrained_network(recipe).to(device)
         train_tasks(network, training, recipe, recipe.epochs, folder / "joint")
         _save(folder / "joint", recipe, network, recipe.tasks)
         joint = {name: tensor.clone() for name, tensor in network.state_dict().items()}
@@ -188,7 +213,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
             if recipe.joint:
                 network.load_state_dict(joint)
             else:
-                network = pretrained_network(recipe, (name,))
+                network = pretrained_network(recipe, (name,)).to(device)
             epochs = recipe.fine_tune_epochs if recipe.joint else recipe.epochs
             train_tasks(network, {name: training[name]}, recipe, epochs, folder / name)
             _save(folder / name, recipe, network, recipe.tasks if recipe.joint else (name,))

@@ -6,7 +6,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from mqan_training.cpu import has_bfloat16
+from mqan_training.cpu import is_reduced
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.mt_dnn.heads import ClassHead, SanHead, ScoreHead
 from mqan_training.mt_dnn.packing import Sequences
@@ -46,13 +46,19 @@ class MtDnn(nn.Module):
         output: Tensor = self.heads[task](self.dropout(self._encode(sequences)), sequences)
         return output
 
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.encoder.pieces.weight.device
+
     def _encode(self, sequences: Sequences) -> Tensor:
         """Return the encoder's states; in training its products are in bfloat16 where the processor has them."""
-        positions_S = torch.arange(sequences.pieces_NS.shape[1])
+        device = sequences.pieces_NS.device
+        positions_S = torch.arange(sequences.pieces_NS.shape[1], device=device)
         read = (sequences.pieces_NS, positions_S, sequences.segments_NS, sequences.mask_NS)
-        if not (self.training and has_bfloat16()):
+        if not is_reduced(self.training, device):
             return cast(Tensor, self.encoder(*read))
-        with torch.autocast("cpu", torch.bfloat16):
+        with torch.autocast(device.type, torch.bfloat16):
             return cast(Tensor, self.encoder(*read)).float()
 
 

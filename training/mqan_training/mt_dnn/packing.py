@@ -33,6 +33,15 @@ class Sequences(NamedTuple):
     first_NS: Tensor
     second_NS: Tensor
 
+    def to(self, device: torch.device) -> "Sequences":
+        """Return the sequences on a device; a copy to a GPU does not wait for what the GPU is still at."""
+        return Sequences(*(moved(tensor, device) for tensor in self))
+
+
+def moved(tensor: Tensor, device: torch.device) -> Tensor:
+    """Return a tensor of the CPU on a device, as ``Sequences.to`` does."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
 
 def packer_of(folder: Path, most_pieces: int) -> Packer:
     """Return what packs texts for an encoder.
