@@ -231,6 +231,16 @@ def test_a_text_that_nothing_can_be_asked_of_is_no_row(tmp_path: Path) -> None:
     assert len(_rows(tmp_path, {**body, "fields": {"PER": {"only_filled": True}, "ORG": {}}})) == 1
 
 
+def test_the_right_title_is_not_the_first_one(tmp_path: Path) -> None:
+    articles = [{"title": title, "paragraphs": [{"context": f"On {title}.", "qas": []}]} for title in "cab"]
+    (tmp_path / "a.json").write_text(json.dumps({"data": articles}), encoding="utf-8")
+    body = {"shape": "choices", "format": "titles", "files": {"train": ["a.json"]}, "choices": ["titles"]}
+    rows = _rows(tmp_path, {**body, "right": "{title}", **_TEXT})
+    assert [(row.options, row.right) for row in rows if isinstance(row, ChoiceRow)] == [
+        (("a", "b", "c"), (place,)) for place in (2, 0, 1)
+    ]
+
+
 def test_joined_tokens_stand_where_they_are_said_to() -> None:
     tokens = ["He", "said", "``", "it", "is", "n't", "(", "yet", ")", "$", "5", "''", "."]
     text, spans = join_tokens(tokens)
