@@ -132,6 +132,16 @@ def test_a_false_answer_is_of_the_type_and_not_right() -> None:
     assert false_answer(name, ["1612", "the lake", "Lake Geneva in Bern"], rng) is None
 
 
+@pytest.mark.parametrize(("written", "digits"), [("28", (1, 2)), ("100", (2, 3)), ("08", (2,)), ("007", (3,))])
+def test_a_number_has_zeros_in_front_only_where_the_other_has(written: str, digits: tuple[int, ...]) -> None:
+    for seed in range(200):
+        example = Example("a", "1", f"It has {written} rooms.", "How many?", (written,), 7)
+        other = false_answer(example, [], np.random.default_rng(seed))
+        assert other is not None
+        assert other.startswith("0") <= written.startswith("0")
+        assert len(other) in digits
+
+
 def test_questions_without_a_quotation_stay() -> None:
     rows = _Rows()
     others = [rows.draw(index, np.random.default_rng(0)) for index in range(1, 4)]

@@ -48,6 +48,17 @@ def test_the_answer_is_no_name_to_ask_by() -> None:
     assert without_answer(example, "Ada met Bob.", np.random.default_rng(1)) is None
 
 
+def test_a_question_that_is_changed_is_not_answered_after_all() -> None:
+    text = (
+        "The palace Mirabell (Altenau) is old. Later Altenau and Belvedere were one. The bank Electra bought "
+        "Mirabell in 1986. They say that Electra sold Belvedere."
+    )
+    example = Example("rows", "0", text, "When was the palace Mirabell bought?", ("1986",), text.index("1986"))
+    asked = [without_answer(example, text, np.random.default_rng(seed)) for seed in range(50)]
+    # not Altenau, another name for what is asked, nor Electra, which the sentence with the answer names
+    assert {changed.question for changed in asked if changed} == {"When was the palace Belvedere bought?"}
+
+
 @pytest.mark.parametrize(
     "example",
     [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mqan_training.data.shapes.dataset_file import TASKS, LabelsPart, dataset_names, load_dataset
+from mqan_training.data.shapes.dataset_file import TASKS, LabelsPart, dataset_names, load_dataset, readable
 
 _HEAD = "folder: x\nlicence: MIT\ncommercial: true\n"
 _PART = """parts:
@@ -75,6 +75,15 @@ def test_the_sets_to_measure_by_are_held_back() -> None:
         *("restaurant8k", "e2e_nlg", "pubmedqa", "legalbench", "squad2_dev"),
     }
     assert held_back <= {name for name in dataset_names() if load_dataset(name).held_back}
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_no_two_labels_of_a_set_share_a_name_or_description(name: str) -> None:
+    for part_name, part in load_dataset(name).parts.items():
+        owners: dict[str, str] = {}
+        for key, label in part.labels.items() if isinstance(part, LabelsPart) else ():
+            for called in {text.casefold() for text in (readable(key, label.name), *label.synonyms, label.description)}:
+                assert not called or owners.setdefault(called, key) == key, (part_name, called)
 
 
 @pytest.mark.parametrize("name", [name for name in dataset_names() if not load_dataset(name).held_back])

@@ -138,6 +138,13 @@ def test_where_spelling_is_asked_about_letters_stay() -> None:
         assert _letters(hidden.sub("", noisy.context)) == _letters(_TEXT)
 
 
+def test_where_letters_are_asked_for_the_text_stays() -> None:
+    example = Example("instruction_induction", "1", "cat", "Write the plural of the word.", ("cats",))
+    drawn = _draws(example)
+    assert {(noisy.context, noisy.answers) for noisy in drawn} == {("cat", ("cats",))}
+    assert len({noisy.question for noisy in drawn}) > 1
+
+
 def test_a_long_text_takes_little_time() -> None:
     text = " ".join([_TEXT] * 20)
     example = replace(_example("HF-20931"), context=text)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from mqan_training.config import parse
-from mqan_training.data.questions.asked import Asked, number_of_choices, with_options
+from mqan_training.data.questions.asked import NONE_OF_THESE, Asked, number_of_choices, with_options
 from mqan_training.data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
 from mqan_training.data.questions.fields import ask_fields, canonical_field, plural
 from mqan_training.data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
@@ -120,6 +120,26 @@ def test_a_closed_set_is_never_cut_and_never_lacks_the_answer() -> None:
             assert asked.answers == ("yes",)
 
 
+def test_questions_of_labels_are_asked_where_the_set_makes_sense_without_choices() -> None:
+    labels = {"true": {"name": "yes", "negated": ["Is it otherwise?"]}, "false": {"name": "no"}}
+    part = _labels_part(labels=labels, closed=True, free=True, forms=[{"text": "{text}", "questions": ["Is it so?"]}])
+    drawn = list(_draws(ask_labels, LabelRow({"text": "x"}, ("true",)), part, number=1500))
+    assert {asked.answers[0].lower() for asked in drawn if asked.question.startswith("Is it otherwise?")} == {"no"}
+
+
+def test_a_right_label_is_never_left_out_for_its_name() -> None:
+    labels = {"a": {"synonyms": ["same"] * 9}, "b": {"synonyms": ["same"] * 9}, "c": {}, "d": {}}
+    part = _labels_part(labels=labels, closed=True)
+    cut = 0
+    for asked in _draws(ask_labels, LabelRow({"text": "x"}, ("b",)), part):
+        assert asked.answers
+        offered = [choice.label.lower() for choice in asked.choices]
+        if "same" in offered and "a" not in offered:
+            assert asked.answers[0].lower() in ("same", "b")
+            cut += len(offered) == 3
+    assert cut > 10
+
+
 def test_steps_of_a_scale_keep_their_order_and_false_ones_are_far_away() -> None:
     labels: dict[str, object] = {str(step): {} for step in range(6)}
     part = _labels_part(labels=labels, ordered=True)
@@ -230,6 +250,50 @@ def test_all_answers_can_be_right() -> None:
     row = ChoiceRow({"text": "Ann, Bob and Cid slept."}, ("Ann", "Bob", "Cid"), (0, 1, 2))
     for asked in _draws(ask_choices, row, part):
         assert set(asked.answers) in ({"Ann", "Bob", "Cid"}, {"Yes"}, {"yes"})
+
+
+def test_none_of_these_is_offered_beside_the_right_answer_too() -> None:
+    body = {"shape": "choices", **_BASE, "choices": ["list"], "right": "{a}"}
+    part = parse(ChoicesPart, {**body, "forms": [{"text": "{text}", "questions": ["Who slept?"]}]}, "test")
+    row = ChoiceRow({"text": "Bob slept."}, ("Ann", "Bob", "Cid"), (1,))
+    right, wrong, places = 0, 0, set()
+    for asked in _draws(ask_choices, row, part, number=3000):
+        labels = [choice.label for choice in asked.choices]
+        extra = [place for place, label in enumerate(labels) if label in NONE_OF_THESE]
+        if extra:
+            right, wrong = right + (asked.answers != ("Bob",)), wrong + (asked.answers == ("Bob",))
+            assert asked.answers == (("Bob",) if "Bob" in labels else (labels[extra[0]],))
+            places.add(extra[0] / (len(labels) - 1))
+    assert right > 20
+    assert wrong > 30
+    assert {0.0, 1.0} < places
+
+
+@pytest.mark.parametrize("last", ["None of the above choices .", "all of these", "Both of them.", "Neither."])
+def test_answers_that_speak_of_the_others_keep_them(last: str) -> None:
+    body = {"shape": "choices", **_BASE, "choices": ["list"], "right": "{a}"}
+    part = parse(ChoicesPart, {**body, "forms": [{"text": "{text}", "questions": ["Who slept?"]}]}, "test")
+    row = ChoiceRow({"text": "Bob slept."}, ("Ann", "Bob", "Cid", last), (1,))
+    for asked in _draws(ask_choices, row, part, number=300):
+        assert asked.answers == ("Bob",)
+        if asked.choices:
+            assert {choice.label for choice in asked.choices} == set(row.options)
+        else:
+            assert all(option.rstrip(".") in asked.question for option in row.options)
+
+
+def test_a_question_of_another_text_is_asked_with_its_choices_unless_answers_are_quoted() -> None:
+    body = {"shape": "choices", **_BASE, "choices": ["list"], "right": "{a}"}
+    form = {"text": "{text}", "questions": ["{question}"]}
+    rows = [
+        ChoiceRow({"text": text, "question": "What does she mean?"}, ("It rains", "It snows"), (0,)) for text in "ab"
+    ]
+    for quoted in (False, True):
+        part = parse(ChoicesPart, {**body, "forms": [form], "quoted": quoted}, "test")
+        drawn = [asked for asked in _draws(ask_choices_of_another, *rows, part, number=200) if asked is not None]
+        assert len(drawn) == 200
+        assert any(not asked.choices and "rains" not in asked.question for asked in drawn) == quoted
+        assert {asked.answers for asked in drawn} == {()}
 
 
 def test_a_question_of_another_text_is_refused() -> None:

@@ -159,6 +159,88 @@ def test_a_value_is_found_as_whole_words_at_its_last_place() -> None:
     assert mention_of("at 18:00", "8:00") == Mention("8:00", None)
 
 
+def test_slots_whose_values_are_never_marked_are_not_asked_for(tmp_path: Path) -> None:
+    slots = [
+        {"name": "city", "description": "city to go to", "is_categorical": False, "possible_values": []},
+        {"name": "class", "description": "class", "is_categorical": True, "possible_values": ["first", "second"]},
+    ]
+    marked = {"slot": "city", "start": 3, "exclusive_end": 7}
+    turn = {
+        "speaker": "USER",
+        "utterance": "To Bath, first class.",
+        "frames": [{"service": "Trains_1", "slots": [marked], "actions": []}],
+    }
+    (tmp_path / "d.json").write_text(json.dumps([{"turns": [turn]}]), encoding="utf-8")
+    (tmp_path / "s.json").write_text(json.dumps([{"service_name": "Trains_1", "slots": slots}]), encoding="utf-8")
+    files = {"train": ["d.json|s.json"]}
+    (row,) = _rows(tmp_path, {"shape": "fields", "format": "sgd", "files": files, "options": {"view": "spans"}})
+    assert isinstance(row, FieldRow)
+    assert (row.mentions, list(row.scheme)) == ({"city": (Mention("Bath", 3),)}, ["city"])
+
+
+_WANTED = {"food": {}, "area": {"values": ["north", "south"]}, "day": {"values": ["monday"]}}
+
+
+def test_what_was_only_offered_is_not_asked_for_in_woz(tmp_path: Path) -> None:
+    def turn(system: str, user: str, *slots: tuple[str, str]) -> dict[str, Any]:
+        acts = [{"act": "inform", "slots": [slot]} for slot in slots]
+        return {"system_transcript": system, "transcript": user, "belief_state": acts}
+
+    first = [
+        turn("", "I want Thai food.", ("food", "thai")),
+        turn("Ann's serves thai food in the north.", "Thanks.", ("food", "thai")),
+    ]
+    second = [
+        turn("", "Anywhere will do.", ("area", "dontcare")),
+        turn("There is thai food in the south.", "On monday.", ("area", "dontcare"), ("day", "monday")),
+        turn("Which?", "In the south, on monday.", ("area", "south"), ("day", "monday")),
+    ]
+    (tmp_path / "a.json").write_text(json.dumps([{"dialogue": first}, {"dialogue": second}]), encoding="utf-8")
+    body = {"shape": "fields", "format": "woz", "files": {"train": ["a.json"]}, "fields": _WANTED, "keep_empty": 1}
+    rows = [row for row in _rows(tmp_path, body) if isinstance(row, FieldRow)]
+    assert [(set(row.mentions), set(row.scheme)) for row in rows] == [
+        ({"food"}, {"food", "area", "day"}),
+        ({"food"}, {"food", "day"}),
+        (set(), {"food", "day"}),
+        ({"day"}, {"day"}),
+        ({"area", "day"}, {"area", "day"}),
+    ]
+
+
+def test_what_was_only_offered_is_not_asked_for_in_multiwoz(tmp_path: Path) -> None:
+    turns = [
+        {"system": "", "user": "A table on monday .", "state": {"table-day": "monday", "table-area": "dontcare"}},
+        {"system": "We have Thai food .", "user": "No .", "state": {"table-day": "monday", "table-area": "dontcare"}},
+        {"system": "What then ?", "user": "Thai .", "state": {"table-day": "monday", "table-food": "thai|Thai food"}},
+    ]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"turns": turns}), encoding="utf-8")
+    fields = {"train-day": {"values": ["monday"]}, "table-day": {"values": ["monday"]}, "table-area": {}}
+    body = {"shape": "fields", "format": "multiwoz", "files": {"train": ["a.jsonl"]}}
+    rows = _rows(tmp_path, {**body, "fields": {**fields, "table-food": {}}})
+    assert [set(row.scheme) - set(row.mentions) for row in rows if isinstance(row, FieldRow)] == [
+        {"train-day", "table-food"},  # the day that is said fills another field
+        {"train-day"},
+        {"train-day", "table-area"},
+    ]
+
+
+def test_a_text_that_nothing_can_be_asked_of_is_no_row(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_text("Nobody O\n", encoding="utf-8")
+    body = {"shape": "fields", "format": "conll", "files": {"train": ["a.conll"]}, "keep_empty": 1}
+    assert _rows(tmp_path, {**body, "fields": {"PER": {"only_filled": True}}}) == []
+    assert len(_rows(tmp_path, {**body, "fields": {"PER": {"only_filled": True}, "ORG": {}}})) == 1
+
+
+def test_the_right_title_is_not_the_first_one(tmp_path: Path) -> None:
+    articles = [{"title": title, "paragraphs": [{"context": f"On {title}.", "qas": []}]} for title in "cab"]
+    (tmp_path / "a.json").write_text(json.dumps({"data": articles}), encoding="utf-8")
+    body = {"shape": "choices", "format": "titles", "files": {"train": ["a.json"]}, "choices": ["titles"]}
+    rows = _rows(tmp_path, {**body, "right": "{title}", **_TEXT})
+    assert [(row.options, row.right) for row in rows if isinstance(row, ChoiceRow)] == [
+        (("a", "b", "c"), (place,)) for place in (2, 0, 1)
+    ]
+
+
 def test_joined_tokens_stand_where_they_are_said_to() -> None:
     tokens = ["He", "said", "``", "it", "is", "n't", "(", "yet", ")", "$", "5", "''", "."]
     text, spans = join_tokens(tokens)

@@ -8,6 +8,7 @@ of the paper's parser and of its crowd workers: questions that no rule turns int
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from mqan_core.example import Example
 from mqan_training.data.questions.asked import one_of
 from mqan_training.data.source import DerivedSource, Source
 
-_SENTENCE_GAP = re.compile(r"(?<=[a-z0-9)\"'][.!?]) +(?=[A-Z\"'(])")
+SENTENCE_GAP: Final = re.compile(r"(?<=[a-z0-9)\"'][.!?]) +(?=[A-Z\"'(])")
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w.-]*\w(?: (?:of |the |de )?[A-Z][\w-]*\w)*")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*")
 _YEAR = re.compile(r"\b(?:1\d|20)\d\d\b")
@@ -108,7 +109,7 @@ def with_distractor(example: Example, others: Sequence[Example], rng: np.random.
     sentence = statement(question, false.rstrip("."))
     if sentence is None or any(_holds(sentence, answer) for answer in example.answers):
         return None
-    gaps = [gap for gap in _SENTENCE_GAP.finditer(example.context) if not _cuts(gap.start(), example)]
+    gaps = [gap for gap in SENTENCE_GAP.finditer(example.context) if not _cuts(gap.start(), example)]
     place = len(example.context)
     if gaps and rng.random() < 0.6:
         place = one_of(rng, gaps).start()
@@ -119,12 +120,19 @@ def with_distractor(example: Example, others: Sequence[Example], rng: np.random.
     return replace(example, context=context, answer_start=start + len(added) if place <= start else start)
 
 
-def changed_question(question: str, texts: Sequence[str], rng: np.random.Generator) -> str | None:
+def changed_question(question: str, texts: Sequence[str], rng: np.random.Generator, *, known: str = "") -> str | None:
     """Return a question that asks something else: with other names, numbers and words of the opposite sense.
 
-    Names come from ``texts``, those that the question has not; None where there is nothing to change.
+    Names come from ``texts``, those that the question has not and that share no word with the names of ``known``; None
+    where there is nothing to change.
     """
-    names: list[str] = [name for text in texts for name in _NAME.findall(text) if name not in question]
+    taken = words_of_names(known)
+    names: list[str] = [
+        name
+        for text in texts
+        for name in _NAME.findall(text)
+        if name not in question and taken.isdisjoint(words_of_names(name))
+    ]
     changed = _NUMBER.sub(lambda match: _other_number(match[0], rng), question)
     changed = _OPPOSITE.sub(lambda match: _OPPOSITES[match[0]], changed)
 
@@ -136,6 +144,11 @@ def changed_question(question: str, texts: Sequence[str], rng: np.random.Generat
 
     changed = _NAME.sub(other_name, changed)
     return None if changed == question else changed
+
+
+def words_of_names(text: str) -> set[str]:
+    """Return the words of a text that begin with a capital, but for those that begin questions."""
+    return {word for word in re.findall(r"\w+", text) if word[0].isupper()} - _WORDS_ASKED
 
 
 def false_answer(example: Example, answers: Sequence[str], rng: np.random.Generator) -> str | None:
@@ -194,13 +207,14 @@ def _sentence(asked: str, answer: str) -> str | None:
 def _other_number(text: str, rng: np.random.Generator) -> str:
     """Return a number near another, written like it."""
     number: int = int(text.replace(",", ""))
+    width = len(text) if text.startswith("0") else 0
     if _YEAR.fullmatch(text):
         return str(number + int(one_of(rng, _YEARS_OFF)))
     if number <= 28:  # perhaps the day of a month
-        return f"{(number + int(rng.integers(1, 27))) % 28 or 28:0{len(text)}d}"
+        return f"{(number + int(rng.integers(1, 27))) % 28 or 28:0{width}d}"
     step = max(1, number // 10)
     other = number + int(rng.integers(1, 6)) * step * (1 if number < 6 * step or rng.random() < 0.5 else -1)
-    return f"{other:,}" if "," in text else f"{other:0{len(text)}d}"
+    return f"{other:,}" if "," in text else f"{other:0{width}d}"
 
 
 def _cuts(place: int, example: Example) -> bool:

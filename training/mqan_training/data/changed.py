@@ -5,16 +5,18 @@ else; their answer is that there is none. Their words still stand in the text, s
 and not only the words. The other half stay as they are.
 """
 
+import re
 from dataclasses import replace
 
 import numpy as np
 
 from mqan_core.example import Example
-from mqan_training.data.adversarial import changed_question
+from mqan_training.data.adversarial import SENTENCE_GAP, changed_question, words_of_names
 from mqan_training.data.source import DerivedSource, Source
 
 _CHANGED = 0.6  # share of rows that are tried; some hold nothing that could be changed
-_OWN_NAMES = 0.5  # share of those that take names of the same text
+_OWN_NAMES = 0.25  # share of those that take names of the same text
+_IN_BRACKETS = re.compile(r"([^.,;:!?()\n]*)\(([^()\n]*)\)")  # with what stands before them
 
 
 class ChangedSource(DerivedSource):
@@ -43,12 +45,22 @@ def without_answer(example: Example, names_from: str, rng: np.random.Generator) 
 
     Args:
         example: a question that its text answers.
-        names_from: a text whose names take the place of the question's. Those of the answer are not used.
+        names_from: a text whose names take the place of the question's. Those that are known to fit the answer are not
+            used: of the answer, of a sentence that holds it, and other names for what the question names.
         rng: where chance comes from.
     """
-    for answer in example.answers:
-        names_from = names_from.replace(answer, " ")
-    question = changed_question(example.question, [names_from], rng)
+    holding = [
+        part for part in SENTENCE_GAP.split(example.context) if any(answer in part for answer in example.answers)
+    ]
+    known = " ".join((*example.answers, *holding, *_other_names(example)))
+    question = changed_question(example.question, [names_from], rng, known=known)
     if question is None:
         return None
     return replace(example, question=question, answers=(), answer_start=None)
+
+
+def _other_names(example: Example) -> list[str]:
+    """Return the question, and what its text puts in brackets beside a name of it, or before brackets that hold one."""
+    asked = words_of_names(example.question)
+    beside = (f"{before} {within}" for before, within in _IN_BRACKETS.findall(example.context))
+    return [example.question, *(names for names in beside if not asked.isdisjoint(words_of_names(names)))]

@@ -28,6 +28,7 @@ _WORDS = frozenset((*YES_NO, *TRUE_FALSE))
 _INVISIBLE = ("\u200b", "\u00ad", "\u200d", "\u2060", "\ufeff")
 _LIST_COMMA = ", "  # between the values of an answer that is a list
 _SPELLING_MATTERS = frozenset({"cola"})  # whether a sentence is well formed is what is asked there
+_LETTERS_MATTER = frozenset({"instruction_induction"})  # answers are letters and forms of the words of the text
 
 
 class Edit(NamedTuple):
@@ -96,7 +97,7 @@ def add_noise(example: Example, rng: np.random.Generator) -> Example:
     """
     where = rng.random()
     question = _noisy_question(example, rng) if where > 0.5 else example.question
-    if where > 0.75:
+    if where > 0.75 or example.task in _LETTERS_MATTER:
         return replace(example, question=question)
     quoted, listed = _quotations(example), _listed(example)
     text = _Text(example.context, [*quoted, *listed], _kept_words(example))

@@ -1,5 +1,7 @@
 """Questions with answers to choose from."""
 
+import re
+
 import numpy as np
 
 from mqan_core.example import Choice
@@ -22,6 +24,10 @@ from mqan_training.data.shapes.rows import ChoiceRow
 
 _FEW = 8  # answers that are mostly all offered
 _LONG = 80  # characters of an answer that is not named within a question
+_NONE_OFFERED = 0.04  # share of the questions with an answer that offer "none of these", too
+_OF_OTHERS = re.compile(  # an answer that speaks of the others
+    r"(?:all|none|both|neither)\b(?:.*\b(?:above|these|them|choices|options)\b|\W*$)", re.IGNORECASE
+)
 
 
 def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> Asked:
@@ -32,7 +38,7 @@ def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> 
     style = rng.random()
     if part.quoted and style < 0.25:
         return _quoted(row, context, question)
-    if style < 0.35:
+    if style < 0.35 and not _refers(row):
         return _about_one(row, context, question, rng)
     options, answers = _drawn(row, part, rng)
     if part.flags:
@@ -46,15 +52,18 @@ def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> 
 def ask_choices_of_another(
     row: ChoiceRow, other: ChoiceRow, part: ChoicesPart, rng: np.random.Generator
 ) -> Asked | None:
-    """Ask a question of the text of another row, which does not say; None where that cannot be done."""
+    """Ask a question of the text of another row, which does not say; None where that cannot be done.
+
+    Without its choices only where it is asked without them of its own text, too: "What does the man mean?" fits others.
+    """
     form = one_of(rng, part.forms)
     template = one_of(rng, form.questions)
     text = with_text_of(form.text, row.values, other.values) if "{" in template else None
-    if text is None:
+    if text is None or _refers(row):
         return None
     question, options = fitted(template, row.values), shuffled(rng, row.options)
     style = rng.random()
-    if style < 0.3:
+    if style < 0.3 and part.quoted:
         return Asked(text, question, ())
     if style < 0.5 and max(map(len, options)) < _LONG:
         return Asked(text, with_options(rng, question, [option.rstrip(".") for option in options]), ())
@@ -91,8 +100,16 @@ def _about_one(row: ChoiceRow, context: str, question: str, rng: np.random.Gener
     return ask_yes_no(rng, context, asked, place in row.right)
 
 
+def _refers(row: ChoiceRow) -> bool:
+    """Return whether one of the answers speaks of the others, so that none of them can be left out."""
+    return any(_OF_OTHERS.match(option) for option in row.options)
+
+
 def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple[list[str], tuple[str, ...]]:
     """Draw the answers to offer, and which of them are right; now and then without the right one."""
+    if _refers(row):
+        offered = shuffled(rng, row.options)
+        return offered, tuple(option for option in offered if row.options.index(option) in row.right)
     right = [row.options[place] for place in row.right]
     wrong = [option for place, option in enumerate(row.options) if place not in row.right]
     if len(row.options) > _FEW:
@@ -102,8 +119,9 @@ def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple
     left_out = not right or (len(wrong) > 1 and rng.random() < 0.06)
     offered = shuffled(rng, wrong if left_out and wrong else [*right, *wrong])
     answers = () if left_out and wrong else tuple(option for option in offered if option in right)
-    if not answers and not part.flags and rng.random() < 0.5:
+    if not part.flags and rng.random() < (_NONE_OFFERED if answers else 0.5):
         none = one_of(rng, NONE_OF_THESE)
         if none not in offered:
-            return [*offered, none], (none,)
+            offered.insert(int(rng.integers(len(offered) + 1)), none)
+            answers = answers or (none,)
     return offered, answers

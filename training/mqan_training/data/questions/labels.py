@@ -62,13 +62,18 @@ def ask_labels(row: LabelRow, part: LabelsPart, rng: np.random.Generator, others
     """
     form = one_of(rng, part.forms)
     style = rng.random()
-    if part.free and style < 0.25:
+    if part.free and style < _share_without_choices(part):
         return _free(row, part, form, rng)
     if style < 0.25 and (row.right or not part.none):
         return _yes_no(row, part, form, rng)
     if style < (0.75 if part.multiple else 0.3) and not part.closed and not part.ordered:
         return _several(row, part, form, rng, others)
     return _one(row, part, form, rng, others)
+
+
+def _share_without_choices(part: LabelsPart) -> float:
+    """Return the share for a set that makes sense so: less where its labels have questions, which are yes or no."""
+    return 0.15 if any(label.questions or label.negated for label in part.labels.values()) else 0.25
 
 
 def ask_labels_of_another(row: LabelRow, other: LabelRow, part: LabelsPart, rng: np.random.Generator) -> Asked | None:
@@ -217,13 +222,15 @@ def _named(
     *,
     described: bool,
 ) -> Named:
-    """Write the labels: by name, synonym or description, in one style of writing, no two alike."""
+    """Write the labels: by name, synonym or description, in one style of writing, no two alike.
+
+    Of two labels that would be written alike, one that is not right is left out.
+    """
     by = rng.random()
     write = _style(rng) if not part.closed or rng.random() < 0.3 else str
-    choices: list[Choice] = []
-    right: list[str] = []
+    written: dict[str, Choice] = {}
     seen: set[str] = set()
-    for key in keys:
+    for key in sorted(keys, key=lambda key: key not in row.right):
         label = part.labels[key]
         name, description = readable(key, label.name), ""
         if by < 0.25 and label.synonyms:
@@ -236,15 +243,15 @@ def _named(
         if name.casefold() in seen:
             continue
         seen.add(name.casefold())
-        choices.append(Choice(name, description))
-        if key in row.right:
-            right.append(name)
+        written[key] = Choice(name, description)
+    choices = [written[key] for key in keys if key in written]
+    right = tuple(written[key].label for key in keys if key in written and key in row.right)
     if others and rng.random() < 0.15:
         for name in some_of(rng, others, int(rng.integers(1, 4))):
             if name.casefold() not in seen and len(choices) < 30:
                 seen.add(name.casefold())
                 choices.insert(int(rng.integers(len(choices) + 1)), Choice(write(name)))
-    return Named(tuple(choices), tuple(right))
+    return Named(tuple(choices), right)
 
 
 def _style(rng: np.random.Generator) -> Callable[[str], str]:

@@ -1,7 +1,8 @@
 """Dialogues to records: the text is what was said so far, the record what holds after it."""
 
 import csv
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -59,11 +60,13 @@ def _sgd(paths: Sequence[Path], part: Part) -> Iterator[Record]:
 
 
 def _sgd_spans(text: str, frames: Any, schemes: Mapping[str, Mapping[str, Field]]) -> Record:
+    """Return the slots whose values are marked in a turn; those of closed slots never are, so none is asked for."""
     scheme: Mapping[str, Field] = {}
     mentions: list[tuple[str, int, int]] = []
     for frame in frames:
         scheme = {**scheme, **schemes[frame["service"]]} if scheme else schemes[frame["service"]]
         mentions += [(slot["slot"], slot["start"], slot["exclusive_end"]) for slot in frame["slots"]]
+    scheme = {name: field for name, field in scheme.items() if not field.values}
     return {"text": text, "mentions": sorted(set(mentions), key=lambda m: m[1]), "scheme": scheme}
 
 
@@ -124,20 +127,54 @@ def _type_of(slot: str) -> str:
     return "place" if slot.rsplit("_")[-1] in ("origin", "destination", "from", "to") else ""
 
 
-def _multiwoz(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _multiwoz(paths: Sequence[Path], part: Part) -> Iterator[Record]:
     """MultiWOZ as JSON lines of ``turns`` with ``system``, ``user`` and the cumulated ``state``."""
-    for number, dialogue in read_json_lines(paths[0]):
+    dialogues = list(read_json_lines(paths[0]))
+    fields = part.fields if isinstance(part, FieldsPart) else {}
+    values = _values_of(fields, (turn["state"] for _, dialogue in dialogues for turn in dialogue["turns"]))
+    for number, dialogue in dialogues:
         user, system = _SPEAKERS[number % len(_SPEAKERS)]
         turns: list[tuple[str, str]] = []
         for turn in dialogue["turns"]:
             for speaker, text in ((system, turn["system"]), (user, turn["user"])):
                 if text:
                     turns.append((speaker, join_tokens(text.split())[0]))
-            yield {"text": said(turns), "values": _known(turn["state"]), "cut": is_cut(turns)}
+            text, state = said(turns), turn["state"]
+            scheme = _open_fields(fields, values, state, text)
+            yield {"text": text, "values": _known(state), "scheme": scheme, "cut": is_cut(turns)}
 
 
 def _known(state: Mapping[str, str]) -> dict[str, list[str]]:
     return {slot: [value.split("|")[0]] for slot, value in state.items() if value.split("|")[0].lower() not in _ANY}
+
+
+def _values_of(fields: Mapping[str, Field], states: Iterable[Mapping[str, str]]) -> Mapping[str, set[str]]:
+    """Return what fields can be filled with and what states fill them with, in lower case."""
+    values = {name: {value.lower() for value in field.values} for name, field in fields.items()}
+    for state in states:
+        for slot, (value,) in _known(state).items():
+            values.setdefault(slot, set()).add(value.lower())
+    return values
+
+
+def _open_fields(
+    fields: Mapping[str, Field], values: Mapping[str, set[str]], state: Mapping[str, str], text: str
+) -> Mapping[str, Field]:
+    """Return the fields that a state fills, and those that the text says nothing of.
+
+    One that any value will do for is left out, and so is one of which the text says a value that the state has
+    nowhere: it was offered to the user, who did not ask for it.
+    """
+    known, folded = _known(state), text.lower()
+    filled = {value.lower() for given in known.values() for value in given}
+
+    def is_offered(name: str) -> bool:
+        stand = (value for value in values[name] - filled if value in folded)
+        return any(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", folded) for value in stand)
+
+    return {
+        name: field for name, field in fields.items() if name in known or (name not in state and not is_offered(name))
+    }
 
 
 def _m2m(paths: Sequence[Path], part: Part) -> Iterator[Record]:
@@ -158,22 +195,31 @@ def _m2m(paths: Sequence[Path], part: Part) -> Iterator[Record]:
             yield {"text": said(turns), "values": values, "scheme": open_fields, "cut": is_cut(turns)}
 
 
-def _woz(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _woz(paths: Sequence[Path], part: Part) -> Iterator[Record]:
     """WOZ 2.0: turns with what was said, and the state as ``values`` and ``requests``."""
-    for number, dialogue in enumerate(read_json_value(paths[0])):
+    dialogues = read_json_value(paths[0])
+    fields = part.fields if isinstance(part, FieldsPart) else {}
+    turns_of_all = (turn for dialogue in dialogues for turn in dialogue["dialogue"])
+    values = _values_of(fields, (dict(_slots(turn, "inform")) for turn in turns_of_all))
+    for number, dialogue in enumerate(dialogues):
         user, system = _SPEAKERS[number % len(_SPEAKERS)]
         turns: list[tuple[str, str]] = []
         for turn in dialogue["dialogue"]:
             for speaker, text in ((system, turn["system_transcript"]), (user, turn["transcript"])):
                 if text.strip():
                     turns.append((speaker, " ".join(text.split())))
-            pairs = [(act["act"], *slot) for act in turn["belief_state"] for slot in act.get("slots", ())]
+            text, state = said(turns), dict(_slots(turn, "inform"))
             yield {
-                "text": said(turns),
+                "text": text,
                 "cut": is_cut(turns),
-                "values": _known({slot: value for act, slot, value in pairs if act == "inform"}),
-                "requests": [value for act, _, value in pairs if act == "request"],
+                "values": _known(state),
+                "scheme": _open_fields(fields, values, state, text),
+                "requests": [value for _, value in _slots(turn, "request")],
             }
+
+
+def _slots(turn: Any, act: str) -> list[tuple[str, str]]:
+    return [(slot, value) for acts in turn["belief_state"] if acts["act"] == act for slot, value in acts["slots"]]
 
 
 def _kvret(paths: Sequence[Path], part: Part) -> Iterator[Record]:

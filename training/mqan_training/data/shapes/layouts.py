@@ -154,7 +154,7 @@ def _titles(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
         for place, paragraph in enumerate(article["paragraphs"]):
             others = random.Random(f"{number}/{place}").sample(titles, min(30, len(titles)))  # noqa: S311
             options = [titles[number], *(title for title in others if title != titles[number])][:30]
-            yield {"text": paragraph["context"], "titles": options, "title": titles[number]}
+            yield {"text": paragraph["context"], "titles": sorted(options), "title": titles[number]}
 
 
 def _babi(paths: Sequence[Path], _part: Part) -> Iterator[Record]:

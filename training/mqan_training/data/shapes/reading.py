@@ -114,7 +114,7 @@ def _keys(part: LabelsPart, record: Record) -> list[str]:
 def _field_rows(part: FieldsPart, records: Iterable[Record]) -> Iterator[FieldRow]:
     dropped = set(part.drop)
     for number, record in enumerate(records):
-        scheme: Mapping[str, Field] = record.get("scheme") or part.fields
+        scheme: Mapping[str, Field] = record.get("scheme", part.fields)
         found: dict[str, list[Mention]] = {}
         text = record["text"]
         for name, start, end in record.get("mentions", ()):
@@ -133,7 +133,8 @@ def _field_rows(part: FieldsPart, records: Iterable[Record]) -> Iterator[FieldRo
             raise ValueError(f"field {sorted(unknown)[0]!r} is not among `fields`")
         if unclear:
             scheme = {name: field for name, field in scheme.items() if name not in unclear}
-        empty_stays = number % 100 < 100 * part.keep_empty
+        can_be_refused = any(not field.only_filled for field in scheme.values())
+        empty_stays = can_be_refused and number % 100 < 100 * part.keep_empty
         if scheme and (found or empty_stays) and text.strip():
             yield FieldRow(text, {name: tuple(mentions) for name, mentions in found.items()}, scheme)
 
