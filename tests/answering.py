@@ -53,8 +53,9 @@ def make_trained(seed: int = 0) -> Trained:
                 parameter.normal_(std=0.3)
         tie = network.decoder.tie
         assert tie is not None
-        for weight in (tie.null_weight, tie.written_weight, tie.start_weight, network.similarity.weight):
+        for weight in (tie.null_weight, tie.written_weight, tie.start_weight):
             weight.fill_(0.5)
+        network.similarity.weight.fill_(0.02)  # little: random vectors are alike, and choices are refused, too
     return Trained(network.eval(), vocabulary, layout)
 
 

@@ -94,11 +94,11 @@ class PretrainedNetwork(nn.Module):
         self.summary = nn.Linear(width, config.width)
         self.span = nn.Linear(width, 2)  # scores of the first and the last word
         self.null = nn.Linear(width, 2)  # of [CLS]: the answer is not there, or is not one quotation
-        self.similarity = Similarity(width)
         self.decoder = Decoder(config, width, num_generated)
         for linear in (self.span, self.null):
             nn.init.normal_(linear.weight, std=0.02)
             nn.init.zeros_(linear.bias)
+        self.similarity = Similarity(width)
 
     def encode(self, inputs: ReaderInputs) -> Encoded:
         """Read requests."""

@@ -41,7 +41,7 @@ class Similarity(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.map = nn.Linear(width, width, bias=False)
+        self.map: nn.Linear = nn.utils.skip_init(nn.Linear, width, width, bias=False)
         nn.init.zeros_(self.map.weight)  # what is added is small, and so are its errors in 8 bits
         self.weight = nn.Parameter(torch.ones(()))
 
