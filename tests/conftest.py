@@ -2,6 +2,8 @@
 
 import asyncio
 import fcntl
+import functools
+import gc
 import hashlib
 import json
 import os
@@ -90,6 +92,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduling(config, log)
 
 
+@functools.cache
+def _keep_garbage() -> None:
+    """Spare servers here the looking through what thousands of tests have left, which would stop them for a second."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Let a test that has to run alone wait until the tests of other workers have ended, and them until it has."""
@@ -97,6 +106,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         return (yield)
     with Path(__file__).open() as file:
         fcntl.flock(file, fcntl.LOCK_EX if _is_alone(item.path) else fcntl.LOCK_SH)
+        if _is_alone(item.path):
+            _keep_garbage()
         return (yield)
 
 
