@@ -1,20 +1,22 @@
 """Vectors of texts and choices: what they are held close to, and what their cosine does to the scores."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 import pytest
 import torch
 
 from mqan_core.example import Choice, Example
 from mqan_core.layout import Layout
-from mqan_core.request import read_request
+from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
 from mqan_training.collate import TrainingBatch, allowed_sources, collate, reader_inputs
 from mqan_training.config import ModelConfig
 from mqan_training.losses import network_losses, sentence_vectors, similarity_loss
 from mqan_training.model.bert import Bert
-from mqan_training.model.decoder import Encoded
-from mqan_training.model.pretrained import PretrainedNetwork, ReaderInputs
-from mqan_training.model.similarity import are_choices
+from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.model.similarity import Alike, are_choices
 from mqan_training.prepare import prepare
 from mqan_training.sentence_encoder import load_encoder, packaged_encoder, read_word_pieces
 
@@ -73,60 +75,67 @@ def test_the_teacher_gives_the_vectors_of_the_sentence_encoder(teacher: Bert) ->
     torch.testing.assert_close(sentence_vectors(teacher, read["input_ids"]), expected, atol=1e-5, rtol=0)
 
 
-def added(network: PretrainedNetwork, inputs: ReaderInputs) -> tuple[torch.Tensor, Encoded]:
-    """Return what the cosines add to the scores of the question's words, and what was read."""
+class Added(NamedTuple):
+    """What the cosines add to the scores of the question's words, and what they are of."""
+
+    scores_BQ: torch.Tensor
+    is_choice_BQ: torch.Tensor
+    window_BQ: torch.Tensor
+    num_windows: int
+    alike: Alike
+
+
+def added(network: PretrainedNetwork, *requests: Request) -> Added:
+    windows = [LAYOUT.windows(r.question_tokens, r.choice_tokens, r.context_tokens) for r in requests]
+    inputs = reader_inputs(requests, windows, allowed_sources(requests))
     with torch.no_grad():
         encoded = network.encode(inputs)
         network.similarity.weight.zero_()
         without = network.encode(inputs)
     assert encoded.span is not None
     assert without.span is not None
-    return encoded.span.start_BQ - without.span.start_BQ, encoded
+    assert encoded.alike is not None
+    return Added(
+        encoded.span.start_BQ - without.span.start_BQ,
+        are_choices(inputs.groups_NS, inputs.q_places_BQ),
+        inputs.q_places_BQ // inputs.pieces_NS.shape[1],
+        sum(map(len, windows)),
+        encoded.alike,
+    )
+
+
+def about(text: str, labels: Sequence[str] = LABELS) -> Request:
+    return read_request(VOCABULARY, text, "What is it about?", tuple(map(Choice, labels)))
 
 
 def test_the_cosine_is_a_term_of_the_scores_of_choices_alone(network: PretrainedNetwork) -> None:
-    requests = [
-        read_request(VOCABULARY, SPORT, "What is it about?", tuple(map(Choice, LABELS))),
-        read_request(VOCABULARY, SPORT, "Who gave penalties to whom?", ()),
-    ]
-    windows = [LAYOUT.windows(r.question_tokens, r.choice_tokens, r.context_tokens) for r in requests]
-    inputs = reader_inputs(requests, windows, allowed_sources(requests))
-    found_BQ, encoded = added(network, inputs)
-    assert encoded.alike is not None
-    is_choice_BQ = are_choices(inputs.groups_NS, inputs.q_places_BQ)
+    found = added(network, about(SPORT), read_request(VOCABULARY, SPORT, "Who gave penalties to whom?", ()))
+    is_choice_BQ = found.is_choice_BQ
     assert is_choice_BQ.sum(dim=1).tolist() == [len(LABELS), 0]
-    cosines_Q = encoded.alike.choice_BQM[0] @ encoded.alike.text_NM[0]
-    torch.testing.assert_close(found_BQ[0][is_choice_BQ[0]], 16 * cosines_Q[is_choice_BQ[0]], atol=1e-4, rtol=0)
-    assert (found_BQ[~is_choice_BQ] == 0).all()
+    cosines_Q = found.alike.choice_BQM[0] @ found.alike.text_NM[0]
+    torch.testing.assert_close(found.scores_BQ[0][is_choice_BQ[0]], 16 * cosines_Q[is_choice_BQ[0]], atol=1e-4, rtol=0)
+    assert (found.scores_BQ[~is_choice_BQ] == 0).all()
 
 
 def test_a_long_text_counts_by_the_window_that_holds_the_choices(network: PretrainedNetwork) -> None:
-    request = read_request(VOCABULARY, f"{SPORT} " * 30 + MONEY * 30, "What is it about?", tuple(map(Choice, LABELS)))
-    windows = LAYOUT.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-    assert len(windows) > 1
-    inputs = reader_inputs([request], [windows], allowed_sources([request]))
-    found_BQ, encoded = added(network, inputs)
-    assert encoded.alike is not None
-    is_choice_Q = are_choices(inputs.groups_NS, inputs.q_places_BQ)[0]
-    of_windows_NQ = 16 * encoded.alike.text_NM @ encoded.alike.choice_BQM[0].T
-    torch.testing.assert_close(found_BQ[0][is_choice_Q], of_windows_NQ[0][is_choice_Q], atol=1e-4, rtol=0)
+    found = added(network, about(f"{SPORT} " * 30 + MONEY * 30))
+    assert found.num_windows > 1
+    is_choice_Q = found.is_choice_BQ[0]
+    of_windows_NQ = 16 * found.alike.text_NM @ found.alike.choice_BQM[0].T
+    torch.testing.assert_close(found.scores_BQ[0][is_choice_Q], of_windows_NQ[0][is_choice_Q], atol=1e-4, rtol=0)
     assert not torch.allclose(of_windows_NQ[0][is_choice_Q], of_windows_NQ[-1][is_choice_Q], atol=1e-2)
 
 
 def test_each_group_of_many_choices_counts_by_its_own_window(network: PretrainedNetwork) -> None:
-    labels = tuple(Choice(f"{label} of kind {i}") for i in range(90) for label in LABELS)
-    request = read_request(VOCABULARY, SPORT, "What is it about?", labels)
-    windows = LAYOUT.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-    assert len(windows) > 1
-    inputs = reader_inputs([request], [windows], allowed_sources([request]))
-    found_BQ, encoded = added(network, inputs)
-    assert encoded.alike is not None
-    is_choice_Q = are_choices(inputs.groups_NS, inputs.q_places_BQ)[0]
+    labels = [f"{label} of kind {i}" for i in range(90) for label in LABELS]
+    found = added(network, about(SPORT, labels))
+    assert found.num_windows > 1
+    is_choice_Q = found.is_choice_BQ[0]
     assert int(is_choice_Q.sum()) == len(labels)
-    window_Q = (inputs.q_places_BQ[0] // inputs.pieces_NS.shape[1])[is_choice_Q]
-    assert set(window_Q.tolist()) == set(range(len(windows)))
-    expected_Q = 16 * (encoded.alike.choice_BQM[0][is_choice_Q] * encoded.alike.text_NM[window_Q]).sum(-1)
-    torch.testing.assert_close(found_BQ[0][is_choice_Q], expected_Q, atol=1e-4, rtol=0)
+    window_Q = found.window_BQ[0][is_choice_Q]
+    assert set(window_Q.tolist()) == set(range(found.num_windows))
+    expected_Q = 16 * (found.alike.choice_BQM[0][is_choice_Q] * found.alike.text_NM[window_Q]).sum(-1)
+    torch.testing.assert_close(found.scores_BQ[0][is_choice_Q], expected_Q, atol=1e-4, rtol=0)
 
 
 def test_the_loss_brings_the_vectors_to_the_teachers(network: PretrainedNetwork, teacher: Bert) -> None:

@@ -16,6 +16,7 @@ from mqan_core.request import Request
 from mqan_core.text import word_of
 from mqan_core.word_pieces import WordPieces
 from mqan_training.batching import common_size
+from mqan_training.device import moved
 from mqan_training.model.pretrained import ReaderInputs
 from mqan_training.prepare import NO_SLOT, Prepared
 
@@ -75,12 +76,8 @@ class TrainingBatch:
         return cls(ReaderInputs(*tensors[:num_inputs]), *tensors[num_inputs:])
 
     def to(self, device: torch.device) -> "TrainingBatch":
-        """Return the batch on a device; a copy to a GPU does not wait for what the GPU is still at."""
-
-        def moved(tensor: Tensor) -> Tensor:
-            return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
-
-        return TrainingBatch.of_tensors([moved(tensor) for tensor in self.tensors()])
+        """Return the batch on a device, as ``moved`` does."""
+        return TrainingBatch.of_tensors([moved(tensor, device) for tensor in self.tensors()])
 
 
 def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> npt.NDArray[np.int64]:

@@ -29,6 +29,7 @@ from mqan_training.checkpoint import (
 from mqan_training.collate import TrainingBatch
 from mqan_training.cpu import is_reduced, tune_process
 from mqan_training.data.source import Source
+from mqan_training.device import prepare_device
 from mqan_training.losses import network_losses
 from mqan_training.model.bert import Bert
 from mqan_training.model.pretrained import PretrainedNetwork
@@ -148,8 +149,7 @@ def prepare_run(
     if missing := [source.name for source in sources if source.name not in recipe.sources]:
         raise ValueError(f"recipe {recipe.name}: no weight for the sources {', '.join(missing)}")
     torch.manual_seed(recipe.seed)
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape that it meets, in 10 ms
+    device = prepare_device()
     encoder = encoder_folder(recipe.encoder)
     layout = Layout(read_word_pieces(encoder))
     checkpoint = None if newest is None else load_checkpoint(newest)

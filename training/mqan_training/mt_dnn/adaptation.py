@@ -13,8 +13,9 @@ from typing import Final
 import matplotlib
 from matplotlib.figure import Figure
 
+from mqan_training.device import prepare_device
 from mqan_training.figures import COLOURS, MARKS, SETTINGS, save_figure
-from mqan_training.mt_dnn.learning import Item, evaluate, load_network, prepare_device, read_items, train_tasks
+from mqan_training.mt_dnn.learning import Item, evaluate, load_network, read_items, train_tasks
 from mqan_training.mt_dnn.network import pretrained_network
 from mqan_training.mt_dnn.packing import packer_of
 from mqan_training.runlog import console

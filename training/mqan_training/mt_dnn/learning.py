@@ -15,9 +15,10 @@ import torch
 from torch import Tensor, nn
 
 from mqan_core.packing import Packed, Packer
+from mqan_training.device import moved, prepare_device
 from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
 from mqan_training.mt_dnn.network import MtDnn, network_of, pretrained_network
-from mqan_training.mt_dnn.packing import moved, packer_of, stack
+from mqan_training.mt_dnn.packing import packer_of, stack
 from mqan_training.optim import rate_share
 from mqan_training.runlog import console
 from mqan_training.sentence_encoder import encoder_folder
@@ -45,12 +46,6 @@ class Item:
     def length(self) -> int:
         """Pieces of the longest sequence."""
         return max(len(one.pieces) for one in self.sequences)
-
-
-def prepare_device() -> torch.device:
-    """Return what networks are trained on: a GPU if there is one."""
-    torch.backends.cuda.enable_cudnn_sdp(False)  # it makes a plan for each shape that it meets, in 10 ms
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
 
 def pack_rows(task: SiblingTask, rows: Sequence[Row], packer: Packer) -> list[Item]:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mqan_core.packing import Packed, Packer
+from mqan_training.device import moved
 from mqan_training.errors import MissingEncoderError
 from mqan_training.sentence_encoder import read_word_pieces
 
@@ -34,13 +35,8 @@ class Sequences(NamedTuple):
     second_NS: Tensor
 
     def to(self, device: torch.device) -> "Sequences":
-        """Return the sequences on a device; a copy to a GPU does not wait for what the GPU is still at."""
+        """Return the sequences on a device, as ``moved`` does."""
         return Sequences(*(moved(tensor, device) for tensor in self))
-
-
-def moved(tensor: Tensor, device: torch.device) -> Tensor:
-    """Return a tensor of the CPU on a device, as ``Sequences.to`` does."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 def packer_of(folder: Path, most_pieces: int) -> Packer:
