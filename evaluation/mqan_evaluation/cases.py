@@ -8,7 +8,7 @@ What counts as right:
 1. Where there is no answer, a refusal and nothing else; where there is one, no refusal.
 2. An answer that is one of the right ones after folding: compatibility forms of Unicode, case, invisible characters and
    soft hyphens, hyphens at the end of a line, runs of white space, marks of Markdown, quotation marks and punctuation
-   around the whole, and articles in front do not count. Signs within a value do: 5-7 is not 57.
+   around the whole, and articles in front do not count. Signs of a value do: 5-7 is not 57, and -5 is not 5.
 3. An answer that holds a right one as whole words, where every other word is a function word ("in Exeter", "to my
    savings account"). Not a negation, and not where the answer is a label, yes or no, a state or a query.
 4. A list with the items of a right one, in any order ("Monday, Wednesday and Friday").
@@ -47,15 +47,15 @@ LABELS = frozenset(
 """Kinds whose answer is one of the labels that the question names, and nothing beside it."""
 
 _FUNCTION_WORDS = frozenset(
-    ("a", "about", "after", "an", "are", "as", "at", "because", "before", "by", "called", "every", "for", "from")
-    + ("her", "his", "in", "is", "it", "its", "my", "named", "near", "of", "on", "only", "our", "per", "since", "that")
-    + ("the", "their", "these", "they", "this", "those", "to", "until", "was", "were", "will", "with", "within", "your")
+    ("a", "an", "are", "as", "at", "because", "by", "called", "every", "for", "from")
+    + ("her", "his", "in", "is", "it", "its", "my", "named", "near", "of", "on", "our", "per", "that")
+    + ("the", "their", "these", "they", "this", "those", "to", "was", "were", "will", "with", "within", "your")
 )
 _AROUND = string.whitespace + "\"'`*_“”‘’«»‹›„.,;:!?()[]{}|"
 _ARTICLES = re.compile(r"^(?:the|an|a)\s+")
 _LINE_END_HYPHEN = re.compile(r"(?<=\w)-\s*\n\s*(?=\w)")
 _MARKDOWN = re.compile(r"\*\*|__|`")
-_BETWEEN_ITEMS = re.compile(r"\s*(?:,|;|\n|\band\b|\bplus\b|&)\s*")
+_BETWEEN_ITEMS = re.compile(r"\s*(?:(?<!\d),|,(?!\d)|;|\n|\band\b|\bplus\b|&)\s*")
 
 
 def read_cases(path: Path) -> list[Example]:
@@ -108,7 +108,8 @@ def folded(text: str) -> str:
 
 def _holds(said: str, gold: str) -> bool:
     """Return whether an answer is a right one with function words around it."""
-    found = re.search(rf"(?<!\S)[^\w\s]*{re.escape(gold)}[^\w\s]*(?!\S)", said) if gold else None
+    around = f"[{re.escape(_AROUND)}]*"
+    found = re.search(rf"(?<!\S){around}{re.escape(gold)}{around}(?!\S)", said) if gold else None
     if found is None:
         return False
     rest = [word.strip(_AROUND) for word in (said[: found.start()] + " " + said[found.end() :]).split()]

@@ -40,7 +40,7 @@ def decanlp_section(measuring: Measuring, names: Sequence[str] = TASKS) -> Secti
                 "examples": len(examples),
                 "score": round(value, 2),
                 "paper: joint": PAPER[reader][2],
-                "paper: best multitask": max(PAPER[reader][2:]),
+                "paper: better of joint and anti-curriculum": max(PAPER[reader][2:]),
                 "others": ", ".join(f"{other} {number:.1f}" for other, number in others),
             }
         )

@@ -14,6 +14,7 @@ import numpy as np
 from mqan_core.answering import AnsweringManifest, open_answering_bundle
 from mqan_core.bundle import MODEL_CARD, describe_files, write_manifest
 from mqan_core.calibration import Calibration
+from mqan_evaluation.label_views import MOST_NAMED
 from mqan_evaluation.sections import Cell, Section
 from mqan_evaluation.suite import CASES, DECANLP, Measured
 from mqan_training.data.mixture import dataset_of
@@ -31,7 +32,9 @@ _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifes
 _NAMES: Final = ("set", "task", "kind")  # columns that a row is named by
 _NUM_WRONG: Final = 10
 _EXCERPT: Final = 160  # characters
+_INSULTING: Final = ("hate_davidson", "stormfront", "tweeteval")  # their texts are not quoted
 
+_WHOLE: Final = ", on whole sets (200 questions of each kind of synthetic text; for calibration 60 of each dataset)"
 _CARD: Final = """---
 license: other
 language: en
@@ -67,8 +70,9 @@ How to read the tables:
   "Unread": examples over the model's limits.
 - "Refusal F1", "precision" and "recall" are of the refusals; "always refusing" is the F1 of refusing every question.
 - "Reversed: same": share of answers that stay when the order of the labels is reversed.
-- "Labels in question": the labels stand in the question's text, not in `choices`. "Largest change": the largest
-  difference in accuracy, in points, between another wording of the question and the first.
+- "Labels in question": the labels stand in the question's text, not in `choices`; of more than {named} labels, {named}
+  with the right one among them, so that there it is an easier question. "Largest change": the largest difference in
+  accuracy, in points, between another wording of the question and the first.
 - "Without answer": share of the examples that have no answer.
 - "Kind": `choices/3-5` are questions with 3 to 5 labels, `several/3-5` those where several of the labels can be right.
 - "ECE" is the expected calibration error, from 0 to 1, before and after calibration. Calibration divides the
@@ -78,14 +82,14 @@ How to read the tables:
 {tables}
 ## What it gets wrong
 
-Wrong answers, drawn at random from the sets above.
+Wrong answers, drawn at random from the sets above (no insults).
 
 {errors}
 
 ## Training
 
-`mqan train training/recipes/{recipe}.yaml --data DIR`: {steps:,} steps of at most {batch:,} word pieces, \
-{hours:.1f} hours on a {device}.{began} Each time a text is used, a new question is sampled: other labels, other
+`mqan train training/recipes/{recipe}.yaml --data DIR`: {steps:,} steps of at most {batch:,} word pieces,
+{time} on a {device}.{began} Each time a text is used, a new question is sampled: other labels, other
 wordings, questions that it does not answer. The datasets in the tables "not trained on" are not in the training data
 in any form; of the synthetic texts (`made_`), other layouts are.
 
@@ -136,7 +140,7 @@ def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:
 def card_of(manifest: AnsweringManifest, measured: Measured, answers: Sequence[Mapping[str, Any]], command: str) -> str:
     """Return a bundle's model card in Markdown."""
     training = manifest.training
-    limit = f", at most {measured.limit} examples a set" if measured.limit else " on whole validation sets"
+    limit = f", at most {measured.limit} examples a set (WOZ: whole dialogues)" if measured.limit else _WHOLE
     return _CARD.format(
         name=manifest.name,
         version=manifest.version,
@@ -144,16 +148,21 @@ def card_of(manifest: AnsweringManifest, measured: Measured, answers: Sequence[M
         command=command,
         where=measured.where,
         limit=limit,
+        named=MOST_NAMED,
         tables="\n".join(_table(section) for section in measured.sections),
         errors=_wrong_answers(measured, answers),
         recipe=training.get("recipe", ""),
         steps=training.get("steps", 0),
         batch=training.get("batch_pieces", 2500),
-        hours=float(training.get("seconds", 0)) / 3600,
+        time=_time(float(training.get("seconds", 0))),
         began=f" It began with the weights of {origin}." if (origin := training.get("began_from")) else "",
         device="GPU" if training.get("device") == "cuda" else "CPU",
         licences="\n".join(_licences([str(name) for name in training.get("tasks", ())])),
     )
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds / 3600:.1f} hours" if seconds >= 3600 else f"{seconds / 60:.0f} minutes"
 
 
 def _table(section: Section) -> str:
@@ -182,6 +191,7 @@ def _cell(value: Cell) -> str:
 def _wrong_answers(measured: Measured, answers: Sequence[Mapping[str, Any]]) -> str:
     """Return wrong answers of several sets, drawn at random, as a table; none of the questions that users report."""
     shown = {str(row.get("task") or row.get("set")) for section in measured.sections for row in section.rows}
+    shown.difference_update((CASES, *_INSULTING))
     wrong: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for answer in answers:
         if answer["section"] in shown and answer["is_read"] and not answer["right"]:

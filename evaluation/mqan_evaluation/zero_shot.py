@@ -16,7 +16,7 @@ REPHRASINGS: Final = (
 """Other ways to ask for the sentiment, with a place for each class."""
 
 NEW_NAMES: Final = (("angry", "happy"), ("unsupportive", "supportive"), ("furious", "thrilled"))
-"""Names for the two sentiments that no recipe here trains on."""
+"""Other names for the two sentiments. The default model meets some of them, as moods of a writer in made texts."""
 
 
 @dataclass(frozen=True, slots=True)

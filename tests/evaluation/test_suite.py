@@ -254,6 +254,19 @@ def test_a_manifest_holds_the_maps_that_were_fitted(small_bundle: Path, tmp_path
     assert "| sst | a \\| b | Good? (x, y) | x | (not in the text) |" in card
 
 
+def test_a_card_quotes_neither_texts_of_users_nor_insults(small_bundle: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(small_bundle, bundle)
+    names = ("sst", "cases", "hate_davidson")
+    rows: list[dict[str, Cell]] = [{"set": name, "answers": 1, "ECE": 0.5} for name in names]
+    measured = Measured("m", "here", None, 1, [Section("trust", "How far probabilities can be trusted", rows)])
+    wrong = {"is_read": True, "right": False, "question": "Good?", "choices": [], "gold": [], "answer": "x"}
+    answers = [{**wrong, "section": name, "context": f"a text of {name}"} for name in names]
+    record_suite(bundle, measured, answers, command="c")
+    card = (bundle / MODEL_CARD).read_text(encoding="utf-8")
+    assert [name for name in names if f"a text of {name}" in card] == ["sst"]
+
+
 @pytest.mark.data
 def test_real_sets_are_measured(data_folder: Path, tiny_answerer: TorchAnswerer) -> None:
     measuring = Measuring(tiny_answerer, data_folder, limit=3)
