@@ -855,7 +855,7 @@ export interface components {
             name: string;
             /**
              * Version
-             * @example 2.0.0-rc3
+             * @example 2.0.0-rc4
              */
             version: string;
         };
@@ -3628,7 +3628,7 @@ export interface operations {
                      *       ],
                      *       "platform": "onnxruntime_onnx",
                      *       "versions": [
-                     *         "2.0.0-rc3"
+                     *         "2.0.0-rc4"
                      *       ]
                      *     }
                      */
@@ -3760,7 +3760,7 @@ export interface operations {
                      * @example {
                      *       "id": "42",
                      *       "model_name": "mqan-default",
-                     *       "model_version": "2.0.0-rc3",
+                     *       "model_version": "2.0.0-rc4",
                      *       "outputs": [
                      *         {
                      *           "data": [

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 METADATA: Final[dict[str, Any]] = {
     "name": "mqan-default",
-    "versions": ["2.0.0-rc3"],
+    "versions": ["2.0.0-rc4"],
     "platform": "onnxruntime_onnx",
     "inputs": [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in ("context", "question", "choices")],
     "outputs": [{"name": name, "datatype": "BYTES", "shape": [-1]} for name in ("answer", "attributions")],
@@ -29,7 +29,7 @@ REQUEST: Final[dict[str, Any]] = {
 }
 RESPONSE: Final[dict[str, Any]] = {
     "model_name": "mqan-default",
-    "model_version": "2.0.0-rc3",
+    "model_version": "2.0.0-rc4",
     "id": "42",
     "outputs": [{"name": "answer", "shape": [2], "datatype": "BYTES", "data": ["330 m", "1889"]}],
 }

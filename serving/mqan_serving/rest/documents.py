@@ -114,7 +114,7 @@ class ModelVersionDocument(Document):
     """Identity of a model."""
 
     name: str = Field(examples=["mqan-default"])
-    version: str = Field(examples=["2.0.0-rc3"])
+    version: str = Field(examples=["2.0.0-rc4"])
 
 
 class AnswerDocument(Document):
