@@ -11,7 +11,7 @@ FIELDS = {
     "seller": "Who sent the invoice?",
     "total": "What is the total?",
     "due": "When must it be paid?",
-    "account": "What is the IBAN?",
+    "account": "Which account should be paid to?",
 }
 
 

@@ -2,7 +2,9 @@
 
 The reader scores every word as the first of the answer and as the last, and that there is none. A quotation's
 probability is that of its first word, among all words and no answer, times that of its last word, among the words from
-the first on that the limit of tokens allows.
+the first on that the limit of tokens allows. Where several places answer, the reader may expect the last word at the
+end of the last of them. So where several are asked for, each ends before another likely first word, if it may end there
+at all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +20,7 @@ from mqan_core.request import Request
 
 LEAST_SHARE: Final = 0.2  # of the likeliest place's probability, that every other place has to have
 LEAST_PROBABILITY: Final = 0.001  # of an alternative
+_LEAST_END: Final = 0.05  # probability of an end before the next quotation's beginning, that a quotation stops at
 _FIRST_WORDS: Final = 64  # that are looked at, the likeliest ones
 _FROM_CONTEXT: Final = Masses(1.0, 0.0, 0.0)
 
@@ -66,7 +69,7 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
         longest: most words of a quotation.
     """
     *starts, refusal = _softmax(np.append(scores.start_C, scores.null).astype(np.float64)).tolist()
-    found = list(_likeliest(np.array(starts), scores.end_C, request, longest))
+    found = list(_likeliest(np.array(starts), scores.end_C, request, longest, apart=options.every))
     if options.quotes:
         if not found or (options.refuses and refusal > max(starts)):
             answer = Answer("", refusal, (), (), False, answered=False, refusal=refusal)
@@ -79,7 +82,7 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
         return answer
     taken = {answer.text.casefold()}
     others: list[Answer] = []
-    for quotation in found:
+    for quotation in _likeliest(np.array(starts), scores.end_C, request, longest, apart=True):
         other = _composed(quotation, request)
         if quotation.probability >= LEAST_PROBABILITY and _is_new(other, answer, taken):
             taken.add(other.text.casefold())
@@ -93,11 +96,23 @@ def _softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return shares
 
 
-def _likeliest(starts: npt.NDArray[np.float64], end_C: Scores, request: Request, longest: int) -> Iterator[_Quotation]:
-    """Yield quotations with a letter or digit that do not overlap, the likeliest first; of equal ones the first."""
+def _likeliest(
+    starts: npt.NDArray[np.float64], end_C: Scores, request: Request, longest: int, *, apart: bool
+) -> Iterator[_Quotation]:
+    """Yield quotations with a letter or digit that do not overlap, the likeliest first; of equal ones the first.
+
+    Args:
+        starts: probability of each word as the first one.
+        end_C: score of each as the last one.
+        request: the words.
+        longest: most words of a quotation.
+        apart: whether there may be several, each of which ends before the next.
+    """
     candidates: list[_Quotation] = []
     for first in np.argsort(-starts, kind="stable")[:_FIRST_WORDS].tolist():
         ends = _softmax(end_C[first : first + longest].astype(np.float64))
+        if apart:
+            ends = _before_the_next(starts[first : first + longest], ends)
         likely = np.argsort(-ends, kind="stable")[:3].tolist()
         candidates += [_Quotation(first, first + i, float(starts[first]), float(ends[i])) for i in likely]
     kept: list[_Quotation] = []
@@ -106,6 +121,22 @@ def _likeliest(starts: npt.NDArray[np.float64], end_C: Scores, request: Request,
         if any(c.isalnum() for t in words for c in t.key) and not any(quotation.overlaps(other) for other in kept):
             kept.append(quotation)
             yield quotation
+
+
+def _before_the_next(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return probabilities of last words; 0 from the next quotation on, if this one may end before it.
+
+    Args:
+        starts: probability of each word as the first one, from this quotation's first word on.
+        ends: as the last one.
+    """
+    for other in np.flatnonzero(starts[1:] >= LEAST_SHARE * starts[0]) + 1:
+        before: float = ends[:other].sum()
+        if before >= _LEAST_END:
+            kept = ends / before
+            kept[other:] = 0
+            return kept
+    return ends
 
 
 def _composed(quotation: _Quotation, request: Request) -> Answer:

@@ -24,7 +24,7 @@ from mqan_cli.mcp import command, serving
 from mqan_serving.default_bundle import default_bundle
 
 CONTEXT = "📎 Invoice 2024-117 from Müller GmbH, dated 12 May 2024. 🚀 Total: 1,250.50 EUR, due within 30 days."
-ASKED = {"total": "What is the total?", "from": "Who is the invoice from?", "phone": "What is the phone number?"}
+ASKED = {"total": "What is the total?", "from": "Who is the invoice from?", "email": "What is the email address?"}
 PROGRAM = [sys.executable, "-m", "mqan_cli.main", "mcp"]
 HANDSHAKES = ["legacy", "auto"]  # of the protocol until 2025 and since
 START_S = 60.0
@@ -115,13 +115,13 @@ async def test_each_tool_answers_with_exact_places(mode: str) -> None:
         extracted, told = await call(client, "extract", context=CONTEXT, fields=ASKED)
         assert list(extracted["fields"]) == list(ASKED)
         values = {name: field["value"] for name, field in extracted["fields"].items()}
-        assert values == {"total": "1,250.50 EUR", "from": "Müller GmbH", "phone": None}
+        assert values == {"total": "1,250.50 EUR", "from": "Müller GmbH", "email": None}
         for field in extracted["fields"].values():
             assert field["answered"] == (field["value"] is not None)
             if field["answered"]:
                 assert field["value"] == CONTEXT[field["start"] : field["end"]]
         assert 'from: "Müller GmbH" (24-35, ' in told
-        assert "phone: the context does not say" in told
+        assert "email: the context does not say" in told
 
 
 async def test_what_the_text_does_not_say_is_refused() -> None:

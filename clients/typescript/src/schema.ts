@@ -1999,7 +1999,7 @@ export interface operations {
                  *       "model": "jev-latest",
                  *       "questions": [
                  *         {
-                 *           "instructions": "Water is escaping.",
+                 *           "instructions": "There is a leak.",
                  *           "name": "leak",
                  *           "type": "predicate"
                  *         },
@@ -2034,35 +2034,29 @@ export interface operations {
                      *       "answers": [
                      *         {
                      *           "name": "leak",
-                     *           "probability": 0.393,
+                     *           "probability": 0.82,
                      *           "type": "predicate",
                      *           "x_answered": true,
                      *           "x_sources": [
                      *             {
-                     *               "end": 12,
+                     *               "end": 18,
                      *               "source": "context",
                      *               "start": 0,
-                     *               "text": "Boiler leaks"
-                     *             },
-                     *             {
-                     *               "end": 25,
-                     *               "source": "context",
-                     *               "start": 19,
-                     *               "text": "Monday"
+                     *               "text": "Boiler leaks since"
                      *             }
                      *           ]
                      *         },
                      *         {
                      *           "choice": "plumber",
-                     *           "confidence": 0.628,
+                     *           "confidence": 0.636,
                      *           "name": "trade",
                      *           "probabilities": [
                      *             {
-                     *               "probability": 0.814,
+                     *               "probability": 0.818,
                      *               "value": "plumber"
                      *             },
                      *             {
-                     *               "probability": 0.186,
+                     *               "probability": 0.182,
                      *               "value": "roofer"
                      *             }
                      *           ],
@@ -2086,7 +2080,7 @@ export interface operations {
                      *       ],
                      *       "model": "mqan-default",
                      *       "usage": {
-                     *         "input_tokens": 14,
+                     *         "input_tokens": 15,
                      *         "input_tokens_details": {
                      *           "cache_write_tokens": 0,
                      *           "cached_tokens": 0
@@ -2095,7 +2089,7 @@ export interface operations {
                      *         "output_tokens_details": {
                      *           "reasoning_tokens": 0
                      *         },
-                     *         "total_tokens": 14
+                     *         "total_tokens": 15
                      *       }
                      *     }
                      */
@@ -2949,7 +2943,7 @@ export interface operations {
                      *             "iso": "2024-06-02",
                      *             "library": "python-dateutil"
                      *           },
-                     *           "probability": 0.96,
+                     *           "probability": 1,
                      *           "question": "When is it due?",
                      *           "spans": [
                      *             {
@@ -2996,7 +2990,7 @@ export interface operations {
                      *       ],
                      *       "model": {
                      *         "name": "mqan-default",
-                     *         "version": "0.17.0"
+                     *         "version": "2.0.0-rc4"
                      *       },
                      *       "record": {
                      *         "due": "2024-06-02",
@@ -3147,7 +3141,7 @@ export interface operations {
                  *           "type": "score"
                  *         },
                  *         "leak": {
-                 *           "instructions": "Is water escaping?",
+                 *           "instructions": "Is there a leak?",
                  *           "type": "noul"
                  *         },
                  *         "trade": {
@@ -3155,7 +3149,7 @@ export interface operations {
                  *             "plumber": "pipes",
                  *             "roofer": "roofs"
                  *           },
-                 *           "instructions": "Who should come?",
+                 *           "instructions": "Who should repair this?",
                  *           "type": "choice"
                  *         }
                  *       },
@@ -3178,16 +3172,16 @@ export interface operations {
                      * @example {
                      *       "answers": {
                      *         "haste": {
-                     *           "confidence": 0.556,
+                     *           "confidence": 0.464,
                      *           "legend": {
                      *             "0": "can wait",
                      *             "1": "today"
                      *           },
                      *           "probabilities": {
-                     *             "0": 0.222,
-                     *             "1": 0.778
+                     *             "0": 0.732,
+                     *             "1": 0.268
                      *           },
-                     *           "score": 0.778,
+                     *           "score": 0.268,
                      *           "type": "score",
                      *           "x_answered": true,
                      *           "x_sources": [
@@ -3206,30 +3200,30 @@ export interface operations {
                      *           ]
                      *         },
                      *         "leak": {
-                     *           "noul": 0.384,
+                     *           "noul": 0.846,
                      *           "type": "noul",
                      *           "x_answered": true,
                      *           "x_sources": [
-                     *             {
-                     *               "end": 1,
-                     *               "source": "context",
-                     *               "start": 0,
-                     *               "text": "{"
-                     *             },
                      *             {
                      *               "end": 22,
                      *               "source": "context",
                      *               "start": 10,
                      *               "text": "Boiler leaks"
+                     *             },
+                     *             {
+                     *               "end": 35,
+                     *               "source": "context",
+                     *               "start": 29,
+                     *               "text": "Monday"
                      *             }
                      *           ]
                      *         },
                      *         "trade": {
                      *           "choice": "plumber",
-                     *           "confidence": 0.954,
+                     *           "confidence": 0.882,
                      *           "probabilities": {
-                     *             "plumber": 0.977,
-                     *             "roofer": 0.023
+                     *             "plumber": 0.941,
+                     *             "roofer": 0.059
                      *           },
                      *           "type": "choice",
                      *           "x_answered": true,
@@ -3251,7 +3245,7 @@ export interface operations {
                      *       },
                      *       "model": "mqan-default",
                      *       "usage": {
-                     *         "input_tokens": 32,
+                     *         "input_tokens": 34,
                      *         "output_tokens": 0
                      *       }
                      *     }

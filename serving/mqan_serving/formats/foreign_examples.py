@@ -6,10 +6,10 @@ SYSTEMONE_REQUEST: Final[dict[str, Any]] = {
     "model": "jev-latest",
     "state": {"note": "Boiler leaks since Monday"},
     "questions": {
-        "leak": {"type": "noul", "instructions": "Is water escaping?"},
+        "leak": {"type": "noul", "instructions": "Is there a leak?"},
         "trade": {
             "type": "choice",
-            "instructions": "Who should come?",
+            "instructions": "Who should repair this?",
             "criteria": {"plumber": "pipes", "roofer": "roofs"},
         },
         "haste": {"type": "score", "instructions": "How pressing?", "criteria": ["can wait", "today"]},
@@ -19,7 +19,7 @@ DECISIONS_REQUEST: Final[dict[str, Any]] = {
     "model": "jev-latest",
     "input": "Boiler leaks since Monday",
     "questions": [
-        {"type": "predicate", "name": "leak", "instructions": "Water is escaping."},
+        {"type": "predicate", "name": "leak", "instructions": "There is a leak."},
         {
             "type": "choice",
             "name": "trade",
@@ -39,51 +39,57 @@ SYSTEMONE_RESPONSE: Final[dict[str, Any]] = {
     "answers": {
         "leak": {
             "type": "noul",
-            "noul": 0.384,
+            "noul": 0.846,
             "x_answered": True,
-            "x_sources": [_quoted(0, "{"), _quoted(10, "Boiler leaks")],
+            "x_sources": [_quoted(10, "Boiler leaks"), _quoted(29, "Monday")],
         },
         "trade": {
             "type": "choice",
             "choice": "plumber",
-            "confidence": 0.954,
-            "probabilities": {"plumber": 0.977, "roofer": 0.023},
+            "confidence": 0.882,
+            "probabilities": {"plumber": 0.941, "roofer": 0.059},
             "x_answered": True,
             "x_sources": [_quoted(10, "Boiler leaks"), _quoted(29, "Monday")],
         },
         "haste": {
             "type": "score",
-            "score": 0.778,
-            "confidence": 0.556,
+            "score": 0.268,
+            "confidence": 0.464,
             "legend": {"0": "can wait", "1": "today"},
-            "probabilities": {"0": 0.222, "1": 0.778},
+            "probabilities": {"0": 0.732, "1": 0.268},
             "x_answered": True,
             "x_sources": [_quoted(10, "Boiler"), _quoted(23, "since Monday")],
         },
     },
-    "usage": {"input_tokens": 32, "output_tokens": 0},
+    "usage": {"input_tokens": 34, "output_tokens": 0},
 }
 _EVIDENCE: Final = [_quoted(0, "Boiler leaks"), _quoted(19, "Monday")]
 DECISIONS_RESPONSE: Final[dict[str, Any]] = {
     "model": "mqan-default",
     "answers": [
-        {"type": "predicate", "name": "leak", "probability": 0.393, "x_answered": True, "x_sources": _EVIDENCE},
+        {
+            "type": "predicate",
+            "name": "leak",
+            "probability": 0.82,
+            "x_answered": True,
+            "x_sources": [_quoted(0, "Boiler leaks since")],
+        },
         {
             "type": "choice",
             "name": "trade",
             "choice": "plumber",
-            "confidence": 0.628,
-            "probabilities": [{"value": "plumber", "probability": 0.814}, {"value": "roofer", "probability": 0.186}],
+            "confidence": 0.636,
+            "probabilities": [{"value": "plumber", "probability": 0.818}, {"value": "roofer", "probability": 0.182}],
             "x_answered": True,
             "x_sources": _EVIDENCE,
         },
     ],
     "usage": {
-        "input_tokens": 14,
+        "input_tokens": 15,
         "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
         "output_tokens": 0,
         "output_tokens_details": {"reasoning_tokens": 0},
-        "total_tokens": 14,
+        "total_tokens": 15,
     },
 }
 HF_QUESTION_REQUEST: Final[dict[str, Any]] = {

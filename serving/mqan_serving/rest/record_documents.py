@@ -127,7 +127,7 @@ RECORD_RESPONSE: Final[dict[str, Any]] = {
             "text": "2 June 2024",
             "spans": [{"source": "context", "start": 57, "end": 68, "text": "2 June 2024"}],
             "answered": True,
-            "probability": 0.96,
+            "probability": 1.0,
             "question": "When is it due?",
             "normalized": {"library": "python-dateutil", "amount": None, "currency": None, "iso": "2024-06-02"},
             "reason": None,
@@ -143,7 +143,7 @@ RECORD_RESPONSE: Final[dict[str, Any]] = {
             "reason": "The text does not say.",
         },
     },
-    "model": {"name": "mqan-default", "version": "0.17.0"},
+    "model": {"name": "mqan-default", "version": "2.0.0-rc4"},
 }
 _ERROR: Final = {
     "code": "unsupported_schema",
