@@ -148,7 +148,14 @@ def export(
             found = export_answering_bundle(loaded, bundle, mixed, name=name, version=version, model_card=card)
             print(f"{bundle}: {name} {version}; {found.in_words()}")
             return
-        examples = _validation_examples([task.name for task in loaded.train_config.tasks], data, num_examples)
+        tasks = [task.name for task in loaded.train_config.tasks]
+        examples = _validation_examples(tasks, data, num_examples)
+        if not examples:
+            raise ValueError(
+                f"{checkpoint}: there is nothing to compare the bundle and the checkpoint on: of its tasks "
+                f"({', '.join(tasks)}) none has validation rows in {data}. Train on one that has some, too, or give "
+                "another --data."
+            )
         report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
     print(
         f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "

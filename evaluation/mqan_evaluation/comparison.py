@@ -87,8 +87,8 @@ def compare(
     document = measure_systems(recipe, siblings, asked, rows)
     document |= {"price": price, "limit": limit, "settings": recipe.model_dump(mode="json", exclude={"folder"})}
     document["few_shot"] = _measure_few(recipe, (memory, mt_dnn), asked, rows, data, folder)
+    write_json(folder / "comparison.json", document)  # first: what took a night is kept, whatever its tables lack
     text = report(document)
-    write_json(folder / "comparison.json", document)
     (folder / "comparison.md").write_text(text, encoding="utf-8")
     return text
 

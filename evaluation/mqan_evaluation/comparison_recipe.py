@@ -86,9 +86,12 @@ class ComparisonRecipe(_Settings):
     def _fit(self) -> "ComparisonRecipe":
         if self.few_shot.task not in self.tasks:
             raise ValueError(f"few_shot.task: {self.few_shot.task!r} is none of the tasks")
+        for key, names in (("renamed", self.renamed), ("trained_as", self.trained_as)):
+            if wrong := [name for name in names if name not in self.tasks]:
+                raise ValueError(f"{key}.{wrong[0]}: this is none of the tasks, which are {', '.join(self.tasks)}")
         for name, renamed in self.renamed.items():
             number = len(sibling_task(name).labels)
-            if len(set(renamed.labels)) != number:
+            if not len(set(renamed.labels)) == len(renamed.labels) == number:
                 raise ValueError(f"renamed.{name}: needs {number} different labels")
         return self
 

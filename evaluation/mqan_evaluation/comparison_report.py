@@ -98,7 +98,10 @@ def _time(document: Mapping[str, Any]) -> str:
 def _few_shot(document: Mapping[str, Any]) -> str:
     found = document["few_shot"]
     names = list(document["systems"])
-    rows = [[str(number), *(cell(of[name]) for name in names)] for number, of in found["rows"].items()]
+    rows = [
+        [str(number), *(cell(of[name]) if name in of else CANNOT for name in names)]
+        for number, of in found["rows"].items()
+    ]
     is_new = found["task"] in document["not_trained_on"]
     flat = "has no training row of it" if is_new else "is as it is, and was trained on the task"
     return (

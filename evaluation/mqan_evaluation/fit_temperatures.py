@@ -95,7 +95,7 @@ def _fit(name: str, group: Sequence[Observed]) -> Calibration | None:
         given = np.array([logit(o.decision.refusal if is_refusal else o.decision.probability) for o in group])
         true = np.array([not o.example.answers if is_refusal else o.is_right for o in group], np.float64)
         try:
-            return fit_logistic(given, true, np.ones_like(true)) if 0 < true.sum() < len(true) else None
+            return fit_logistic(given, true) if 0 < true.sum() < len(true) else None
         except ValueError:  # the probabilities say nothing: leave them
             return None
     if name.startswith(QuestionKind.SEVERAL):

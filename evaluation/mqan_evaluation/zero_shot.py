@@ -35,12 +35,9 @@ class Wording:
     order: tuple[int, ...]
     rephrasing: str | None = None
 
-    def __str__(self) -> str:
-        offered = [self.names[i] for i in self.order]
-        return " or ".join(offered) if self.rephrasing is None else self.rephrasing.format(*offered)
-
     def apply(self, example: Example) -> Example:
         """Return the example asked this way."""
         reworded = [rename_classes(example.question, a, self.classes, self.names, self.order) for a in example.answers]
-        question = reworded[0][0] if self.rephrasing is None else str(self)
+        offered = [self.names[i] for i in self.order]
+        question = reworded[0][0] if self.rephrasing is None else self.rephrasing.format(*offered)
         return replace(example, question=question, answers=tuple(answer for _, answer in reworded))

@@ -8,6 +8,7 @@
 
 import json
 import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +67,8 @@ def export_answering_bundle(
         model_card: text of the bundle's README.
 
     Raises:
-        ParityError: the graphs and torch disagree; the bundle is left without a manifest.
+        ParityError: the graphs and torch disagree, or those with 8-bit products where torch is sure; the bundle is
+            left without a manifest.
         ValueError: the bundle is larger than one may be, or no example can be read.
     """
     training = {
@@ -93,6 +95,7 @@ def write_bundle(
     training: Mapping[str, object],
 ) -> AnsweringParity:
     """Write the bundle of a network, whose weights are rounded in place; the rest is that of the function above."""
+    folder = folder.resolve()  # a name to put another beside it; "." has none
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
     (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
@@ -107,10 +110,9 @@ def write_bundle(
         training=training,
     )
     manifest = replace(manifest, files=describe_files(folder, manifest.expected_files))
-    aside = folder.with_name(folder.name + ".unchecked")
-    shutil.rmtree(aside, ignore_errors=True)
-    shutil.copytree(folder, aside)
-    try:
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}.unchecked-", dir=folder.parent) as name_of_aside:
+        aside = Path(name_of_aside)
+        shutil.copytree(folder, aside, dirs_exist_ok=True)
         exact = _open(aside, manifest)
         report, answers = check_answering_parity(trained, generator_inputs, exact, examples)
         int8 = GRAPHS["cpu"]
@@ -123,8 +125,6 @@ def write_bundle(
             raise ValueError(f"{folder}: the bundle has {num_bytes:,} bytes, at most {MOST_BYTES:,} are allowed")
         shutil.copytree(folder, aside, dirs_exist_ok=True)
         report = agreement(report, answers, _open(aside, manifest, "int8"), examples)
-    finally:
-        shutil.rmtree(aside)
     write_manifest(folder, manifest)
     return report
 

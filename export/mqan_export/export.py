@@ -27,7 +27,7 @@ from mqan_core.bundle import (
 )
 from mqan_core.example import Example
 from mqan_export.encoder_graph import EncoderGraph
-from mqan_export.parity import ParityReport, check_parity
+from mqan_export.parity import NO_EXAMPLES, ParityReport, check_parity
 from mqan_export.step_graph import DecoderStepGraph
 from mqan_export.trace import EXAMPLE_SIZES, examples_of, to_onnx
 from mqan_runtime.engine import Engine
@@ -66,7 +66,10 @@ def export_bundle(
 
     Raises:
         ParityError: the graphs and torch disagree; the bundle is left without a manifest.
+        ValueError: there are no examples; nothing is written.
     """
+    if not examples:
+        raise ValueError(NO_EXAMPLES)
     network = network_of(pretrained_of(checkpoint))
     round_weights(network)
     folder.mkdir(parents=True, exist_ok=True)

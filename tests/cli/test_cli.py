@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import mqan_client
 import mqan_core
-from mqan_cli import sections, show
+from mqan_cli import sections, show, training_verbs
 from mqan_cli.main import app
 from mqan_client import (
     Answer,
@@ -36,9 +36,11 @@ from mqan_client import (
     UnavailableError,
 )
 from mqan_core.answer import Answer as CoreAnswer
+from mqan_core.example import Example
 from mqan_runtime import interface
 from mqan_serving.default_bundle import default_bundle
 from mqan_serving.rest.documents import AnswerDocument
+from mqan_training.data.readers.registry import task_named
 from mqan_training.data.readers.task import Task
 
 MASSES = Masses(0.5, 0.25, 0.25)
@@ -596,13 +598,28 @@ def test_an_exported_card_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest
         differences = {"max_encoder_difference": 0.0, "max_probability_difference": 0.0}
         return types.SimpleNamespace(num_examples=0, **differences)
 
-    config = types.SimpleNamespace(name="tiny", tasks=[])
+    config = types.SimpleNamespace(name="tiny", tasks=[task_named("sst")])
     loaded = types.SimpleNamespace(config=config, train_config=config)
     monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: loaded)
+    monkeypatch.setattr(training_verbs, "_validation_examples", lambda *_: [Example("sst", "1", "Dull.", "Is it?", ())])
     monkeypatch.setattr(export, "export_bundle", write_card)
     result = runner.invoke(app, ["export", str(tmp_path), str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "README.md").read_text().startswith("# tiny 1\n")
+
+
+def test_a_checkpoint_without_validation_rows_cannot_be_exported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from mqan_training import checkpoint
+
+    config = types.SimpleNamespace(name="tiny", tasks=[task_named("imdb")])
+    loaded = types.SimpleNamespace(config=config, train_config=config)
+    monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: loaded)
+    result = runner.invoke(app, ["export", str(tmp_path), str(tmp_path / "bundle"), "--data", str(tmp_path)])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"of its tasks (imdb) none has validation rows in {tmp_path}" in result.stderr
+    assert not (tmp_path / "bundle").exists()
 
 
 TRAINABLE = "{name: x, steps: 1, vectors: none, tasks: [{name: sst}]}"

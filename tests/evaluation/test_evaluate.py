@@ -2,16 +2,19 @@
 
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from mqan_evaluation.answerers import Ask, Decision
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.paper_section import choose_tasks, paper_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import Measured, write_suite
 from mqan_runtime.engine import Engine
 from mqan_training.data.readers.registry import task_named
+from mqan_training.data.readers.sst import LABELS
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   "), (1, "I'd see it again. " * 30)]
 
@@ -39,12 +42,26 @@ def test_every_example_is_scored_and_unreadable_ones_are_named(section: Section,
     (row,) = section.rows
     assert row["examples"] == len(ROWS)
     assert "answer" not in measuring.answers[2]
-    assert (row["metric"], row["score"]) in [("em", share) for share in (0, 25, 50, 75)]
+    is_right = [
+        record.get("answer") == LABELS[label] for record, (label, _) in zip(measuring.answers, ROWS, strict=True)
+    ]
+    assert (row["metric"], row["score"]) == ("em", 25 * sum(is_right))
     assert sum(float(row[source] or 0) for source in ("vocabulary", "context", "question")) == pytest.approx(100, abs=1)
     assert section.notes == [
         "sst: 1 examples have no text to ask about: ['validation/2']",
         "imdb: skipped: has no validation split",
     ]
+
+
+def test_what_is_right_is_counted(data: Path) -> None:
+    class Positive:
+        title, where, sources = "always positive", "here", ()
+
+        def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+            return [Decision("positive", (), 1.0, 0.0, ()) if ask.context.strip() else None for ask in asked]
+
+    (row,) = paper_section(Measuring(Positive(), data), [task_named("sst")], {}).rows
+    assert row["score"] == 50  # two of four; one is not read
 
 
 def test_answers_belong_to_their_examples(tiny_bundle: Path, section: Section, measuring: Measuring) -> None:

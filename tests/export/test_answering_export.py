@@ -10,13 +10,16 @@ import torch
 from mqan_core.answering import open_answering_bundle
 from mqan_core.errors import BundleError
 from mqan_core.manifest import MANIFEST
+from mqan_export import answering
 from mqan_export.answering_parity import AnsweringParity, check_answering_parity
 from mqan_export.answering_step_graph import round_generator
 from mqan_export.parity import ParityError
 from mqan_export.reader_graph import BalancedLinear
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.interface import verify_files
-from tests.answering import make_examples, make_trained
+from tests.answering import make_examples, make_trained, write_small_bundle
+
+Patch = pytest.MonkeyPatch
 
 
 def test_the_bundle_answers_as_torch_does(small_export: tuple[Path, AnsweringParity]) -> None:
@@ -26,7 +29,7 @@ def test_the_bundle_answers_as_torch_does(small_export: tuple[Path, AnsweringPar
     assert report.max_probability_difference < 1e-4
     assert report.int8_agreement > 0.5
     verify_files(folder)
-    assert not folder.with_name("bundle.unchecked").exists()
+    assert not list(folder.parent.glob("bundle.unchecked*"))
 
 
 def test_another_network_is_found_out(small_export: tuple[Path, AnsweringParity]) -> None:
@@ -35,6 +38,30 @@ def test_another_network_is_found_out(small_export: tuple[Path, AnsweringParity]
     inputs = torch.zeros(other.vocabulary.num_generated, other.network.config.width)
     with pytest.raises(ParityError, match="torch answers"):
         check_answering_parity(other, inputs, engine, make_examples(9))
+
+
+@pytest.mark.parametrize("check", ["check_answering_parity", "agreement"])
+def test_a_check_that_fails_leaves_no_manifest(
+    check: str, small_export: tuple[Path, AnsweringParity], small_checkpoint: Path, tmp_path: Path, monkeypatch: Patch
+) -> None:
+    """Also not the one of an earlier bundle; nor a folder beside it, where a user's own of such a name stays."""
+
+    def disagree(*_: object) -> None:
+        raise ParityError("they disagree")
+
+    folder, kept = tmp_path / "bundle", tmp_path / "bundle.unchecked" / "notes.txt"
+    folder.mkdir()
+    kept.parent.mkdir()
+    kept.write_text("mine")
+    (folder / MANIFEST).write_bytes((small_export[0] / MANIFEST).read_bytes())
+    monkeypatch.setattr(answering, check, disagree)
+    monkeypatch.chdir(folder)
+    with pytest.raises(ParityError, match="they disagree"):
+        write_small_bundle(small_checkpoint, Path())
+    assert (folder / "reader-float32.onnx").exists()
+    assert not (folder / MANIFEST).exists()
+    assert kept.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle", "bundle.unchecked"]
 
 
 def test_a_file_that_is_missing_is_named(small_export: tuple[Path, AnsweringParity], tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One function everywhere: torch under teacher forcing, torch greedy, and the bundle in onnxruntime."""
 
+import math
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from mqan_core.answer import Answer, Source
 from mqan_core.example import Example
 from mqan_core.request import Request
+from mqan_export import parity
 from mqan_export.parity import ParityError, answer_difference, check_parity
 from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
@@ -56,6 +58,18 @@ def test_the_parity_check_notices_a_difference(tiny_network: Network, engine: En
             check_parity(tiny_network, engine, examples)
     finally:
         weight.data.copy_(before)
+
+
+def test_a_network_that_computes_no_numbers_is_noticed(
+    tiny_network: Network, engine: Engine, sentences: MakeSentence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    requests = make_requests(engine, sentences, 2, 2)
+    examples = [Example("t", str(i), r.context, r.question, ("",)) for i, r in enumerate(requests)]
+    monkeypatch.setattr(parity, "_encoder_difference", lambda *_: math.nan)
+    with pytest.raises(ParityError, match="the encoders differ by inf"):
+        check_parity(tiny_network, engine, examples)
+    with pytest.raises(ValueError, match="parity cannot be checked without examples"):
+        check_parity(tiny_network, engine, [])
 
 
 def test_two_thousand_pairings_answer_as_alone(engine: Engine, sentences: MakeSentence) -> None:

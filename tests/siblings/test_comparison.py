@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_core.wordings import Wording
+from mqan_evaluation import comparison
 from mqan_evaluation.comparison_measures import (
     Question,
     Reply,
@@ -24,6 +26,7 @@ from mqan_evaluation.comparison_measures import (
 from mqan_evaluation.comparison_recipe import ComparisonRecipe, load_comparison
 from mqan_evaluation.comparison_report import cell
 from mqan_training.siblings.formats import Row
+from mqan_training.siblings.tasks import SiblingTask
 
 LABELS = ("negative", "positive")
 SENTIMENT = Wording("Is this sentence negative or positive?", "{first}")
@@ -146,12 +149,45 @@ def test_the_whole_comparison(
     assert {path: path.stat().st_mtime_ns for path in output.rglob("model.safetensors")} == written
 
 
+def test_a_sibling_that_cannot_learn_the_task_of_few_rows_has_a_cell(
+    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what was measured is written before its tables are made."""
+    measured = {"accuracy": 50.0, "ms": 1.0, "refused": {}}
+    system = {"model": "m 1", "precision": "float32", "bytes": 1, "training": {}, "seconds": 0.0}
+    document: dict[str, Any] = {
+        "systems": dict.fromkeys(("ARC-II", "MT-DNN", "mqan"), system),
+        "not_trained_on": [],
+        "tasks": {},
+        "renamed": {},
+    }
+    few = {"task": "rte", "questions": 2, "rows": {"8": {"MT-DNN": measured, "mqan": measured}}}
+    for name, value in (("open_for_one_core", None), ("_siblings", {}), ("draw", []), ("_measure_few", few)):
+        monkeypatch.setattr(comparison, name, lambda *_, value=value: value)
+    monkeypatch.setattr(comparison, "measure_systems", lambda *_: dict(document))
+    monkeypatch.setattr(SiblingTask, "rows", lambda *_: [])
+    loaded = load_comparison(recipe)
+    text = comparison.compare(loaded, tmp_path, tmp_path, tmp_path, limit=2, price=0.1)
+    assert "| 8 | cannot be asked | 50.0 | 50.0 |" in text
+    monkeypatch.setattr(comparison, "report", lambda _: 1 / 0)
+    (tmp_path / "comparison.json").unlink()
+    with pytest.raises(ZeroDivisionError):
+        comparison.compare(loaded, tmp_path, tmp_path, tmp_path, limit=2, price=0.1)
+    assert json.loads((tmp_path / "comparison.json").read_text())["few_shot"] == few
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"tasks": "[sts-b]"}, "sts-b: only tasks with classes are compared"),
         ({"tasks": "[rte]"}, "few_shot.task: 'sst-2' is none of the tasks"),
         ({"renamed.sst-2.labels": "[bad]"}, "renamed.sst-2: needs 2 different labels"),
+        ({"renamed.sst-2.labels": "[bad, good, bad]"}, "renamed.sst-2: needs 2 different labels"),
+        (
+            {"renamed.mnli": '{question: "So?", labels: [a, b, c]}'},
+            "renamed.mnli: this is none of the tasks, which are sst-2, rte",
+        ),
+        ({"trained_as.sst2": "sst"}, "trained_as.sst2: this is none of the tasks, which are sst-2, rte"),
         ({"speed": "1"}, "speed: Extra inputs are not permitted"),
     ],
 )

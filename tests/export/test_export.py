@@ -1,0 +1,48 @@
+"""Exporting the paper's network: a bundle that does not compute what its checkpoint does gets no manifest."""
+
+import copy
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mqan_core.example import Example
+from mqan_core.manifest import MANIFEST
+from mqan_export import export
+from mqan_export.parity import ParityError
+from mqan_training.model.network import Network
+
+EXAMPLES = [Example("t", "1", "The old harbour was closed.", "What was closed?", ("harbour",))]
+
+
+@pytest.fixture
+def write(tiny_network: Network, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Exports the small network."""
+    monkeypatch.setattr(export, "pretrained_of", lambda _: None)
+    monkeypatch.setattr(export, "network_of", lambda _: copy.deepcopy(tiny_network))
+    config = SimpleNamespace(name="tiny", tasks=[], model=tiny_network.mqan.config)
+    checkpoint: Any = SimpleNamespace(train_config=config, step=1, training={})
+    told = {"name": "tiny", "version": "1", "model_card": "# tiny\n"}
+    return lambda folder, examples: export.export_bundle(checkpoint, folder, examples, **told)
+
+
+def test_a_check_that_fails_leaves_no_manifest(write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert write(tmp_path, EXAMPLES).num_examples == 1
+    assert (tmp_path / MANIFEST).exists()
+
+    def disagree(*_: object) -> None:
+        raise ParityError("they disagree")
+
+    monkeypatch.setattr(export, "check_parity", disagree)
+    with pytest.raises(ParityError, match="they disagree"):
+        write(tmp_path, EXAMPLES)
+    assert (tmp_path / "encoder.onnx").exists()
+    assert not (tmp_path / MANIFEST).exists()
+    assert not (tmp_path / ".unchecked").exists()
+
+
+def test_nothing_is_written_without_examples(write: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="parity cannot be checked without examples: give questions with a text"):
+        write(tmp_path / "bundle", [])
+    assert not (tmp_path / "bundle").exists()
