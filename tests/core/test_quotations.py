@@ -1,0 +1,52 @@
+"""Quotations from scores of first and last words."""
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from mqan_core.answer import Answer
+from mqan_core.options import Options
+from mqan_core.quotations import QuotationScores, quote
+from mqan_core.request import Request, read_request
+from mqan_core.vocab import Vocabulary
+
+TEXT = "paid on 3 May 2024 by card and due on 2 June 2024 at noon"
+REFUSED = Answer("", 0.5, (), (), False, answered=False)
+
+
+@pytest.fixture
+def request_of_text() -> Request:
+    return read_request(Vocabulary(tuple("ab"), refuses=True), TEXT, "which dates?")
+
+
+def log_of(shares: dict[int, float], num_words: int) -> npt.NDArray[np.float32]:
+    """Return scores whose softmax is near these shares of words."""
+    scores = np.full(num_words, 1e-6)
+    for place, share in shares.items():
+        scores[place] = share
+    return np.log(scores).astype(np.float32)
+
+
+def quoted(request: Request, starts: dict[int, float], ends: dict[int, float], options: Options) -> Answer:
+    num_words = len(request.context_tokens)
+    scores = QuotationScores(log_of(starts, num_words), log_of(ends, num_words), float(np.log(1e-6)))
+    return quote(REFUSED, scores, options, request, 50)
+
+
+def test_where_several_are_asked_for_one_ends_before_the_next(request_of_text: Request) -> None:
+    starts, ends = {2: 0.75, 10: 0.25}, {4: 0.16, 12: 0.84}
+    answer = quoted(request_of_text, starts, ends, Options(every=True))
+    assert [place.span.text for place in answer.places] == ["3 May 2024", "2 June 2024"]
+    one = quoted(request_of_text, starts, ends, Options(contiguous=True, alternatives=2))
+    assert one.text == "3 May 2024 by card and due on 2 June 2024"  # the likeliest pair of words
+    assert one.alternatives == ()  # both dates are in it
+
+
+def test_a_quotation_that_cannot_end_before_another_beginning_goes_on(request_of_text: Request) -> None:
+    answer = quoted(request_of_text, {2: 0.6, 3: 0.4}, {4: 0.99, 2: 0.01}, Options(every=True))
+    assert [place.span.text for place in answer.places] == ["3 May 2024"]
+
+
+def test_beginnings_that_are_unlikely_end_nothing(request_of_text: Request) -> None:
+    answer = quoted(request_of_text, {2: 0.9, 10: 0.1}, {4: 0.16, 12: 0.84}, Options(every=True))
+    assert [place.span.text for place in answer.places] == ["3 May 2024 by card and due on 2 June 2024"]
