@@ -25,7 +25,7 @@ from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.batches import draw, mini_batches, sorted_batches
 from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
 from mqan_training.siblings.formats import Row
-from mqan_training.siblings.held_out import held_out_rows, not_held_out
+from mqan_training.siblings.held_out import held_out_rows, not_held_out, print_left_out
 from mqan_training.siblings.recipes import MtDnnRecipe
 from mqan_training.siblings.scores import score_task
 from mqan_training.siblings.tasks import SiblingTask, sibling_task
@@ -66,15 +66,13 @@ def read_items(
     tests = {task.name: task.rows(data, "test") for task in tasks}
     held_out = held_out_rows(tests)
     training: dict[str, list[Item]] = {}
-    left_out: list[str] = []
+    left_out: dict[str, int] = {}
     for task in tasks:
         rows = draw(task.rows(data, "train", "tune"), recipe.most_rows, recipe.seed, task.together)
         kept = not_held_out(task, rows, held_out)
         training[task.name] = pack_rows(task, kept, packer)
-        if num_held_out := len(rows) - len(kept):
-            left_out.append(f"{num_held_out} of {task.name}")
-    if left_out:
-        console.print(f"rows left out of the training, since they stand in a test file: {', '.join(left_out)}")
+        left_out[task.name] = len(rows) - len(kept)
+    print_left_out(left_out)
     drawn = {task.name: draw(tests[task.name], recipe.most_rows, recipe.seed, task.together) for task in tasks}
     return training, {task.name: pack_rows(task, drawn[task.name], packer) for task in tasks}
 

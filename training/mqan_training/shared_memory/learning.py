@@ -22,18 +22,22 @@ from mqan_training.shared_memory.architectures import SharedMemoryNetwork
 from mqan_training.shared_memory.words import Numbered, make_lexicon, number, start_vectors
 from mqan_training.siblings.batches import draw, endless_batches, sorted_batches
 from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
+from mqan_training.siblings.formats import Row
+from mqan_training.siblings.held_out import held_out_rows, not_held_out, print_left_out
 from mqan_training.siblings.recipes import Architecture, SharedMemoryRecipe
 from mqan_training.siblings.scores import score
 from mqan_training.siblings.tasks import Split, sibling_task
 
 KIND: Final = "shared-memory"
-_SPLITS: Final[tuple[Split, ...]] = ("train", "tune", "test")
 _EVALUATED_TOGETHER: Final = 64
 _COMPILED_FROM: Final = 200  # steps: compiling takes as long as some 50 steps of the paper's sizes save
 
 
 class Texts:
     """All splits of a recipe's tasks as numbers, read once for all of its runs.
+
+    Rows to train on or to choose by that stand in the test split of one of the tasks, whichever, are left out; how
+    many is printed.
 
     Args:
         recipe: names the tasks.
@@ -44,24 +48,34 @@ class Texts:
     """
 
     def __init__(self, recipe: SharedMemoryRecipe, data: Path) -> None:
-        rows = {
-            task: {
-                split: draw(sibling_task(task).rows(data, split), recipe.most_rows, recipe.seed) for split in _SPLITS
-            }
-            for task in recipe.tasks
-        }
         self._recipe = recipe
-        self._training = {task: splits["train"] for task, splits in rows.items()}
-        self._rows = rows
+        self._rows = _read_rows(recipe, data)
         self.of_task: dict[str, dict[Split, Numbered]] = {}
 
     def lexicon(self, tasks: Sequence[str]) -> Lexicon:
         """Return the words of some tasks' training texts, and number their texts by it."""
-        lexicon = make_lexicon((row for task in tasks for row in self._training[task]), self._recipe.least_count)
+        lexicon = make_lexicon((row for task in tasks for row in self._rows[task]["train"]), self._recipe.least_count)
         for task in tasks:
             numbered = {s: number(rows, lexicon, self._recipe.most_words) for s, rows in self._rows[task].items()}
             self.of_task[task] = numbered
         return lexicon
+
+
+def _read_rows(recipe: SharedMemoryRecipe, data: Path) -> dict[str, dict[Split, list[Row]]]:
+    """Return the splits of the recipe's tasks, each of at most ``most_rows``, without rows that are held out."""
+    tests = {task: sibling_task(task).rows(data, "test") for task in recipe.tasks}
+    held_out = held_out_rows(tests)
+    rows: dict[str, dict[Split, list[Row]]] = {}
+    left_out: dict[str, int] = {}
+    for name in recipe.tasks:
+        task = sibling_task(name)
+        read: dict[Split, list[Row]] = {split: task.rows(data, split) for split in ("train", "tune")}
+        drawn = {split: draw(found, recipe.most_rows, recipe.seed) for split, found in read.items()}
+        kept = {split: not_held_out(task, found, held_out) for split, found in drawn.items()}
+        left_out[name] = sum(len(drawn[split]) - len(kept[split]) for split in drawn)
+        rows[name] = {**kept, "test": draw(tests[name], recipe.most_rows, recipe.seed)}
+    print_left_out(left_out)
+    return rows
 
 
 @torch.no_grad()
