@@ -17,19 +17,30 @@ from torch import Tensor
 from torch.nn import functional
 
 from mqan_core.lexicon import Lexicon
+from mqan_training.optim import refuse_divergence
 from mqan_training.runlog import console
 from mqan_training.shared_memory.architectures import SharedMemoryNetwork
 from mqan_training.shared_memory.words import Numbered, make_lexicon, number, start_vectors
-from mqan_training.siblings.batches import draw, endless_batches, sorted_batches
-from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
+from mqan_training.siblings.batches import draw, endless_batches, refuse_empty, sorted_batches
+from mqan_training.siblings.folders import (
+    append_log,
+    begin_log,
+    load_model,
+    read_results,
+    save_model,
+    told_as_damage,
+    write_results,
+)
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.held_out import held_out_rows, not_held_out, print_left_out
 from mqan_training.siblings.recipes import Architecture, SharedMemoryRecipe
-from mqan_training.siblings.scores import score
+from mqan_training.siblings.scores import refuse_not_finite, score
 from mqan_training.siblings.tasks import Split, sibling_task
 
 KIND: Final = "shared-memory"
 _EVALUATED_TOGETHER: Final = 64
+_APART: Final = ("grid.rate", "grid.l2", "rate", "l2", "steps", "fine_tune_steps")
+"""Settings that a combination of the grid does not depend on: its own are in the name of its folder."""
 _COMPILED_FROM: Final = 200  # steps: compiling takes as long as some 50 steps of the paper's sizes save
 
 
@@ -62,7 +73,11 @@ class Texts:
 
 
 def _read_rows(recipe: SharedMemoryRecipe, data: Path) -> dict[str, dict[Split, list[Row]]]:
-    """Return the splits of the recipe's tasks, each of at most ``most_rows``, without rows that are held out."""
+    """Return the splits of the recipe's tasks, each of at most ``most_rows``, without rows that are held out.
+
+    Raises:
+        ValueError: a split has no rows.
+    """
     tests = {task: sibling_task(task).rows(data, "test") for task in recipe.tasks}
     held_out = held_out_rows(tests)
     rows: dict[str, dict[Split, list[Row]]] = {}
@@ -75,6 +90,7 @@ def _read_rows(recipe: SharedMemoryRecipe, data: Path) -> dict[str, dict[Split, 
         left_out[name] = sum(len(drawn[split]) - len(kept[split]) for split in drawn)
         rows[name] = {**kept, "test": draw(tests[name], recipe.most_rows, recipe.seed)}
     print_left_out(left_out)
+    refuse_empty({f"{split} of {name}": found for name, splits in rows.items() for split, found in splits.items()})
     return rows
 
 
@@ -84,7 +100,9 @@ def accuracy(network: SharedMemoryNetwork, task: str, texts: Numbered) -> float:
     predicted = [0] * len(texts.classes)
     for places in sorted_batches(texts.lengths, _EVALUATED_TOGETHER):
         words_NT, lengths_N, _ = texts.batch(places)
-        for place, found in zip(places, network(task, words_NT, lengths_N).argmax(dim=-1).tolist(), strict=True):
+        logits_NC = network(task, words_NT, lengths_N)
+        refuse_not_finite(logits_NC.tolist())
+        for place, found in zip(places, logits_NC.argmax(dim=-1).tolist(), strict=True):
             predicted[place] = found
     return score(("accuracy",), texts.classes, predicted)["accuracy"]
 
@@ -109,7 +127,11 @@ def train_tasks(
 
     Returns:
         The mean accuracy on the tuning splits.
+
+    Raises:
+        DivergedError: a loss is not finite.
     """
+    begin_log(folder)
     generator = random.Random(recipe.seed)  # noqa: S311
     batches = {
         task: endless_batches(splits["train"].lengths, recipe.batch, generator) for task, splits in of_task.items()
@@ -128,6 +150,7 @@ def train_tasks(
         with torch.sparse.check_sparse_tensor_invariants(False):  # AdaGrad's own of word vectors; unsaid, torch warns
             optimizer.step()
         losses[task] = loss.item()
+        refuse_divergence(step, {f"the loss of {task}": losses[task]}, "lower rate")
         if step % recipe.tune_every == 0 or step == steps:
             mean = _tuning(network, of_task, step, folder)
             if mean > best:
@@ -168,7 +191,7 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
         ValueError: the folder has results of other settings.
     """
     settings = {**recipe.model_dump(mode="json"), "architecture": architecture}
-    if (results := read_results(folder, settings)) is not None:
+    if (results := read_results(folder, settings, apart=("grid",))) is not None:
         return results
     begun = time.perf_counter()
     is_joint = architecture in ("arc-i", "arc-ii")
@@ -213,7 +236,7 @@ def search(recipe: SharedMemoryRecipe, texts: Texts, folder: Path) -> list[dict[
     for rate in recipe.grid.rate:
         for l2 in recipe.grid.l2:
             place = folder / f"rate-{rate:g}-l2-{l2:g}"
-            found = read_results(place, settings)
+            found = read_results(place, settings, apart=_APART)
             if found is None:
                 with_these = recipe.model_copy(update={"rate": rate, "l2": l2})
                 network, _ = _start(with_these, recipe.architecture, texts, recipe.tasks)
@@ -237,11 +260,12 @@ def load_network(
         ValueError: it is a model of another kind.
     """
     document, weights, recipe = load_model(folder, KIND, SharedMemoryRecipe, "architecture", "tasks", "words")
-    lexicon = Lexicon(document["words"])
-    labels = {task: tuple(names) for task, names in document["tasks"].items()}
-    counts = {task: len(names) for task, names in labels.items()}
-    network = SharedMemoryNetwork(recipe, document["architecture"], counts, len(lexicon))
-    network.load_state_dict(weights)
+    with told_as_damage(folder):
+        lexicon = Lexicon(document["words"])
+        labels = {task: tuple(names) for task, names in document["tasks"].items()}
+        counts = {task: len(names) for task, names in labels.items()}
+        network = SharedMemoryNetwork(recipe, document["architecture"], counts, len(lexicon))
+        network.load_state_dict(weights)
     return network.eval(), lexicon, labels, recipe
 
 
