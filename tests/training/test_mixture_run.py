@@ -305,6 +305,23 @@ def test_recipes_say_what_is_wrong(tmp_path: Path) -> None:
     assert not is_mixture(Path("training/recipes/debug.yaml"))
 
 
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ("{sst: -1, woz: 2}", r"sources: .*the weight of sst is -1\.0; it must"),
+        ("{sst: .nan}", "sources: .*the weight of sst is nan; it must"),
+        ("{sst: .inf}", "sources: .*the weight of sst is inf; it must"),
+        ("{sst: 0}", "sources: .*there must be a source with a weight above 0"),
+        ("{}", "sources: .*there must be a source with a weight above 0"),
+    ],
+)
+def test_weights_that_make_no_mixture_are_refused(tmp_path: Path, sources: str, message: str) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(f"name: x\nsteps: 1\nsources: {sources}\n")
+    with pytest.raises(ValueError, match=message):
+        load_recipe(path)
+
+
 def test_the_permissive_recipe_has_no_dataset_that_forbids_commercial_use() -> None:
     default, permissive = (load_recipe(Path(f"training/recipes/{name}.yaml")) for name in ("default", "permissive"))
     allowed = {
