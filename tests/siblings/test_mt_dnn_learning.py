@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mqan_training.errors import CheckpointError
+from mqan_training.errors import CheckpointError, DivergedError, MissingEncoderError
 from mqan_training.mt_dnn.adaptation import adapt
 from mqan_training.mt_dnn.learning import (
     batch_loss,
@@ -186,7 +187,7 @@ def test_joint_training_lowers_every_loss(tiny_encoder: Path, sibling_data: Path
     logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert logged[-1]["step"] == 20 * sum(-(-len(items) // 8) for items in of_task.values())
     assert evaluate(network, sibling_task("cola"), of_task["cola"])["matthews"] > 80
-    with pytest.raises(ValueError, match="no rows of cola"):
+    with pytest.raises(ValueError, match="no rows: train of cola"):
         train_tasks(network, {"cola": []}, recipe, 1, tmp_path)
 
 
@@ -234,13 +235,87 @@ def test_adaptation_draws_both_curves_and_goes_on_where_it_was(
 def test_adaptation_without_a_joint_model_or_to_a_known_task_is_refused(
     joint: tuple[MtDnnRecipe, Path], sibling_data: Path, tmp_path: Path
 ) -> None:
-    recipe, _ = joint
+    recipe, folder = joint
     with pytest.raises(CheckpointError, match="holds no model"):
         adapt(recipe, sibling_data, tmp_path)
     with pytest.raises(ValueError, match="no `adaptation`"):
         adapt(recipe.model_copy(update={"adaptation": None}), sibling_data, tmp_path)
-    with pytest.raises(ValueError, match="sick: joint training has seen"):
-        adapt(recipe.model_copy(update={"tasks": ("sick",)}), sibling_data, tmp_path)
+    known = MtDnnRecipe(**{**recipe.model_dump(), "tasks": ("cola",), "adaptation": {"tasks": ("rte",)}})
+    with pytest.raises(ValueError, match="rte: joint training has seen"):
+        adapt(known, sibling_data, folder)
+
+
+def test_joint_training_sees_no_test_row_of_what_is_adapted_to(
+    tiny_encoder: Path, sibling_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = Path(shutil.copytree(sibling_data, tmp_path / "data"))
+    with (data / "nli_extra" / "sick" / "SICK_trial.txt").open("a") as file:
+        first, second = sibling_task("rte").rows(data, "train")[0].texts
+        file.write(f"99\t{first}\t{second}\t3.5\tNEUTRAL\n")
+    recipe = _recipe(tiny_encoder, tasks=("rte",), epochs=1)
+    run(recipe, data, tmp_path / "alone")
+    assert "left out" not in capsys.readouterr().err
+    to_adapt = MtDnnRecipe(**{**recipe.model_dump(), "adaptation": {"tasks": ("sick",)}})
+    run(to_adapt, data, tmp_path / "mt-dnn")
+    assert "test file: 1 of rte" in " ".join(capsys.readouterr().err.split())
+    with pytest.raises(ValueError, match=r"other settings \(left_out_for\)"):
+        run(to_adapt, data, tmp_path / "alone")
+
+
+def test_what_has_ended_stays_when_shares_are_added(joint: tuple[MtDnnRecipe, Path], sibling_data: Path) -> None:
+    recipe, folder = joint
+    assert recipe.adaptation is not None
+    adapt(recipe, sibling_data, folder)
+    ended = {path: path.stat().st_mtime_ns for path in folder.rglob("results.json")}
+    more = recipe.adaptation.model_copy(update={"shares": (0.05, 0.5, 1.0)})
+    longer = recipe.model_copy(update={"adaptation": more})
+    run(longer, sibling_data, folder / "mt-dnn")
+    assert len(adapt(longer, sibling_data, folder).splitlines()) == 5
+    assert ended.items() <= {path: path.stat().st_mtime_ns for path in folder.rglob("results.json")}.items()
+    changed = recipe.adaptation.model_copy(update={"epochs": 9})
+    with pytest.raises(ValueError, match=r"other settings \(adaptation\)"):
+        adapt(recipe.model_copy(update={"adaptation": changed}), sibling_data, folder)
+
+
+def test_sequences_that_the_encoder_does_not_read_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:
+    recipe = _recipe(tiny_encoder, most_pieces=65)
+    with pytest.raises(ValueError, match="most_pieces is 65, and max_position_embeddings of .* is 64: lower"):
+        run(recipe, tmp_path / "nowhere", tmp_path)
+    with pytest.raises(MissingEncoderError, match="holds no BERT"):
+        run(_recipe(tmp_path), tmp_path / "nowhere", tmp_path)
+
+
+def test_a_run_that_diverges_and_one_without_test_rows_are_told(
+    tiny_encoder: Path, sibling_data: Path, tmp_path: Path
+) -> None:
+    recipe = _recipe(tiny_encoder, tasks=("cola",), rate=1e30)
+    with pytest.raises(DivergedError, match="of cola .*not finite: the run has diverged; lower rate"):
+        run(recipe, sibling_data, tmp_path)
+    assert not list(tmp_path.rglob("model.*"))
+    data = Path(shutil.copytree(sibling_data, tmp_path / "data"))
+    for name in ("in_domain_dev.tsv", "out_of_domain_dev.tsv"):
+        (data / "cola" / name).write_text("")
+    with pytest.raises(ValueError, match="no rows: test of cola"):
+        run(recipe, data, tmp_path)
+
+
+def test_a_model_that_does_not_fit_its_weights_is_damaged(joint: tuple[MtDnnRecipe, Path], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(joint[1] / "mt-dnn" / "joint", tmp_path / "copy"))
+    document = json.loads((folder / "model.json").read_text())
+    changes: tuple[dict[str, object], ...] = (
+        {"tasks": ["cola"]},
+        {"tasks": 1},
+        {"tasks": ["x"]},
+        {"encoder": {}},
+        {"encoder": 1},
+    )
+    for change in changes:
+        (folder / "model.json").write_text(json.dumps(document | change))
+        with pytest.raises(CheckpointError, match=r"copy: model\.json and model\.safetensors do not fit"):
+            load_network(folder)
+    (folder / "model.json").write_text("[]")
+    with pytest.raises(CheckpointError, match="copy: malformed model"):
+        load_network(folder)
 
 
 def test_the_table_has_every_row_beside_the_published(tiny_encoder: Path, sibling_data: Path, tmp_path: Path) -> None:

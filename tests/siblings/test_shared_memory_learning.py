@@ -1,6 +1,7 @@
 """Shared-memory LSTMs learn, keep what they learnt, and are drawn."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch._inductor.config
 from torch._dynamo.utils import counters
 
 from mqan_core.lexicon import UNKNOWN, Lexicon
-from mqan_training.errors import CheckpointError, MissingVectorsError
+from mqan_training.errors import CheckpointError, DivergedError, MissingVectorsError
 from mqan_training.model.embeddings import quantized_vectors, write_vectors
 from mqan_training.shared_memory.architectures import SharedMemoryNetwork
 from mqan_training.shared_memory.learning import Texts, compile_steps, load_network, run, search, train_tasks
@@ -139,6 +140,63 @@ def test_a_damaged_model_and_none_are_told(runs: Path, tmp_path: Path) -> None:
         file.write(b"x")
     with pytest.raises(CheckpointError, match="does not have the SHA-256"):
         load_network(folder)
+
+
+def test_a_model_that_does_not_fit_its_weights_and_damaged_results_are_told(
+    runs: Path, texts: Texts, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(runs / "lstm" / "sst-2", tmp_path / "copy"))
+    document = json.loads((folder / "model.json").read_text())
+    changes: tuple[dict[str, object], ...] = (
+        {"tasks": []},
+        {"tasks": {"sst-2": ["a", "b", "c"]}},
+        {"words": 3},
+        {"architecture": "arc-ii"},
+    )
+    for change in changes:
+        (folder / "model.json").write_text(json.dumps(document | change))
+        with pytest.raises(CheckpointError, match=r"copy: model\.json and model\.safetensors do not fit"):
+            load_network(folder)
+    for recipe in (1, {**document["recipe"], "colour": "red"}):
+        (folder / "model.json").write_text(json.dumps(document | {"recipe": recipe}))
+        with pytest.raises(CheckpointError, match="copy: malformed model"):
+            load_network(folder)
+    for content in ("", "[]", "{}", '{"settings": 1, "results": {}}'):
+        (tmp_path / "results.json").write_text(content)
+        with pytest.raises(CheckpointError, match=r"results\.json: malformed results"):
+            run(_recipe(), "lstm", texts, tmp_path)
+
+
+def test_a_grid_may_change_after_a_run_and_grow(texts: Texts, runs: Path, tmp_path: Path) -> None:
+    with_grid = _recipe(grid={"steps": 3})
+    assert run(with_grid, "lstm", texts, runs / "lstm") == run(_recipe(), "lstm", texts, runs / "lstm")
+    first = search(_recipe(grid={"rate": (0.1,), "l2": (0.0,), "steps": 3}), texts, tmp_path)
+    log = tmp_path / "rate-0.1-l2-0" / "log.jsonl"
+    before = log.stat().st_mtime_ns
+    more = search(_recipe(grid={"rate": (0.1, 1e-6), "l2": (0.0,), "steps": 3}, rate=0.5), texts, tmp_path)
+    assert first[0] in more
+    assert len(more) == 2
+    assert log.stat().st_mtime_ns == before
+    with pytest.raises(ValueError, match=r"other settings \(grid\)"):
+        search(_recipe(grid={"rate": (0.1,), "l2": (0.0,), "steps": 4}), texts, tmp_path)
+
+
+def test_a_log_is_of_one_run(texts: Texts, tmp_path: Path) -> None:
+    for _ in range(2):
+        run(_recipe(tasks=("sst-2",), steps=2), "lstm", texts, tmp_path)
+        lines = (tmp_path / "sst-2" / "log.jsonl").read_text().splitlines()
+        assert [json.loads(line)["step"] for line in lines] == [0, 12]
+        (tmp_path / "results.json").unlink()
+
+
+def test_a_run_that_diverges_and_an_empty_split_are_told(sibling_data: Path, texts: Texts, tmp_path: Path) -> None:
+    with pytest.raises((DivergedError, ValueError), match="diverged; lower"):
+        run(_recipe(rate=1e38), "arc-ii", texts, tmp_path)
+    assert not list(tmp_path.rglob("model.*"))
+    data = Path(shutil.copytree(sibling_data, tmp_path / "data"))
+    (data / "sst" / "dev_binary_sent.csv").write_text("label,sentence\n")
+    with pytest.raises(ValueError, match="no rows: test of sst-2"):
+        Texts(_recipe(), data)
 
 
 def test_the_grid_is_tried_whole_and_sorted(texts: Texts, tmp_path: Path) -> None:

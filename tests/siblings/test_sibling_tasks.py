@@ -2,7 +2,9 @@
 
 import gzip
 import json
+import math
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from mqan_training.siblings.batches import draw, endless_batches, mini_batches, 
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.qnli import _ranking, pairs_of
 from mqan_training.siblings.recipes import SharedMemoryRecipe, load_recipe
-from mqan_training.siblings.scores import score, score_rankings
+from mqan_training.siblings.scores import score, score_rankings, score_task
 from mqan_training.siblings.tasks import TASKS, sibling_task
 
 _PAIR = {"sentence1": "a", "sentence2": "b"}
@@ -28,7 +30,9 @@ def test_a_training_row_is_in_one_split(sibling_data: Path, task: str, counts: i
     assert len(train) + len(tune) == counts
     assert train
     assert not {row.texts[0] for row in train} & {row.texts[0] for row in tune}
-    assert sibling_task(task).rows(sibling_data, "train", "tune") != []
+    both = sibling_task(task).rows(sibling_data, "train", "tune")
+    assert [row for row in both if row in train] == train
+    assert [row for row in both if row not in train] == tune
 
 
 def test_without_a_development_file_a_tenth_is_for_the_report(sibling_data: Path) -> None:
@@ -161,6 +165,18 @@ def test_scores_by_hand() -> None:
         score(("accuracy",), [1], [1, 0])
     with pytest.raises(ValueError, match="nothing to score"):
         score_rankings([])
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf])
+def test_predictions_that_are_not_finite_have_no_score(wrong: float) -> None:
+    attempts: tuple[Callable[[], object], ...] = (
+        lambda: score(("pearson",), [0.0, 1.0], [0.5, wrong]),
+        lambda: score_rankings([[0.5, 0.1], [0.5, wrong]]),
+        lambda: score_task(sibling_task("cola"), [0, 1], [[[0.5, 0.5]], [[wrong, 0.5]]]),
+    )
+    for refused in attempts:
+        with pytest.raises(ValueError, match=f"a prediction is {wrong}"):
+            refused()
 
 
 def test_batches_hold_every_row_once_in_lengths_that_are_near() -> None:

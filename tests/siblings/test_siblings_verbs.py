@@ -76,7 +76,7 @@ def test_mt_dnn_is_trained_and_adapted(tiny_encoder: Path, sibling_data: Path, t
     [
         (["train", "RECIPE", "--set", "steps=0"], "steps: Input should be greater than 0"),
         (["adapt", "RECIPE"], "domains are adapted to by mt-dnn"),
-        (["train", "RECIPE", "--data", "nowhere"], "sst: found no train_binary_sent.csv in nowhere/sst"),
+        (["train", "RECIPE", "--data", "nowhere"], "sst: found no dev_binary_sent.csv in nowhere/sst"),
         (["follow", "x", "--task", "sst-2", "--model", "nowhere"], "nowhere holds no model"),
     ],
 )

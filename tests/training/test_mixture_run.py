@@ -17,15 +17,18 @@ from mqan_core.example import Choice, Example
 from mqan_core.layout import Layout
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
-from mqan_training import stream
+from mqan_training import mixture_run, stream
 from mqan_training.checkpoint import load_checkpoint
-from mqan_training.collate import collate
+from mqan_training.collate import TrainingBatch, collate
 from mqan_training.data.mixture import dataset_of
 from mqan_training.data.shapes.dataset_file import load_dataset
-from mqan_training.errors import MissingEncoderError
+from mqan_training.errors import DivergedError, MissingEncoderError
+from mqan_training.losses import Losses, network_losses
 from mqan_training.mixture_run import Start, prepare_run, save_run, take_step, train_mixture
 from mqan_training.model.bert import Bert
+from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.recipe import Recipe, is_mixture, load_recipe
+from mqan_training.runlog import RunLog
 from mqan_training.stream import MixtureStream, generator_pieces, shares_of
 
 NAMES = "ann bob carl dora emil".split()  # noqa: SIM905
@@ -130,7 +133,7 @@ def losses_of(folder: Path) -> list[float]:
 
 def test_a_cut_run_goes_on_as_if_it_had_not_been(encoder: Path, tmp_path: Path) -> None:
     whole = run(recipe_of(encoder), tmp_path / "whole")
-    run(recipe_of(encoder, steps=8), tmp_path / "cut")
+    run(recipe_of(encoder, steps=10), tmp_path / "cut")
     resumed = run(recipe_of(encoder), tmp_path / "cut", resume=True)
     assert losses_of(tmp_path / "cut") == losses_of(tmp_path / "whole")
     one, other = (load_file(folder / "model.safetensors") for folder in (whole, resumed))
@@ -138,7 +141,63 @@ def test_a_cut_run_goes_on_as_if_it_had_not_been(encoder: Path, tmp_path: Path) 
     for name, tensor in one.items():
         torch.testing.assert_close(other[name], tensor, rtol=0, atol=0, msg=name)
     scores = [json.loads(line) for line in (tmp_path / "cut" / "validation.jsonl").read_text().splitlines()]
-    assert {(s["step"], s["task"]) for s in scores} == {(6, "meetings"), (8, "meetings"), (12, "meetings")}
+    assert {(s["step"], s["task"]) for s in scores} == {(6, "meetings"), (10, "meetings"), (12, "meetings")}
+
+
+def test_a_run_that_is_cut_in_its_last_validation_is_scored_when_it_goes_on(
+    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = mixture_run.validate_run
+
+    def cut(given: mixture_run.MixtureRun, log: RunLog) -> None:
+        if given.step == 9:
+            monkeypatch.setattr(mixture_run, "validate_run", real)
+            raise KeyboardInterrupt
+        real(given, log)
+
+    monkeypatch.setattr(mixture_run, "validate_run", cut)
+    recipe = recipe_of(encoder, steps=9, log_every=100)
+    with pytest.raises(KeyboardInterrupt):
+        run(recipe, tmp_path)
+    seconds = load_checkpoint(tmp_path / "step-0000008").training["seconds"]
+    assert seconds > 0  # nothing was logged yet
+    saved = load_checkpoint(run(recipe, tmp_path, resume=True))
+    assert saved.training["seconds"] > seconds
+    steps = [json.loads(line)["step"] for line in (tmp_path / "validation.jsonl").read_text().splitlines()]
+    assert steps == [6, 9]
+
+
+def test_the_last_step_counts_in_the_average(encoder: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(encoder, steps=9)
+    untrained = prepare_run(recipe, SOURCES, {}, tmp_path, None).average.state()
+    saved = load_checkpoint(run(recipe, tmp_path))
+    name = "span.weight"
+    torch.testing.assert_close(saved.average[name], (2 * untrained[name] + 9 * saved.weights[name]) / 11)
+
+
+def test_a_run_that_diverges_ends_before_it_is_saved(
+    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def diverge(network: PretrainedNetwork, batch: TrainingBatch, teacher: Bert | None) -> Losses:
+        losses = network_losses(network, batch, teacher)
+        return losses._replace(answer=losses.answer * float("nan"))
+
+    monkeypatch.setattr(mixture_run, "network_losses", diverge)
+    with pytest.raises(DivergedError, match="step 1: answer and norm not finite: .* lower reader_rate"):
+        run(recipe_of(encoder, steps=1), tmp_path)
+    assert not list(tmp_path.glob("step-*"))
+
+
+def test_a_run_goes_on_by_its_own_recipe(encoder: Path, tmp_path: Path) -> None:
+    run(recipe_of(encoder, steps=1), tmp_path)
+    other = {"seed": 2, "decoder": {"width": 12, "num_heads": 2, "head_width": 4, "ffn_width": 8}}
+    with pytest.raises(ValueError, match=r"another recipe: seed was 1, is 2; decoder\.width was 8, is 12; to"):
+        run(recipe_of(encoder, **other), tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"sources\.more was not there, is 1\.0"):
+        run(recipe_of(encoder, sources={"meetings": 1, "counts": 2, "more": 1}), tmp_path, resume=True)
+    changed = {"steps": 2, "cooldown_steps": 1, "log_every": 2, "checkpoint_every": 3, "validate_every": 3}
+    assert load_checkpoint(run(recipe_of(encoder, autocast=False, **changed), tmp_path, resume=True)).step == 2
 
 
 def test_a_killed_run_leaves_whole_checkpoints(encoder: Path, tmp_path: Path) -> None:
@@ -244,6 +303,23 @@ def test_recipes_say_what_is_wrong(tmp_path: Path) -> None:
         load_recipe(path)
     assert load_recipe(Path("training/recipes/default.yaml"), {"decoder.width": "64"}).decoder.width == 64
     assert not is_mixture(Path("training/recipes/debug.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("sources", "message"),
+    [
+        ("{sst: -1, woz: 2}", r"sources: .*the weight of sst is -1\.0; it must"),
+        ("{sst: .nan}", "sources: .*the weight of sst is nan; it must"),
+        ("{sst: .inf}", "sources: .*the weight of sst is inf; it must"),
+        ("{sst: 0}", "sources: .*there must be a source with a weight above 0"),
+        ("{}", "sources: .*there must be a source with a weight above 0"),
+    ],
+)
+def test_weights_that_make_no_mixture_are_refused(tmp_path: Path, sources: str, message: str) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(f"name: x\nsteps: 1\nsources: {sources}\n")
+    with pytest.raises(ValueError, match=message):
+        load_recipe(path)
 
 
 def test_the_permissive_recipe_has_no_dataset_that_forbids_commercial_use() -> None:

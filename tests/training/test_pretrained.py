@@ -4,6 +4,7 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ from mqan_training.model.greedy import GreedyStep
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
 from mqan_training.model.tie import copied_from, hazard
 from mqan_training.prepare import NO_SLOT, Prepared, prepare
-from mqan_training.torch_answers import answer_batch, slot_batch
+from mqan_training.torch_answers import answer_batch, score_examples, slot_batch
 
 WORDS = "ann bob met red green blue until the a who what is it ? , . yes no one two ; : area south".split()  # noqa: SIM905
 LAYOUT = Layout(WordPieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "##s"]))
@@ -193,6 +194,35 @@ def test_of_a_long_text_the_window_with_the_answer_is_kept() -> None:
     assert len(found.window.pieces) <= 384
     [place] = found.starts
     assert found.request.context_tokens[place - len(found.request.slots.question)].start == 3000
+
+
+def test_the_place_of_a_long_answer_is_in_the_window_or_the_row_is_left_out() -> None:
+    words = [f"{word}s" for word in ("red", "green", "blue")] * 100  # of two pieces each
+    context, num_left_out = " ".join(words), 0
+    for first in range(0, 250, 5):
+        start = len(" ".join(words[:first])) + bool(first)
+        answer = " ".join(words[first : first + 50])
+        found = prepare(example(context, [answer], start=start), VOCABULARY, LAYOUT, 60, RNG)
+        if found is None:
+            num_left_out += 1
+            continue
+        [begin], [end] = found.starts, found.ends
+        row = [*found.request.slots.question, *found.request.slots.context]
+        assert row[begin : end + 1] == found.slots[:-1].tolist()
+        assert found.request.context_tokens[begin - len(found.request.slots.question)].start == start
+    assert 0 < num_left_out < 25  # windows of 184 words share 32
+
+
+@pytest.mark.parametrize("change", [{"question": "Who " * 300}, {"choices": (Choice("red"), Choice(" "))}])
+def test_what_would_be_refused_is_not_trained_on_and_counts_as_wrong(
+    network: PretrainedNetwork, change: dict[str, Any]
+) -> None:
+    refused = replace(example("red", ["red"]), **change)
+    assert prepare(refused, VOCABULARY, LAYOUT, 10, RNG) is None
+    given = example("Ann met Bob.", ["red"], "red")
+    assert score_examples(network, VOCABULARY, LAYOUT, [given], 10) == {"em": 100, "nf1": 100}
+    assert score_examples(network, VOCABULARY, LAYOUT, [refused, given], 10) == {"em": 50, "nf1": 50}
+    assert score_examples(network, VOCABULARY, LAYOUT, [refused], 10) == {"em": 0, "nf1": 0}
 
 
 def test_where_a_word_was_copied_from_sums_to_one() -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from mqan_training.checkpoint import latest_checkpoint, load_checkpoint
 from mqan_training.config import TrainConfig, load_config
-from mqan_training.errors import CheckpointError
+from mqan_training.errors import CheckpointError, DivergedError
 from mqan_training.train import find_start, train
 from mqan_training.transfer import record_source, recorded_source
 
@@ -171,8 +171,19 @@ def test_a_run_does_not_go_on_with_another_model(runs: Runs, tmp_path: Path) -> 
     last = f"step-{NUM_STEPS:07d}"
     shutil.copytree(runs.whole / last, tmp_path / last)
     other = replace(runs.config, model=replace(runs.config.model, width=20))
-    with pytest.raises(CheckpointError, match="the weights do not fit the model of the recipe"):
+    with pytest.raises(ValueError, match=r"another recipe: model\.width was 16, is 20; to go on"):
         train(other, runs.data, tmp_path, resume=True)
+    longer = replace(
+        runs.config, steps=NUM_STEPS + 1, phases=(), log_every=2, optim=replace(runs.config.optim, cooldown_steps=1)
+    )
+    assert train(longer, runs.data, tmp_path, resume=True).name == f"step-{NUM_STEPS + 1:07d}"
+
+
+def test_a_run_that_diverges_ends_before_it_is_saved(runs: Runs, tmp_path: Path) -> None:
+    wild = replace(runs.config, optim=replace(runs.config.optim, peak_rate=1e30, warmup_steps=1))
+    with pytest.raises(DivergedError, match=r"the gradient of sst not finite: .* lower optim\.peak_rate"):
+        train(wild, runs.data, tmp_path)
+    assert latest_checkpoint(tmp_path) is None
 
 
 def test_a_run_goes_on_from_its_own_source_only(tmp_path: Path) -> None:

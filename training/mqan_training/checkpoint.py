@@ -31,6 +31,20 @@ _MODEL = "model.safetensors"
 VECTORS = "vectors.safetensors"
 _RESUME = "resume.safetensors"
 _AVERAGE = "average."
+_MAY_CHANGE = {  # in a run that is resumed; encoder and vectors are in the checkpoint itself
+    "steps",
+    "phases",
+    "cooldown_steps",
+    "optim.cooldown_steps",
+    "log_every",
+    "checkpoint_every",
+    "validate_every",
+    "validate_examples",
+    "validate_sources",
+    "encoder",
+    "vectors",
+    "autocast",
+}
 _RANDOM_CPU = "random.cpu"
 _RANDOM_CUDA = "random.cuda"
 
@@ -128,7 +142,7 @@ def save_checkpoint(
         "format_version": FORMAT_VERSION,
         "step": step,
         "drawn": dict(drawn),
-        "config": config.model_dump(mode="json") if isinstance(config, Recipe) else to_document(config),
+        "config": _document_of(config),
         "reader": "pretrained" if isinstance(config, Recipe) else "mqan",
         "pieces": list(pieces),
         "training": dict(training),
@@ -206,6 +220,40 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
         index, key = name.split(".")
         parameter = parameters[int(index)]
         optimizer.state[parameter][key] = tensor.to(parameter.device)
+
+
+def refuse_other_recipe(checkpoint: Checkpoint, given: TrainConfig | Recipe) -> None:
+    """Check that a run may go on by a recipe: how long it takes and what it logs, saves and scores may have changed.
+
+    Raises:
+        ValueError: something else has; the message names it with both values.
+    """
+    had, has = (_flat(_document_of(config)) for config in (checkpoint.config, given))
+    other = [
+        f"{key} was {had.get(key, 'not there')}, is {has.get(key, 'not there')}"
+        for key in dict.fromkeys((*had, *has))
+        if key.split(".")[0] not in _MAY_CHANGE and key not in _MAY_CHANGE and had.get(key) != has.get(key)
+    ]
+    if other:
+        raise ValueError(
+            f"{checkpoint.folder} is of a run by another recipe: {'; '.join(other)}; to go on with it give the recipe "
+            "that it began with, or name another folder with --output"
+        )
+
+
+def _document_of(config: TrainConfig | Recipe) -> dict[str, Any]:
+    """Return a recipe as plain JSON types."""
+    document = config.model_dump(mode="json") if isinstance(config, Recipe) else to_document(config)
+    plain: dict[str, Any] = json.loads(json.dumps(document))
+    return plain
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return settings by their dotted keys; lists are whole values."""
+    flat: dict[str, Any] = {}
+    for key, value in settings.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
 
 
 def checkpoint_to_resume(folder: Path, *, resume: bool) -> Path | None:

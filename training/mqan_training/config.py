@@ -1,5 +1,6 @@
 """Configuration of the model and of a training run: frozen dataclasses, read from YAML, unknown keys refused."""
 
+import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from pathlib import Path
@@ -79,6 +80,17 @@ class OptimConfig:
     weight_decay: float = 0.0
     average_decay: float = 0.0  # exponential moving average of the weights; 0 switches it off
 
+    def __post_init__(self) -> None:
+        for name in ("peak_rate", "epsilon", "grad_clip"):
+            if not 0 < (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name} is {value}; it must be above 0")
+        for name in ("warmup_steps", "cooldown_steps", "weight_decay"):
+            if not 0 <= (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"{name} is {value}; it must be at least 0")
+        for name, value in (("betas", self.betas[0]), ("betas", self.betas[1]), ("average_decay", self.average_decay)):
+            if not 0 <= value < 1:
+                raise ValueError(f"{name} has {value}; it must be at least 0 and below 1")
+
 
 @dataclass(frozen=True, slots=True)
 class TrainConfig:
@@ -107,6 +119,9 @@ class TrainConfig:
             if (value := getattr(self, name)) < least:
                 instead = " (more than steps: not before the last step)" if name.endswith("_every") else ""
                 raise ValueError(f"{name} is {value}; it must be at least {least}{instead}")
+        names = [task.name for task in self.tasks]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"tasks: {', '.join(twice)} named twice")
 
 
 def read_yaml(path: Path) -> Any:

@@ -7,6 +7,7 @@ MqanError
  +- MissingVectorsError   word vectors, or the encoder to make them with, are not there or in no file of ours
  +- MissingEncoderError   a folder holds no pretrained transformer of BERT's layout
  +- CheckpointError       a checkpoint is missing, incomplete or damaged
+ +- DivergedError         a loss or the gradient of a run is not finite
 """
 
 from mqan_core.errors import MqanError
@@ -34,3 +35,7 @@ class CheckpointError(MqanError):
 
 class MissingEncoderError(MqanError):
     """A folder holds no pretrained transformer of BERT's layout; the message says what is missing."""
+
+
+class DivergedError(MqanError, FloatingPointError):
+    """A loss or the gradient of a run is not finite; the message says of which step, and what to change."""

@@ -4,6 +4,7 @@ Everything random comes from the recipe's seed and counters, so that a run that 
 same batches. The rates rise, stay, and fall over the last ``cooldown_steps``: a run can be made longer until then.
 """
 
+import math
 import os
 import shutil
 import time
@@ -22,6 +23,7 @@ from mqan_training.checkpoint import (
     checkpoint_to_resume,
     load_checkpoint,
     prune_checkpoints,
+    refuse_other_recipe,
     restore_run,
     save_checkpoint,
     step_folder,
@@ -33,7 +35,7 @@ from mqan_training.device import prepare_device
 from mqan_training.losses import network_losses
 from mqan_training.model.bert import Bert
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.optim import WeightAverage, decay_groups, rate_share
+from mqan_training.optim import WeightAverage, decay_groups, rate_share, refuse_divergence
 from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog, console
 from mqan_training.sentence_encoder import WORD_PIECES, encoder_folder, read_word_pieces
@@ -41,7 +43,7 @@ from mqan_training.stream import MixtureStream, generator_pieces
 from mqan_training.torch_answers import score_examples
 
 ENCODER_CONFIG: Final = "encoder.json"  # a file of a checkpoint, beside the word pieces
-_AVERAGE_EVERY = 10  # steps
+_AVERAGE_EVERY = 10  # steps; the last one counts, too
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +104,10 @@ def train_mixture(
         start: what to begin with, where no checkpoint is there.
 
     Raises:
-        ValueError: the folder holds a run and ``resume`` was not asked for, or a source has no weight.
+        ValueError: the folder holds a run and ``resume`` was not asked for, it is one of another recipe, or a source
+            has no weight.
         CheckpointError: the checkpoint to resume from is damaged.
+        DivergedError: a loss or the gradient is not finite.
     """
     tune_process()
     newest = checkpoint_to_resume(folder, resume=resume)
@@ -112,29 +116,43 @@ def train_mixture(
     log = RunLog(folder, run.step)
     batches = run.stream.batches(run.pool, run.index, num_workers(run.device))
     before, num_pieces, num_steps = time.perf_counter(), 0, 0
+    begun = before - run.seconds
     try:
         while run.step < recipe.steps:
             run.pool, run.index, batch = next(batches)
             num_pieces, num_steps = num_pieces + batch.num_pieces, num_steps + 1
             losses = take_step(run, batch)
-            if run.step % recipe.log_every == 0 or run.step == recipe.steps:
-                values = {name: float(loss) for name, loss in losses.items()}  # waits for the device
+            is_logged, is_validated, is_saved = _due(run)
+            if is_logged or is_validated or is_saved or run.device.type == "cpu":
+                refuse_divergence(run.step, losses, "lower reader_rate or decoder_rate")  # waits for the device
+            if is_logged:
+                values = {name: float(loss) for name, loss in losses.items()}
                 elapsed = time.perf_counter() - before
-                run.seconds += elapsed
                 log.numbers(
                     run.step, {**values, "pieces_per_s": num_pieces / elapsed, "s_per_step": elapsed / num_steps}
                 )
                 before, num_pieces, num_steps = time.perf_counter(), 0, 0
             paused = time.perf_counter()
-            if run.step % recipe.checkpoint_every == 0 or run.step == recipe.steps:
-                save_run(run)
-            if run.step % recipe.validate_every == 0 or run.step == recipe.steps:
+            run.seconds = paused - begun
+            if is_validated:
                 validate_run(run, log)
-            before += time.perf_counter() - paused
+            if is_saved:  # last, or a run that is cut in the last validation would never be scored
+                save_run(run)
+            pause = time.perf_counter() - paused
+            before, begun = before + pause, begun + pause
     finally:
         batches.close()
         log.close()
     return step_folder(folder, run.step)
+
+
+def _due(run: MixtureRun) -> tuple[bool, bool, bool]:
+    """Return whether the step that was taken is logged, validated and saved, as the last one is."""
+    recipe, is_last = run.recipe, run.step == run.recipe.steps
+    log, validate, save = (
+        is_last or run.step % every == 0 for every in (recipe.log_every, recipe.validate_every, recipe.checkpoint_every)
+    )
+    return log, validate, save
 
 
 def prepare_run(
@@ -154,6 +172,7 @@ def prepare_run(
     layout = Layout(read_word_pieces(encoder))
     checkpoint = None if newest is None else load_checkpoint(newest)
     if checkpoint is not None:
+        refuse_other_recipe(checkpoint, recipe)
         pieces = checkpoint.pieces
     else:
         pieces = start.pieces if start is not None else tuple(generator_pieces(sources, recipe))
@@ -226,8 +245,8 @@ def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float | torch.
     norm = nn.utils.clip_grad_norm_(run.network.parameters(), recipe.grad_clip)
     run.optimizer.step()
     run.optimizer.zero_grad(set_to_none=True)
-    if run.step % _AVERAGE_EVERY == 0:
-        run.average.update(run.network, run.step // _AVERAGE_EVERY)
+    if run.step % _AVERAGE_EVERY == 0 or run.step == recipe.steps:
+        run.average.update(run.network, math.ceil(run.step / _AVERAGE_EVERY))
     found = {name: value.detach() for name, value in losses._asdict().items() if name != "answer_B"}
     return {**found, "norm": norm, "share_of_rate": share}
 

@@ -1,7 +1,7 @@
 """Adam, learning rates that rise, stay and fall, and a moving average of the weights."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mqan_training.config import OptimConfig
+from mqan_training.errors import DivergedError
 
 
 def rate_share(step: int, total_steps: int, warmup_steps: int, cooldown_steps: int) -> float:
@@ -52,6 +53,21 @@ def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float, **sett
         {"params": matrices, "weight_decay": weight_decay, **settings},
         {"params": vectors, "weight_decay": 0.0, **settings},
     ]
+
+
+def refuse_divergence(step: int, values: Mapping[str, float | Tensor], advice: str) -> None:
+    """Check that the numbers of a step are finite; waits for the device that they are computed on.
+
+    Args:
+        step: that they are of.
+        values: losses and the norm of the gradient, by name.
+        advice: what to change.
+
+    Raises:
+        DivergedError: one is not.
+    """
+    if wrong := [name for name, value in values.items() if not math.isfinite(float(value))]:
+        raise DivergedError(f"step {step}: {' and '.join(wrong)} not finite: the run has diverged; {advice}")
 
 
 class WeightAverage:

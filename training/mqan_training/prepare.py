@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_core.layout import Layout, Window
 from mqan_core.request import Request, read_request, separator
@@ -64,19 +65,24 @@ class Prepared:
 def prepare(
     example: Example, vocabulary: Vocabulary, layout: Layout, max_answer_tokens: int, rng: np.random.Generator
 ) -> Prepared | None:
-    """Read an example; None where it cannot be trained on: no text, choices that take
+    """Read an example; None where it cannot be trained on: no text, a question that is too long, choices that take
     several readings, or an answer too long or out of reach.
 
     Of a context that is longer than a window the one with the answer is kept.
     """
     if not example.context.strip() or not example.question.strip():
         return None
-    request = read_request(vocabulary, example.context, example.question, example.choices)
-    windows = layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    try:
+        request = read_request(vocabulary, example.context, example.question, example.choices)
+        windows = layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    except InputError:
+        return None  # as it would be refused if it were asked
     if windows[-1].labels.start > 0:
         return None  # choices that are not read together
     if len(windows) > 1:
         words = _window_with(windows, request.context_tokens, example, rng)
+        if words is None:
+            return None
         request = _cut(request, words, vocabulary)
         windows = layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
     if example.choices:
@@ -88,7 +94,8 @@ def prepare(
 
 def _window_with(
     windows: Sequence[Window], tokens: Sequence[Token], example: Example, rng: np.random.Generator
-) -> slice:
+) -> slice | None:
+    """Return the words of a window that holds the answer; None where it is to be quoted and none holds it whole."""
     if example.answer_start is None:
         return windows[0 if example.answers else int(rng.integers(len(windows)))].words
     end = example.answer_start + len(example.answers[0])
@@ -97,7 +104,9 @@ def _window_with(
         for w in windows
         if tokens[w.words.start].start <= example.answer_start and tokens[w.words.stop - 1].end >= end
     ]
-    return whole[int(rng.integers(len(whole)))].words if whole else windows[0].words
+    if whole:
+        return whole[int(rng.integers(len(whole)))].words
+    return windows[0].words if example.choices else None
 
 
 def _cut(request: Request, words: slice, vocabulary: Vocabulary) -> Request:
@@ -158,16 +167,15 @@ def _spelled(
 
 def _places(example: Example, request: Request, slots: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Return where the answer stands: at its place in the context where that is known, else wherever its words do."""
-    num_question = len(request.slots.question)
-    length = len(slots)
-    if example.answer_start is not None:
-        for i, token in enumerate(request.context_tokens):
-            if token.start == example.answer_start and slots[0] == request.slots.context[i]:
-                return (num_question + i,), (num_question + i + length - 1,)
+    num_question, length = len(request.slots.question), len(slots)
     found: list[int] = []
     for offset, text in ((num_question, request.slots.context), (0, request.slots.question)):
         row = text.tolist()
         found = [offset + i for i in range(len(row) - length + 1) if row[i : i + length] == list(slots)]
+        if offset and example.answer_start is not None:
+            starts = [request.context_tokens[place - offset].start for place in found]
+            if example.answer_start in starts:
+                found = [found[starts.index(example.answer_start)]]
         if found:
             break
     return tuple(found), tuple(i + length - 1 for i in found)

@@ -1,10 +1,11 @@
 """The recipe of a pretrained reader: what a file such as ``recipes/default.yaml`` holds; unknown keys are refused."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from mqan_training.config import ModelConfig, read_settings, read_yaml, validated
 
@@ -64,6 +65,16 @@ class Recipe(_Part):
     seed: int = Field(1, ge=0)
     encoder: str = ""  # folder of a BERT; "" for the packaged sentence encoder
     decoder: DecoderConfig = DecoderConfig()
+
+    @field_validator("sources")
+    @classmethod
+    def _weighed(cls, weights: Mapping[str, float]) -> Mapping[str, float]:
+        for name, weight in weights.items():
+            if not (math.isfinite(weight) and weight >= 0):
+                raise ValueError(f"the weight of {name} is {weight}; it must be a number that is not negative")
+        if not any(weights.values()):
+            raise ValueError("there must be a source with a weight above 0")
+        return weights
 
 
 def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recipe:

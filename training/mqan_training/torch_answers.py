@@ -9,6 +9,7 @@ from torch import Tensor
 from mqan_core.answer import Answer
 from mqan_core.attribution import TraceField
 from mqan_core.decision import decide
+from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.request import Request, read_request
@@ -104,11 +105,13 @@ def score_examples(
 ) -> Mapping[str, float]:
     """Return exact match and F1 of examples, normalised, in per cent; a refusal is right where there is no answer.
 
-    With ``multiple`` the labels above one half are the answer.
+    With ``multiple`` the labels above one half are the answer. What would be refused if it were asked, such as a
+    question that is too long, counts as wrong.
     """
-    requests = [read_request(vocabulary, e.context, e.question, e.choices) for e in examples]
-    order = sorted(range(len(examples)), key=lambda i: (bool(requests[i].choices), requests[i].num_context_tokens))
-    pairs: list[tuple[float, float]] = []
+    read = {i: request for i, e in enumerate(examples) if (request := _read(vocabulary, layout, e)) is not None}
+    requests = dict(sorted(read.items(), key=lambda item: (bool(item[1].choices), item[1].num_context_tokens)))
+    order = list(requests)
+    pairs: list[tuple[float, float]] = [(0.0, 0.0)] * (len(examples) - len(order))
     batch: list[int] = []
     for place, i in enumerate(order):
         batch.append(i)
@@ -123,3 +126,13 @@ def score_examples(
         batch = []
     exact, f1 = zip(*pairs, strict=True)
     return {"em": 100 * float(np.mean(exact)), "nf1": 100 * float(np.mean(f1))}
+
+
+def _read(vocabulary: Vocabulary, layout: Layout, example: Example) -> Request | None:
+    """Read an example; None where it would be refused if it were asked."""
+    try:
+        request = read_request(vocabulary, example.context, example.question, example.choices)
+        layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+    except InputError:
+        return None
+    return request

@@ -26,6 +26,7 @@ from mqan_training.checkpoint import (
     latest_checkpoint,
     load_checkpoint,
     prune_checkpoints,
+    refuse_other_recipe,
     restore_run,
     save_checkpoint,
     step_folder,
@@ -38,7 +39,7 @@ from mqan_training.distributed import Processes, joined_processes
 from mqan_training.examples import read_tasks, read_validation, validate
 from mqan_training.model.embeddings import load_vectors, write_vectors
 from mqan_training.model.network import Loss, Network
-from mqan_training.optim import WeightAverage, learning_rate, make_optimizer
+from mqan_training.optim import WeightAverage, learning_rate, make_optimizer, refuse_divergence
 from mqan_training.runlog import RunLog, console
 from mqan_training.transfer import (
     Pretrained,
@@ -99,13 +100,17 @@ def train(
         cache: folder where numbered examples are kept for the next start; None for none.
 
     Raises:
-        ValueError: the recipe does not fit the data or the pretrained network, or ``find_start`` refuses.
+        ValueError: the recipe does not fit the data or the pretrained network, the checkpoint to resume from is of
+            another recipe, or ``find_start`` refuses.
         CheckpointError: the checkpoint to resume from is damaged.
+        DivergedError: the gradient is not finite.
     """
     tune_process()
     newest = find_start(folder, resume=resume, source=None if pretrained is None else pretrained.source)
     steps = schedule(config)
     checkpoint = load_checkpoint(newest) if newest is not None else None
+    if checkpoint is not None:
+        refuse_other_recipe(checkpoint, config)
     with joined_processes() as processes:
         console.quiet = not processes.is_first
         processes.wait()  # until all have looked into the folder
@@ -284,8 +289,7 @@ def take_step(run: Run, task: str) -> tuple[Loss, float, int]:
     run.optimizer.zero_grad(set_to_none=True)
     objective.backward()
     norm = torch.nn.utils.clip_grad_norm_(run.network.parameters(), run.config.optim.grad_clip)
-    if not bool(torch.isfinite(norm)):
-        raise FloatingPointError(f"step {run.step} ({task}): the gradient is not finite; lower optim.peak_rate")
+    refuse_divergence(run.step, {f"the gradient of {task}": norm}, "lower optim.peak_rate")
     run.optimizer.step()
     if run.average is not None:
         run.average.update(run.network, run.step)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt, ValidationError
+from pydantic import BaseModel, ConfigDict, PositiveFloat, PositiveInt
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -51,6 +51,25 @@ class BertConfig(BaseModel):
     layer_norm_eps: PositiveFloat = 1e-12
     model_type: Literal["bert"] = "bert"
     hidden_act: Literal["gelu"] = "gelu"
+
+
+def read_config(folder: Path) -> BertConfig:
+    """Read the ``config.json`` of a BERT.
+
+    Raises:
+        MissingEncoderError: there is none, or it is of another layout; the message says what is wrong.
+    """
+    try:
+        return BertConfig.model_validate(json.loads((folder / "config.json").read_text(encoding="utf-8")))
+    except (OSError, ValueError) as error:  # pydantic's is one
+        raise _no_bert(folder, error) from error
+
+
+def _no_bert(folder: Path, error: Exception) -> MissingEncoderError:
+    return MissingEncoderError(
+        f"{folder} holds no BERT: expected config.json with model_type 'bert' and hidden_act 'gelu', and "
+        f"model.safetensors: {error}"
+    )
 
 
 class BertLayer(nn.Module):
@@ -117,14 +136,11 @@ class Bert(nn.Module):
         Raises:
             MissingEncoderError: there is none, or it is of another layout; the message says what is wrong.
         """
+        config = read_config(folder)
         try:
-            config = BertConfig.model_validate(json.loads((folder / "config.json").read_text(encoding="utf-8")))
             tensors = load_file(str(folder / "model.safetensors"))
-        except (OSError, ValidationError, SafetensorError, ValueError) as error:
-            raise MissingEncoderError(
-                f"{folder} holds no BERT: expected config.json with model_type 'bert' and hidden_act 'gelu', and "
-                f"model.safetensors: {error}"
-            ) from error
+        except (OSError, SafetensorError, ValueError) as error:
+            raise _no_bert(folder, error) from error
         bert = cls(config, dropout)
         prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
         names = {own: f"{prefix}embeddings.{its}" for own, its in _EMBEDDINGS.items()}

@@ -17,9 +17,8 @@ from mqan_training.device import prepare_device
 from mqan_training.figures import COLOURS, MARKS, SETTINGS, save_figure
 from mqan_training.mt_dnn.learning import Item, evaluate, load_network, read_items, train_tasks
 from mqan_training.mt_dnn.network import pretrained_network
-from mqan_training.mt_dnn.packing import packer_of
+from mqan_training.mt_dnn.packing import checked_packer
 from mqan_training.runlog import console
-from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.siblings.folders import read_results, write_results
 from mqan_training.siblings.recipes import Adaptation, MtDnnRecipe
 from mqan_training.siblings.scores import markdown_table
@@ -39,15 +38,15 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
     point, ``figure-2.svg`` and ``figure-2.md``.
 
     Raises:
-        ValueError: the recipe says nothing of adaptation, or trains on a task that it adapts to.
+        ValueError: the recipe says nothing of adaptation, or the joint model was trained on a task to adapt to.
         CheckpointError: there is no joint model yet.
     """
     if recipe.adaptation is None:
         raise ValueError("the recipe has no `adaptation`: give it tasks, for example {tasks: [snli, sick]}")
-    if both := set(recipe.adaptation.tasks) & set(recipe.tasks):
+    joint, _ = load_network(folder / JOINT)  # before any point is computed
+    if both := set(recipe.adaptation.tasks) & set(joint.heads):
         raise ValueError(f"{', '.join(sorted(both))}: joint training has seen this task; adapt to others")
-    load_network(folder / JOINT)  # before any point is computed
-    packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
+    packer = checked_packer(recipe)
     curves: dict[str, dict[str, list[Point]]] = {}
     of_task, tests = read_items(recipe.adaptation.tasks, recipe, data, packer)
     for name, training in of_task.items():
@@ -77,7 +76,7 @@ def _point(
     """Adapt one model to one task from some rows."""
     place = folder / "adaptation" / f"{task}-{model.lower()}-{len(training)}"
     settings = recipe.model_dump(mode="json")
-    found = read_results(place, settings)
+    found = read_results(place, settings, apart=("adaptation.shares",))
     if found is None:
         network = pretrained_network(recipe, (task,)).to(prepare_device())
         if model == "MT-DNN":

@@ -18,14 +18,21 @@ from mqan_core.packing import Packed, Packer
 from mqan_training.device import moved, prepare_device
 from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
 from mqan_training.mt_dnn.network import MtDnn, network_of, pretrained_network
-from mqan_training.mt_dnn.packing import packer_of, stack
-from mqan_training.optim import rate_share
+from mqan_training.mt_dnn.packing import checked_packer, stack
+from mqan_training.optim import rate_share, refuse_divergence
 from mqan_training.runlog import console
-from mqan_training.sentence_encoder import encoder_folder
-from mqan_training.siblings.batches import draw, mini_batches, sorted_batches
-from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
+from mqan_training.siblings.batches import draw, mini_batches, refuse_empty, sorted_batches
+from mqan_training.siblings.folders import (
+    append_log,
+    begin_log,
+    load_model,
+    read_results,
+    save_model,
+    told_as_damage,
+    write_results,
+)
 from mqan_training.siblings.formats import Row
-from mqan_training.siblings.held_out import held_out_rows, not_held_out
+from mqan_training.siblings.held_out import held_out_rows, not_held_out, print_left_out
 from mqan_training.siblings.recipes import MtDnnRecipe
 from mqan_training.siblings.scores import score_task
 from mqan_training.siblings.tasks import SiblingTask, sibling_task
@@ -56,26 +63,30 @@ def pack_rows(task: SiblingTask, rows: Sequence[Row], packer: Packer) -> list[It
 
 
 def read_items(
-    names: Sequence[str], recipe: MtDnnRecipe, data: Path, packer: Packer
+    names: Sequence[str], recipe: MtDnnRecipe, data: Path, packer: Packer, others: Sequence[str] = ()
 ) -> tuple[dict[str, list[Item]], dict[str, list[Item]]]:
     """Read what tasks are trained on and what they report on, of each at most ``most_rows``.
 
-    Rows to train on that stand in the test file of one of the tasks, whichever, are left out; how many is printed.
+    Rows to train on that stand in the test file of one of the tasks, whichever, or of ``others``, are left out; how
+    many is printed.
+
+    Raises:
+        ValueError: of a task there are no rows to train on or to report on.
     """
     tasks = [sibling_task(name) for name in names]
-    tests = {task.name: task.rows(data, "test") for task in tasks}
+    tests = {name: sibling_task(name).rows(data, "test") for name in (*names, *others)}
     held_out = held_out_rows(tests)
     training: dict[str, list[Item]] = {}
-    left_out: list[str] = []
+    left_out: dict[str, int] = {}
     for task in tasks:
         rows = draw(task.rows(data, "train", "tune"), recipe.most_rows, recipe.seed, task.together)
         kept = not_held_out(task, rows, held_out)
         training[task.name] = pack_rows(task, kept, packer)
-        if num_held_out := len(rows) - len(kept):
-            left_out.append(f"{num_held_out} of {task.name}")
-    if left_out:
-        console.print(f"rows left out of the training, since they stand in a test file: {', '.join(left_out)}")
+        left_out[task.name] = len(rows) - len(kept)
+    print_left_out(left_out)
     drawn = {task.name: draw(tests[task.name], recipe.most_rows, recipe.seed, task.together) for task in tasks}
+    refuse_empty({f"train of {name}": items for name, items in training.items()})
+    refuse_empty({f"test of {name}": rows for name, rows in drawn.items()})
     return training, {task.name: pack_rows(task, drawn[task.name], packer) for task in tasks}
 
 
@@ -113,9 +124,10 @@ def train_tasks(
 
     Raises:
         ValueError: a task has no rows.
+        DivergedError: a loss or the gradient is not finite.
     """
-    if empty := [name for name, items in of_task.items() if not items]:
-        raise ValueError(f"there are no rows of {', '.join(empty)} to train on")
+    refuse_empty({f"train of {name}": items for name, items in of_task.items()})
+    begin_log(folder)
     generator = random.Random(recipe.seed)  # noqa: S311
     torch.manual_seed(recipe.seed)
     lengths = {name: [item.length for item in items] for name, items in of_task.items()}
@@ -133,11 +145,15 @@ def train_tasks(
             loss = batch_loss(network, sibling_task(name), [items[i] for i in places], recipe, generator)
             optimizer.zero_grad()
             loss.backward()
-            nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)
+            norm = nn.utils.clip_grad_norm_(network.parameters(), recipe.clip)
             optimizer.step()
             schedule.step()
             step += 1
-            if step % _LOG_EVERY == 0 or step == num_steps:
+            is_logged = step % _LOG_EVERY == 0 or step == num_steps
+            if is_logged or network.device.type == "cpu":
+                values = {f"the loss of {name}": loss.detach(), f"the gradient of {name}": norm}
+                refuse_divergence(step, values, "lower rate")  # waits for the device
+            if is_logged:
                 seconds = time.perf_counter() - begun
                 append_log(
                     folder, {"step": step, "epoch": epoch, "task": name, "loss": loss.item(), "seconds": seconds}
@@ -183,16 +199,19 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
 
     Raises:
         MissingEncoderError: the encoder's folder holds none.
-        ValueError: the folder has results of other settings.
+        ValueError: the folder has results of other settings, the encoder does not read sequences so long, or a task
+            has no rows.
+        DivergedError: a loss or the gradient is not finite.
     """
-    settings = recipe.model_dump(mode="json")
-    if (results := read_results(folder, settings)) is not None:
+    others = () if recipe.adaptation is None else recipe.adaptation.tasks
+    settings = {**recipe.model_dump(mode="json"), **({"left_out_for": others} if others else {})}
+    if (results := read_results(folder, settings, apart=("adaptation",))) is not None:
         return results
     begun = time.perf_counter()
     device = prepare_device()
-    packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
+    packer = checked_packer(recipe)
     tasks = {name: sibling_task(name) for name in recipe.tasks}
-    training, tests = read_items(recipe.tasks, recipe, data, packer)
+    training, tests = read_items(recipe.tasks, recipe, data, packer, others)
     results = {"tasks": {}, "seconds": 0.0}
     joint: dict[str, Tensor] = {}
     if recipe.joint:
@@ -226,7 +245,9 @@ def load_network(folder: Path) -> tuple[MtDnn, MtDnnRecipe]:
         ValueError: it is a model of another kind.
     """
     document, weights, recipe = load_model(folder, KIND, MtDnnRecipe, "encoder", "tasks")
-    return network_of(recipe, document["encoder"], weights, tuple(document["tasks"])).eval(), recipe
+    with told_as_damage(folder):
+        network = network_of(recipe, document["encoder"], weights, tuple(document["tasks"]))
+    return network.eval(), recipe
 
 
 def _report(network: MtDnn, task: SiblingTask, items: Sequence[Item], how: str) -> dict[str, float]:

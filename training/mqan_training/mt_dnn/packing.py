@@ -14,7 +14,9 @@ from torch.nn.utils.rnn import pad_sequence
 from mqan_core.packing import Packed, Packer
 from mqan_training.device import moved
 from mqan_training.errors import MissingEncoderError
-from mqan_training.sentence_encoder import read_word_pieces
+from mqan_training.model.bert import read_config
+from mqan_training.sentence_encoder import encoder_folder, read_word_pieces
+from mqan_training.siblings.recipes import MtDnnRecipe
 
 
 class Sequences(NamedTuple):
@@ -56,6 +58,23 @@ def packer_of(folder: Path, most_pieces: int) -> Packer:
             f"{folder} holds no word pieces: expected vocab.txt, a piece a line: {error}"
         ) from error
     return Packer(word_pieces, most_pieces)
+
+
+def checked_packer(recipe: MtDnnRecipe) -> Packer:
+    """Return what packs texts for the encoder of a recipe.
+
+    Raises:
+        MissingEncoderError: the encoder's folder holds none.
+        ValueError: the recipe's sequences are longer than what the encoder reads.
+    """
+    folder = encoder_folder(recipe.encoder)
+    most = read_config(folder).max_position_embeddings
+    if recipe.most_pieces > most:
+        raise ValueError(
+            f"most_pieces is {recipe.most_pieces}, and max_position_embeddings of the encoder in {folder} is {most}: "
+            f"lower most_pieces to {most}, or give another encoder"
+        )
+    return packer_of(folder, recipe.most_pieces)
 
 
 def stack(packed: Sequence[Packed]) -> Sequences:

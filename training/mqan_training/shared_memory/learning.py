@@ -17,23 +17,38 @@ from torch import Tensor
 from torch.nn import functional
 
 from mqan_core.lexicon import Lexicon
+from mqan_training.optim import refuse_divergence
 from mqan_training.runlog import console
 from mqan_training.shared_memory.architectures import SharedMemoryNetwork
 from mqan_training.shared_memory.words import Numbered, make_lexicon, number, start_vectors
-from mqan_training.siblings.batches import draw, endless_batches, sorted_batches
-from mqan_training.siblings.folders import append_log, load_model, read_results, save_model, write_results
+from mqan_training.siblings.batches import draw, endless_batches, refuse_empty, sorted_batches
+from mqan_training.siblings.folders import (
+    append_log,
+    begin_log,
+    load_model,
+    read_results,
+    save_model,
+    told_as_damage,
+    write_results,
+)
+from mqan_training.siblings.formats import Row
+from mqan_training.siblings.held_out import held_out_rows, not_held_out, print_left_out
 from mqan_training.siblings.recipes import Architecture, SharedMemoryRecipe
-from mqan_training.siblings.scores import score
+from mqan_training.siblings.scores import refuse_not_finite, score
 from mqan_training.siblings.tasks import Split, sibling_task
 
 KIND: Final = "shared-memory"
-_SPLITS: Final[tuple[Split, ...]] = ("train", "tune", "test")
 _EVALUATED_TOGETHER: Final = 64
+_APART: Final = ("grid.rate", "grid.l2", "rate", "l2", "steps", "fine_tune_steps")
+"""Settings that a combination of the grid does not depend on: its own are in the name of its folder."""
 _COMPILED_FROM: Final = 200  # steps: compiling takes as long as some 50 steps of the paper's sizes save
 
 
 class Texts:
     """All splits of a recipe's tasks as numbers, read once for all of its runs.
+
+    Rows to train on or to choose by that stand in the test split of one of the tasks, whichever, are left out; how
+    many is printed.
 
     Args:
         recipe: names the tasks.
@@ -44,24 +59,39 @@ class Texts:
     """
 
     def __init__(self, recipe: SharedMemoryRecipe, data: Path) -> None:
-        rows = {
-            task: {
-                split: draw(sibling_task(task).rows(data, split), recipe.most_rows, recipe.seed) for split in _SPLITS
-            }
-            for task in recipe.tasks
-        }
         self._recipe = recipe
-        self._training = {task: splits["train"] for task, splits in rows.items()}
-        self._rows = rows
+        self._rows = _read_rows(recipe, data)
         self.of_task: dict[str, dict[Split, Numbered]] = {}
 
     def lexicon(self, tasks: Sequence[str]) -> Lexicon:
         """Return the words of some tasks' training texts, and number their texts by it."""
-        lexicon = make_lexicon((row for task in tasks for row in self._training[task]), self._recipe.least_count)
+        lexicon = make_lexicon((row for task in tasks for row in self._rows[task]["train"]), self._recipe.least_count)
         for task in tasks:
             numbered = {s: number(rows, lexicon, self._recipe.most_words) for s, rows in self._rows[task].items()}
             self.of_task[task] = numbered
         return lexicon
+
+
+def _read_rows(recipe: SharedMemoryRecipe, data: Path) -> dict[str, dict[Split, list[Row]]]:
+    """Return the splits of the recipe's tasks, each of at most ``most_rows``, without rows that are held out.
+
+    Raises:
+        ValueError: a split has no rows.
+    """
+    tests = {task: sibling_task(task).rows(data, "test") for task in recipe.tasks}
+    held_out = held_out_rows(tests)
+    rows: dict[str, dict[Split, list[Row]]] = {}
+    left_out: dict[str, int] = {}
+    for name in recipe.tasks:
+        task = sibling_task(name)
+        read: dict[Split, list[Row]] = {split: task.rows(data, split) for split in ("train", "tune")}
+        drawn = {split: draw(found, recipe.most_rows, recipe.seed) for split, found in read.items()}
+        kept = {split: not_held_out(task, found, held_out) for split, found in drawn.items()}
+        left_out[name] = sum(len(drawn[split]) - len(kept[split]) for split in drawn)
+        rows[name] = {**kept, "test": draw(tests[name], recipe.most_rows, recipe.seed)}
+    print_left_out(left_out)
+    refuse_empty({f"{split} of {name}": found for name, splits in rows.items() for split, found in splits.items()})
+    return rows
 
 
 @torch.no_grad()
@@ -70,7 +100,9 @@ def accuracy(network: SharedMemoryNetwork, task: str, texts: Numbered) -> float:
     predicted = [0] * len(texts.classes)
     for places in sorted_batches(texts.lengths, _EVALUATED_TOGETHER):
         words_NT, lengths_N, _ = texts.batch(places)
-        for place, found in zip(places, network(task, words_NT, lengths_N).argmax(dim=-1).tolist(), strict=True):
+        logits_NC = network(task, words_NT, lengths_N)
+        refuse_not_finite(logits_NC.tolist())
+        for place, found in zip(places, logits_NC.argmax(dim=-1).tolist(), strict=True):
             predicted[place] = found
     return score(("accuracy",), texts.classes, predicted)["accuracy"]
 
@@ -95,7 +127,11 @@ def train_tasks(
 
     Returns:
         The mean accuracy on the tuning splits.
+
+    Raises:
+        DivergedError: a loss is not finite.
     """
+    begin_log(folder)
     generator = random.Random(recipe.seed)  # noqa: S311
     batches = {
         task: endless_batches(splits["train"].lengths, recipe.batch, generator) for task, splits in of_task.items()
@@ -114,6 +150,7 @@ def train_tasks(
         with torch.sparse.check_sparse_tensor_invariants(False):  # AdaGrad's own of word vectors; unsaid, torch warns
             optimizer.step()
         losses[task] = loss.item()
+        refuse_divergence(step, {f"the loss of {task}": losses[task]}, "lower rate")
         if step % recipe.tune_every == 0 or step == steps:
             mean = _tuning(network, of_task, step, folder)
             if mean > best:
@@ -154,7 +191,7 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
         ValueError: the folder has results of other settings.
     """
     settings = {**recipe.model_dump(mode="json"), "architecture": architecture}
-    if (results := read_results(folder, settings)) is not None:
+    if (results := read_results(folder, settings, apart=("grid",))) is not None:
         return results
     begun = time.perf_counter()
     is_joint = architecture in ("arc-i", "arc-ii")
@@ -199,7 +236,7 @@ def search(recipe: SharedMemoryRecipe, texts: Texts, folder: Path) -> list[dict[
     for rate in recipe.grid.rate:
         for l2 in recipe.grid.l2:
             place = folder / f"rate-{rate:g}-l2-{l2:g}"
-            found = read_results(place, settings)
+            found = read_results(place, settings, apart=_APART)
             if found is None:
                 with_these = recipe.model_copy(update={"rate": rate, "l2": l2})
                 network, _ = _start(with_these, recipe.architecture, texts, recipe.tasks)
@@ -223,11 +260,12 @@ def load_network(
         ValueError: it is a model of another kind.
     """
     document, weights, recipe = load_model(folder, KIND, SharedMemoryRecipe, "architecture", "tasks", "words")
-    lexicon = Lexicon(document["words"])
-    labels = {task: tuple(names) for task, names in document["tasks"].items()}
-    counts = {task: len(names) for task, names in labels.items()}
-    network = SharedMemoryNetwork(recipe, document["architecture"], counts, len(lexicon))
-    network.load_state_dict(weights)
+    with told_as_damage(folder):
+        lexicon = Lexicon(document["words"])
+        labels = {task: tuple(names) for task, names in document["tasks"].items()}
+        counts = {task: len(names) for task, names in labels.items()}
+        network = SharedMemoryNetwork(recipe, document["architecture"], counts, len(lexicon))
+        network.load_state_dict(weights)
     return network.eval(), lexicon, labels, recipe
 
 

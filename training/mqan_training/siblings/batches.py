@@ -1,7 +1,7 @@
 """Mini-batches of nearly one length, drawn by a seed."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 T = TypeVar("T")
@@ -9,11 +9,11 @@ _TOGETHER: Final = 20  # batches of which the rows are sorted by length
 
 
 def draw(rows: Sequence[T], most: int, seed: int, together: int = 1) -> list[T]:
-    """Return at most so many rows at random, in their own order; all of them if ``most`` is 0 or there are no more.
+    """Return so many rows at random, in their own order; all of them if ``most`` is 0 or there are no more.
 
     Args:
         rows: to draw from.
-        most: how many.
+        most: how many; a multiple of ``together`` at most, but one group at least.
         seed: of the draw.
         together: rows that stand so many together are drawn together.
     """
@@ -21,6 +21,16 @@ def draw(rows: Sequence[T], most: int, seed: int, together: int = 1) -> list[T]:
         return list(rows)
     starts = random.Random(seed).sample(range(0, len(rows), together), max(most // together, 1))  # noqa: S311
     return [row for start in sorted(starts) for row in rows[start : start + together]]
+
+
+def refuse_empty(splits: Mapping[str, Sequence[object]]) -> None:
+    """Check that splits have rows, before anything is trained.
+
+    Raises:
+        ValueError: some have none; the message lists their names.
+    """
+    if empty := [name for name, rows in splits.items() if not rows]:
+        raise ValueError(f"there are no rows: {', '.join(empty)}")
 
 
 def mini_batches(lengths: Sequence[int], size: int, generator: random.Random) -> list[list[int]]:

@@ -8,7 +8,8 @@ log.jsonl           a line for each look at the tuning split, or for every so ma
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -62,7 +63,10 @@ def load_model(
     for key in ("recipe", *keys):
         if key not in document:
             raise CheckpointError(f"{folder}: malformed model: {key!r} is missing")
-    recipe = parse_recipe(document["recipe"], str(folder))
+    try:
+        recipe = parse_recipe(document["recipe"], str(folder))
+    except ValueError as error:
+        raise CheckpointError(f"{folder}: malformed model: {error}") from error
     if not isinstance(recipe, recipe_type):
         raise CheckpointError(f"{folder}: malformed model: its recipe is of the kind {recipe.kind!r}")
     return document, weights, recipe
@@ -80,8 +84,21 @@ def _read_model(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         raise CheckpointError(
             f"{folder} holds no model of `mqan siblings`: {error.filename} is missing; give a folder below a run's"
         ) from error
-    except (ValueError, KeyError, AttributeError, SafetensorError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
         raise CheckpointError(f"{folder}: malformed model: {error}") from error
+
+
+@contextmanager
+def told_as_damage(folder: Path) -> Iterator[None]:
+    """Tell what fails while a network is built of a model's document and weights as damage of its folder.
+
+    Raises:
+        CheckpointError: something failed.
+    """
+    try:
+        yield
+    except (RuntimeError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise CheckpointError(f"{folder}: {_DOCUMENT} and {_WEIGHTS} do not fit each other: {error!r}") from error
 
 
 def is_model(folder: Path) -> bool:
@@ -99,25 +116,43 @@ def kind_of(folder: Path) -> Any:
     return document.get("kind")
 
 
-def read_results(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+def read_results(folder: Path, settings: Mapping[str, Any], *, apart: Collection[str] = ()) -> dict[str, Any] | None:
     """Return the results that a run wrote; None if it has not ended here.
 
+    Args:
+        folder: of the run.
+        settings: that they must have been made with.
+        apart: dotted keys of settings that they do not depend on.
+
     Raises:
+        CheckpointError: the file is damaged.
         ValueError: they were made with other settings.
     """
     path = folder / RESULTS
     if not path.is_file():
         return None
-    document = json.loads(path.read_text(encoding="utf-8"))
-    plain = json.loads(json.dumps(settings))
-    if document["settings"] != plain:
-        other = [key for key in plain if document["settings"].get(key) != plain[key]]
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        stated, results = dict(document["settings"]), dict(document["results"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path}: malformed results: {error!r}; delete the file to make them again") from error
+    had, has = (_without(one, apart) for one in (stated, json.loads(json.dumps(settings))))
+    if had != has:
+        other = [key for key in has if key not in had or had[key] != has[key]]
         raise ValueError(
             f"{path} has the results of a run with other settings ({', '.join(other) or 'fewer keys'}): give another "
             "--output, or delete the folder"
         )
-    results: dict[str, Any] = document["results"]
     return results
+
+
+def _without(settings: Mapping[str, Any], apart: Collection[str], prefix: str = "") -> dict[str, Any]:
+    """Return settings without some, given by their dotted keys."""
+    return {
+        key: _without(value, apart, f"{prefix}{key}.") if isinstance(value, dict) else value
+        for key, value in settings.items()
+        if prefix + key not in apart
+    }
 
 
 def write_results(folder: Path, settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:
@@ -131,6 +166,11 @@ def write_json(path: Path, document: Any) -> None:
     aside = path.with_name(path.name + ".tmp")
     aside.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     os.replace(aside, path)
+
+
+def begin_log(folder: Path) -> None:
+    """Begin the log of a run: what one that was cut wrote is dropped."""
+    (folder / LOG).unlink(missing_ok=True)
 
 
 def append_log(folder: Path, record: Mapping[str, Any]) -> None:

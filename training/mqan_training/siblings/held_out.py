@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from mqan_training.data.held_out import HeldOut
+from mqan_training.runlog import console
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.tasks import SiblingTask, sibling_task
 
@@ -27,6 +28,12 @@ def held_out_rows(tests: Mapping[str, Sequence[Row]]) -> HeldOut:
 def not_held_out(task: SiblingTask, rows: Sequence[Row], held_out: HeldOut) -> list[Row]:
     """Return the rows of a task of which neither the sentence nor a pair is held out."""
     return [row for row in rows if not any(map(held_out.holds, _as_read(task, row)))]
+
+
+def print_left_out(counts: Mapping[str, int]) -> None:
+    """Print how many rows of which task were left out, if any were."""
+    if told := ", ".join(f"{count} of {task}" for task, count in counts.items() if count):
+        console.print(f"rows left out of the training, since they stand in a test file: {told}")
 
 
 def _as_read(task: SiblingTask, row: Row) -> Iterator[tuple[str, ...]]:

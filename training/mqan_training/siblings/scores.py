@@ -1,5 +1,6 @@
 """The scores of GLUE, from -100 or 0 to 100, by scikit-learn and scipy."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
@@ -30,6 +31,20 @@ SCORES: Final[dict[str, Callable[[FloatArray, FloatArray], float]]] = {
 """By name: the first three compare classes, the others numbers."""
 
 
+def refuse_not_finite(predictions: object) -> None:
+    """Check that predictions are finite: the place of the largest of others says nothing.
+
+    Raises:
+        ValueError: one is not.
+    """
+    if isinstance(predictions, float):
+        if not math.isfinite(predictions):
+            raise ValueError(f"a prediction is {predictions}: the network has diverged; lower the rate")
+    elif isinstance(predictions, Sequence):
+        for one in predictions:
+            refuse_not_finite(one)
+
+
 def score(names: Sequence[str], gold: Sequence[float], predicted: Sequence[float]) -> dict[str, float]:
     """Return scores of predictions, times 100.
 
@@ -39,8 +54,9 @@ def score(names: Sequence[str], gold: Sequence[float], predicted: Sequence[float
         predicted: what was said, in the same order.
 
     Raises:
-        ValueError: the lengths differ, or there is nothing to score.
+        ValueError: the lengths differ, there is nothing to score, or a prediction is not finite.
     """
+    refuse_not_finite(predicted)
     if len(gold) != len(predicted):
         raise ValueError(f"there are {len(predicted)} predictions for {len(gold)} examples")
     if not gold:
@@ -59,7 +75,11 @@ def score_task(
         gold: what is right, of each row.
         outputs: of each row, of each of its sequences (of a ranking its candidates, the right one first): the
             probabilities of the classes, or one number of a similarity or a relevance.
+
+    Raises:
+        ValueError: there is nothing to score, or a prediction is not finite.
     """
+    refuse_not_finite(outputs)
     if task.form == "ranking":
         return score_rankings([[found for (found,) in of_row] for of_row in outputs])
     found = [only for (only,) in outputs]
@@ -85,8 +105,9 @@ def score_rankings(relevances: Sequence[Sequence[float]]) -> dict[str, float]:
         relevances: of the candidates of each question, the right one first.
 
     Raises:
-        ValueError: there is nothing to score.
+        ValueError: there is nothing to score, or a prediction is not finite.
     """
+    refuse_not_finite(relevances)
     if not relevances:
         raise ValueError("there is nothing to score")
     paired = [right > others[0] for right, *others in relevances]

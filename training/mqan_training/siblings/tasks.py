@@ -1,8 +1,9 @@
 """All tasks of the siblings by name: what they are given, their classes, their scores and the files they come from.
 
 Splits: ``train``; ``tune``, a tenth of the training file by which a checkpoint is chosen; ``test``, the official
-development set (or a tenth, where there is none), on which figures are reported. A text is in the same split in all
-tasks of one data set, since the hash of the text decides: SST's two tasks share sentences, and reviews occur twice.
+development set (or a tenth, where there is none), on which figures are reported. The hash of a text decides how a
+training file is split: SST's two tasks share sentences, and reviews occur twice. Official files share texts, too, also
+those of other data sets: what stands in a test split is left out of the rest when tasks are trained (``held_out.py``).
 """
 
 import zlib
