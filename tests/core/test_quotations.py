@@ -24,7 +24,8 @@ def log_of(shares: dict[int, float], num_words: int) -> npt.NDArray[np.float32]:
     scores = np.full(num_words, 1e-6)
     for place, share in shares.items():
         scores[place] = share
-    return np.log(scores).astype(np.float32)
+    logarithms: npt.NDArray[np.float32] = np.log(scores).astype(np.float32)
+    return logarithms
 
 
 def quoted(request: Request, starts: dict[int, float], ends: dict[int, float], options: Options) -> Answer:
