@@ -20,7 +20,7 @@ from mqan_core.request import Request
 
 LEAST_SHARE: Final = 0.2  # of the likeliest place's probability, that every other place has to have
 LEAST_PROBABILITY: Final = 0.001  # of an alternative
-_LEAST_END: Final = 0.05  # probability of an end before the next quotation's beginning, that a quotation stops at
+_LEAST_END: Final = 0.1  # of the likeliest end's probability, that one before the next quotation has to have
 _FIRST_WORDS: Final = 64  # that are looked at, the likeliest ones
 _FROM_CONTEXT: Final = Masses(1.0, 0.0, 0.0)
 
@@ -131,11 +131,8 @@ def _before_the_next(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float
         ends: as the last one.
     """
     for other in np.flatnonzero(starts[1:] >= LEAST_SHARE * starts[0]) + 1:
-        before: float = ends[:other].sum()
-        if before >= _LEAST_END:
-            kept = ends / before
-            kept[other:] = 0
-            return kept
+        if ends[:other].max() >= _LEAST_END * ends.max():
+            return np.where(np.arange(len(ends)) < other, ends, 0.0)
     return ends
 
 

@@ -208,8 +208,12 @@ def _compare(name: str, expected: Answer, found: Sequence[Answer]) -> tuple[floa
 def _is_tie(left: Answer, right: Answer) -> bool:
     """Return whether the first words that differ were, within float32's rounding, equally likely.
 
-    Then neither was likelier than one half, and what was said before them was as likely in both.
+    Then neither was likelier than one half, and what was said before them was as likely in both. A label is one choice,
+    however many words it has.
     """
+    if left.choices:
+        difference = abs(left.probability - right.probability)
+        return difference < _TIE and max(left.probability, right.probability) <= 0.5 + _TIE
     for a, b in zip(left.tokens, right.tokens, strict=False):
         difference = abs(a.probability - b.probability)
         if a.piece != b.piece:

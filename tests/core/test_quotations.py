@@ -38,14 +38,16 @@ def test_where_several_are_asked_for_one_ends_before_the_next(request_of_text: R
     starts, ends = {2: 0.75, 10: 0.25}, {4: 0.16, 12: 0.84}
     answer = quoted(request_of_text, starts, ends, Options(every=True))
     assert [place.span.text for place in answer.places] == ["3 May 2024", "2 June 2024"]
+    assert [place.probability for place in answer.places] == pytest.approx([0.75 * 0.16, 0.25], abs=1e-3)
     one = quoted(request_of_text, starts, ends, Options(contiguous=True, alternatives=2))
     assert one.text == "3 May 2024 by card and due on 2 June 2024"  # the likeliest pair of words
     assert one.alternatives == ()  # both dates are in it
 
 
 def test_a_quotation_that_cannot_end_before_another_beginning_goes_on(request_of_text: Request) -> None:
-    answer = quoted(request_of_text, {2: 0.6, 3: 0.4}, {4: 0.99, 2: 0.01}, Options(every=True))
+    answer = quoted(request_of_text, {2: 0.7, 3: 0.3}, {2: 0.06, 4: 0.94}, Options(every=True))
     assert [place.span.text for place in answer.places] == ["3 May 2024"]
+    assert answer.probability == pytest.approx(0.7 * 0.94, abs=1e-3)
 
 
 def test_beginnings_that_are_unlikely_end_nothing(request_of_text: Request) -> None:

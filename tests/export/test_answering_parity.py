@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
+from mqan_core.answer import Answer, AnswerToken, ChoiceProbability, Masses, Source, Span, compose
 from mqan_core.example import Example
 from mqan_export import answering_parity
 from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity, decision_difference
@@ -53,6 +53,20 @@ def _set_up(monkeypatch: pytest.MonkeyPatch, answers: Sequence[Answer]) -> tuple
 def test_a_tie_counts_once_an_example(compare: Compare) -> None:
     report = compare([say("yes", 0.3)] * 2, [say("no", 0.3), say("yes", 0.3)])
     assert (report.num_examples, report.num_ties) == (2, 1)
+
+
+def choose(label: str, probability: float) -> Answer:
+    """Make an answer that is a label: its first word has the label's probability, the others have 1."""
+    first, *others = label.split()
+    tokens = [say(first, probability).tokens[0], *(say(word, 1.0).tokens[0] for word in others)]
+    chosen = ChoiceProbability(label, probability, probability, probability)
+    return replace(compose(tokens, probability, False, CONTEXT, ""), choices=(chosen,))
+
+
+def test_labels_that_begin_alike_are_as_likely_as_they_are_as_a_whole(compare: Compare) -> None:
+    assert compare([choose("account opening", 0.31)], [choose("account closing", 0.31)]).num_ties == 1
+    with pytest.raises(ParityError, match="torch answers 'account opening', the bundle 'account closing'"):
+        compare([choose("account opening", 0.61)], [choose("account closing", 0.61)])
 
 
 def test_two_words_that_are_both_sure_are_no_tie(compare: Compare) -> None:

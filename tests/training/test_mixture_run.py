@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -196,8 +197,28 @@ def test_a_run_goes_on_by_its_own_recipe(encoder: Path, tmp_path: Path) -> None:
         run(recipe_of(encoder, **other), tmp_path, resume=True)
     with pytest.raises(ValueError, match=r"sources\.more was not there, is 1\.0"):
         run(recipe_of(encoder, sources={"meetings": 1, "counts": 2, "more": 1}), tmp_path, resume=True)
-    changed = {"steps": 2, "cooldown_steps": 1, "log_every": 2, "checkpoint_every": 3, "validate_every": 3}
+    with pytest.raises(ValueError, match="the sources are in another order"):
+        run(recipe_of(encoder, sources={"counts": 2, "meetings": 1}), tmp_path, resume=True)
+    changed: dict[str, object] = {
+        "steps": 2,
+        "cooldown_steps": 1,
+        "log_every": 2,
+        "checkpoint_every": 3,
+        "validate_every": 3,
+    }
+    changed |= {"reader_rate": 1e-4, "decoder_rate": 1e-4, "grad_clip": 0.5, "name": "smaller"}  # after it diverged
     assert load_checkpoint(run(recipe_of(encoder, autocast=False, **changed), tmp_path, resume=True)).step == 2
+
+
+def test_a_run_goes_on_with_its_own_encoder(encoder: Path, tmp_path: Path) -> None:
+    run(recipe_of(encoder, steps=1), tmp_path / "run")
+    moved, other = tmp_path / "moved", tmp_path / "other"
+    for folder in (moved, other):
+        shutil.copytree(encoder, folder)
+    (other / "vocab.txt").write_text("\n".join([*PIECES[:-1], "zzz"]) + "\n")
+    with pytest.raises(ValueError, match=r"vocab\.txt is not that of the encoder that the run in .* began with"):
+        run(recipe_of(other, steps=2), tmp_path / "run", resume=True)
+    assert load_checkpoint(run(recipe_of(moved, steps=2), tmp_path / "run", resume=True)).step == 2
 
 
 def test_a_killed_run_leaves_whole_checkpoints(encoder: Path, tmp_path: Path) -> None:

@@ -31,7 +31,13 @@ _MODEL = "model.safetensors"
 VECTORS = "vectors.safetensors"
 _RESUME = "resume.safetensors"
 _AVERAGE = "average."
-_MAY_CHANGE = {  # in a run that is resumed; encoder and vectors are in the checkpoint itself
+_MAY_CHANGE = {  # in a run that is resumed: folders of the same files, and what a diverged run needs changed
+    "name",
+    "reader_rate",
+    "decoder_rate",
+    "optim.peak_rate",
+    "grad_clip",
+    "optim.grad_clip",
     "steps",
     "phases",
     "cooldown_steps",
@@ -223,7 +229,9 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
 
 
 def refuse_other_recipe(checkpoint: Checkpoint, given: TrainConfig | Recipe) -> None:
-    """Check that a run may go on by a recipe: how long it takes and what it logs, saves and scores may have changed.
+    """Check that a run may go on by a recipe.
+
+    How long it takes, what it logs, saves and scores, its rates and where it clips may have changed.
 
     Raises:
         ValueError: something else has; the message names it with both values.
@@ -234,6 +242,9 @@ def refuse_other_recipe(checkpoint: Checkpoint, given: TrainConfig | Recipe) -> 
         for key in dict.fromkeys((*had, *has))
         if key.split(".")[0] not in _MAY_CHANGE and key not in _MAY_CHANGE and had.get(key) != has.get(key)
     ]
+    orders = [list(config.sources) for config in (checkpoint.config, given) if isinstance(config, Recipe)]
+    if not other and len(orders) == 2 and orders[0] != orders[1]:
+        other = ["the sources are in another order, which decides what is drawn"]
     if other:
         raise ValueError(
             f"{checkpoint.folder} is of a run by another recipe: {'; '.join(other)}; to go on with it give the recipe "

@@ -81,12 +81,14 @@ class OptimConfig:
     average_decay: float = 0.0  # exponential moving average of the weights; 0 switches it off
 
     def __post_init__(self) -> None:
-        for name in ("peak_rate", "epsilon", "grad_clip"):
+        if not self.grad_clip > 0:  # infinite where nothing is to be clipped
+            raise ValueError(f"grad_clip is {self.grad_clip}; it must be above 0")
+        for name in ("peak_rate", "epsilon"):
             if not 0 < (value := getattr(self, name)) < math.inf:
-                raise ValueError(f"{name} is {value}; it must be above 0")
+                raise ValueError(f"{name} is {value}; it must be a finite number above 0")
         for name in ("warmup_steps", "cooldown_steps", "weight_decay"):
             if not 0 <= (value := getattr(self, name)) < math.inf:
-                raise ValueError(f"{name} is {value}; it must be at least 0")
+                raise ValueError(f"{name} is {value}; it must be a finite number and at least 0")
         for name, value in (("betas", self.betas[0]), ("betas", self.betas[1]), ("average_decay", self.average_decay)):
             if not 0 <= value < 1:
                 raise ValueError(f"{name} has {value}; it must be at least 0 and below 1")

@@ -20,6 +20,7 @@ from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.vocab import NUM_SPECIAL, Vocabulary
 from mqan_training.checkpoint import (
+    Checkpoint,
     checkpoint_to_resume,
     load_checkpoint,
     prune_checkpoints,
@@ -173,6 +174,7 @@ def prepare_run(
     checkpoint = None if newest is None else load_checkpoint(newest)
     if checkpoint is not None:
         refuse_other_recipe(checkpoint, recipe)
+        _refuse_other_encoder(checkpoint, encoder)
         pieces = checkpoint.pieces
     else:
         pieces = start.pieces if start is not None else tuple(generator_pieces(sources, recipe))
@@ -200,6 +202,16 @@ def prepare_run(
     elif start is not None:
         run.origin = start.origin
     return run
+
+
+def _refuse_other_encoder(checkpoint: Checkpoint, encoder: Path) -> None:
+    """Check that a folder holds the word pieces and sizes of the encoder that a run began with."""
+    for kept, name in ((WORD_PIECES, WORD_PIECES), (ENCODER_CONFIG, "config.json")):
+        if (checkpoint.folder / kept).read_bytes() != (encoder / name).read_bytes():
+            raise ValueError(
+                f"{encoder / name} is not that of the encoder that the run in {checkpoint.folder} began with; "
+                "give its folder as `encoder`"
+            )
 
 
 def _load(network: PretrainedNetwork, start: Start) -> None:
