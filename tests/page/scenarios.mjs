@@ -119,7 +119,7 @@ export async function recordOfFields(open) {
   assert.match(rows["amounts"], /476.00 EUR/);
   assert.equal(await page.textContent("#text"), MAIL);
   const value = page.locator(".record .choice", { hasText: "2024-06-02" });
-  const place = page.locator("#text .place", { hasText: "2 June 2024" });
+  const place = page.locator("#text .place", { hasText: "June" }); // of a piece, where the words of a label overlap it
   assert.deepEqual([await isLit(value), await isLit(place)], [false, false]);
   await value.hover();
   assert.deepEqual([await isLit(value), await isLit(place)], [true, true], "hovering a value");
