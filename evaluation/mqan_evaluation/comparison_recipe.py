@@ -115,7 +115,7 @@ class ComparisonRecipe(_Settings):
         return recipe
 
     def mt_dnn_recipe(self) -> MtDnnRecipe:
-        """Return the recipe of MT-DNN.
+        """Return the recipe of MT-DNN, which is not adapted to other tasks here.
 
         Raises:
             ValueError: a setting is wrong.
@@ -123,7 +123,7 @@ class ComparisonRecipe(_Settings):
         recipe = parse_recipe(self._document(self.mt_dnn, "mt-dnn", self.tasks), "mt_dnn")
         if not isinstance(recipe, MtDnnRecipe):
             raise ValueError(f"mt_dnn.recipe: {self.mt_dnn.recipe} is of the kind {recipe.kind!r}")
-        return recipe
+        return recipe.model_copy(update={"adaptation": None})
 
     def wording_of_renamed(self, task: str, own: Wording) -> Wording:
         """Return how a task is asked with its classes renamed: the context stays as it is."""

@@ -219,3 +219,10 @@ def test_fewer_tasks_of_the_shipped_recipe_can_be_compared(repository: Path) -> 
     assert memory is not None
     assert memory.tasks == ("sst-2", "subj")
     assert mt_dnn.tasks == ("sst-2", "subj", "rte")
+
+
+def test_no_task_that_is_not_compared_is_read_for_adaptation(repository: Path) -> None:
+    loaded = load_comparison(repository / "training" / "recipes" / "siblings" / "comparison.yaml")
+    mt_dnn = loaded.mt_dnn_recipe()
+    assert mt_dnn.adaptation is None
+    assert comparison.few_recipes(loaded, (None, mt_dnn), 16)[1].adaptation is None

@@ -262,6 +262,14 @@ def test_joint_training_sees_no_test_row_of_what_is_adapted_to(
         run(to_adapt, data, tmp_path / "alone")
 
 
+def test_alone_tasks_need_no_file_of_what_is_adapted_to(tiny_encoder: Path, sibling_data: Path, tmp_path: Path) -> None:
+    data = Path(shutil.copytree(sibling_data, tmp_path / "data"))
+    shutil.rmtree(data / "nli_extra" / "sick")
+    recipe = _recipe(tiny_encoder, tasks=("rte",), epochs=1, joint=False, adaptation={"tasks": ("sick",)})
+    results = run(recipe, data, tmp_path)
+    assert run(recipe.model_copy(update={"adaptation": None}), data, tmp_path) == results
+
+
 def test_what_has_ended_stays_when_shares_are_added(joint: tuple[MtDnnRecipe, Path], sibling_data: Path) -> None:
     recipe, folder = joint
     assert recipe.adaptation is not None
