@@ -1,6 +1,6 @@
 """The recipe of the comparison: the tasks, how each sibling is trained on them, and other words for the classes."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,7 @@ class ComparisonRecipe(_Settings):
     Attributes:
         name: of the comparison.
         tasks: sentences and pairs, that the siblings are trained on together.
-        renamed: by task.
+        renamed: by task; tasks that are not compared may be among them, and below.
         trained_as: what the question-answering system calls a task, where it has another name.
         shared_memory, mt_dnn: the siblings.
         few_shot: learning from few rows.
@@ -86,9 +86,8 @@ class ComparisonRecipe(_Settings):
     def _fit(self) -> "ComparisonRecipe":
         if self.few_shot.task not in self.tasks:
             raise ValueError(f"few_shot.task: {self.few_shot.task!r} is none of the tasks")
-        for key, names in (("renamed", self.renamed), ("trained_as", self.trained_as)):
-            if wrong := [name for name in names if name not in self.tasks]:
-                raise ValueError(f"{key}.{wrong[0]}: this is none of the tasks, which are {', '.join(self.tasks)}")
+        _refuse_unknown("renamed", self.renamed)
+        _refuse_unknown("trained_as", self.trained_as)
         for name, renamed in self.renamed.items():
             number = len(sibling_task(name).labels)
             if not len(set(renamed.labels)) == len(renamed.labels) == number:
@@ -116,7 +115,7 @@ class ComparisonRecipe(_Settings):
         return recipe
 
     def mt_dnn_recipe(self) -> MtDnnRecipe:
-        """Return the recipe of MT-DNN.
+        """Return the recipe of MT-DNN, which is not adapted to other tasks here.
 
         Raises:
             ValueError: a setting is wrong.
@@ -124,7 +123,7 @@ class ComparisonRecipe(_Settings):
         recipe = parse_recipe(self._document(self.mt_dnn, "mt-dnn", self.tasks), "mt_dnn")
         if not isinstance(recipe, MtDnnRecipe):
             raise ValueError(f"mt_dnn.recipe: {self.mt_dnn.recipe} is of the kind {recipe.kind!r}")
-        return recipe
+        return recipe.model_copy(update={"adaptation": None})
 
     def wording_of_renamed(self, task: str, own: Wording) -> Wording:
         """Return how a task is asked with its classes renamed: the context stays as it is."""
@@ -134,6 +133,19 @@ class ComparisonRecipe(_Settings):
         document = read_settings(self.folder / system.recipe)
         fixed = {"name": f"{self.name}-{kind}", "tasks": list(tasks), "seed": self.seed}
         return {**document, **system.changes, **fixed}
+
+
+def _refuse_unknown(key: str, names: Iterable[str]) -> None:
+    """Check the tasks that a setting names.
+
+    Raises:
+        ValueError: the siblings have no such task.
+    """
+    for name in names:
+        try:
+            sibling_task(name)
+        except ValueError as error:
+            raise ValueError(f"{key}.{name}: {error}") from error
 
 
 def load_comparison(path: Path, overrides: Mapping[str, str] | None = None) -> ComparisonRecipe:

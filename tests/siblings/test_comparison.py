@@ -183,11 +183,9 @@ def test_a_sibling_that_cannot_learn_the_task_of_few_rows_has_a_cell(
         ({"tasks": "[rte]"}, "few_shot.task: 'sst-2' is none of the tasks"),
         ({"renamed.sst-2.labels": "[bad]"}, "renamed.sst-2: needs 2 different labels"),
         ({"renamed.sst-2.labels": "[bad, good, bad]"}, "renamed.sst-2: needs 2 different labels"),
-        (
-            {"renamed.mnli": '{question: "So?", labels: [a, b, c]}'},
-            "renamed.mnli: this is none of the tasks, which are sst-2, rte",
-        ),
-        ({"trained_as.sst2": "sst"}, "trained_as.sst2: this is none of the tasks, which are sst-2, rte"),
+        ({"renamed.mnli": '{question: "So?", labels: [a]}'}, "renamed.mnli: needs 3 different labels"),
+        ({"renamed.sst2": '{question: "So?", labels: [a, b]}'}, "renamed.sst2: the siblings have no task 'sst2'"),
+        ({"trained_as.sst2": "sst"}, "trained_as.sst2: the siblings have no task 'sst2'; did you mean sst-2"),
         ({"speed": "1"}, "speed: Extra inputs are not permitted"),
     ],
 )
@@ -212,3 +210,19 @@ def test_the_shipped_recipe_is_right(repository: Path) -> None:
     assert mt_dnn.tasks == loaded.tasks
     for task in loaded.renamed:
         loaded.wording_of_renamed(task, SENTIMENT if task not in ("mnli", "rte") else Wording("?{second}", "p {first}"))
+
+
+def test_fewer_tasks_of_the_shipped_recipe_can_be_compared(repository: Path) -> None:
+    path = repository / "training" / "recipes" / "siblings" / "comparison.yaml"
+    loaded = load_comparison(path, {"tasks": "[sst-2,subj,rte]"})
+    memory, mt_dnn = loaded.memory_recipe(Path("run")), loaded.mt_dnn_recipe()
+    assert memory is not None
+    assert memory.tasks == ("sst-2", "subj")
+    assert mt_dnn.tasks == ("sst-2", "subj", "rte")
+
+
+def test_no_task_that_is_not_compared_is_read_for_adaptation(repository: Path) -> None:
+    loaded = load_comparison(repository / "training" / "recipes" / "siblings" / "comparison.yaml")
+    mt_dnn = loaded.mt_dnn_recipe()
+    assert mt_dnn.adaptation is None
+    assert comparison.few_recipes(loaded, (None, mt_dnn), 16)[1].adaptation is None

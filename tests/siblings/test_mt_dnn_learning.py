@@ -262,6 +262,30 @@ def test_joint_training_sees_no_test_row_of_what_is_adapted_to(
         run(to_adapt, data, tmp_path / "alone")
 
 
+def test_alone_tasks_need_no_file_of_what_is_adapted_to(tiny_encoder: Path, sibling_data: Path, tmp_path: Path) -> None:
+    data = Path(shutil.copytree(sibling_data, tmp_path / "data"))
+    shutil.rmtree(data / "nli_extra" / "sick")
+    recipe = _recipe(tiny_encoder, tasks=("rte",), epochs=1, joint=False, adaptation={"tasks": ("sick",)})
+    results = run(recipe, data, tmp_path)
+    assert run(recipe.model_copy(update={"adaptation": None}), data, tmp_path) == results
+
+
+def test_points_of_another_joint_model_are_refused(
+    joint: tuple[MtDnnRecipe, Path], sibling_data: Path, tmp_path: Path
+) -> None:
+    recipe, folder = joint[0], Path(shutil.copytree(joint[1] / "mt-dnn", tmp_path / "mt-dnn")).parent
+    adapt(recipe, sibling_data, folder)
+    of_bert = {path: path.stat().st_mtime_ns for path in folder.glob("adaptation/sick-bert-*/results.json")}
+    shutil.copytree(folder / "mt-dnn" / "rte", folder / "mt-dnn" / "joint", dirs_exist_ok=True)
+    with pytest.raises(ValueError, match=r"sick-mt-dnn-2/.* other settings \(joint_model\)"):
+        adapt(recipe, sibling_data, folder)
+    for point in folder.glob("adaptation/sick-mt-dnn-*"):
+        shutil.rmtree(point)
+    adapt(recipe, sibling_data, folder)
+    assert len(of_bert) == 2
+    assert of_bert == {path: path.stat().st_mtime_ns for path in of_bert}
+
+
 def test_what_has_ended_stays_when_shares_are_added(joint: tuple[MtDnnRecipe, Path], sibling_data: Path) -> None:
     recipe, folder = joint
     assert recipe.adaptation is not None

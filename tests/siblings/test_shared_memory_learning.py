@@ -181,6 +181,20 @@ def test_a_grid_may_change_after_a_run_and_grow(texts: Texts, runs: Path, tmp_pa
         search(_recipe(grid={"rate": (0.1,), "l2": (0.0,), "steps": 4}), texts, tmp_path)
 
 
+def test_results_of_before_test_rows_were_left_out_are_refused(texts: Texts, tmp_path: Path) -> None:
+    recipe = _recipe(steps=2, fine_tune_steps=0, grid={"rate": (0.1,), "l2": (0.0,), "steps": 2})
+    run(recipe, "lstm", texts, tmp_path)
+    search(recipe, texts, tmp_path)
+    for path in tmp_path.rglob("results.json"):
+        document = json.loads(path.read_text())
+        document["settings"].pop("left_out", None)
+        path.write_text(json.dumps(document))
+    with pytest.raises(ValueError, match=r"other settings \(left_out\)"):
+        run(recipe, "lstm", texts, tmp_path)
+    with pytest.raises(ValueError, match=r"other settings \(left_out\)"):
+        search(recipe, texts, tmp_path)
+
+
 def test_a_log_is_of_one_run(texts: Texts, tmp_path: Path) -> None:
     for _ in range(2):
         run(_recipe(tasks=("sst-2",), steps=2), "lstm", texts, tmp_path)

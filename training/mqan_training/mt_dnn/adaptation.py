@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -19,7 +19,7 @@ from mqan_training.mt_dnn.learning import Item, evaluate, load_network, read_ite
 from mqan_training.mt_dnn.network import pretrained_network
 from mqan_training.mt_dnn.packing import checked_packer
 from mqan_training.runlog import console
-from mqan_training.siblings.folders import read_results, write_results
+from mqan_training.siblings.folders import read_results, weights_sha256, write_results
 from mqan_training.siblings.recipes import Adaptation, MtDnnRecipe
 from mqan_training.siblings.scores import markdown_table
 from mqan_training.siblings.tasks import sibling_task
@@ -38,7 +38,8 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
     point, ``figure-2.svg`` and ``figure-2.md``.
 
     Raises:
-        ValueError: the recipe says nothing of adaptation, or the joint model was trained on a task to adapt to.
+        ValueError: the recipe says nothing of adaptation, the joint model was trained on a task to adapt to, or there
+            are points of other settings or of another joint model.
         CheckpointError: there is no joint model yet.
     """
     if recipe.adaptation is None:
@@ -75,7 +76,7 @@ def _point(
 ) -> Point:
     """Adapt one model to one task from some rows."""
     place = folder / "adaptation" / f"{task}-{model.lower()}-{len(training)}"
-    settings = recipe.model_dump(mode="json")
+    settings = _settings(recipe, folder, model)
     found = read_results(place, settings, apart=("adaptation.shares",))
     if found is None:
         network = pretrained_network(recipe, (task,)).to(prepare_device())
@@ -89,6 +90,12 @@ def _point(
         write_results(place, settings, found)
     console.print(f"{task}, {model}, {found['rows']} rows: accuracy {found['accuracy']:.1f} of {len(test)}")
     return found["rows"], found["accuracy"]
+
+
+def _settings(recipe: MtDnnRecipe, folder: Path, model: str) -> dict[str, Any]:
+    """Return what a point depends on: MT-DNN's on the joint model, too."""
+    settings = recipe.model_dump(mode="json")
+    return {**settings, "joint_model": weights_sha256(folder / JOINT)} if model == "MT-DNN" else settings
 
 
 def draw_adaptation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:

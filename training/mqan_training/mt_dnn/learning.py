@@ -191,8 +191,9 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
     """Train a recipe; return its results, or those that are there from an earlier run.
 
     With ``joint``, all tasks are trained together, and with ``fine_tune_epochs`` a copy of the network goes on with
-    each task alone. Without it each task is trained alone from the pretrained encoder (ST-DNN). Written below
-    ``folder``: the joint model in ``joint``, others in folders of their tasks' names, and ``results.json``.
+    each task alone; test rows of the tasks to adapt to are left out. Without it each task is trained alone from the
+    pretrained encoder (ST-DNN). Written below ``folder``: the joint model in ``joint``, others in folders of their
+    tasks' names, and ``results.json``.
 
     Returns:
         ``tasks``: the scores of each task and ``num_test``; ``joint``: those before fine-tuning; ``seconds``.
@@ -203,7 +204,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
             has no rows.
         DivergedError: a loss or the gradient is not finite.
     """
-    others = () if recipe.adaptation is None else recipe.adaptation.tasks
+    others = recipe.adaptation.tasks if recipe.joint and recipe.adaptation else ()
     settings = {**recipe.model_dump(mode="json"), **({"left_out_for": others} if others else {})}
     if (results := read_results(folder, settings, apart=("adaptation",))) is not None:
         return results

@@ -41,6 +41,8 @@ KIND: Final = "shared-memory"
 _EVALUATED_TOGETHER: Final = 64
 _APART: Final = ("grid.rate", "grid.l2", "rate", "l2", "steps", "fine_tune_steps")
 """Settings that a combination of the grid does not depend on: its own are in the name of its folder."""
+_LEFT_OUT: Final = {"left_out": "test splits of the tasks"}
+"""A setting of every run, which those that learnt from such rows lack."""
 _COMPILED_FROM: Final = 200  # steps: compiling takes as long as some 50 steps of the paper's sizes save
 
 
@@ -190,7 +192,7 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
     Raises:
         ValueError: the folder has results of other settings.
     """
-    settings = {**recipe.model_dump(mode="json"), "architecture": architecture}
+    settings = {**recipe.model_dump(mode="json"), "architecture": architecture, **_LEFT_OUT}
     if (results := read_results(folder, settings, apart=("grid",))) is not None:
         return results
     begun = time.perf_counter()
@@ -227,11 +229,11 @@ def search(recipe: SharedMemoryRecipe, texts: Texts, folder: Path) -> list[dict[
     Each has ``rate``, ``l2`` and ``tune``, the mean accuracy on the tuning splits.
 
     Raises:
-        ValueError: the recipe has no grid.
+        ValueError: the recipe has no grid, or the folder has results of other settings.
     """
     if recipe.grid is None:
         raise ValueError("the recipe has no `grid`: give it rates, l2 and steps")
-    settings = recipe.model_dump(mode="json")
+    settings = {**recipe.model_dump(mode="json"), **_LEFT_OUT}
     tried = []
     for rate in recipe.grid.rate:
         for l2 in recipe.grid.l2:

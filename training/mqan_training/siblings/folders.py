@@ -101,6 +101,11 @@ def told_as_damage(folder: Path) -> Iterator[None]:
         raise CheckpointError(f"{folder}: {_DOCUMENT} and {_WEIGHTS} do not fit each other: {error!r}") from error
 
 
+def weights_sha256(folder: Path) -> str:
+    """Return the hash of a model's weights, which tells it from others."""
+    return sha256_of(folder / _WEIGHTS)
+
+
 def is_model(folder: Path) -> bool:
     """Return whether a folder holds a model of ``mqan siblings``."""
     return (folder / _DOCUMENT).is_file()
