@@ -11,6 +11,7 @@ from grpc_health.v1 import health_pb2
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqan.v1 import answer_pb2
 from mqan_core.errors import InputError
 from mqan_serving.rpc.guard import parse_message
 from mqan_serving.service.errors import ERRORS
@@ -117,6 +118,19 @@ def test_a_message_of_unknown_fields_is_refused_at_once() -> None:
             parse_message(health_pb2.HealthCheckRequest, content)
 
     assert least_seconds(refuse) < 10 * least_seconds(partial(health_pb2.HealthCheckRequest.FromString, content))
+
+
+def test_unknown_fields_are_refused_in_parts_of_a_message_too() -> None:
+    unknown = b"\xb8\x3e\x01"  # field 999: 1
+    with pytest.raises(InputError, match="an unknown field, number 999"):
+        parse_message(answer_pb2.AnswerRequest, unknown)
+    question = answer_pb2.AskedQuestion(id="a")
+    question.MergeFromString(unknown)
+    text = answer_pb2.AskedText(context="c", questions=[question])
+    many = answer_pb2.AnswerManyRequest(texts=[text]).SerializeToString()
+    with pytest.raises(InputError, match="The request has an unknown field in a part") as error:
+        parse_message(answer_pb2.AnswerManyRequest, many)
+    assert error.value.code == "unknown_field"
 
 
 def least_seconds(call: Callable[[], object]) -> float:

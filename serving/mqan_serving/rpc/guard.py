@@ -251,7 +251,8 @@ def parse_message(message_type: Callable[[], MessageT], content: bytes) -> Messa
         # seconds where a message is full of them.
         what = "unknown fields"
         if num_unknown <= _LISTED_BYTES:
-            what = f"an unknown field, number {UnknownFieldSet(message)[0].field_number}"
+            fields = UnknownFieldSet(message)  # of the message itself
+            what = f"an unknown field, number {fields[0].field_number}" if len(fields) else "an unknown field in a part"
         hint = "Use the version of the contract that this server publishes by reflection."
         raise InputError("unknown_field", "request", f"The request has {what}.", hint)
     return message
