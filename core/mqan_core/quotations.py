@@ -9,6 +9,7 @@ at all.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -69,7 +70,9 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
         longest: most words of a quotation.
     """
     *starts, refusal = _softmax(np.append(scores.start_C, scores.null).astype(np.float64)).tolist()
-    found = list(_likeliest(np.array(starts), scores.end_C, request, longest, apart=options.every))
+    likeliest = partial(_likeliest, np.array(starts), scores.end_C, request, longest)
+    is_one = options.contiguous and not options.every
+    found = list(likeliest(apart=not is_one))
     if options.quotes:
         if not found or (options.refuses and refusal > max(starts)):
             answer = Answer("", refusal, (), (), False, answered=False, refusal=refusal)
@@ -82,7 +85,7 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
         return answer
     taken = {answer.text.casefold()}
     others: list[Answer] = []
-    for quotation in _likeliest(np.array(starts), scores.end_C, request, longest, apart=True):
+    for quotation in likeliest(apart=True) if is_one else found:
         other = _composed(quotation, request)
         if quotation.probability >= LEAST_PROBABILITY and _is_new(other, answer, taken):
             taken.add(other.text.casefold())
