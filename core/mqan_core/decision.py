@@ -128,13 +128,16 @@ def _chosen(step: npt.NDArray[np.float32], masses: Sequence[float], request: Req
     if refusal > masses[best]:
         return Answer("", refusal, (), (), False, answered=False, refusal=refusal, choices=choices)
     label = request.choices[best].label
+    first, named_in = (request.label_places[best].start, request.question) if request.label_places else (0, label)
     gamma = float(step[TraceField.GAMMA])
     switches = Masses(0.0, 1 - gamma, gamma)
     tokens = [
-        AnswerToken(label[t.start : t.end], t.piece, 1.0, Source.QUESTION, switches, Span(t.start, t.end))
+        AnswerToken(
+            label[t.start : t.end], t.piece, 1.0, Source.QUESTION, switches, Span(first + t.start, first + t.end)
+        )
         for t in request.choice_tokens[best]
         if t.end <= len(label)  # its description stands behind it
     ]
     tokens[0] = replace(tokens[0], probability=masses[best])
-    answer = compose(tokens, masses[best], False, request.context, label)
+    answer = compose(tokens, masses[best], False, request.context, named_in)
     return replace(answer, refusal=refusal, choices=choices, chosen=(label,))  # spaces around it are not in the text

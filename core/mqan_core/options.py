@@ -63,6 +63,12 @@ class Options:
         """Whether the answer is made of unbroken quotations of the context."""
         return self.contiguous or self.every
 
+    @property
+    def takes_labels(self) -> bool:
+        """Whether labels that the question lists may be read as choices: nothing asks for another kind of answer."""
+        is_free = self.sources == ALL_SOURCES and not self.quotes and not self.alternatives
+        return is_free and not self.choices
+
     def check(self) -> None:
         """Check that the options make sense together.
 

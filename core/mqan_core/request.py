@@ -1,10 +1,13 @@
 """A question about a context, read into tokens and slots."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from mqan_core.answer import Span
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
+from mqan_core.listed import find_listed
+from mqan_core.options import MOST_CHOICES
 from mqan_core.text import Size, Token, read_tokens
 from mqan_core.vocab import Slots, Vocabulary, number_slots
 
@@ -17,11 +20,12 @@ class Request:
         context: the caller's context.
         question: the caller's question.
         context_tokens: tokens of the context that the model reads.
-        question_tokens: tokens of the question that the model reads.
+        question_tokens: tokens of the question that the model reads: without labels that it lists, which are choices.
         slots: their distinct pieces, numbered. Behind the question's words stand the separators of the choices, each
             a piece of its own.
         choices: the closed set of labels, empty for a free answer.
         choice_tokens: tokens of each label, its description behind it.
+        label_places: where the question has each label; empty for the caller's own choices.
     """
 
     context: str
@@ -31,6 +35,13 @@ class Request:
     slots: Slots
     choices: tuple[Choice, ...] = ()
     choice_tokens: tuple[tuple[Token, ...], ...] = ()
+    label_places: tuple[Span, ...] = ()
+
+    @property
+    def listed(self) -> tuple[Choice, ...]:
+        """The choices that the question lists, in its order."""
+        places = zip(self.choices, self.label_places, strict=False)
+        return tuple(choice for choice, place in sorted(places, key=lambda pair: pair[1].start))
 
     @property
     def num_context_tokens(self) -> int:
@@ -49,7 +60,28 @@ def read_request(vocabulary: Vocabulary, context: str, question: str, choices: S
     Raises:
         InputError: the context, the question or a label holds nothing but white space.
     """
-    context_tokens, question_tokens = read_tokens(context), read_tokens(question)
+    return _request(vocabulary, context, question, read_tokens(question), choices)
+
+
+def read_listing(vocabulary: Vocabulary, context: str, question: str) -> Request:
+    """Tokenise a context and a question without choices; labels that the question lists become choices, sorted.
+
+    Raises:
+        InputError: the context or the question holds nothing but white space.
+    """
+    listed = find_listed(question, MOST_CHOICES)
+    if listed is None:
+        return read_request(vocabulary, context, question)
+    tokens = [t for t in read_tokens(question) if t.end <= listed.place.start or t.start >= listed.place.end]
+    places = tuple(sorted(listed.labels, key=lambda place: question[place.start : place.end]))
+    choices = [Choice(question[place.start : place.end]) for place in places]
+    return replace(_request(vocabulary, context, question, tokens, choices), label_places=places)
+
+
+def _request(
+    vocabulary: Vocabulary, context: str, question: str, question_tokens: Sequence[Token], choices: Sequence[Choice]
+) -> Request:
+    context_tokens = read_tokens(context)
     choice_tokens = tuple(tuple(read_tokens(_shown(choice))) for choice in choices)
     named = [("context", context_tokens), ("question", question_tokens), *(("choice", t) for t in choice_tokens)]
     for name, tokens in named:

@@ -13,7 +13,7 @@ import torch
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError
 from mqan_core.example import Choice, Example
-from mqan_core.request import Request, read_request
+from mqan_core.request import Request, read_listing, read_request
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained, load_trained
@@ -50,7 +50,8 @@ class Decision:
         probability: of the answer or of the refusal, whichever was decided; not calibrated. Of several labels, the
             product over all choices of the probability of being chosen, or not, as decided.
         refusal: probability of there being no answer.
-        choices: probability of each choice, in the order asked; empty without choices. With ``refusal`` they sum to 1.
+        choices: probability of each choice, in the order asked; empty where there is none. With ``refusal`` they sum
+            to 1.
         answer: what it was made of, where that is known.
     """
 
@@ -141,7 +142,7 @@ def batches_by_length(items: Iterable[T], length: Callable[[T], int], most_rows:
 
 def decision_of(ask: Ask, answer: Answer) -> Decision:
     """Return the decision that an answer is; of several labels each counts that beats refusing."""
-    if not ask.choices:
+    if not answer.choices:
         text = answer.text if answer.answered else None
         probability = answer.probability if answer.answered else answer.refusal
         return Decision(text, (), probability, answer.refusal, (), answer)
@@ -220,6 +221,10 @@ class TorchAnswerer:
         )
 
     def _read(self, ask: Ask) -> Request:
-        request = read_request(self.trained.vocabulary, ask.context, ask.question, ask.choices)
+        vocabulary = self.trained.vocabulary
+        if ask.choices:
+            request = read_request(vocabulary, ask.context, ask.question, ask.choices)
+        else:
+            request = read_listing(vocabulary, ask.context, ask.question)
         self.trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return request

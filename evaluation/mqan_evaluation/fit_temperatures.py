@@ -53,8 +53,10 @@ class Observed:
 
     @property
     def labels(self) -> list[str]:
-        """What the choices say."""
-        return [choice.label for choice in self.example.choices]
+        """What the choices say, also those that were read from the question's text."""
+        answer = self.decision.answer
+        listed = answer.choices if answer is not None and not self.example.choices else self.example.choices
+        return [choice.label for choice in listed]
 
     @property
     def kind(self) -> QuestionKind:
@@ -84,7 +86,7 @@ def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
                 groups[one.kind.value].append(one)
         else:
             groups[one.kind.value].append(one)
-            groups[f"{one.kind.value}/{bucket_of(len(one.example.choices))}"].append(one)
+            groups[f"{one.kind.value}/{bucket_of(len(one.labels))}"].append(one)
     fitted = {name: _fit(name, group) for name, group in groups.items() if len(group) >= LEAST}
     return Temperatures({name: found for name, found in sorted(fitted.items()) if found is not None})
 
@@ -193,7 +195,7 @@ def _rows(observed: Sequence[Observed], after: Sequence[float], temperatures: Te
 def _group(one: Observed) -> str:
     if one.kind is QuestionKind.FREE:
         return (QuestionKind.REFUSAL if one.decision.text is None else QuestionKind.FREE).value
-    return f"{one.kind.value}/{bucket_of(len(one.example.choices))}"
+    return f"{one.kind.value}/{bucket_of(len(one.labels))}"
 
 
 def manifest_entry(temperatures: Temperatures) -> dict[str, dict[str, float]]:

@@ -18,7 +18,7 @@ from mqan_core.layout import Layout
 from mqan_core.options import PLAIN, Options
 from mqan_core.outcome import complete
 from mqan_core.quotations import quote
-from mqan_core.request import read_request
+from mqan_core.request import read_listing, read_request
 from mqan_core.temperatures import Temperatures
 from mqan_runtime.answering_graphs import (
     EMBEDDINGS_INPUTS,
@@ -146,9 +146,13 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
                 the options make no sense together.
         """
         options.check()
-        # in one order whatever the caller's: 8-bit products round on what is added up in another order
-        choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
-        request = read_request(self.bundle.vocabulary, context, question, choices)
+        if options.takes_labels:
+            request = read_listing(self.bundle.vocabulary, context, question)
+            options = replace(options, choices=request.listed)
+        else:
+            # in one order whatever the caller's: 8-bit products round on what is added up in another order
+            choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
+            request = read_request(self.bundle.vocabulary, context, question, choices)
         windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return WindowedRequest(request, tuple(windows), options)
 

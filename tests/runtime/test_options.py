@@ -56,6 +56,46 @@ def test_whatever_the_labels_one_of_them_is_chosen_and_their_order_is_nothing(en
     assert num_answered > 30
 
 
+def test_labels_that_the_question_lists_are_choices_in_any_order(engine: AnsweringEngine) -> None:
+    rng = random.Random(3)
+    num_answered = 0
+    for _ in range(60):
+        context = make_text(rng, 25)
+        labels = list({" ".join(rng.choices(WORDS, k=rng.randint(1, 3))) for _ in range(rng.randint(3, 9))})
+        question = f"Who is it? Choose from: {', '.join(labels)}."
+        answer = ask(engine, context, question)
+        assert [c.label for c in answer.choices] == labels
+        assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-6)
+        other = ask(engine, context, f"Choose from: {', '.join(labels[::-1])}. Who is it?")
+        found = {c.label: c.among_choices for c in answer.choices}
+        assert {c.label: c.among_choices for c in other.choices} == pytest.approx(found, abs=1e-12)
+        assert ask(engine, context, "Who is it?", Options(choices_of(labels))).text == answer.text
+        if answer.answered:
+            num_answered += 1
+            [span] = answer.spans
+            assert (span.source, span.text) == (Source.QUESTION, answer.text)
+            assert question[span.start : span.end] == answer.text
+            assert {token.source for token in answer.tokens} == {Source.QUESTION}
+            assert all(question[t.span.start : t.span.end] == t.text for t in answer.tokens if t.span)
+    assert num_answered > 5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        Options(contiguous=True),
+        Options(every=True),
+        Options(alternatives=2),
+        Options(sources=frozenset({Source.CONTEXT})),
+    ],
+)
+def test_a_question_that_wants_words_of_the_text_keeps_its_list(engine: AnsweringEngine, options: Options) -> None:
+    answer = ask(engine, make_text(random.Random(4), 25), "Who is it? Choose from: walls, notes.", options)
+    assert not answer.choices
+    if not options.alternatives:  # with these, the first answer is free
+        assert {token.source for token in answer.tokens} <= {Source.CONTEXT}
+
+
 def test_a_label_with_spaces_around_it_is_chosen_as_it_was_given(engine: AnsweringEngine) -> None:
     for i in range(40):
         answer = ask(engine, make_text(random.Random(i), 25), "who ?", Options(choices_of([" the harbour", "walls  "])))

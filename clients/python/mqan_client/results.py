@@ -165,7 +165,8 @@ class Answer:
         model: the model that answered.
         answered: whether there is an answer; the text is empty otherwise.
         confidence: of choices, the best one's probability; of no answer, that there is none; else ``probability``.
-        choices: the choices, in the order in which they were given; empty for a free answer.
+        choices: the choices, in the order in which they were given, also where the question lists them; empty for a
+            free answer.
         chosen: the labels that hold; several only with ``multiple``.
         expected: expected value of a scale, its lowest level being 1; None without one.
         windows: windows of the context that were read.

@@ -392,7 +392,7 @@ export interface components {
             answered: boolean;
             /**
              * Choices
-             * @description The choices, in the caller's order; empty for a free answer.
+             * @description The choices, in the caller's order, also where the question lists them; empty for a free answer.
              */
             choices: components["schemas"]["ChoiceDocument"][];
             /**

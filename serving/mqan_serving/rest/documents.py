@@ -138,7 +138,9 @@ class AnswerDocument(Document):
     confidence: float = Field(
         description="Of choices, the best one's probability; of no answer, that there is none; else `probability`."
     )
-    choices: list[ChoiceDocument] = Field(description="The choices, in the caller's order; empty for a free answer.")
+    choices: list[ChoiceDocument] = Field(
+        description="The choices, in the caller's order, also where the question lists them; empty for a free answer."
+    )
     chosen: list[str] = Field(description="The labels that hold; several only with `multiple`.")
     expected: float | None = Field(description="Expected value of a scale, its lowest level being 1; null without one.")
     places: list[PlaceDocument] = Field(
