@@ -38,8 +38,8 @@ _YES_NO = re.compile(
     r"[\s,;(]\s?(?:please )?(?:answer |reply |say )?(?:with )?(yes ?(?:/| or |, ?)no)\)?[.?!]? ?\Z", re.IGNORECASE
 )
 _LINE = re.compile(r"(?:[-*•]|\d{1,3}[.)]|[A-Za-z][.)]) (?=\S)")
-_BRACKETS = re.compile(r"\(([^()\n]{3,4000})\)[.?!]? ?\Z")
-_MARKS: Final = (";", "|", ",", "/")
+_SENTENCE_END = re.compile(r"[.?!] (?=[A-Z])|\n")
+_MARKS: Final = (";", "|", " / ", ",", "/")
 _NEVER_IN_LABELS: Final = ("?", "!", ": ", "\n", '"', " -- ")
 _OR = re.compile(r" or ", re.IGNORECASE)
 _LEADING_OR = re.compile(r"or ", re.IGNORECASE)
@@ -110,19 +110,25 @@ def _yes_or_no(question: str) -> Listed | None:
 def _told(question: str) -> Listed | None:
     """Find labels behind words that tell of them, up to the end of their sentence."""
     for told in _TOLD.finditer(question):
-        ends = [end for mark in (". ", "? ", "! ", "\n") if (end := question.find(mark, told.end())) > 0]
-        end = min(ends, default=len(question))
+        ended = _SENTENCE_END.search(question, told.end())
+        end, behind = (len(question), len(question)) if ended is None else (ended.start(), ended.start() + 1)
         if labels := _labels(question, told.end(), end):
-            return Listed(Span(told.start(), min(end + 1, len(question))), labels)
+            return Listed(Span(told.start(), behind), labels)
     return None
 
 
 def _in_brackets(question: str) -> Listed | None:
-    found = _BRACKETS.search(question)
-    if found is None:
+    """Find labels in the brackets at the end."""
+    end = len(question.rstrip(_END)) - 1
+    if end < 0 or question[end] != ")":
         return None
-    labels = _labels(question, *found.span(1))
-    return Listed(Span(found.start(), len(question)), labels) if _is_clear(question, labels, least=3) else None
+    depth = 0
+    for start in range(end, -1, -1):
+        depth += (question[start] == ")") - (question[start] == "(")
+        if not depth:
+            labels = _labels(question, start + 1, end)
+            return Listed(Span(start, len(question)), labels) if _is_clear(question, labels, least=3) else None
+    return None
 
 
 def _behind_mark(question: str) -> Listed | None:
@@ -179,6 +185,7 @@ def _is_label(text: str) -> bool:
     return (
         0 < len(text) <= _LONGEST
         and text[0] != "-"
+        and any(map(str.isalnum, text))
         and len(text.split()) <= _MOST_WORDS
         and not any(mark in text for mark in _NEVER_IN_LABELS)
     )

@@ -112,7 +112,8 @@ def _loss_of_choices(observed: Observed) -> FloatArray:
     d = observed.decision
     logs = np.log(np.maximum(np.array([*d.choices, d.refusal]), _LEAST_MASS))
     scores = logs[:, None] / _TEMPERATURES
-    right = [label in observed.example.answers for label in observed.labels]
+    answers = {answer.casefold().strip() for answer in observed.example.answers}
+    right = [label.casefold().strip() in answers for label in observed.labels]
     mask = np.array([*right, not any(right)])
     return _log_sum(scores) - _log_sum(scores[mask])
 
