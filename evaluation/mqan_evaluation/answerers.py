@@ -63,6 +63,12 @@ class Decision:
     answer: Answer | None = field(default=None, repr=False, compare=False)
 
 
+def labels_offered(example: Example, decision: Decision) -> list[str]:
+    """Return what there was to choose from: the example's choices, or the labels that its question lists."""
+    listed = decision.answer.choices if decision.answer is not None and not example.choices else example.choices
+    return [choice.label for choice in listed]
+
+
 class Answerer(Protocol):
     """What answers batches of questions."""
 

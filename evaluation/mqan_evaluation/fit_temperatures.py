@@ -16,7 +16,7 @@ import numpy.typing as npt
 from mqan_core.calibration import Calibration, logit
 from mqan_core.example import Example
 from mqan_core.temperatures import QuestionKind, Temperatures, bucket_of, kind_of
-from mqan_evaluation.answerers import Decision
+from mqan_evaluation.answerers import Decision, labels_offered
 from mqan_evaluation.draws import draw_questions
 from mqan_evaluation.judging import judge
 from mqan_evaluation.reliability import expected_calibration_error, fit_logistic, fold_of
@@ -53,10 +53,8 @@ class Observed:
 
     @property
     def labels(self) -> list[str]:
-        """What the choices say, also those that were read from the question's text."""
-        answer = self.decision.answer
-        listed = answer.choices if answer is not None and not self.example.choices else self.example.choices
-        return [choice.label for choice in listed]
+        """What the choices say."""
+        return labels_offered(self.example, self.decision)
 
     @property
     def kind(self) -> QuestionKind:

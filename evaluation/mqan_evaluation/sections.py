@@ -7,7 +7,7 @@ from typing import Any
 
 from mqan_core.example import Example
 from mqan_core.temperatures import Temperatures
-from mqan_evaluation.answerers import Answerer, Decision, answer_all, ask_of
+from mqan_evaluation.answerers import Answerer, Decision, answer_all, ask_of, labels_offered
 from mqan_evaluation.judging import judge
 
 Cell = str | float | int | None
@@ -97,7 +97,7 @@ class Measuring:
             decision.probability,
             decision.refusal,
             decision.choices,
-            labels=[choice.label for choice in example.choices],
+            labels=labels_offered(example, decision),
             multiple=example.multiple,
             is_refusal=decision.text is None,
         )

@@ -14,13 +14,15 @@ from mqan_evaluation import decanlp_section, field_sections
 from mqan_evaluation.cases import case_section
 from mqan_evaluation.fit_temperatures import calibration_section, manifest_entry, trust_rows
 from mqan_evaluation.label_views import held_back_sets
+from mqan_evaluation.long_section import long_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.zero_shot_sections import label_sections
 from mqan_training.data.made.kind import kind_names
 
 CALIBRATION, LABELS, FIELDS, MADE, SQUAD2 = "calibration", "labels", "fields", "made", "squad2_dev"
-INSTRUCTIONS, CASES, DECANLP, REVIEWS, TRUST = "instructions", "cases", "decanlp", "reviews", "trust"
-SECTIONS: Final = (CALIBRATION, LABELS, FIELDS, MADE, SQUAD2, INSTRUCTIONS, CASES, DECANLP, REVIEWS)
+INSTRUCTIONS, CASES, DECANLP, REVIEWS = "instructions", "cases", "decanlp", "reviews"
+LONG, TRUST = "long", "trust"
+SECTIONS: Final = (CALIBRATION, LABELS, FIELDS, MADE, SQUAD2, INSTRUCTIONS, CASES, DECANLP, REVIEWS, LONG)
 
 
 @dataclass(slots=True)
@@ -135,6 +137,8 @@ def _sections(measuring: Measuring, chosen: dict[str, list[str]], cases: Path | 
         yield decanlp_section.decanlp_section(measuring, chosen[DECANLP])
     if REVIEWS in chosen:
         yield field_sections.review_section(measuring)
+    if LONG in chosen:
+        yield long_section(measuring)
 
 
 def _trusted(chosen: dict[str, list[str]]) -> list[str]:

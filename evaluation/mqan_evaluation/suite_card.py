@@ -28,13 +28,14 @@ _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifes
     "instructions": {"accuracy": "accuracy"},
     "reviews": {"labels in question": "accuracy", "as choices": "accuracy_of_choices"},
     "cases": {"share": "accuracy"},
+    "long": {"exact": "em", "nF1": "nf1"},
 }
 _NAMES: Final = ("set", "task", "kind")  # columns that a row is named by
 _NUM_WRONG: Final = 10
 _EXCERPT: Final = 160  # characters
 _INSULTING: Final = ("hate_davidson", "stormfront", "tweeteval")  # their texts are not quoted
 
-_WHOLE: Final = ", on whole sets (200 questions of each kind of synthetic text; for calibration 60 of each dataset)"
+_WHOLE: Final = ", on whole sets (200 questions of each kind of synthetic text, 260 on long texts; for calibration 60 of each dataset)"
 _CARD: Final = """---
 license: other
 language: en
@@ -71,8 +72,9 @@ How to read the tables:
 - "Refusal F1", "precision" and "recall" are of the refusals; "always refusing" is the F1 of refusing every question.
 - "Reversed: same": share of answers that stay when the order of the labels is reversed.
 - "Labels in question": the labels stand in the question's text, not in `choices`; of more than {named} labels, {named}
-  with the right one among them, so that there it is an easier question. "Largest change": the largest difference in
-  accuracy, in points, between another wording of the question and the first.
+  with the right one among them, so that there it is an easier question. The list is read as choices.
+- "Largest change": the largest difference in accuracy, in points, between another wording of the question and the
+  first.
 - "Without answer": share of the examples that have no answer.
 - "Kind": `choices/3-5` are questions with 3 to 5 labels, `several/3-5` those where several of the labels can be right.
 - "ECE" is the expected calibration error, from 0 to 1, before and after calibration. Calibration divides the

@@ -1,0 +1,85 @@
+"""Questions about a paragraph alone, and the same paragraph at a random place of a long text."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from mqan_core.answer import Source
+from mqan_core.example import Example
+from mqan_evaluation.answerers import Decision
+from mqan_evaluation.judging import judge, mean, per_cent, sampled
+from mqan_evaluation.sections import Cell, Measuring, Section
+from mqan_training.data.mixture import validation_examples
+
+ALL: Final = 10**9  # examples of a set
+MOST_ASKED: Final = 260
+"""Most questions: each is read in some 35 windows."""
+
+LENGTH: Final = 50_000  # characters of a long text
+_GAP: Final = "\n\n"
+
+
+def long_section(measuring: Measuring) -> Section:
+    """Measure questions of SQuAD on their paragraph, and with other paragraphs before and behind it."""
+    whole = validation_examples(measuring.data, "squad", ALL, measuring.seed)
+    examples = sampled(whole, min(measuring.limit or MOST_ASKED, MOST_ASKED), measuring.seed)
+    others = list(dict.fromkeys(example.context for example in whole))
+    placed = [
+        within_others(example, others, LENGTH, np.random.default_rng([measuring.seed, i]))
+        for i, example in enumerate(examples)
+    ]
+    alone, within = (measuring.ask(name, asked) for name, asked in (("long (paragraph)", examples), ("long", placed)))
+    rows = [
+        {"set": "squad: paragraph alone", **_row(examples, alone, [e.context for e in examples])},
+        {"set": f"squad: in {LENGTH:,} characters", **_row(placed, within, [e.context for e in examples])},
+    ]
+    return Section("long", "Questions of SQuAD on their paragraph, and on a long text that holds it", rows)
+
+
+def within_others(example: Example, others: Sequence[str], length: int, rng: np.random.Generator) -> Example:
+    """Return the example with other texts around its own, which stands at a random place among them.
+
+    Args:
+        example: whose context is kept whole.
+        others: texts to take from; the example's own is passed over.
+        length: most characters of the text that is made.
+        rng: where chance comes from.
+    """
+    kept: list[str] = []
+    room = length - len(example.context)
+    for place in rng.permutation(len(others)):
+        other = others[int(place)]
+        if other == example.context:
+            continue
+        room -= len(other) + len(_GAP)
+        if room < 0:
+            break
+        kept.append(other)
+    kept.insert(int(rng.integers(len(kept) + 1)), example.context)
+    return replace(example, context=_GAP.join(kept), answer_start=None)
+
+
+def _row(examples: Sequence[Example], decisions: Sequence[Decision | None], own: Sequence[str]) -> dict[str, Cell]:
+    judged = [judge(e, d) for e, d in zip(examples, decisions, strict=True)]
+    right = [
+        _is_quoted_from(e, d, text)
+        for e, d, text, (exact, _) in zip(examples, decisions, own, judged, strict=True)
+        if exact == 1
+    ]
+    return {
+        "examples": len(examples),
+        "exact": mean([exact for exact, _ in judged]),
+        "nF1": mean([f1 for _, f1 in judged]),
+        "right ones quoted from the paragraph": mean(right) if right else None,
+        "refused": per_cent(float(np.mean([d is not None and d.text is None for d in decisions]))),
+    }
+
+
+def _is_quoted_from(example: Example, decision: Decision | None, text: str) -> bool:
+    """Return whether all quotations of the context stand in this part of it."""
+    start = example.context.index(text)
+    spans = [] if decision is None or decision.answer is None else decision.answer.spans
+    quoted = [span for span in spans if span.source is Source.CONTEXT]
+    return bool(quoted) and all(start <= span.start and span.end <= start + len(text) for span in quoted)
