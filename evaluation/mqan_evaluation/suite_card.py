@@ -35,7 +35,9 @@ _NUM_WRONG: Final = 10
 _EXCERPT: Final = 160  # characters
 _INSULTING: Final = ("hate_davidson", "stormfront", "tweeteval")  # their texts are not quoted
 
-_WHOLE: Final = ", on whole sets (200 questions of each kind of synthetic text, 260 on long texts; for calibration 60 of each dataset)"
+_WHOLE: Final = (
+    ", on whole sets (of synthetic texts 200 questions a kind, of long texts 260; to calibrate 60 a dataset)"
+)
 _CARD: Final = """---
 license: other
 language: en
