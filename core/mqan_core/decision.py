@@ -1,7 +1,6 @@
 """From what a model that chooses and refuses decided to an answer: the one place for torch and onnxruntime.
 
-- A request with choices takes one step: each label has the mass of its separator, and there is the refusal's. None is
-  chosen where the refusal's is more than that of all labels together.
+- A request with choices takes one step: each label has the mass of its separator, and there is the refusal's.
 - Without choices the first step may refuse; otherwise the trace is read as an answer.
 - A decoding that says the same again and again, copied from the same places, never ends by itself. It is cut in front
   of the first repetition.
@@ -120,13 +119,13 @@ def _said(trace: Trace) -> Trace:
 
 
 def _chosen(step: npt.NDArray[np.float32], masses: Sequence[float], request: Request, refusal: float) -> Answer:
-    total = sum(masses)
+    total = max(sum(masses), _LEAST)
     choices = tuple(
-        ChoiceProbability(choice.label, mass, mass / max(total, _LEAST), mass / max(mass + refusal, _LEAST))
+        ChoiceProbability(choice.label, mass, mass / total, mass / max(mass + refusal, _LEAST))
         for choice, mass in zip(request.choices, masses, strict=True)
     )
     best = max(range(len(masses)), key=lambda i: masses[i])
-    if refusal > total:  # that none is right is likelier than that one is, whichever
+    if refusal > masses[best]:
         return Answer("", refusal, (), (), False, answered=False, refusal=refusal, choices=choices)
     label = request.choices[best].label
     first, named_in = (request.label_places[best].start, request.question) if request.label_places else (0, label)

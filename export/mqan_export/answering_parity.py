@@ -211,8 +211,6 @@ def _is_tie(left: Answer, right: Answer) -> bool:
     Then neither was likelier than one half, and what was said before them was as likely in both. A label is one choice,
     however many words it has.
     """
-    if left.choices and left.answered != right.answered:
-        return all(abs(a.refusal - sum(c.probability for c in a.choices)) < _TIE for a in (left, right))
     if left.choices:
         difference = abs(left.probability - right.probability)
         return difference < _TIE and max(left.probability, right.probability) <= 0.5 + _TIE

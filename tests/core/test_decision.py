@@ -5,7 +5,6 @@ import pytest
 
 from mqan_core.attribution import TraceField
 from mqan_core.decision import decide, find_repeats
-from mqan_core.example import Choice
 from mqan_core.request import read_request
 from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
 
@@ -72,20 +71,3 @@ def test_a_refusal_has_its_probability() -> None:
     trace[0, TraceField.PIECE], trace[0, TraceField.REFUSAL] = REFUSAL_ID, 0.75
     answer = decide(trace, (), REQUEST, VOCABULARY, 9)
     assert (answer.answered, answer.text, answer.probability, answer.refusal) == (False, "", 0.75, 0.75)
-
-
-@pytest.mark.parametrize(
-    ("masses", "refusal", "chosen"),
-    [((0.3, 0.25), 0.45, ("a",)), ((0.2, 0.25), 0.46, ()), ((0.2, 0.25), 0.44, ("b",)), ((0.0, 0.0), 0.9, ())],
-)
-def test_no_label_is_chosen_where_that_none_is_right_is_likelier_than_that_one_is(
-    masses: tuple[float, ...], refusal: float, chosen: tuple[str, ...]
-) -> None:
-    request = read_request(VOCABULARY, "one two three", "what?", [Choice("a"), Choice("b")])
-    trace = trace_of(-1)
-    trace[0, TraceField.REFUSAL] = refusal
-    answer = decide(trace, masses, request, VOCABULARY, 60)
-    assert (answer.answered, answer.chosen) == (bool(chosen), chosen)
-    assert answer.refusal == pytest.approx(refusal)
-    assert answer.probability == pytest.approx(max(masses) if chosen else refusal)
-    assert [choice.probability for choice in answer.choices] == list(masses)

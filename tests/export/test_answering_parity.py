@@ -69,19 +69,6 @@ def test_labels_that_begin_alike_are_as_likely_as_they_are_as_a_whole(compare: C
         compare([choose("account opening", 0.61)], [choose("account closing", 0.61)])
 
 
-@pytest.mark.parametrize(("refusal", "is_tie"), [(0.31, True), (0.35, False)])
-def test_refusing_and_choosing_are_a_tie_where_both_are_as_likely(
-    compare: Compare, refusal: float, is_tie: bool
-) -> None:
-    chosen = replace(choose("account opening", 0.31), refusal=0.31 - 1e-6)
-    refused = replace(chosen, text="", tokens=(), spans=(), answered=False, probability=refusal, refusal=refusal)
-    if is_tie:
-        assert compare([chosen], [refused]).num_ties == 1
-    else:
-        with pytest.raises(ParityError, match="torch answers 'account opening', the bundle ''"):
-            compare([chosen], [refused])
-
-
 def test_two_words_that_are_both_sure_are_no_tie(compare: Compare) -> None:
     with pytest.raises(ParityError, match="example 0: torch answers 'yes', the bundle 'no'"):
         compare([say("yes", 0.999)] * 30, [say("no", 0.999)] * 30)
