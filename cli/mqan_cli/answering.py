@@ -60,7 +60,7 @@ def bundle(
 
     def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
         try:
-            options = Options(choices_of(labels), explain=is_explained)
+            options = Options(choices_of(labels), explain=is_explained, reads_lists=parse is None)
             if parse is not None:
                 check_parse(options)
             request = engine.read(text, question, options)

@@ -108,7 +108,7 @@ def show(document: dict[str, Any]) -> None:
 
 
 def evidence_of(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the quotations of an answer, and for labels the words that spoke for them: their own are in no text."""
+    """Return the quotations of an answer; for labels the words that spoke for them, as their own were only chosen."""
     if document["choices"]:
         return [span for choice in document["choices"] for span in choice["spans"]]
     spans: list[dict[str, Any]] = document["spans"]

@@ -179,7 +179,8 @@ class Answer:
             refusal.
         probability: product of the probabilities of the tokens and, unless ``truncated``, of the end; of a chosen label
             or a refusal its own; mapped by the bundle's calibration where it has one.
-        tokens: the tokens, in order. Those of a chosen label have the question as source, and spans into the label.
+        tokens: the tokens, in order. Those of a chosen label have the question as source, and spans into the label, or
+            into the question where that lists it.
         spans: the quotations, in order.
         truncated: whether the answer stopped before the model ended it: at the limit of tokens, or where it would have
             said the same again and again.

@@ -1,17 +1,16 @@
 """Labels that a question lists, so that they can be read as choices: "Which team: billing, shipping or sales?"
 
-As choices their order cannot matter, and each gets a probability. A list is recognised where it stands apart from
-what is asked:
+As choices their order cannot matter, and each gets a probability. A list has to stand apart from what is asked, and
+there has to be no doubt that one of it is asked for:
 
-- behind or in front of the question, told by words: ``Choose from: a, b or c.``, ``Options: a; b``;
-- behind a colon, with an "or" or at least three labels: ``Which topic: a, b or c?``;
-- behind a question mark with an "or": ``What is the mood? happy or angry``;
-- in brackets, with an "or" or at least three labels: ``What is the mood (happy or angry)?``;
-- in lines of their own below it, each behind a dash, a number or a letter;
-- ``yes or no``, behind a comma, too.
+- announced, at the beginning of a sentence: ``Choose from: a, b or c.``, ``Options: a; b``, also in lines below;
+- behind a colon and a question with "which" or "what", with an "or": ``Which topic: a, b or c?``;
+- behind a question mark, with an "or", of short labels: ``What is the mood? happy or angry``;
+- in lines below a question with "which", each behind a dash, a number or a letter;
+- yes or no, by itself: ``Is it open, yes or no?``, ``Is it open? (yes/no)``.
 
-Labels within a sentence ("Is this about a, b or c?") are not: where the first one begins, only the meaning says. Nor
-are those behind a dash: decaNLP asks so for entailment, and a model that learnt that question reads it as it stands.
+All else is read as it stands: lists of fields to extract, of rules for the answer, in brackets that explain a word,
+within the sentence ("Is this about a, b or c?"), and behind a dash, as decaNLP asks for entailment.
 """
 
 import re
@@ -24,30 +23,61 @@ from mqan_core.text import has_words
 _LONGEST: Final = 60  # characters of a label within a line
 _MOST_WORDS: Final = 8  # of it
 _LONGEST_LINE: Final = 200  # characters of a label in a line of its own
-_END = ".?! \t\n"
-_TOLD = re.compile(  # at the beginning of a sentence or in brackets
-    r"(?:\A|(?<=[.?!:;(\n-] )|(?<=[(\n]))(?:please )?(?:"
-    r"(?:choose|select|pick)(?: one| an answer)?(?: of| from| among| between)(?: these)?(?: ?: ?| )"
-    r"|(?:answer|reply) with one of(?: these)?(?: ?: ?| )"
-    r"|(?:choose|pick|select) one ?: ?"
-    r"|(?:your |the )?(?:possible |allowed )?(?:answers|options|choices|labels)(?: are(?: ?: ?| )| ?: ?)"
+_LONGEST_LIST: Final = 20_000  # characters
+_FEW_WORDS: Final = 3  # of a label behind a question mark
+_CLEAR: Final = 3  # labels that are a list behind "which ...:" without an "or"
+_ANNOUNCEMENTS: Final = 4  # that are looked at
+_END: Final = ".?! \t\r\n"
+_AROUND: Final = " \t\r\n\"'“”‘’"
+_BRACKETS: Final = {"[": "]", "{": "}", "(": ")"}
+
+_BEGINS = r"(?:\A|(?<=[.?!:;] )|(?<=[(\n])|(?<=\r\n))"  # a sentence, a line or brackets
+_ANNOUNCED = re.compile(
+    _BEGINS + r"(?:please )?(?:"
+    r"(?:choose|pick)(?: one| an answer)?(?: of| from| among| between)(?: these)?(?: ?: ?| )"
+    r"|(?:(?:choose|pick|select|answer with|reply with|respond with) )?(?:one|one (?:of|from))"
+    r"(?: these| the following)?(?: options| answers| labels)? ?: ?"
+    r"|(?:choose|pick|select) from (?:these|the following) ?: ?"
+    r"|answer with one of "
+    r"|(?:your |the )?(?:possible |allowed |valid )?(?:answers|options|choices|labels|categories)(?: are ?: ?| ?: ?)"
+    r"|your choices are "
     r")",
     re.IGNORECASE,
 )
-_YES_NO = re.compile(
-    r"[\s,;(]\s?(?:please )?(?:answer |reply |say )?(?:with )?(yes ?(?:/| or |, ?)no)\)?[.?!]? ?\Z", re.IGNORECASE
+_ANNOUNCES_LINES = re.compile(
+    r"\b(?:which|choose|pick|select|answers|options|choices|labels|categories)\b", re.IGNORECASE
 )
-_LINE = re.compile(r"(?:[-*•]|\d{1,3}[.)]|[A-Za-z][.)]) (?=\S)")
-_SENTENCE_END = re.compile(r"[.?!] (?=[A-Z])|\n")
-_MARKS: Final = (";", "|", " / ", ",", "/")
-_NEVER_IN_LABELS: Final = ("?", "!", ": ", "\n", '"', " -- ")
-_OR = re.compile(r" or ", re.IGNORECASE)
-_LEADING_OR = re.compile(r"or ", re.IGNORECASE)
-_SENTENCE = re.compile(  # how sentences begin, and phrases within them
-    r"(?:and|answer|are|at|by|can|could|did|do|does|for|from|give|has|have|how|i|if|in|is|it|my|on|please|reply|say|she"
-    r"|should|so|tell|that|then|they|this|use|was|we|were|what|when|where|which|who|why|will|with|write|you)\b",
+_SENTENCE_END = re.compile(
+    r"(?<!\b[A-Z])(?<!\b(?:St|Dr|Mr|Ms|Mt|vs|No))(?<!\b(?:Mrs|Hon))[.?!] (?=[A-Z])"
+    r"|[?] |[.] (?=(?:what|which|who|how) )|\r?\n"
+)
+_ASKS = re.compile(r"(which)\b|what\b", re.IGNORECASE)
+_ASKS_OTHERWISE = re.compile(  # for several, or for something about what stands behind the colon
+    r"\b(?:all|any|apply|are|claim|compare|correct|each|fields|following|keys|mean|means|order|paraphrase|said|say|says|stand"
+    r"|statement|these|those|translate|true|write|wrote)\b",
     re.IGNORECASE,
 )
+_HINT = re.compile(  # how a hint on the answer's form begins, and what a sentence goes on with
+    r"(?:a few|and|answer|as|at|by|can|could|did|do|does|don't|few|fewer|first|for|from|full|give|has|have|he|how|i|if"
+    r"|ignore|in|include|is|it|its|just|keep|leave|less|me|more|my|no|not|on|one|only|please|quote|reply|round|say|she"
+    r"|short|should|so|state|tell|that|then|they|this|to|use|was|we|were|what|when|where|which|who|why|will|with|write|you"
+    r"|your)\b",
+    re.IGNORECASE,
+)
+_YES_NO = re.compile(
+    r"(?:,|;|:|\?|\.|!|-) ?[(\[]?(?:please )?(?:(?:answer|reply)(?: with)? )?(yes ?(?:/|,? or |,) ?no)[)\]]?,?"
+    r"(?: please)?[.?!:]? ?\Z"
+    r"| [(\[](yes ?(?:/|,? or |,) ?no)[)\]][.?!:]? ?\Z",
+    re.IGNORECASE,
+)
+_LINE = re.compile(r"(?:[-–*•]|(\d{1,3})[.)]|\(?([A-Za-z])[.)]) ?(?=\S)")
+_LINE_END = re.compile(r"(?:[,;.]|,? or|,? and)+\Z")
+_LAST_LINE = re.compile(r"\n\s*(?:your )?(?:answer|label|category|choice)\s?:?\s*\Z", re.IGNORECASE)
+_OR = re.compile(r",? or ")
+_LEADING = re.compile(r"(?:or|and) ")
+_AND = re.compile(r" and ")
+_AND_LAST = re.compile(r" ?\w+ and \w+")
+_NEVER_IN_LABELS: Final = ("?", "!", ": ", "\n", '"', " -- ", "etc.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +85,7 @@ class Listed:
     """Labels that a question lists.
 
     Attributes:
-        place: the list, with the words that tell of it.
+        place: the list, with the words that announce it.
         labels: each label, in the question's order.
     """
 
@@ -68,7 +98,7 @@ def find_listed(question: str, most: int) -> Listed | None:
 
     Takes time linear in the question's length.
     """
-    for find in (_in_lines, _yes_or_no, _told, _in_brackets, _behind_mark):
+    for find in (_in_lines, _announced, _behind_mark, _yes_or_no):
         found = find(question)
         if found is not None and 2 <= len(found.labels) <= most and _asks(question, found.place):
             labels = [question[label.start : label.end].casefold() for label in found.labels]
@@ -83,51 +113,38 @@ def _asks(question: str, place: Span) -> bool:
 
 
 def _in_lines(question: str) -> Listed | None:
-    """Find labels in the last lines, each behind a mark, below at least one line without."""
+    """Find labels in the last lines, each behind a mark, below a line that announces them."""
     labels: list[Span] = []
-    end = len(question.rstrip())
+    marks: list[str] = []
+    last = _LAST_LINE.search(question[-_LONGEST:])
+    end = len((question if last is None else question[: last.start() - len(last.string)]).rstrip())
     while end > 0:
-        start = question.rfind("\n", 0, end) + 1
-        line = question[start:end].lstrip()
-        mark = _LINE.match(line)
-        if mark is None or len(line) > _LONGEST_LINE:
+        start = question.rfind("\n", max(0, end - _LONGEST_LINE), end) + 1
+        mark = _LINE.match(question[start:end].lstrip())
+        if mark is None or not start:
             break
-        labels.insert(0, Span(end - len(line) + mark.end(), end))
+        first = end - len(question[start:end].lstrip())
+        labels.insert(0, _trimmed(question, first + mark.end(), end - _length_at_end(_LINE_END, question[first:end])))
+        marks.insert(0, (mark[1] or mark[2] or "").casefold())
         end = len(question[:start].rstrip())
-    if not labels or not end:
+    line = question[question.rfind("\n", 0, end) + 1 : end][-_LONGEST_LINE:]
+    letters = [mark for mark in marks if mark.isalpha()]
+    in_order = not letters or letters == [chr(ord(letters[0]) + i) for i in range(len(marks))]
+    texts = [question[label.start : label.end] for label in labels]
+    if not in_order or not _ANNOUNCES_LINES.search(line) or any("?" in text or not text for text in texts):
         return None
     return Listed(Span(end, len(question)), tuple(labels))
 
 
-def _yes_or_no(question: str) -> Listed | None:
-    found = _YES_NO.search(question, max(0, len(question) - _LONGEST))
-    if found is None:
-        return None
-    start, end = found.span(1)
-    return Listed(Span(found.start(), len(question)), (Span(start, start + len("yes")), Span(end - len("no"), end)))
-
-
-def _told(question: str) -> Listed | None:
-    """Find labels behind words that tell of them, up to the end of their sentence."""
-    for told in _TOLD.finditer(question):
-        ended = _SENTENCE_END.search(question, told.end())
+def _announced(question: str) -> Listed | None:
+    """Find labels behind words that announce them, up to the end of their sentence."""
+    for place, told in enumerate(_ANNOUNCED.finditer(question)):
+        if place == _ANNOUNCEMENTS:
+            break
+        ended = _SENTENCE_END.search(question, told.end(), told.end() + _LONGEST_LIST)
         end, behind = (len(question), len(question)) if ended is None else (ended.start(), ended.start() + 1)
         if labels := _labels(question, told.end(), end):
             return Listed(Span(told.start(), behind), labels)
-    return None
-
-
-def _in_brackets(question: str) -> Listed | None:
-    """Find labels in the brackets at the end."""
-    end = len(question.rstrip(_END)) - 1
-    if end < 0 or question[end] != ")":
-        return None
-    depth = 0
-    for start in range(end, -1, -1):
-        depth += (question[start] == ")") - (question[start] == "(")
-        if not depth:
-            labels = _labels(question, start + 1, end)
-            return Listed(Span(start, len(question)), labels) if _is_clear(question, labels, least=3) else None
     return None
 
 
@@ -136,49 +153,98 @@ def _behind_mark(question: str) -> Listed | None:
     end = len(question.rstrip(_END))
     colon, asked = question.rfind(": ", 0, end), question.rfind("? ", 0, end)
     start = max(colon, asked)
-    labels = _labels(question, start + 1, end) if start > 0 else ()
-    if not _is_clear(question, labels, least=3 if start == colon else None):
+    if start <= 0 or _SENTENCE_END.search(question, start + 2, end):
         return None
-    return Listed(Span(start if start == colon else start + 1, len(question)), labels)
+    labels = _labels(question, start + 1, end)
+    texts = [question[label.start : label.end] for label in labels]
+    is_told = bool(labels) and _OR.search(question, labels[0].end, labels[-1].start) is not None
+    asks = question[max(question.rfind(mark, 0, start) for mark in "\n.?!") + 1 : start].strip()
+    if start == colon:
+        begins = _ASKS.match(asks)
+        is_told = is_told or (len(labels) >= _CLEAR and begins is not None and begins[1] is not None)
+        is_clear = is_told and begins is not None and not _ASKS_OTHERWISE.search(asks)
+        return Listed(Span(start, len(question)), labels) if is_clear else None
+    if not is_told or question[end : end + 1] not in ("", "?", " "):
+        return None
+    if any(len(text.split()) > _FEW_WORDS or _HINT.match(text) for text in texts):
+        return None
+    return Listed(Span(start + 1, len(question)), labels)
 
 
-def _is_clear(question: str, labels: tuple[Span, ...], least: int | None) -> bool:
-    """Return whether labels are a list without being told so: by an "or" or by their number, none like a sentence."""
-    if not labels or any(_SENTENCE.match(question, label.start) for label in labels):
-        return False
-    is_told = _OR.search(question, labels[0].end, labels[-1].start) is not None
-    return is_told or (least is not None and len(labels) >= least)
+def _yes_or_no(question: str) -> Listed | None:
+    found = _YES_NO.search(question, max(0, len(question) - _LONGEST))
+    if found is None:
+        return None
+    start, end = found.span(1 if found[1] else 2)
+    first = found.start() + (question[found.start()] in "?.!")
+    return Listed(Span(first, len(question)), (Span(start, start + len("yes")), Span(end - len("no"), end)))
 
 
 def _labels(question: str, start: int, end: int) -> tuple[Span, ...]:
     """Divide a list into its labels; return none where one of them cannot be a label."""
-    listed = question[start:end].rstrip(_END)
-    mark = next((mark for mark in _MARKS if mark in listed), None)
-    places: list[tuple[int, int]] = []
-    at = 0
-    for part in listed.split(mark) if mark else [listed]:
-        places.append((at, at + len(part)))
-        at += len(part) + len(mark or "")
-    # the "or" in front of the last label, or between all
-    at, last = places.pop()
-    at += len(listed[at:last]) - len(listed[at:last].lstrip())
-    if leading := _LEADING_OR.match(listed, at):
-        at = leading.end()
-    for between in _OR.finditer(listed, at, last):
-        places.append((at, between.start()))
-        at = between.end()
-    places.append((at, last))
-    spans = tuple(_trimmed(question, start + first, start + behind) for first, behind in places)
+    if end - start > _LONGEST_LIST:
+        return ()
+    listed = question[start:end].rstrip(_END).rstrip(":")
+    at = len(listed) - len(listed.lstrip())
+    if listed[at : at + 1] in _BRACKETS and listed.endswith(_BRACKETS[listed[at]]):
+        at, listed = at + 1, listed[:-1]
+    elif listed.count(")") > listed.count("("):
+        listed = listed[:-1] if listed.endswith(")") else ""
+    places = _divided(listed, at)
+    spans = tuple(_trimmed(question, start + first, start + last) for first, last in places)
     return spans if all(_is_label(question[span.start : span.end]) for span in spans) else ()
 
 
+def _divided(listed: str, at: int) -> list[tuple[int, int]]:
+    """Return the places of a list's parts: between marks, or where there are none between every "or"."""
+    between_or = _between(_OR, listed, at, len(listed))
+    for mark in (";", "|", " / ", ", ", ",", "/"):
+        bounds = _outside_brackets(listed, mark, at)
+        if not bounds or (mark in ",/" and len(between_or) > 1):
+            continue
+        edges = [at, *(edge for bound in bounds for edge in (bound, bound + len(mark))), len(listed)]
+        places = list(zip(edges[::2], edges[1::2], strict=True))
+        first, last = places.pop()
+        is_in_labels = len(between_or) > 1 and len({listed.count(mark, *place) for place in between_or}) == 1
+        if is_in_labels and not _OR.search(listed, first - len(mark)):
+            continue  # "Paris, France or London, UK"
+        first += len(listed[first:last]) - len(listed[first:last].lstrip())
+        if leading := _LEADING.match(listed, first):
+            return [*places, (leading.end(), last)]
+        if len(between_or) == 1 and _AND_LAST.fullmatch(listed, first, last):
+            return [*places, *_between(_AND, listed, first, last)]
+        return [*places, *_between(_OR, listed, first, last)]
+    return between_or
+
+
+def _outside_brackets(listed: str, mark: str, at: int) -> list[int]:
+    """Return where a mark stands outside round brackets; nowhere where these do not match."""
+    found, depth = [], 0
+    for i in range(at, len(listed)):
+        depth += (listed[i] == "(") - (listed[i] == ")")
+        if depth == 0 and listed.startswith(mark, i):
+            found.append(i)
+    return [] if depth else found
+
+
+def _between(pattern: re.Pattern[str], text: str, first: int, last: int) -> list[tuple[int, int]]:
+    """Return the places between matches of a pattern."""
+    places = []
+    for found in pattern.finditer(text, first, last):
+        places.append((first, found.start()))
+        first = found.end()
+    return [*places, (first, last)]
+
+
+def _length_at_end(pattern: re.Pattern[str], text: str) -> int:
+    found = pattern.search(text, max(0, len(text) - _LONGEST))
+    return 0 if found is None else len(found[0])
+
+
 def _trimmed(question: str, start: int, end: int) -> Span:
-    """Return a place without the spaces and the quotation marks around it."""
-    while start < end and (question[start].isspace() or question[start] in "\"'“”‘’"):
-        start += 1
-    while end > start and (question[end - 1].isspace() or question[end - 1] in "\"'“”‘’"):
-        end -= 1
-    return Span(start, end)
+    """Return a place without the white space and the quotation marks around it."""
+    text = question[start:end]
+    return Span(start + len(text) - len(text.lstrip(_AROUND)), start + len(text.rstrip(_AROUND)))
 
 
 def _is_label(text: str) -> bool:

@@ -30,6 +30,7 @@ class Options:
         min_probability: below this there is no answer.
         explain: whether each step is to be explained.
         refuses: whether one quotation may be none, where the text does not say; without it the likeliest is given.
+        reads_lists: whether labels that the question lists are choices.
     """
 
     choices: tuple[Choice, ...] = ()
@@ -42,6 +43,7 @@ class Options:
     min_probability: float | None = None
     explain: bool = False
     refuses: bool = True
+    reads_lists: bool = True
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -65,9 +67,9 @@ class Options:
 
     @property
     def takes_labels(self) -> bool:
-        """Whether labels that the question lists may be read as choices: nothing asks for another kind of answer."""
+        """Whether labels that the question lists are read as choices: nothing asks for another kind of answer."""
         is_free = self.sources == ALL_SOURCES and not self.quotes and not self.alternatives
-        return is_free and not self.choices
+        return self.reads_lists and is_free and not self.choices
 
     def check(self) -> None:
         """Check that the options make sense together.

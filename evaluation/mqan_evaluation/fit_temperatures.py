@@ -112,6 +112,8 @@ def _loss_of_choices(observed: Observed) -> FloatArray:
     scores = logs[:, None] / _TEMPERATURES
     answers = {answer.casefold().strip() for answer in observed.example.answers}
     right = [label.casefold().strip() in answers for label in observed.labels]
+    if answers and not any(right):  # cut wrongly from the question: nothing can be learnt from it
+        return np.zeros(len(_TEMPERATURES))
     mask = np.array([*right, not any(right)])
     return _log_sum(scores) - _log_sum(scores[mask])
 

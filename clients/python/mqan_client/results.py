@@ -69,7 +69,8 @@ class StreamedWord:
 class AnswerSpan:
     """A quotation: ``text`` is exactly ``context[start:end]``, or the question's, by ``source``.
 
-    The words of a chosen label count as the question's; their positions are those in the label.
+    The words of a chosen label count as the question's; the positions of a label in ``choices`` are those in the label,
+    of one that the question lists those in the question.
     """
 
     source: Source

@@ -914,7 +914,7 @@ export interface components {
             source: "context" | "question";
             /**
              * Start
-             * @description First code point in that text; of a label, in the label.
+             * @description First code point in that text; of a label in `choices`, in the label.
              * @example 13
              */
             start: number;
@@ -973,7 +973,7 @@ export interface components {
             source: "context" | "question";
             /**
              * Start
-             * @description First code point in that text; of a label, in the label.
+             * @description First code point in that text; of a label in `choices`, in the label.
              * @example 13
              */
             start: number;
@@ -1304,7 +1304,7 @@ export interface operations {
                     alternatives?: number;
                     /**
                      * Choices
-                     * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
+                     * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.
                      * @example [
                      *       "billing",
                      *       "shipping",
@@ -1603,7 +1603,7 @@ export interface operations {
                         alternatives?: number;
                         /**
                          * Choices
-                         * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
+                         * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.
                          * @example [
                          *       "billing",
                          *       "shipping",
@@ -1746,7 +1746,7 @@ export interface operations {
                             alternatives?: number;
                             /**
                              * Choices
-                             * @description A closed set of 1 to 255 labels to choose from. Their order does not matter.
+                             * @description A closed set of 1 to 255 labels to choose from. Their order does not matter. Without them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.
                              * @example [
                              *       "billing",
                              *       "shipping",

@@ -19,7 +19,9 @@ class QuotationDocument(Document):
     source: Literal["context", "question"] = Field(
         description="The text that is quoted. The words of a chosen label count as the question's."
     )
-    start: int = Field(description="First code point in that text; of a label, in the label.", examples=[13])
+    start: int = Field(
+        description="First code point in that text; of a label in `choices`, in the label.", examples=[13]
+    )
     end: int = Field(description="One past the last code point.", examples=[16])
     text: str = Field(description="Exactly text[start:end].", examples=["330"])
 

@@ -33,7 +33,8 @@ class AskedFor(BaseModel):
 
     choices: list[str | ChoiceField] | None = Field(
         default=None,
-        description=f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter.",
+        description=f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter. Without "
+        "them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.",
         examples=[["billing", "shipping", {"label": "technical support", "description": "faults of the product"}]],
     )
     multiple: bool = Field(default=False, description="Whether several choices can be right: each is judged by itself.")
@@ -117,6 +118,7 @@ class AskedFor(BaseModel):
             alternatives=self.alternatives,
             explain=self.explain,
             min_probability=self.min_probability,
+            reads_lists=self.parse is None,
         )
         options.check()
         if self.parse is not None:
