@@ -15,6 +15,7 @@ within the sentence ("Is this about a, b or c?"), and behind a dash, as decaNLP 
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from mqan_core.answer import Span
@@ -213,7 +214,7 @@ def _divided(listed: str, at: int) -> list[tuple[int, int]]:
             return [*places, (leading.end(), last)]
         if len(between_or) == 1 and _AND_LAST.fullmatch(listed, first, last):
             return [*places, *_between(_AND, listed, first, last)]
-        return [*places, *_between(_OR, listed, first, last)]
+        return [*places, *_between(_OR, listed, first, last, most=1)]  # "film or school or university"
     return between_or
 
 
@@ -227,10 +228,12 @@ def _outside_brackets(listed: str, mark: str, at: int) -> list[int]:
     return [] if depth else found
 
 
-def _between(pattern: re.Pattern[str], text: str, first: int, last: int) -> list[tuple[int, int]]:
-    """Return the places between matches of a pattern."""
+def _between(
+    pattern: re.Pattern[str], text: str, first: int, last: int, most: int | None = None
+) -> list[tuple[int, int]]:
+    """Return the places between matches of a pattern, or between the first ``most`` of them."""
     places = []
-    for found in pattern.finditer(text, first, last):
+    for found in islice(pattern.finditer(text, first, last), most):
         places.append((first, found.start()))
         first = found.end()
     return [*places, (first, last)]

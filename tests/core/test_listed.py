@@ -36,6 +36,8 @@ VOCABULARY = Vocabulary(tuple("ab"), refuses=True)
             "What? ",
             ["tax", "visa or mastercard", "cash", "card"],
         ),
+        ("What? Choose from: a lake, film or school or college.", "What? ", ["a lake", "film", "school or college"]),
+        ("Which: red or blue or green?", "Which", ["red", "blue", "green"]),
         ("What? Choose from: a lake or river, film, firm", "What? ", ["a lake or river", "film", "firm"]),
         ("What is it? Options: red; dark blue; green", "What is it? ", ["red", "dark blue", "green"]),
         ("What is it? Options: red, blue, and green.", "What is it? ", ["red", "blue", "green"]),
