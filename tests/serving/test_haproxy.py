@@ -22,7 +22,9 @@ from ray.serve.config import HTTPOptions, gRPCOptions
 
 from mqan_serving.ray_serve import haproxy
 from mqan_serving.ray_serve.haproxy import rewrite, stop_listening
+from mqan_serving.ray_serve.loopback import loopback_environment
 from tests.peer import Peer
+from tests.processes import listeners
 
 _RUN = "from mqan_serving.ray_serve.loopback import run_haproxy; run_haproxy()"
 _TOLD = {"503 retry-after", "refused"}
@@ -32,7 +34,7 @@ _TOLD = {"503 retry-after", "refused"}
 def write_configuration(tmp_path: Path, free_ports: Callable[[int], list[int]]) -> Callable[..., tuple[Path, int, int]]:
     """Writes a configuration as Ray does; returns it, and the ports of REST and gRPC."""
 
-    def write(*, backend_port: int | None = None) -> tuple[Path, int, int]:
+    def write(*, backend_port: int | None = None, host: str = "127.0.0.1") -> tuple[Path, int, int]:
         http_port, grpc_port, stats_port, metrics_port, nobody = free_ports(5)
         file = tmp_path / "haproxy.cfg"
         configuration = HAProxyConfig(
@@ -45,7 +47,7 @@ def write_configuration(tmp_path: Path, free_ports: Callable[[int], list[int]]) 
             nbthread=1,
             metrics_enabled=False,
             http_health_check_path="/health/live",
-            http_options=HTTPOptions(host="127.0.0.1", port=http_port),
+            http_options=HTTPOptions(host=host, port=http_port),
             grpc_options=gRPCOptions(port=grpc_port, grpc_servicer_functions=["mqan_serving.rpc.methods.add_health"]),
         )
         backends = {}
@@ -65,15 +67,17 @@ def start_haproxy() -> Iterator[Callable[[Path, int], "subprocess.Popen[bytes]"]
     """Starts HAProxy as Ray does; all are ended."""
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(file: Path, port: int) -> "subprocess.Popen[bytes]":
+    def start(file: Path, port: int, host: str = "127.0.0.1") -> "subprocess.Popen[bytes]":
         environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_SERVE_HAPROXY")}
+        environment |= loopback_environment(host, has_haproxy=True)
+        reached = {"::": "[::1]", "::1": "[::1]", "0.0.0.0": "127.0.0.1"}.get(host, host)
         process = subprocess.Popen([sys.executable, "-c", _RUN, "-db", "-f", str(file), "-dR"], env=environment)
         started.append(process)
         until = time.monotonic() + 20
         while time.monotonic() < until:
             assert process.poll() is None
             with suppress(httpx2.TransportError):
-                httpx2.get(f"http://127.0.0.1:{port}/", trust_env=False, verify=False)
+                httpx2.get(f"http://{reached}:{port}/", trust_env=False, verify=False)
                 return process
             time.sleep(0.02)
         raise TimeoutError
@@ -123,6 +127,26 @@ async def test_its_errors_are_those_of_the_api(write_configuration: Any, start_h
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await call(channel, method)
             assert raised.value.code() is expected
+
+
+@pytest.mark.parametrize(
+    ("host", "written"),  # as the kernel writes it
+    [
+        ("127.0.0.1", "0100007F"),
+        ("127.0.0.2", "0200007F"),
+        ("0.0.0.0", "00000000"),
+        ("::1", "00000000000000000000000001000000"),
+        ("::", "0" * 32),
+    ],
+)
+def test_callers_connect_to_the_host_and_statistics_stay_on_loopback(
+    write_configuration: Any, start_haproxy: Any, host: str, written: str
+) -> None:
+    file, http_port, grpc_port = write_configuration(host=host)
+    process = start_haproxy(file, http_port, host)
+    listening = listeners(process.pid)
+    assert {(written, http_port), (written, grpc_port)} <= listening
+    assert {address for address, port in listening if port not in (http_port, grpc_port)} == {"0100007F"}
 
 
 async def test_without_an_application_callers_are_told_to_ask_another(

@@ -18,7 +18,9 @@ from pathlib import Path
 from mqan_serving.service.errors import ERRORS
 
 _LOOPBACK = "127.0.0.1"
-_OPEN_BIND = re.compile(r"^(\s*bind )\*?:", re.MULTILINE)
+_BIND = re.compile(r"^(\s*bind )\S*:(?=\d)", re.MULTILINE)
+_SECTION = re.compile(r"^(?=\w)", re.MULTILINE)
+_PUBLIC = ("frontend http_frontend\n", "frontend grpc_frontend\n")
 _LOG_TARGET = re.compile(r"^\s*log (?!global).*\n", re.MULTILINE)
 _IDLE = re.compile(r"^\s*timeout http-keep-alive .*\n", re.MULTILINE)
 _ERROR_FILE = re.compile(r"^\s*errorfile .*\n", re.MULTILINE)
@@ -39,18 +41,23 @@ _CLOSE_S = 0.1  # for HAProxy to close its listening sockets
 _ASK_S = 0.3  # for a peer to ask, and to read the answer
 
 
-def rewrite(configuration: str, folder: Path) -> str:
+def rewrite(configuration: str, folder: Path, host: str = _LOOPBACK) -> str:
     """Return a configuration of Ray's with what it lacks.
 
-    Statistics are on loopback. Heads have a deadline. Errors are those of the API, whose files are written, and never
-    tell more; a server that has gone is 503, so that callers ask another. Ray's own routes and methods are not there
-    for callers. Nothing is logged: the replicas do that.
+    The public ports are on ``host``, statistics on loopback. Heads have a deadline. Errors are those of the API, whose
+    files are written, and never tell more; a server that has gone is 503, so that callers ask another. Ray's own routes
+    and methods are not there for callers. Nothing is logged: the replicas do that.
 
     Args:
         configuration: as Ray wrote it.
         folder: for files beside it.
+        host: address that callers connect to; 0.0.0.0 or :: for all.
     """
-    text = _OPEN_BIND.sub(rf"\g<1>{_LOOPBACK}:", configuration)
+    public = f"[{host}]" if ":" in host else host
+    text = "".join(
+        _BIND.sub(rf"\g<1>{public if section.startswith(_PUBLIC) else _LOOPBACK}:", section)
+        for section in _SECTION.split(configuration)
+    )
     text = _LOG_TARGET.sub("", text)
     text = _IDLE.sub("", _ERROR_FILE.sub("", text))
     text = _NO_APPLICATION.sub(r'hdr grpc-status 14 hdr grpc-message "No server is ready."\1', text)

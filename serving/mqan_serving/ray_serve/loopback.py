@@ -15,6 +15,7 @@ from mqan_serving.ray_serve.haproxy import note_process, rewrite
 
 LOOPBACK = "127.0.0.1"
 _GRPC_HOST = "MQAN_RAY_GRPC_HOST"  # where the gRPC server of Ray's own proxy listens
+_PUBLIC_HOST = "MQAN_RAY_PUBLIC_HOST"  # where HAProxy listens for callers
 _BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
 _HAPROXY = "mqan-haproxy"  # the command that ``run_haproxy`` is
 
@@ -30,6 +31,7 @@ def loopback_environment(host: str, *, has_haproxy: bool) -> Mapping[str, str]:
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # in Ray's words: 127.0.0.1 means 127.0.0.1, on Linux too
         "RAY_SERVE_HTTP_PROXY_CALLBACK_IMPORT_PATH": f"{__name__}:restrict_proxy",
         _GRPC_HOST: LOOPBACK if has_haproxy else host,
+        _PUBLIC_HOST: host,
     }
     command = Path(sys.executable).parent / _HAPROXY
     if has_haproxy and command.exists():
@@ -86,7 +88,7 @@ def run_haproxy() -> NoReturn:
     arguments = sys.argv[1:]
     if "-f" in arguments:
         configuration = Path(arguments[arguments.index("-f") + 1])
-        configuration.write_text(rewrite(configuration.read_text(), configuration.parent))
+        configuration.write_text(rewrite(configuration.read_text(), configuration.parent, os.environ[_PUBLIC_HOST]))
         note_process(configuration.parent)
     binary = get_haproxy_binary()
     os.execv(binary, [binary, *arguments])  # noqa: S606  the program that Ray would have started
