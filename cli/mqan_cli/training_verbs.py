@@ -1,5 +1,6 @@
 """The verbs of a researcher, from `embed` to `evaluate`. They need the extra ``training``."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice, zip_longest
@@ -75,8 +76,8 @@ def train(
 ) -> None:
     """Train a recipe; print the folder of the last checkpoint.
 
-    Several GPUs of a machine: torchrun --nproc-per-node 4 --no-python mqan train RECIPE. The batches of the recipe are
-    divided among the processes.
+    Several GPUs of a machine, for the paper's network: torchrun --nproc-per-node 4 --no-python mqan train RECIPE. The
+    batches of the recipe are divided among the processes.
     """
     with told_in_one_line():
         from mqan_cli.training_run import run_on_ray, run_recipe
@@ -92,6 +93,8 @@ def train(
             mixture = load_recipe(recipe, parse_overrides(overrides))
             if ray_workers is not None:
                 raise CommandError("a recipe of a pretrained reader does not take --ray-workers")
+            if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+                raise CommandError("a recipe of a pretrained reader trains in one process: start it without torchrun")
             begin = None if start is None else start_from_bundle(start)
             sources = load_sources(data, list(mixture.sources))
             validation = {

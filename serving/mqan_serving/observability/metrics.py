@@ -32,7 +32,8 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 OK, CANCELLED = "ok", "cancelled"
 TRANSPORTS = ("rest", "grpc")
-METHODS = ("Answer", "AnswerMany", "AnswerStream", "FillRecord", "GetModel", "Check", "other")
+ANSWERING = ("Answer", "AnswerMany", "AnswerStream", "FillRecord")
+METHODS = (*ANSWERING, "GetModel", "Check", "other")
 CODES = (OK, CANCELLED, *ERRORS)
 
 _STAGE_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -130,9 +131,10 @@ class Metrics:
         self._num_dropped = 0
         # A rate is only seen of a series that was there before its first event.
         for transport in TRANSPORTS:
-            for code in CODES:
-                self._requests.labels(transport, "Answer", code)
-            self._seconds.labels(transport, "Answer")
+            for method in ANSWERING:
+                for code in CODES:
+                    self._requests.labels(transport, method, code)
+                self._seconds.labels(transport, method)
         # What every answer counts is looked up once.
         self._of_source = {source: (self._words.labels(source), self._mass.labels(source)) for source in Source}
         self._of_stage = {stage: self._stages.labels(stage) for stage in STAGES}

@@ -113,7 +113,7 @@ def stop_listening(folder: Path, port: int, timeout_s: float) -> None:
         os.kill(process, signal.SIGUSR1)
     time.sleep(_CLOSE_S)
     for listener, place in listeners:
-        _tell_waiting(listener, (place / "503.http").read_bytes())
+        _tell_waiting(listener, (place / "503.http").read_bytes(), deadline)
     while list(_running(processes, folder)) and time.monotonic() < deadline:
         time.sleep(0.02)
 
@@ -139,8 +139,8 @@ def _listeners_of(folder: Path, port: int) -> list[tuple[socket.socket, Path]]:
     return found
 
 
-def _tell_waiting(listener: socket.socket, response: bytes) -> None:
-    """Close a listening socket, and answer the connections that were made and never taken."""
+def _tell_waiting(listener: socket.socket, response: bytes, deadline: float) -> None:
+    """Close a listening socket, and answer the connections that were made and never taken; after a time, close them."""
     waiting: list[socket.socket] = []
     listener.setblocking(False)
     with suppress(OSError):
@@ -149,11 +149,11 @@ def _tell_waiting(listener: socket.socket, response: bytes) -> None:
     listener.close()
     for peer in waiting:
         with suppress(OSError), peer:
-            peer.settimeout(_ASK_S)
+            peer.settimeout(max(0.0, min(_ASK_S, deadline - time.monotonic())))
             peer.recv(65536)
             peer.sendall(response)
             peer.shutdown(socket.SHUT_WR)
-            while peer.recv(65536):
+            while time.monotonic() < deadline and peer.recv(65536):
                 pass
 
 
