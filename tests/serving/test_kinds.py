@@ -80,6 +80,18 @@ def test_one_of_the_choices_is_the_answer_whatever_their_order(served: Any) -> N
     assert num_answered
 
 
+def test_labels_that_the_question_lists_are_choices(served: Any) -> None:
+    question = "How is it? Choose from: negative, positive or nobody knows."
+    for i in range(10):
+        answer = ask(served, make_text(random.Random(i), 12), question)
+        assert [choice.label for choice in answer.choices] == ["negative", "positive", "nobody knows"]
+        if answer.answered:
+            [span] = answer.spans
+            assert (span.source, question[span.start : span.end]) == ("question", answer.text)
+            return
+    pytest.fail("no label was ever chosen")
+
+
 def test_descriptions_are_read(served: Any) -> None:
     plain = ask(served, choices=["negative", "positive"])
     told = ask(served, choices=[Choice("negative", "storms had torn its walls"), "positive"])
