@@ -121,18 +121,19 @@ def _in_lines(question: str) -> Listed | None:
     end = len((question if last is None else question[: last.start() - len(last.string)]).rstrip())
     while end > 0:
         start = question.rfind("\n", max(0, end - _LONGEST_LINE), end) + 1
-        mark = _LINE.match(question[start:end].lstrip())
+        line = question[start:end].lstrip()
+        mark = _LINE.match(line)
         if mark is None or not start:
             break
-        first = end - len(question[start:end].lstrip())
-        labels.insert(0, _trimmed(question, first + mark.end(), end - _length_at_end(_LINE_END, question[first:end])))
+        first = end - len(line)
+        labels.insert(0, _trimmed(question, first + mark.end(), first + len(_LINE_END.sub("", line))))
         marks.insert(0, (mark[1] or mark[2] or "").casefold())
         end = len(question[:start].rstrip())
-    line = question[question.rfind("\n", 0, end) + 1 : end][-_LONGEST_LINE:]
+    above = question[question.rfind("\n", 0, end) + 1 : end][-_LONGEST_LINE:]
     letters = [mark for mark in marks if mark.isalpha()]
     in_order = not letters or letters == [chr(ord(letters[0]) + i) for i in range(len(marks))]
     texts = [question[label.start : label.end] for label in labels]
-    if not in_order or not _ANNOUNCES_LINES.search(line) or any("?" in text or not text for text in texts):
+    if not in_order or not _ANNOUNCES_LINES.search(above) or any("?" in text or not text for text in texts):
         return None
     return Listed(Span(end, len(question)), tuple(labels))
 
@@ -237,11 +238,6 @@ def _between(
         places.append((first, found.start()))
         first = found.end()
     return [*places, (first, last)]
-
-
-def _length_at_end(pattern: re.Pattern[str], text: str) -> int:
-    found = pattern.search(text, max(0, len(text) - _LONGEST))
-    return 0 if found is None else len(found[0])
 
 
 def _trimmed(question: str, start: int, end: int) -> Span:

@@ -227,10 +227,7 @@ class TorchAnswerer:
         )
 
     def _read(self, ask: Ask) -> Request:
-        vocabulary = self.trained.vocabulary
-        if ask.choices:
-            request = read_request(vocabulary, ask.context, ask.question, ask.choices)
-        else:
-            request = read_listing(vocabulary, ask.context, ask.question)
+        asked = self.trained.vocabulary, ask.context, ask.question
+        request = read_request(*asked, ask.choices) if ask.choices else read_listing(*asked)
         self.trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return request
