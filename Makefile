@@ -58,10 +58,9 @@ proto: $(VENV)/.dev  ## Generate the stubs from the contract, and the document o
 	$(BIN)/python -m mqan_serving.rest.openapi > protos/openapi.json
 
 bench: $(VENV)/.dev  ## Measure the engine against the core, many requests at once, and the server against it
-	$(BIN)/python benchmarks/roofline.py
-	$(BIN)/python benchmarks/batching.py
-	$(BIN)/python benchmarks/served.py --local
-	$(BIN)/python benchmarks/served.py
+	missed=0; for benchmark in roofline.py batching.py "served.py --local" served.py; do \
+	  $(BIN)/python benchmarks/$$benchmark || missed=1; \
+	done; exit $$missed
 
 evaluate: $(VENV)/.dev  ## Score BUNDLE on the validation sets in DATA
 	$(BIN)/mqan evaluate --bundle $(BUNDLE) --data $(DATA) $(ARGS)

@@ -3,6 +3,7 @@
 Each verb imports what it needs when it runs, so that asking a server loads neither torch nor Ray.
 """
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -76,6 +77,7 @@ def serve(
 
     Every other setting is an environment variable: MQAN_MAX_CONTEXT_TOKENS, MQAN_NUM_REPLICAS and so on.
     """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the first process of a container has none by itself
     from mqan_serving.main import serve_local, serve_ray
     from mqan_serving.settings import load_settings
 

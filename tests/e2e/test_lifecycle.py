@@ -96,6 +96,19 @@ def test_a_signal_ends_a_start_that_would_not_end(bundle_folder: Path, free_port
         wait_for_end(below)
 
 
+_START = """
+import time
+from mqan_serving import main
+
+def open_slowly(settings):
+    print("opening", flush=True)
+    time.sleep(60)
+
+main.find_bundle = open_slowly
+from mqan_cli.main import app
+app()
+"""
+
 _LOSE = """
 import signal
 
@@ -124,6 +137,25 @@ def test_a_signal_at_a_moment_when_python_drops_exceptions_ends_a_start(bundle_f
         timeout=150,
     )
     assert finished.returncode == 0, finished.stderr
+
+
+def test_a_signal_ends_the_start_of_the_first_process_of_a_container(bundle_folder: Path, free_ports: Any) -> None:
+    """The kernel gives that process no signal that it has not asked for, as if it had been told to ignore them."""
+    http_port, grpc_port = free_ports(2)
+    given = {"HTTP_PORT": http_port, "GRPC_PORT": grpc_port, "BUNDLE": bundle_folder}
+    with subprocess.Popen(
+        ["sh", "-c", 'trap "" TERM; exec "$@"', "sh", sys.executable, "-c", _START, "serve", "--local"],
+        env=os.environ | {f"MQAN_{name}": str(value) for name, value in given.items()},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"opening\n"
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) != 0
+        finally:
+            process.kill()
 
 
 def wait_for_end(processes: list[int]) -> None:
@@ -157,6 +189,16 @@ def test_local_server_whose_engine_has_failed_ends(start_server: Any) -> None:
     assert response.status_code == 503
     assert server.process.wait(20) == 1
     assert "mqan: the engine has failed; start the server again" in server.log.read_text()
+
+
+def test_a_server_whose_ray_has_died_ends(start_server: Any) -> None:
+    server = start_server("ray")
+    (raylet,) = (process for process in descendants(server.process.pid, "raylet"))
+    below = descendants(server.process.pid, "")
+    os.kill(raylet, signal.SIGKILL)
+    assert server.process.wait(60) == 1  # Ray itself takes some 15 s to see it
+    assert "mqan: Ray on this machine has died; start the server again" in server.log.read_text()
+    wait_for_end(below)
 
 
 def test_gpus_that_are_not_there_are_named(bundle_folder: Path, free_ports: Any) -> None:

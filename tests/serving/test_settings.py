@@ -1,10 +1,13 @@
 """A wrong setting stops the server before it starts, and the message names the setting."""
 
 import re
+import resource
 import shlex
 import socket
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -12,7 +15,8 @@ import pytest
 
 from mqan_client import Client
 from mqan_serving.announcement import announce
-from mqan_serving.main import ray_environment, serve_local, serve_ray
+from mqan_serving.main import serve_local, serve_ray
+from mqan_serving.ray_serve.environment import ray_environment
 from mqan_serving.service.errors import SettingsError
 from mqan_serving.settings import Settings, find_bundle, load_settings
 
@@ -172,13 +176,20 @@ def test_taken_port_is_reported_before_anything_starts(serve: object) -> None:
             serve(settings)
 
 
-def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.fixture
+def run_folder() -> Iterator[Path]:
+    """One with a path as short as a server's."""
+    with tempfile.TemporaryDirectory(prefix="mqan-", dir="/tmp") as folder:
+        yield Path(folder)
+
+
+def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.MonkeyPatch, run_folder: Path) -> None:
     """Ray lets several replicas listen on one port, and the requests of one server then reach the other."""
     monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
 
     def ranges(http_port: int, claims: ExitStack) -> list[range]:
-        environment = ray_environment(load_settings(http_port=http_port), tmp_path, claims)
+        environment = ray_environment(load_settings(http_port=http_port), run_folder, claims)
         names = [f"RAY_SERVE_DIRECT_INGRESS_{{}}_{transport}_PORT" for transport in ("HTTP", "GRPC")]
         return [range(int(environment[n.format("MIN")]), int(environment[n.format("MAX")]) + 1) for n in names]
 
@@ -198,7 +209,7 @@ def test_servers_on_one_machine_share_no_ports_of_replicas(monkeypatch: pytest.M
         assert set(ranges(8000, claims)[0]).isdisjoint(first)
 
 
-def test_no_free_ports_for_replicas_are_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_no_free_ports_for_replicas_are_an_error(monkeypatch: pytest.MonkeyPatch, run_folder: Path) -> None:
     monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
     with ExitStack() as claims:
@@ -207,7 +218,7 @@ def test_no_free_ports_for_replicas_are_an_error(monkeypatch: pytest.MonkeyPatch
             listener.bind(("127.0.0.1", next(port for port in range(begin + 100, begin + 2_000) if _is_free(port))))
             listener.listen()
         with pytest.raises(SettingsError, match=r"MQAN_NUM_REPLICAS"):
-            ray_environment(load_settings(num_replicas=500), tmp_path, claims)
+            ray_environment(load_settings(num_replicas=500), run_folder, claims)
 
 
 def _is_free(port: int) -> bool:
@@ -215,17 +226,36 @@ def _is_free(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
-def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_ray_falls_back_to_its_own_proxy(monkeypatch: pytest.MonkeyPatch, run_folder: Path) -> None:
     monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
     monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
     with ExitStack() as claims:
-        environment = ray_environment(load_settings(), tmp_path, claims)
+        environment = ray_environment(load_settings(), run_folder, claims)
     assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == "1"
-    assert Path(environment["RAY_SERVE_HAPROXY_SOCKET_PATH"]).parent == tmp_path
+    assert Path(environment["RAY_SERVE_HAPROXY_SOCKET_PATH"]).parent == run_folder
     monkeypatch.setenv("RAY_SERVE_ENABLE_HA_PROXY", "0")
-    environment = ray_environment(load_settings(), tmp_path, ExitStack())
+    environment = ray_environment(load_settings(), run_folder, ExitStack())
     assert environment["RAY_SERVE_ENABLE_HA_PROXY"] == environment["RAY_SERVE_ENABLE_DIRECT_INGRESS"] == "0"
     assert environment["RAY_AUTH_MODE"] == "token"
+
+
+def test_what_haproxy_needs_is_checked_before_ray_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, run_folder: Path
+) -> None:
+    monkeypatch.setenv("RAY_SERVE_HAPROXY_BINARY_PATH", "/bin/true")
+    monkeypatch.delenv("RAY_SERVE_ENABLE_HA_PROXY", raising=False)
+    with ExitStack() as claims:
+        deep = tmp_path / ("deep" * 10) / "mqan-12345678"
+        with pytest.raises(SettingsError, match=rf"{deep.parent}, has a path .* too long .* TMPDIR"):
+            ray_environment(load_settings(), deep, claims)
+        with monkeypatch.context() as limited:
+            limited.setattr(resource, "getrlimit", lambda _: (1024, 4096))
+            with pytest.raises(SettingsError, match=r"MQAN_MAX_CONNECTIONS\): 1000 need 4200 .* allows 4096: lower it"):
+                ray_environment(load_settings(), run_folder, claims)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+        with pytest.raises(SettingsError, match="mqan-haproxy.* PATH"):
+            ray_environment(load_settings(), run_folder, claims)
 
 
 def test_hosts_are_names_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -240,14 +270,14 @@ def test_hosts_are_names_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_process_gets_a_file_for_every_connection() -> None:
     code = (
-        "import resource; from mqan_serving.main import _make_room_for_files; "
+        "import resource; from mqan_serving.checks import make_room_for_files; "
         "from mqan_serving.settings import load_settings; "
         "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]; "
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard)); "
-        "_make_room_for_files(load_settings(max_connections=500)); "
+        "make_room_for_files(load_settings(max_connections=500)); "
         "print(resource.getrlimit(resource.RLIMIT_NOFILE) == (1100, hard), flush=True); "
         "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 600)); "
-        "_make_room_for_files(load_settings(max_connections=500)); "
+        "make_room_for_files(load_settings(max_connections=500)); "
         "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)

@@ -9,6 +9,7 @@ import math
 import os
 import secrets
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from ray import serve
 from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
+from mqan_core.errors import EngineFailedError
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.exporter import MetricsExporter
 from mqan_serving.observability.logs import set_up_logs
@@ -41,6 +43,7 @@ _QUIET = LoggingConfig(log_level="WARNING", enable_access_log=False)  # the serv
 _RESERVE_S = 5.0  # between the limits of the service and the coarser ones of Ray, so that the service's come first
 _START_ATTEMPTS = 2
 _PROXY_END_S = 1.5  # sooner than Ray misses it
+_WATCH_S = 2.0
 _SEND_S = 0.2  # for the last responses to leave
 
 
@@ -179,6 +182,17 @@ def _run_app(settings: Settings, metrics_folder: Path) -> None:
         logging_config=_QUIET,
     )
     serve.run(_bind(settings, metrics_folder), name=APP_NAME, route_prefix="/")
+
+
+def wait_while_ray_lives() -> None:
+    """Return never while Ray runs on this machine.
+
+    Raises:
+        EngineFailedError: it has died, as when the system kills its processes for memory.
+    """
+    while any(node["Alive"] for node in ray.nodes()):  # type: ignore[no-untyped-call]
+        time.sleep(_WATCH_S)
+    raise EngineFailedError("Ray on this machine has died; start the server again")
 
 
 def drain_ray(settings: Settings) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from mqan_serving.service.errors import ERRORS
 
+ADMIN_SOCKET = "admin.sock"
 _LOOPBACK = "127.0.0.1"
 _BIND = re.compile(r"^(\s*bind )\S*:(?=\d)", re.MULTILINE)
 _SECTION = re.compile(r"^(?=\w)", re.MULTILINE)
@@ -123,7 +124,7 @@ def _listeners_of(folder: Path, port: int) -> list[tuple[socket.socket, Path]]:
     found: list[tuple[socket.socket, Path]] = []
     with suppress(OSError), socket.socket(socket.AF_UNIX) as admin:
         admin.settimeout(1)
-        admin.connect(str(folder / "admin.sock"))
+        admin.connect(str(folder / ADMIN_SOCKET))
         admin.sendall(b"_getsocks\n")
         files: list[int] = []
         while not files:  # first comes their number

@@ -6,12 +6,14 @@ and HAProxy's pages of statistics. No setting of Ray changes that, so its helper
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
 from mqan_serving.ray_serve.haproxy import note_process, rewrite
+from mqan_serving.service.errors import SettingsError
 
 LOOPBACK = "127.0.0.1"
 _GRPC_HOST = "MQAN_RAY_GRPC_HOST"  # where the gRPC server of Ray's own proxy listens
@@ -26,6 +28,9 @@ def loopback_environment(host: str, *, has_haproxy: bool) -> Mapping[str, str]:
     Args:
         host: of the public ports.
         has_haproxy: whether HAProxy has the public ports, not Ray's own proxy.
+
+    Raises:
+        SettingsError: the command that starts HAProxy is not found.
     """
     environment = {
         "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # in Ray's words: 127.0.0.1 means 127.0.0.1, on Linux too
@@ -33,10 +38,20 @@ def loopback_environment(host: str, *, has_haproxy: bool) -> Mapping[str, str]:
         _GRPC_HOST: LOOPBACK if has_haproxy else host,
         _PUBLIC_HOST: host,
     }
-    command = Path(sys.executable).parent / _HAPROXY
-    if has_haproxy and command.exists():
-        environment[_BINARY] = str(command)
+    if has_haproxy:
+        environment[_BINARY] = _haproxy_command()
     return environment
+
+
+def _haproxy_command() -> str:
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    command = shutil.which(_HAPROXY, path=folders)
+    if command is None:  # without it, ports of Ray's own would be open to everybody
+        raise SettingsError(
+            f"the command {_HAPROXY}, which is installed with mqan, is not on the PATH: add its folder, or serve "
+            "without Ray: mqan serve --local"
+        )
+    return command
 
 
 def restrict_proxy() -> list[Any]:
