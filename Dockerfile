@@ -4,7 +4,8 @@
 #   docker build --tag mqan-gpu --target gpu .    on NVIDIA GPUs
 #   docker run --rm --shm-size 128m --publish 127.0.0.1:8000:8000 --publish 127.0.0.1:9000:9000 mqan
 #
-# Settings are environment variables (--env MQAN_MAX_CONTEXT_TOKENS=1000); arguments go to `mqan serve` (--local).
+# Settings are environment variables (--env MQAN_MAX_CONTEXT_TOKENS=1000); arguments go to `mqan serve` (--local). Ports
+# only as variables (MQAN_HTTP_PORT): the health check reads them.
 #
 # The base and all packages are named by what they hash to. Base: Python 3.11.14 on Debian 12, for every architecture it
 # has; `docker buildx imagetools inspect python:3.11-slim-bookworm` tells a newer one's. Packages: deploy/hash_requirements.py.

@@ -23,6 +23,7 @@ from ray.serve.config import HTTPOptions, gRPCOptions
 from mqan_serving.ray_serve import haproxy
 from mqan_serving.ray_serve.haproxy import rewrite, stop_listening
 from mqan_serving.ray_serve.loopback import loopback_environment
+from tests import http2
 from tests.peer import Peer
 from tests.processes import listeners
 
@@ -127,6 +128,23 @@ async def test_its_errors_are_those_of_the_api(write_configuration: Any, start_h
             with pytest.raises(grpc.aio.AioRpcError) as raised:
                 await call(channel, method)
             assert raised.value.code() is expected
+            received = await asyncio.to_thread(reply, grpc_port, method)
+            # A status of HTTP tells all clients, one of gRPC only with its content type.
+            assert (b"503" in received) != (b"grpc-status" in received)
+            assert (b"application/grpc" in received) == (b"grpc-status" in received)
+
+
+def reply(port: int, method: str) -> bytes:
+    """Return the frames that come for a call; HAProxy writes headers as they are."""
+    received = b""
+    with http2.connect(port) as peer:
+        headers = http2.call_headers(method.encode())
+        peer.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS | http2.END_STREAM, 1, headers))
+        while b"grpc-status" not in received and b"request_id" not in received:
+            part = peer.recv(4096)
+            assert part, received
+            received += part
+    return received
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,8 @@ def rewrite(configuration: str, folder: Path, host: str = _LOOPBACK) -> str:
         "frontend grpc_frontend\n",
         [
             f"timeout http-keep-alive {_IDLE_RPC_S}s",
+            # HAProxy leaves it out where there is no body, and some clients then take no status from the reply.
+            "http-after-response set-header content-type application/grpc if { res.hdr(grpc-status) -m found }",
             f"http-request return status 200 content-type application/grpc {unknown} "
             "if { path_beg /ray.serve.RayServeAPIService/ }",
         ],
