@@ -2,9 +2,9 @@
 
 The reader scores every word as the first of the answer and as the last, and that there is none. A quotation's
 probability is that of its first word, among all words and no answer, times that of its last word, among the words from
-the first on that the limit of tokens allows. Where several places answer, the reader may expect the last word at the
-end of the last of them. So where several are asked for, each ends before another likely first word, if it may end there
-at all.
+the first on; one that a limit of tokens cuts short is as unlikely as its end. Where several places answer, the reader
+may expect the last word at the end of the last of them. So where several are asked for, each ends before another likely
+first word, if it may end there at all.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,6 +23,7 @@ LEAST_SHARE: Final = 0.2  # of the likeliest place's probability, that every oth
 LEAST_PROBABILITY: Final = 0.001  # of an alternative
 _LEAST_END: Final = 0.1  # of the likeliest end's probability, that one before the next quotation has to have
 _FIRST_WORDS: Final = 64  # that are looked at, the likeliest ones
+_MOST_ENDS: Final = 128  # words from the first on, among which the last is
 _FROM_CONTEXT: Final = Masses(1.0, 0.0, 0.0)
 
 Scores = npt.NDArray[np.float32]
@@ -113,7 +114,7 @@ def _likeliest(
     """
     candidates: list[_Quotation] = []
     for first in np.argsort(-starts, kind="stable")[:_FIRST_WORDS].tolist():
-        ends = _softmax(end_C[first : first + longest].astype(np.float64))
+        ends = _softmax(end_C[first : first + max(longest, _MOST_ENDS)].astype(np.float64))[:longest]
         if apart:
             ends = _before_the_next(starts[first : first + longest], ends)
         likely = np.argsort(-ends, kind="stable")[:3].tolist()

@@ -28,10 +28,12 @@ def log_of(shares: dict[int, float], num_words: int) -> npt.NDArray[np.float32]:
     return logarithms
 
 
-def quoted(request: Request, starts: dict[int, float], ends: dict[int, float], options: Options) -> Answer:
+def quoted(
+    request: Request, starts: dict[int, float], ends: dict[int, float], options: Options, longest: int = 50
+) -> Answer:
     num_words = len(request.context_tokens)
     scores = QuotationScores(log_of(starts, num_words), log_of(ends, num_words), float(np.log(1e-6)))
-    return quote(REFUSED, scores, options, request, 50)
+    return quote(REFUSED, scores, options, request, longest)
 
 
 def test_where_several_are_asked_for_one_ends_before_the_next(request_of_text: Request) -> None:
@@ -53,3 +55,11 @@ def test_a_quotation_that_cannot_end_before_another_beginning_goes_on(request_of
 def test_beginnings_that_are_unlikely_end_nothing(request_of_text: Request) -> None:
     answer = quoted(request_of_text, {2: 0.9, 10: 0.1}, {4: 0.16, 12: 0.84}, Options(every=True))
     assert [place.span.text for place in answer.places] == ["3 May 2024 by card and due on 2 June 2024"]
+
+
+def test_a_quotation_that_a_limit_cuts_short_is_unlikely(request_of_text: Request) -> None:
+    starts, ends = {2: 1.0}, {2: 0.01, 3: 0.05, 4: 0.94}
+    whole = quoted(request_of_text, starts, ends, Options(contiguous=True))
+    assert (whole.text, whole.probability) == ("3 May 2024", pytest.approx(0.94, abs=1e-3))
+    cut = quoted(request_of_text, starts, ends, Options(contiguous=True), longest=2)
+    assert (cut.text, cut.probability) == ("3 May", pytest.approx(0.05, abs=1e-3))

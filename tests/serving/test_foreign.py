@@ -1,5 +1,6 @@
 """The decision formats of TypeSafe and OpenAI, over a small bundle whose network answers at random."""
 
+import json
 import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -144,10 +145,24 @@ def test_decisions_take_as_many_questions_as_the_format_has(rest: httpx2.Client)
 
 
 def test_true_and_yes_are_two_choices(rest: httpx2.Client) -> None:
-    values = [True, "yes", "true", False, "no"]
-    question = {"type": "choice", "instructions": "Which?", "choices": [{"value": value} for value in values]}
-    [answer] = decide(rest, questions=[question]).json()["answers"]
-    assert [entry["value"] for entry in answer["probabilities"]] == values
+    for values in ([True, "yes", "true", False, "no"], [True, "Yes", "TRUE", "yes 2", False]):
+        question = {"type": "choice", "instructions": "Which?", "choices": [{"value": value} for value in values]}
+        [answer] = decide(rest, questions=[question]).json()["answers"]
+        assert [entry["value"] for entry in answer["probabilities"]] == values
+
+
+def test_numbered_levels_may_mean_the_same(rest: httpx2.Client) -> None:
+    levels = [{"label": str(i), "description": text} for i, text in enumerate(["fine", "bad", "bad"])]
+    [answer] = decide(rest, questions=[{"type": "score", "instructions": "How?", "levels": levels}]).json()["answers"]
+    assert [entry["label"] for entry in answer["probabilities"]] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("number", ["1e999", "NaN", "[Infinity]"])
+def test_a_state_with_a_number_that_is_none_is_refused(rest: httpx2.Client, number: str) -> None:
+    body = f'{{"model": "jev-latest", "questions": {json.dumps(QUESTIONS)}, "state": {{"a": {number}}}}}'
+    response = rest.post("/v1/systemone", content=body, headers={"content-type": "application/json"})
+    assert response.status_code in (400, 422)
+    assert "Infinity" not in response.text
 
 
 def test_decisions_refuse_with_openais_error(rest: httpx2.Client) -> None:

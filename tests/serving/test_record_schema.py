@@ -85,6 +85,18 @@ def test_a_model_of_pydantic_is_read() -> None:
     assert found["is_urgent"].question == "Is it urgent?"
 
 
+def test_bounds_of_whole_values_may_be_any_numbers() -> None:
+    bounds = one(type="integer", minimum=0.5, exclusiveMaximum=2.5).bounds
+    assert bounds is not None
+    assert [value for value in range(5) if bounds.isinstance_python(value)] == [1, 2]
+    assert one(type="string", minLength=2.0).bounds is not None
+
+
+def test_a_reference_may_be_percent_encoded() -> None:
+    schema = {"$defs": {"My Enum": {"enum": ["a"]}}, "properties": {"x": {"$ref": "#/$defs/My%20Enum"}}}
+    assert read_schema(schema)[0].kind is Kind.CHOICE
+
+
 def test_null_of_an_enum_is_no_choice() -> None:
     field = one(enum=["a", None, 2.5, True])
     assert (field.options, field.is_nullable) == ({"a": "a", "2.5": 2.5, "true": True}, True)
@@ -94,6 +106,8 @@ def test_null_of_an_enum_is_no_choice() -> None:
         assert list(one(type=given, enum=values).options.values()) == values
         assert list(one(type="array", items={"type": given, "enum": values, "title": "T"}).options.values()) == values
     assert one(type=["string", "null"]).is_nullable
+    assert not one(type=["string", "null"], enum=["a"]).is_nullable  # null is not in the enum
+    assert one(anyOf=[{"type": "string", "enum": ["a"]}, {"type": "null"}]).is_nullable
     assert one(allOf=[{"type": "integer"}], description="x").kind is Kind.INTEGER
     assert one(type="array").kind is Kind.TEXTS
     assert one(type="string", **{"x-column": 7}).kind is Kind.TEXT

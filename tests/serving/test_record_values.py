@@ -64,6 +64,7 @@ def test_money_has_a_currency_as_it_is_written(quotation: str, amount: float, cu
 _SEVERAL_DAYS = [
     *("3-5 May 2024", "1-2 June 2024", "May 3-5, 2024", "3 and 5 May 2024", "28/29 May 2024", "3 to 5 May"),
     *("2024-05-03-2024-05-05", "2024-05-03/05", "May 2023 or 3 May 2024"),
+    *("24,25 December 2024", "May 13,14, 2024", "13/05/2024-15", "3‒5 May 2024"),
 ]
 _MULTIPLIED = [
     *("$2.5B", "$5 M", "$3T", "1.5 tn", "5 Mrd", "$3MM", "10 M€", "100 K$", "$2.5-million", "50 cents", "99¢", "99p"),
@@ -99,7 +100,8 @@ _MULTIPLIED = [
         (Kind.DATE, "2024", "say the month"),
         (Kind.DATE, "May 2024", "say the day"),
         (Kind.DATE, "03/04/2024", "is 2024-03-04 or 2024-04-03"),
-        (Kind.DATE, "05-06-24", "is 2024-05-06 or 2024-06-05"),
+        (Kind.DATE, "24-05-03", "is 2003-05-24 or 2024-05-03: its order of day, month and year"),
+        (Kind.DATE, "05-06-24", "is 2005-06-24 or 2024-05-06 or 2024-06-05"),
         (Kind.DATE_TIME, "12 May 2024", "say the hour"),
         (Kind.DATE_TIME, "3/4/2024 10:00", "order of day and month"),
         (Kind.DATE_TIME, "12 May 2024, 10:00 EST", "time zone"),

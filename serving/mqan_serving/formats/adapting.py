@@ -121,8 +121,8 @@ def as_text(value: Any, place: Place) -> str:
     if not isinstance(value, dict | list):
         raise refuse("wrong_type", place, f"{_name(place)} is no string, object or array.", "Send one of these.")
     try:
-        return json.dumps(value, ensure_ascii=False)
-    except ValueError as error:  # a number of thousands of digits
+        return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    except ValueError as error:  # a number of thousands of digits, or beyond all floating-point ones
         raise refuse("wrong_type", place, f"{_name(place)} cannot be written as text: {error}.") from None
 
 

@@ -1,7 +1,8 @@
 """``POST /v1/decisions``: typed questions about an input, as OpenAI's clients send them."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any, Final
 
 from mqan_core.answer import Answer
@@ -153,22 +154,28 @@ def _ask(context: str, row: Any, place: Place) -> Asked:
 def _choices(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[Any]]:
     place = (*place, "choices")
     entries = as_list(get(row, place[-1], place[:-1]), place, 2, MOST_CHOICES)
-    values_given = [entry.get("value") for entry in entries if isinstance(entry, dict)]
+    given = [entry.get("value") for entry in entries if isinstance(entry, dict)]
+    texts = {value.casefold() for value in given if isinstance(value, str)}
     choices, values = [], []
     for i, entry in enumerate(entries):
         here = (*place, str(i))
         entry = as_object(entry, here)
         value = get(entry, "value", here)
-        label = _shown(value, values_given) if isinstance(value, bool) else as_string(value, (*here, "value"))
+        label = _shown(value, texts) if isinstance(value, bool) else as_string(value, (*here, "value"))
         choices.append(ChoiceField(label=label, description=_description(entry, here)))
         values.append(value)
     return choices, values
 
 
-def _shown(value: bool, others: Sequence[Any]) -> str:
-    """Return the label that the model is shown for true or false: one that is not among the strings, too."""
-    labels = ("yes", "true", "yes, true") if value else ("no", "false", "no, false")
-    return next((label for label in labels if label not in others), labels[0])
+def _shown(value: bool, others: Set[str]) -> str:
+    """Return the label that the model is shown for true or false: one that is not among the strings, too.
+
+    Args:
+        value: true or false.
+        others: the strings, case folded: the model reads them so.
+    """
+    labels = ("yes", "true") if value else ("no", "false")
+    return next(label for label in chain(labels, (f"{labels[0]} {n}" for n in count(2))) if label not in others)
 
 
 def _levels(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[Any]]:
@@ -180,7 +187,8 @@ def _levels(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[
         label = as_string(get(entry, "label", here), (*here, "label"))
         choices.append(ChoiceField(label=label, description=_description(entry, here)))
         labels.append(label)
-    if all(choice.label.isdecimal() and choice.description for choice in choices):
+    meanings = {choice.description.casefold() for choice in choices if choice.label.isdecimal()} - {""}
+    if len(meanings) == len(choices):
         # some clients number the levels and put their meaning beside them: the model reads the meaning
         choices = [ChoiceField(label=choice.description) for choice in choices]
     return choices, labels

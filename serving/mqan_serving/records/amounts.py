@@ -18,14 +18,16 @@ from mqan_serving.records.errors import NoValueError
 _MOST_DIGITS: Final = 15  # that a floating-point number holds exactly
 _NUMBER: Final = re.compile(r"\d+(?:[.,'’]\d+| \d{3}(?!\d))*")
 _GROUPED: Final = re.compile(r"(?!0)\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*")  # in thousands
-_THREE_DECIMALS: Final = re.compile(r"\b(?:KWD?|BHD|OMR|JOD|TND|LYD|IQD|KD|BD|dinars?|rials?)(?![a-z])", re.IGNORECASE)
+_THREE_DECIMALS: Final = re.compile(  # or more
+    r"(?<![A-Za-z])(?:KWD?|BHD|OMR|JOD|TND|LYD|IQD|KD|BD|JD|LD|DT|dinars?|rials?|BTC|XBT|ETH)(?![a-z])|₿", re.IGNORECASE
+)
 
-_DASHES: Final = r"\-−–‐‑﹣－"
+_DASHES: Final = r"\-−‒–‐‑﹣－"
 _DASH: Final = f"[{_DASHES}]"
 _DASH_IN_FRONT: Final = re.compile(
-    rf"(.?)({_DASH})(\s*)(?:[A-Za-z]{{0,3}}[^\w\s{_DASHES}]|[A-Z]{{1,3}})?\s*$", re.DOTALL
+    rf"(.?)({_DASH})(\s*)(?:[^\W\d_]{{0,3}}[^\w\s{_DASHES}]|[^\W\d_]{{1,3}})?\s*$", re.DOTALL
 )
-_MINUS: Final = re.compile(r"\b(?:minus|negative)\s*(?:[A-Z]{1,3}|[^\w\s])?\s*$", re.IGNORECASE)
+_MINUS: Final = re.compile(r"\b(?:minus|negative)\s*(?:[^\W\d_]{0,3}[^\w\s]|[^\W\d_]{1,3})?\s*$", re.IGNORECASE)
 _SIGN_BEHIND: Final = re.compile(rf"{_DASH}(?!\w)")
 _POINT_IN_FRONT: Final = re.compile(rf"(?:^|[\s(\[+$€£¥₹]|{_DASH})\.$")
 _ABBREVIATION: Final = re.compile(r"\b(?:rs|kr|fr|no|nr|ca|approx)\.$", re.IGNORECASE)
@@ -34,16 +36,16 @@ _MORE_BEHIND: Final = re.compile(rf"(?:[.,'’:/⁄^]|{_DASH}[^\w\s]?|e[-+]?)\d|
 _DATE_IN_FRONT: Final = re.compile(r"\d([./-])\d{1,2}\1$")
 _DATE_BEHIND: Final = re.compile(r"([./-])\d{1,2}\1\d{1,2}(?!\d)")
 _MULTIPLIED: Final = re.compile(
-    r"\s?k\b|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|crore)s?\b"
-    r"|[\s-]?(?:mn|mio|mln|mrd|bn|bln|(?-i:M))\b|(?-i:[BT])\b",
+    r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
+    r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tsd|(?-i:M))\b|(?-i:[BT])\b",
     re.IGNORECASE,
 )
 _OF_MONEY: Final = re.compile(  # behind other numbers these are units: m stands for metres
-    r"[\s-]*(?:[kmbt]|mm|bil|tn|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
+    r"[\s-]*(?:[kmbtl]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
 )
 _FRACTION: Final = re.compile(
     r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"
-    r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?)\b"
+    r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?|hundredths?|thousandths?)\b"
     r"|\s+(?:(?:and|&)\s+)?\d+[/⁄]\d|\s+point\s",
     re.IGNORECASE,
 )

@@ -8,6 +8,10 @@ from dateutil.parser import parser, parserinfo
 
 from mqan_serving.records.errors import NoValueError
 
+_Order = tuple[bool, bool]  # whether the day comes before the month, and the year before both
+_MONTH_FIRST: Final[_Order] = (False, False)
+_DAY_FIRST: Final[_Order] = (True, False)
+_YEAR_MONTH_DAY: Final[_Order] = (False, True)
 _DEFAULTS: Final = (datetime(2000, 1, 1, 0), datetime(2004, 2, 2, 1))  # leap years; what differs was not in the text
 _YEAR_FIRST: Final = re.compile(r"\d{4}([-/. ])\s?\d{1,2}\1\s?\d{1,2}(?!\d)|\d{8}(?!\d)")
 _DOTS: Final = re.compile(r"\d{1,2}\.\s?\d{1,2}\.\s?\d{2,4}")  # are written where the day comes first
@@ -16,15 +20,16 @@ _TIME_WITH_DOT: Final = re.compile(
 )
 _UTC: Final = re.compile(r"(?<![A-Za-z])(?:UTC|GMT|Z)\s?(?=[+-]\d)")  # else read as POSIX does: UTC+2 is west
 _MONTH: Final = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
-_DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?\s*(?:[-–—/&]|and|or|to)\s*\d{1,2}(?![\d:])", re.IGNORECASE)
-_DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-–—/]\s*\d")
+_DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?(?:\s*(?:[-‒–—/&]|and|or|to)\s*|,)\d{1,2}(?![\d:])", re.IGNORECASE)
+_DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-‒–—/]\s*\d|\d([./])\d{1,2}\1\d{4}\s*[-‒–—/]\s*\d(?!\d?:)")
+_SHORT_YEAR: Final = re.compile(r"\d\d-\d\d?-\d\d?(?!\d)")  # may be ISO's order
 _YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
 _NUMERIC_DATE: Final = re.compile(r"\d{1,4}([-/.])\s?\d{1,2}\1\s?\d{1,4}|(?<!\d)\d{8}(?!\d)")
 _CLOCK: Final = r"(?<![\d:])(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]m\b)?|\d{1,2}\s?[ap]m\b)"
 _TIME: Final = re.compile(_CLOCK, re.IGNORECASE)
-_BETWEEN: Final = r"\s*(?:[-–—/&]|to\b|and\b|or\b|until\b|till\b)\s*"
+_BETWEEN: Final = r"\s*(?:[-‒–—/&]|to\b|and\b|or\b|until\b|till\b)\s*"
 _TIMES: Final = re.compile(
-    rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-–—]\s*\d{{1,2}}$",
+    rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-‒–—]\s*\d{{1,2}}$",
     re.IGNORECASE,
 )
 _ORDINAL: Final = re.compile(r"\b\d{1,2}(?:st|nd|rd|th)\b", re.IGNORECASE)
@@ -67,18 +72,19 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
     bare = _without_offset(text)
     text = _UTC.sub("", text)
     years = _YEAR.findall(text)
-    if len(years) > 1 or _DATES.search(text) or (_MONTH.search(text) and _DAYS.search(text)):
+    if len(years) > 1 or _DATES.search(text) or (_MONTH.search(text) and _DAYS.search(bare)):
         raise NoValueError("may be several dates, or a range")
     if "hour" in wanted:
         _check_one_time(bare)
     orders = _orders(_TIME.sub(" ", bare))
-    readings = {tuple(_parse(text, default, day_first, ignores_zone) for default in _DEFAULTS) for day_first in orders}
+    readings = {tuple(_parse(text, default, order, ignores_zone) for default in _DEFAULTS) for order in orders}
     for part in wanted:
         if any(getattr(one, part) != getattr(other, part) for one, other in readings):
             raise NoValueError(f"does not say the {part}")
     if len({tuple(getattr(one, part) for part in wanted) for one, _ in readings}) > 1:
         told = " or ".join(sorted(one.date().isoformat() for one, _ in readings))
-        raise NoValueError(f"is {told}: its order of day and month is not known")
+        parts = "day, month and year" if _YEAR_MONTH_DAY in orders else "day and month"
+        raise NoValueError(f"is {told}: its order of {parts} is not known")
     [moment, _] = next(iter(readings))
     if "year" in wanted and years and moment.year != int(years[0]):
         raise NoValueError("is no date that can be read: its year is not where one is expected")
@@ -110,22 +116,26 @@ def _check_one_time(text: str) -> None:
         raise NoValueError("has a number beside its time")
 
 
-def _orders(text: str) -> tuple[bool, ...]:
-    """Return whether the day comes before the month: once, or in turn where the text does not show it.
+def _orders(text: str) -> tuple[_Order, ...]:
+    """Return in which order day, month and year may stand.
 
     The first number shows it, whatever words stand in front of it.
     """
     first = re.search(r"\d", text)
     if first and _YEAR_FIRST.match(text, first.start()):
-        return (False,)
+        return (_MONTH_FIRST,)
     if first and _DOTS.match(text, first.start()):
-        return (True,)
-    return (False, True)
+        return (_DAY_FIRST,)
+    if first and _SHORT_YEAR.match(text, first.start()):
+        return (_MONTH_FIRST, _DAY_FIRST, _YEAR_MONTH_DAY)
+    return (_MONTH_FIRST, _DAY_FIRST)
 
 
-def _parse(text: str, default: datetime, day_first: bool, ignores_zone: bool) -> datetime:
+def _parse(text: str, default: datetime, order: _Order, ignores_zone: bool) -> datetime:
     try:
-        found: datetime = _PARSER.parse(text, default=default, dayfirst=day_first, tzinfos=_zone, ignoretz=ignores_zone)
+        found: datetime = _PARSER.parse(
+            text, default=default, dayfirst=order[0], yearfirst=order[1], tzinfos=_zone, ignoretz=ignores_zone
+        )
         return found
     except NoValueError:
         raise

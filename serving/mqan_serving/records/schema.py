@@ -12,9 +12,10 @@ What is not understood is refused, not ignored.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from urllib.parse import unquote
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema, to_json
 
@@ -55,6 +56,12 @@ _OF_NUMBERS: Final = {
     "multipleOf": "multiple_of",
 }
 _OF_STRINGS: Final = {"minLength": "min_length", "maxLength": "max_length"}
+_ROUNDED: Final[Mapping[str, Callable[[float], float]]] = {
+    "ge": math.ceil,
+    "gt": math.floor,
+    "le": math.floor,
+    "lt": math.ceil,
+}
 _OF_ROOT: Final = _NOTES - {"ask"} | {
     *("$defs", "$id", "$schema", "additionalProperties", "definitions", "properties", "required")
 }
@@ -150,7 +157,7 @@ class _Reading:
     def _referred(self, ref: Any) -> dict[str, Any]:
         for opening in ("#/$defs/", "#/definitions/"):
             if isinstance(ref, str) and ref.startswith(opening):
-                name = ref.removeprefix(opening).replace("~1", "/").replace("~0", "~")
+                name = unquote(ref.removeprefix(opening)).replace("~1", "/").replace("~0", "~")
                 found = self._definitions.get(name)
                 if isinstance(found, dict) and len(found) <= _MOST_KEYWORDS:
                     return found
@@ -172,7 +179,10 @@ class _Reading:
             filled = [filled[types.index("number")]]
         if len(filled) != 1 or not isinstance(filled[0], dict):
             raise _refuse(self._where, "can be of several types; one, or one and null, is supported")
-        return {**filled[0], **rest}, len(filled) < len(branches) and {"type": "null"} in branches
+        is_nullable = len(filled) < len(branches)
+        if key == "type" and ("const" in rest or (isinstance(rest.get("enum"), list) and None not in rest["enum"])):
+            is_nullable = False  # both keywords of one schema have to hold
+        return {**filled[0], **rest}, is_nullable
 
 
 def _field(name: str, node: Any, definitions: Mapping[str, Any]) -> RecordField:
@@ -273,10 +283,16 @@ def _bounds(where: str, kind: Kind, given: dict[str, Any]) -> SchemaValidator | 
         raise _refuse(where, "has a bound that is not a number")
     make: Any = core_schema.float_schema if kind in (Kind.NUMBER, Kind.MONEY) else core_schema.str_schema
     make = core_schema.int_schema if kind is Kind.INTEGER else make
+    if make is not core_schema.float_schema:  # any number bounds whole ones
+        given = {name: _ROUNDED.get(name, _if_whole)(value) for name, value in given.items()}
     try:
         return SchemaValidator(make(**given))
     except (SchemaError, OverflowError):
         raise _refuse(where, "has a bound that is not a number of the right kind") from None
+
+
+def _if_whole(value: float) -> float:
+    return int(value) if value == value // 1 else value
 
 
 def _question(where: str, name: str, kind: Kind, found: Mapping[str, Any]) -> str:

@@ -138,7 +138,9 @@ def _of_iso(iso: str) -> Value:
 # Addresses
 
 _EMAIL: Final = re.compile(r"[^\s@<>()\[\],;:\"]+@[^\s@<>()\[\],;:\"]+")
-_LIKE_EMAIL: Final = re.compile(r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+[^\W\d_]{2,}")
+_LIKE_EMAIL: Final = re.compile(
+    r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)", re.IGNORECASE
+)
 _PHONE: Final = re.compile(r"\+?[\d\s()./-]+")
 
 
