@@ -10,7 +10,7 @@ import typer
 
 from mqan_cli.errors import CommandError
 from mqan_cli.show import to_document
-from mqan_cli.speech import other_url
+from mqan_cli.speech import other_url, speaks
 
 if TYPE_CHECKING:
     from mqan_client import Answer, Client, ClientError
@@ -59,6 +59,8 @@ def bundle(
         raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
 
     def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
+        for given in (text, question, *labels):
+            _check_characters(given)
         try:
             options = Options(choices_of(labels), explain=is_explained, reads_lists=parse is None)
             if parse is not None:
@@ -72,6 +74,14 @@ def bundle(
         return AnswerDocument.of(answer, engine.bundle.manifest).model_dump()
 
     yield answer
+
+
+def _check_characters(text: str) -> None:
+    """Refuse what no answer could quote: bytes of an argument that are not UTF-8 become lone surrogates."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise CommandError(f"{text!r:.60} is not UTF-8 at character {error.start}") from None
 
 
 @contextmanager
@@ -146,10 +156,13 @@ def explain(error: "ClientError", url: str) -> str:
     if isinstance(error, UnauthenticatedError):
         return f"{error} {_about_keys(url)}"
     if isinstance(error, UnavailableError | DeadlineExceededError | ServerError):
-        if (other := other_url(url)) is not None:
+        other, is_spoken = other_url(url), speaks(url)
+        if other is not None:
             spoken = "REST" if other.startswith("http") else "gRPC"
+            if is_spoken:  # as proxies do, and HAProxy on all its ports
+                return f"no answer from {url} ({error}). It also speaks {spoken}: try --server {other}"
             return f"{url} speaks {spoken}: give --server {other}"
-        if isinstance(error, UnavailableError):
+        if isinstance(error, UnavailableError) and not is_spoken:
             return f"no answer from {url} ({error}). Start a server with `mqan serve`, or give --bundle."
     return str(error)
 

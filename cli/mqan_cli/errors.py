@@ -41,6 +41,11 @@ class FriendlyGroup(TyperGroup):
         except MqanError as error:
             print(f"mqan: {error}", file=sys.stderr)
             ctx.exit(2 if isinstance(error, BundleError) else 1)
+        except BrokenPipeError:  # click ends quietly
+            raise
+        except OSError as error:
+            print(f"mqan: {error}", file=sys.stderr)
+            ctx.exit(1)
         except ModuleNotFoundError as error:
             extra = _EXTRAS.get((error.name or "").partition(".")[0])
             if extra is None:

@@ -2,7 +2,7 @@
 
 import contextlib
 import socket
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 _TIMEOUT_S = 2.0
 _REST = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
@@ -10,6 +10,7 @@ _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # RFC 9113, section 3.4
 _SETTINGS = b"\0\0\0\4\0\0\0\0\0"  # an empty frame of settings, which a server answers with its own
 _FRAME_BYTES = 9
 _PORTS = {"grpc": 9000, "http": 80}
+_OTHER = {"grpc": "http", "http": "grpc"}
 
 
 def other_url(url: str) -> str | None:
@@ -21,11 +22,23 @@ def other_url(url: str) -> str | None:
     parts = urlsplit(url)
     if parts.scheme not in _PORTS or not parts.hostname:
         return None
-    port = parts.port or _PORTS[parts.scheme]
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    if parts.scheme == "grpc":
-        return f"http://{host}:{port}" if _first(parts.hostname, port, _REST).startswith(b"HTTP/1.") else None
-    return f"grpc://{host}:{port}" if _is_settings(_first(parts.hostname, port, _PREFACE + _SETTINGS)) else None
+    other = f"{_OTHER[parts.scheme]}://{host}:{_port_of(parts)}"
+    return other if speaks(other) else None
+
+
+def speaks(url: str) -> bool:
+    """Say whether the port of a URL speaks its protocol, well or not; no for ``grpcs`` and ``https``."""
+    parts = urlsplit(url)
+    if parts.scheme not in _PORTS or not parts.hostname:
+        return False
+    if parts.scheme == "http":
+        return _first(parts.hostname, _port_of(parts), _REST).startswith(b"HTTP/1.")
+    return _is_settings(_first(parts.hostname, _port_of(parts), _PREFACE + _SETTINGS))
+
+
+def _port_of(parts: SplitResult) -> int:
+    return _PORTS[parts.scheme] if parts.port is None else parts.port
 
 
 def _first(host: str, port: int, sent: bytes) -> bytes:

@@ -24,9 +24,9 @@ def read_text(text: str | None, file: str | None) -> str:
     """
     if text is not None and file is not None:
         raise typer.BadParameter("give --text or --file, not both")
-    if text is None and file is None and sys.stdin.isatty():
+    if text is None and file is None and sys.stdin is not None and sys.stdin.isatty():
         return paste()
-    found = text if text is not None else read_file(file or STANDARD_INPUT)
+    found = text if text is not None else read_file(STANDARD_INPUT if file is None else file)
     if not found.strip():
         raise typer.BadParameter("there is no text to ask about; give --text, --file or standard input")
     return found
@@ -38,6 +38,10 @@ def read_file(name: str) -> str:
     Raises:
         typer.BadParameter: it cannot be read, or is not UTF-8.
     """
+    if not name:  # a variable of a shell that is not set
+        raise typer.BadParameter("the name of the file is empty", param_hint="--file")
+    if name == STANDARD_INPUT and sys.stdin is None:
+        raise typer.BadParameter("standard input is closed; give --text or --file")
     try:
         content = sys.stdin.buffer.read() if name == STANDARD_INPUT else Path(os.path.expanduser(name)).read_bytes()
         return content.decode("utf-8")
@@ -66,8 +70,9 @@ def write_text(path: Path, text: str) -> None:
     Raises:
         CommandError: it cannot be written.
     """
+    content = text.encode("utf-8")  # first, so that nothing is lost where it fails
     try:
-        path.write_text(text, encoding="utf-8")
+        path.write_bytes(content)
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
 

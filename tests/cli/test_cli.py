@@ -1,11 +1,14 @@
 """The command line: what it prints where, how it fails, and what it does not load."""
 
+import errno
 import hashlib
 import json
 import os
 import re
+import socketserver
 import subprocess
 import sys
+import threading
 import types
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -359,6 +362,28 @@ def test_a_port_of_the_other_protocol_is_told(
     assert result.stderr == f"mqan: {scheme}://{url} speaks {spoken}: give --server {other}://{url}\n"
 
 
+@pytest.mark.parametrize("scheme", ["grpc", "http"])
+def test_where_a_port_speaks_both_protocols_the_error_is_told(
+    scheme: str, client: type[StubClient], context_file: str
+) -> None:
+    """As behind a proxy whose server has gone."""
+    client.answer_or_error = UnavailableError("502", code="unavailable")
+    answers = {b"GET": b"HTTP/1.1 502 Bad Gateway\r\n\r\n", b"PRI": b"\0\0\0\4\0\0\0\0\0"}
+
+    class Proxy(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            self.request.sendall(answers[self.request.recv(1000)[:3]])
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Proxy) as proxy:
+        threading.Thread(target=proxy.serve_forever, daemon=True).start()
+        url = f"127.0.0.1:{proxy.server_address[1]}"
+        result = runner.invoke(app, ["ask", "--file", context_file, "--server", f"{scheme}://{url}", "Where?"])
+        proxy.shutdown()
+    assert result.exit_code == 1
+    assert f"no answer from {scheme}://{url} (502)" in result.stderr
+    assert "It also speaks" in result.stderr
+
+
 def test_ask_takes_the_server_from_the_environment(
     client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -372,6 +397,7 @@ def test_ask_takes_the_server_from_the_environment(
     [
         ["--file", "nowhere.txt"],
         ["--file", "."],
+        ["--file", ""],
         ["--file", "-", "--text", "text"],
         ["--file", "-", "--context", "-"],
         ["--text", " "],
@@ -388,6 +414,32 @@ def test_a_context_that_is_not_utf8_is_wrong_usage(client: type[StubClient]) -> 
     result = runner.invoke(app, ["ask", "--file", "-", "Where?"], input=b"a\xff")
     assert result.exit_code == 2
     assert "byte 1" in result.stderr
+
+
+def test_standard_input_that_is_closed_is_wrong_usage() -> None:
+    command = [sys.executable, "-c", "from mqan_cli.main import app; app()", "ask", "Where?"]
+    finished = subprocess.run(["sh", "-c", 'exec "$@" <&-', "sh", *command], capture_output=True, text=True)
+    assert (finished.returncode, finished.stdout) == (2, "")
+    assert "standard input is closed" in finished.stderr
+    assert "Traceback" not in finished.stderr
+
+
+def test_what_the_system_refuses_is_told_in_one_line(client: type[StubClient], context_file: str) -> None:
+    client.answer_or_error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as a full disk does to a redirection
+    result = runner.invoke(app, ["ask", "--file", context_file, "Where?"])
+    assert (result.exit_code, result.stderr) == (1, "mqan: [Errno 28] No space left on device\n")
+
+
+def test_a_text_that_no_answer_could_quote_is_refused_before_anything_is_written(
+    engine: list[Any], tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("kept")
+    text = os.fsdecode(b"The value is \xff.")
+    result = runner.invoke(app, ["ask", "Which?", "--text", text, "--bundle", "folder", "--html", str(page)])
+    assert result.exit_code == 1
+    assert "is not UTF-8 at character 13" in result.stderr
+    assert page.read_text() == "kept"
 
 
 def test_a_server_that_is_not_there_is_status_1(client: type[StubClient], context_file: str) -> None:

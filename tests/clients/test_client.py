@@ -35,6 +35,7 @@ from mqan_client import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_client.client import split_url
 from mqan_client.rest import RestTransport
 from mqan_client.transport import Retries
 
@@ -330,6 +331,52 @@ async def test_a_response_that_trickles_is_given_up_in_time(call: Ask) -> None:
             await asyncio.to_thread(call, f"http://127.0.0.1:{port}", "answer", "a", "b", timeout_s=0.5)
         assert time.monotonic() - begun < 5
         await asyncio.wait_for(gone.wait(), 10)
+
+
+@pytest.mark.parametrize("parts", [0, 1, 1000])
+async def test_a_stream_is_given_up_in_time(parts: int) -> None:
+    """Whether nothing comes, headers and then nothing, or headers that do not end."""
+
+    gone = asyncio.Event()
+
+    async def stall(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        with suppress(OSError):
+            if parts:
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")
+            for i in range(parts):
+                writer.write(b"\r\n" if parts == 1 else b"x-more-%d: 1\r\n" % i)
+                await writer.drain()
+                await asyncio.sleep(0.05)
+            await reader.read()
+        writer.close()
+        gone.set()
+
+    server = await asyncio.start_server(stall, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    begun = time.monotonic()
+    async with server, AsyncClient(url, timeout_s=0.5) as client:
+        with pytest.raises(DeadlineExceededError):
+            async for _ in client.answer_stream("a", "b"):
+                pass
+        assert time.monotonic() - begun < 5
+        await asyncio.wait_for(gone.wait(), 10)
+
+
+def test_the_longest_wait_is_kept_however_often_it_failed() -> None:
+    assert Retries(max_attempts=5000).longest_wait_s(4000) == 2.0
+
+
+def test_a_time_that_is_no_number_is_refused(server: Any, transport: str, call: Ask) -> None:
+    with pytest.raises(InvalidRequestError, match="timeout_s is not a number"):
+        call(server.urls[transport], "answer", "a", "b", timeout_s=math.nan)
+
+
+def test_a_url_that_is_none_tells_no_password() -> None:
+    with pytest.raises(ValueError, match="is not a server's URL") as raised:
+        Client("http://user:pa/ss@127.0.0.1:8000")
+    assert "'pa'" not in str(raised.value)
+    assert split_url("grpc://127.0.0.1:0") == ("grpc", "127.0.0.1:0")
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:

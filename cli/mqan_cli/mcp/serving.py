@@ -65,6 +65,10 @@ async def serve(url: str | None, bundle: Path | None, endpoint: Endpoint | None)
 
 async def _serve_stdio(server: MCPServer) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # else Ctrl-C waits for the line that a thread is about to read
+    if sys.stdin is None:
+        raise SettingsError(
+            "standard input is closed; give --transport http, or let a program that speaks MCP start it"
+        )
     if sys.stdin.isatty():
         print("mqan is ready, for a program that speaks MCP on standard input; Ctrl-C ends it.", file=sys.stderr)
     await server.run_stdio_async()
@@ -86,7 +90,7 @@ async def _serve_http(server: MCPServer, settings: Settings, endpoint: Endpoint,
     try:
         listener = listen(endpoint.host, endpoint.port)
     except OSError as error:
-        raise SettingsError(f"cannot listen on {shown}: {error.strerror}; give another --port") from None
+        raise SettingsError(f"cannot listen on {shown}: {error.strerror}; give another --host or --port") from None
     async with server.session_manager.run():
         serving = asyncio.create_task(http.serve([listener]), name="mqan-mcp")
         print(f"mqan is ready: MCP on http://{shown}{_PATH}", file=sys.stderr, flush=True)

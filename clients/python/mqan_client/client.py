@@ -224,8 +224,14 @@ def split_url(url: str) -> tuple[str, str]:
         raise ValueError(
             f"{shown_url(url)!r} is not a server's URL: it has characters that no URL has, such as a line end"
         )
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:  # whose text may have a part of a password
+        raise ValueError(
+            f"{shown_url(url)!r} is not a server's URL: its host or port is none; a / in a password is written %2F"
+        ) from None
     if parts.scheme not in _SCHEMES or not parts.hostname:
         raise ValueError(f"{shown_url(url)!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return parts.scheme, f"{host}:{parts.port or _DEFAULT_PORTS.get(parts.scheme, 80)}"
+    return parts.scheme, f"{host}:{_DEFAULT_PORTS.get(parts.scheme, 80) if port is None else port}"

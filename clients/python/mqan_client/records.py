@@ -101,7 +101,7 @@ def schema_of(given: Schema) -> dict[str, Any]:
     describe = None if isinstance(given, Mapping) else getattr(given, "model_json_schema", None)
     schema = describe() if callable(describe) else given
     if not isinstance(schema, Mapping):
-        message = "The schema is neither a JSON Schema nor a class with model_json_schema(), such as a pydantic model."
+        message = "The schema is neither an object of JSON Schema nor a class with model_json_schema(), as of pydantic."
         raise InvalidRequestError(message, code="wrong_type")
     return dict(schema)
 

@@ -5,7 +5,8 @@ import json
 import math
 import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -149,13 +150,16 @@ class AsyncRestTransport(RestCalls):
             remaining_s = attempts.remaining_s()
             try:
                 content = _with_timeout(body, remaining_s)
-                async with self._http.stream("POST", "/v1/answer", content=content, timeout=remaining_s) as response:
+                request = self._http.build_request("POST", "/v1/answer", content=content, timeout=None)
+                async with asyncio.timeout(remaining_s):  # httpx2's own is for each connect, write and read
+                    response = await self._http.send(request, stream=True)
+                async with aclosing(response):
                     retry_after = response.headers.get("retry-after")
-                    if not _is_stream(response):
-                        _refuse(response, await response.aread())
+                    async with asyncio.timeout(attempts.remaining_s()):
+                        if not _is_stream(response):
+                            _refuse(response, await response.aread())
                     reader = EventReader()
-                    async for chunk in response.aiter_bytes():
-                        attempts.remaining_s()
+                    async for chunk in _in_time(response.aiter_bytes(), attempts):
                         for part in _read_parts(reader.read(chunk)):
                             has_begun = True
                             yield part
@@ -164,8 +168,10 @@ class AsyncRestTransport(RestCalls):
                 raise ended_early()
             except httpx2.HTTPError as error:
                 failure = _unreached(error)
-            except ClientError as error:
+            except ClientError as error:  # before TimeoutError, which what the server calls too late is, too
                 failure = error
+            except TimeoutError:
+                failure = DeadlineExceededError(TOO_LATE, code="deadline_exceeded")
             if has_begun:
                 raise failure from None
             await asyncio.sleep(attempts.wait_s(failure, retry_after))
@@ -191,6 +197,16 @@ class AsyncRestTransport(RestCalls):
             except TimeoutError:
                 wait_s = attempts.wait_s(DeadlineExceededError(TOO_LATE, code="deadline_exceeded"))
             await asyncio.sleep(wait_s)
+
+
+async def _in_time(chunks: AsyncIterator[bytes], attempts: Attempts) -> AsyncGenerator[bytes, None]:
+    """Yield what comes until the time of the call is over."""
+    while True:
+        async with asyncio.timeout(attempts.remaining_s()):
+            chunk = await anext(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
 
 
 def _opened(kind: Callable[..., HttpT], url: str, headers: dict[str, str]) -> HttpT:

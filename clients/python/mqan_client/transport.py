@@ -1,5 +1,6 @@
 """What a client needs of a transport, and the policy that both transports follow."""
 
+import math
 import random
 import re
 import time
@@ -162,7 +163,10 @@ class Retries:
 
     def longest_wait_s(self, num_attempts: int) -> float:
         """Return the longest wait after so many attempts."""
-        return min(self.initial_s * self.factor ** (num_attempts - 1), self.max_s)
+        try:
+            return min(self.initial_s * self.factor ** (num_attempts - 1), self.max_s)
+        except OverflowError:  # after more than 1,000 attempts
+            return self.max_s
 
 
 class Attempts:
@@ -174,9 +178,14 @@ class Attempts:
     Args:
         retries: how often, and after which waits.
         timeout_s: longest duration of the call, all attempts and waits included; infinity counts as 23 days.
+
+    Raises:
+        InvalidRequestError: it is not a number.
     """
 
     def __init__(self, retries: Retries, timeout_s: float) -> None:
+        if math.isnan(timeout_s):
+            raise InvalidRequestError("The request cannot be sent: timeout_s is not a number.", code="invalid_input")
         self._retries = retries
         self._deadline = time.monotonic() + min(timeout_s, _LONGEST_S)
         self._num_failed = 0
