@@ -241,7 +241,8 @@ async def test_streamable_http(free_ports: Callable[[int], list[int]], tmp_path:
             [*PROGRAM, "--transport", "http", "--port", str(port)], capture_output=True, text=True, timeout=START_S
         )
     assert (taken.returncode, taken.stdout) == (1, "")
-    assert taken.stderr == (f"mqan: cannot listen on 127.0.0.1:{port}: Address already in use; give another --host or --port\n")
+    told = f"mqan: cannot listen on 127.0.0.1:{port}: Address already in use; give another --host or --port\n"
+    assert taken.stderr == told
     first, *others = (tmp_path / "log").read_text().splitlines()
     assert first == f"mqan is ready: MCP on {url}"
     assert ["evil.example" in line for line in others] == [True], "callers' texts are not logged"
