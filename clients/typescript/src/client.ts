@@ -42,8 +42,9 @@ export class Client {
    */
   constructor(url = "http://127.0.0.1:8000", options: ClientOptions = {}) {
     this.#base = readUrl(url);
-    this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-    if (!(this.#timeoutMs > 0)) throw invalid("timeoutMs must be above 0.");
+    const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+    if (!(timeoutMs > 0)) throw invalid("timeoutMs must be above 0.");
+    this.#timeoutMs = Math.min(Math.ceil(timeoutMs), LONGEST_TIMEOUT_MS);
     this.#retries = { ...DEFAULT_RETRIES, ...options.retries };
     if (options.apiKey === undefined) return;
     if (!/^[!-~]+$/.test(options.apiKey)) throw invalid("The API key is empty or has characters that no key has.");
@@ -67,7 +68,7 @@ export class Client {
    */
   async *answerStream(request: AnswerRequest, options: CallOptions = {}): AsyncGenerator<StreamedPart, void, undefined> {
     const left = new AbortController();
-    const attempts = new Attempts(this.#retries, AbortSignal.any([left.signal, this.#signal(options.signal)]));
+    const attempts = new Attempts(this.#retries, this.#timeoutMs, left.signal, options.signal);
     let hasBegun = false;
     try {
       for (;;) {
@@ -131,7 +132,7 @@ export class Client {
   }
 
   async #call<Document>(path: string, given: AbortSignal | undefined, body?: object): Promise<Document> {
-    const attempts = new Attempts(this.#retries, this.#signal(given));
+    const attempts = new Attempts(this.#retries, this.#timeoutMs, given);
     const text = await this.#respond(path, attempts, body, (response) => response.text());
     try {
       return JSON.parse(text) as Document;
@@ -139,11 +140,6 @@ export class Client {
       const told = { code: "invalid_response", hint: "Check that the URL is that of a mqan server." };
       throw new ServerError("The response is not the JSON document that a mqan server sends.", told);
     }
-  }
-
-  #signal(given: AbortSignal | undefined): AbortSignal {
-    const late = AbortSignal.timeout(Math.min(this.#timeoutMs, LONGEST_TIMEOUT_MS));
-    return given ? AbortSignal.any([given, late]) : late;
   }
 
   /** Ask until there is a response that `read` can read; what is cut off while it is read is asked again. */

@@ -163,9 +163,24 @@ describe("failures", () => {
     expect(count).toBe(6);
   });
 
+  it.each([503, 429])("says at once why there is no answer (%i) if the next attempt would be too late", async (status) => {
+    const [at, times] = await failing([status, status], { "retry-after": "2" });
+    const began = performance.now();
+    await expect(new Client(at, { timeoutMs: 1900 }).answer(ask)).rejects.toMatchObject({ code: "c", status });
+    expect(performance.now() - began).toBeLessThan(1000);
+    expect(times.length).toBe(1);
+    const nobody = new Client("http://127.0.0.1:1", { timeoutMs: 200, retries: { initialMs: 400 } });
+    await expect(nobody.answer(ask)).rejects.toBeInstanceOf(UnavailableError);
+  });
+
   it("ends in time, and when it is cancelled", async () => {
+    const silent = await answering(() => undefined);
+    await expect(new Client(silent, { timeoutMs: 49.5 }).answer(ask)).rejects.toBeInstanceOf(DeadlineExceededError);
+    server!.closeAllConnections();
+    const hesitant = await answering((_, response) => response.writeHead(422).write("{"));
+    await expect(new Client(hesitant, { timeoutMs: 50 }).answer(ask)).rejects.toBeInstanceOf(DeadlineExceededError);
+    server!.closeAllConnections();
     const [at] = await failing([503, 503, 503, 503], { "retry-after": "2" });
-    await expect(new Client(at, { timeoutMs: 50 }).answer(ask)).rejects.toBeInstanceOf(DeadlineExceededError);
     const cancelled = new AbortController();
     const call = new Client(at).answer(ask, { signal: cancelled.signal });
     cancelled.abort();
