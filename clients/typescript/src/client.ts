@@ -91,24 +91,33 @@ export class Client {
 
   /**
    * Answer many questions, some at the same time. Returns an answer or an error for each, in order; a failure ends
-   * no other item.
+   * no other item. What `onProgress` throws ends them all.
    */
   async answerMany(requests: Iterable<AnswerRequest>, options: ManyOptions = {}): Promise<(Answer | ClientError)[]> {
     const { concurrency = DEFAULT_CONCURRENCY, onProgress, signal } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1) throw invalid("concurrency must be a whole number above 0.");
     const results: (Answer | ClientError)[] = [];
-    const waiting = Array.from(requests).entries(); // shared: each worker takes the next
+    const all = Array.from(requests);
+    const waiting = all.entries(); // shared: each worker takes the next
+    const failed = new AbortController();
+    const either = signal ? AbortSignal.any([failed.signal, signal]) : failed.signal;
     let numEnded = 0;
     const work = async (): Promise<void> => {
-      for (const [index, request] of waiting) {
-        results[index] = await this.answer(request, signal ? { signal } : {}).catch((error: unknown) => {
-          if (error instanceof ClientError) return error;
-          throw error;
-        });
-        onProgress?.(++numEnded);
+      try {
+        for (const [index, request] of waiting) {
+          results[index] = await this.answer(request, { signal: either }).catch((error: unknown) => {
+            if (error instanceof ClientError) return error;
+            throw error;
+          });
+          if (failed.signal.aborted) return;
+          onProgress?.(++numEnded);
+        }
+      } catch (error) {
+        failed.abort();
+        throw error;
       }
     };
-    await Promise.all(Array.from({ length: concurrency }, work));
+    await Promise.all(Array.from({ length: Math.min(concurrency, all.length) }, work));
     return results;
   }
 

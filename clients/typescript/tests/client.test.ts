@@ -187,6 +187,28 @@ describe("failures", () => {
     await expect(call).rejects.toBeInstanceOf(CancelledError);
   });
 
+  it("asks nothing more after what onProgress throws", async () => {
+    let [numAsked, numLeft, numEnded] = [0, 0, 0];
+    const at = await answering((_, response) => {
+      if (++numAsked === 3) response.end('{"answer": "yes"}'); // the others would wait for ever
+      response.on("close", () => (numLeft += response.writableFinished ? 0 : 1));
+    });
+    const onProgress = (): void => {
+      numEnded++;
+      throw new RangeError("no page");
+    };
+    const requests = Array.from({ length: 9 }, () => ask);
+    await expect(new Client(at).answerMany(requests, { concurrency: 3, onProgress })).rejects.toThrow(RangeError);
+    await expect.poll(() => numLeft).toBe(2);
+    expect([numAsked, numEnded]).toEqual([3, 1]);
+  });
+
+  it("asks all at the same time where that is allowed", async () => {
+    const [at] = await failing([]);
+    const results = await new Client(at).answerMany([ask, ask], { concurrency: Number.MAX_SAFE_INTEGER });
+    expect(results).toEqual([{ answer: "yes" }, { answer: "yes" }]);
+  });
+
   it("reads a stream however it is cut, and says how it ended", async () => {
     const word = 'event: word\ndata: {"text": "🗼", "delta": "🗼"}\n\n';
     const endings: [string, string | undefined][] = [
