@@ -1,8 +1,10 @@
 /** The client: REST over fetch, in browsers and in Node. */
 
-import type { Answer, AnswerRequest, FilledRecord, Model, RecordRequest } from "./documents.ts";
+import {
+  type Answer, type AnswerRequest, type FilledRecord, type Model, readDocument, type RecordRequest,
+} from "./documents.ts";
 import { readParts, type StreamedPart } from "./events.ts";
-import { ClientError, errorOf, InvalidRequestError, ServerError, UnavailableError } from "./errors.ts";
+import { ClientError, errorOf, InvalidRequestError, UnavailableError } from "./errors.ts";
 import { Attempts, DEFAULT_RETRIES, reasonOf, type Retries } from "./retries.ts";
 
 export interface ClientOptions {
@@ -57,7 +59,7 @@ export class Client {
    * @throws ClientError if there is no answer; the class says whose fault it is.
    */
   answer(request: AnswerRequest, options: CallOptions = {}): Promise<Answer> {
-    return this.#call<Answer>("v1/answer", options.signal, request);
+    return this.#call<Answer>("v1/answer", "answer", options.signal, request);
   }
 
   /**
@@ -128,7 +130,7 @@ export class Client {
    * @throws ClientError if there is no record; the class says whose fault it is.
    */
   fillRecord(request: RecordRequest, options: CallOptions = {}): Promise<FilledRecord> {
-    return this.#call<FilledRecord>("v1/records", options.signal, request);
+    return this.#call<FilledRecord>("v1/records", "record", options.signal, request);
   }
 
   /**
@@ -137,18 +139,15 @@ export class Client {
    * @throws ClientError if the server does not say.
    */
   getModel(options: CallOptions = {}): Promise<Model> {
-    return this.#call<Model>("v1/model", options.signal);
+    return this.#call<Model>("v1/model", "limits", options.signal);
   }
 
-  async #call<Document>(path: string, given: AbortSignal | undefined, body?: object): Promise<Document> {
+  /** Get a document, which has this field. */
+  async #call<Document>(
+    path: string, field: keyof Document & string, given: AbortSignal | undefined, body?: object,
+  ): Promise<Document> {
     const attempts = new Attempts(this.#retries, this.#timeoutMs, given);
-    const text = await this.#respond(path, attempts, body, (response) => response.text());
-    try {
-      return JSON.parse(text) as Document;
-    } catch {
-      const told = { code: "invalid_response", hint: "Check that the URL is that of a mqan server." };
-      throw new ServerError("The response is not the JSON document that a mqan server sends.", told);
-    }
+    return readDocument<Document>(await this.#respond(path, attempts, body, (response) => response.text()), field);
   }
 
   /** Ask until there is a response that `read` can read; what is cut off while it is read is asked again. */
@@ -169,6 +168,7 @@ export class Client {
         method: body ? "POST" : "GET",
         headers: body ? { ...this.#headers, "content-type": "application/json" } : this.#headers,
         ...(body && { body }),
+        redirect: "manual", // one that is followed may make a GET of a POST
         signal,
       });
       if (response.ok) return { value: await read(response) };

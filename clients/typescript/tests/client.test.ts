@@ -2,7 +2,7 @@
 
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
 import {
   type AnswerRequest, CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError,
   quote, ServerError, type StreamedPart, toUtf16, UnavailableError,
@@ -131,6 +131,51 @@ describe("failures", () => {
     expect(error).toMatchObject({ code: "http_error", status });
   });
 
+  it.each([301, 302, 303, 307, 308])("says where a redirect (%i) points to, and does not follow it", async (status) => {
+    let count = 0;
+    const at = await answering((_, response) => {
+      if (count++) response.end('{"answer": "yes"}');
+      else response.writeHead(status, { location: "https://answers.example/v1/answer" }).end("<html>Moved</html>");
+    });
+    const error: unknown = await new Client(at).answer(ask).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(ServerError);
+    expect(error).toMatchObject({ code: "http_error", status });
+    expect((error as ServerError).message).toContain(`to "https://answers.example/v1/answer" (HTTP ${status})`);
+    expect((error as ServerError).hint).toContain("Check that the URL");
+    expect(count).toBe(1);
+  });
+
+  it("says so where a browser tells only that the server redirects", async () => {
+    const opaque = { type: "opaqueredirect", status: 0, ok: false, headers: new Headers(), json: () => Promise.reject() };
+    vi.stubGlobal("fetch", async () => opaque);
+    const error: unknown = await new Client().answer(ask).catch((e: unknown) => e);
+    vi.unstubAllGlobals();
+    expect(error).toBeInstanceOf(ServerError);
+    expect((error as ServerError).message).toBe("The server redirects, which the client does not follow.");
+    expect((error as ServerError).status).toBeUndefined();
+  });
+
+  it.each(["{}", "null", '"yes"', '{"answer": null}', "<html>Welcome</html>", ""])(
+    "refuses what no mqan server sends: %s", async (body) => {
+      const at = await answering((_, response) => response.end(body));
+      const client = new Client(at);
+      const told = { name: "ServerError", code: "invalid_response", hint: expect.stringContaining("a mqan server") };
+      await expect(client.answer(ask)).rejects.toMatchObject(told);
+      await expect(client.fillRecord({ context: "c", schema: {} })).rejects.toMatchObject(told);
+      await expect(client.getModel()).rejects.toMatchObject(told);
+      await expect(client.answerStream(ask).next()).rejects.toMatchObject(told);
+    },
+  );
+
+  it.each([
+    [401, "UnauthenticatedError"], [404, "ServerError"], [408, "DeadlineExceededError"], [413, "ServerError"],
+    [429, "OverloadedError"],
+  ])("reads %i without an explanation as %s", async (status, name) => {
+    const at = await answering((_, response) => response.writeHead(status).end("<html>No</html>"));
+    const client = new Client(at, { retries: { maxAttempts: 1 } });
+    await expect(client.answer(ask)).rejects.toMatchObject({ name, code: "http_error", status });
+  });
+
   it("asks again when the connection ends within an answer", async () => {
     let count = 0;
     const at = await answering((_, response) => {
@@ -216,6 +261,9 @@ describe("failures", () => {
       ['event: error\ndata: {"code": "deadline_exceeded", "message": "m", "hint": "h"}\n\n', "DeadlineExceededError"],
       ['event: error\ndata: {"code": "internal", "message": "m", "hint": "h"}\n\n', "ServerError"],
       ["event: answer\ndata: {\n\n", "ServerError"],
+      ["event: answer\ndata: {}\n\n", "ServerError"],
+      ["event: word\ndata: null\n\n", "ServerError"],
+      ["event: error\ndata: null\n\n", "ServerError"],
       ["event: answer\nda", "UnavailableError"],
     ];
     for (const [ending, kind] of endings) {
