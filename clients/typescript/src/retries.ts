@@ -17,6 +17,8 @@ export const DEFAULT_RETRIES: Retries = { maxAttempts: 5, initialMs: 100, maxMs:
 export class Attempts {
   /** Ends the call: one of those given, or the time that it has. */
   readonly signal: AbortSignal;
+  /** Held here, as Node forgets a time-out that only another signal waits for. */
+  readonly late: AbortSignal;
   readonly #retries: Retries;
   readonly #deadline: number;
   #numFailed = 0;
@@ -25,7 +27,8 @@ export class Attempts {
   constructor(retries: Retries, timeoutMs: number, ...given: (AbortSignal | undefined)[]) {
     this.#retries = retries;
     this.#deadline = performance.now() + timeoutMs;
-    this.signal = AbortSignal.any([AbortSignal.timeout(timeoutMs), ...given.filter((signal) => signal !== undefined)]);
+    this.late = AbortSignal.timeout(timeoutMs);
+    this.signal = AbortSignal.any([this.late, ...given.filter((signal) => signal !== undefined)]);
   }
 
   /** Wait until the next attempt; rejects with `error`, of the last one, if there is to be none. */

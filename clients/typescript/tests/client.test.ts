@@ -2,7 +2,9 @@
 
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   type AnswerRequest, CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError,
   quote, ServerError, type StreamedPart, toUtf16, UnavailableError,
@@ -230,6 +232,16 @@ describe("failures", () => {
     const call = new Client(at).answer(ask, { signal: cancelled.signal });
     cancelled.abort();
     await expect(call).rejects.toBeInstanceOf(CancelledError);
+  });
+
+  it("ends in time whatever memory is collected", async () => {
+    setFlagsFromString("--expose-gc");
+    const collecting = setInterval(runInNewContext("gc") as () => void, 20);
+    onTestFinished(() => clearInterval(collecting));
+    const client = new Client(await answering(() => undefined), { timeoutMs: 200 });
+    const { signal } = new AbortController();
+    const calls = [client.answer(ask), client.answer(ask, { signal }), client.answerStream(ask, { signal }).next()];
+    for (const call of calls) await expect(call).rejects.toBeInstanceOf(DeadlineExceededError);
   });
 
   it("asks nothing more after what onProgress throws", async () => {
