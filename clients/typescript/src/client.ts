@@ -1,8 +1,10 @@
 /** The client: REST over fetch, in browsers and in Node. */
 
-import type { Answer, AnswerRequest, FilledRecord, Model, RecordRequest } from "./documents.ts";
+import {
+  type Answer, type AnswerRequest, type FilledRecord, type Model, readDocument, type RecordRequest,
+} from "./documents.ts";
 import { readParts, type StreamedPart } from "./events.ts";
-import { ClientError, errorOf, InvalidRequestError, ServerError, UnavailableError } from "./errors.ts";
+import { ClientError, errorOf, InvalidRequestError, UnavailableError } from "./errors.ts";
 import { Attempts, DEFAULT_RETRIES, reasonOf, type Retries } from "./retries.ts";
 
 export interface ClientOptions {
@@ -42,8 +44,9 @@ export class Client {
    */
   constructor(url = "http://127.0.0.1:8000", options: ClientOptions = {}) {
     this.#base = readUrl(url);
-    this.#timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-    if (!(this.#timeoutMs > 0)) throw invalid("timeoutMs must be above 0.");
+    const { timeoutMs = DEFAULT_TIMEOUT_MS } = options;
+    if (!(timeoutMs > 0)) throw invalid("timeoutMs must be above 0.");
+    this.#timeoutMs = Math.min(Math.ceil(timeoutMs), LONGEST_TIMEOUT_MS);
     this.#retries = { ...DEFAULT_RETRIES, ...options.retries };
     if (options.apiKey === undefined) return;
     if (!/^[!-~]+$/.test(options.apiKey)) throw invalid("The API key is empty or has characters that no key has.");
@@ -56,7 +59,7 @@ export class Client {
    * @throws ClientError if there is no answer; the class says whose fault it is.
    */
   answer(request: AnswerRequest, options: CallOptions = {}): Promise<Answer> {
-    return this.#call<Answer>("v1/answer", options.signal, request);
+    return this.#call<Answer>("v1/answer", "answer", options.signal, request);
   }
 
   /**
@@ -67,7 +70,7 @@ export class Client {
    */
   async *answerStream(request: AnswerRequest, options: CallOptions = {}): AsyncGenerator<StreamedPart, void, undefined> {
     const left = new AbortController();
-    const attempts = new Attempts(this.#retries, AbortSignal.any([left.signal, this.#signal(options.signal)]));
+    const attempts = new Attempts(this.#retries, this.#timeoutMs, left.signal, options.signal);
     let hasBegun = false;
     try {
       for (;;) {
@@ -90,24 +93,33 @@ export class Client {
 
   /**
    * Answer many questions, some at the same time. Returns an answer or an error for each, in order; a failure ends
-   * no other item.
+   * no other item. What `onProgress` throws ends them all.
    */
   async answerMany(requests: Iterable<AnswerRequest>, options: ManyOptions = {}): Promise<(Answer | ClientError)[]> {
     const { concurrency = DEFAULT_CONCURRENCY, onProgress, signal } = options;
     if (!Number.isInteger(concurrency) || concurrency < 1) throw invalid("concurrency must be a whole number above 0.");
     const results: (Answer | ClientError)[] = [];
-    const waiting = Array.from(requests).entries(); // shared: each worker takes the next
+    const all = Array.from(requests);
+    const waiting = all.entries(); // shared: each worker takes the next
+    const failed = new AbortController();
+    const either = signal ? AbortSignal.any([failed.signal, signal]) : failed.signal;
     let numEnded = 0;
     const work = async (): Promise<void> => {
-      for (const [index, request] of waiting) {
-        results[index] = await this.answer(request, signal ? { signal } : {}).catch((error: unknown) => {
-          if (error instanceof ClientError) return error;
-          throw error;
-        });
-        onProgress?.(++numEnded);
+      try {
+        for (const [index, request] of waiting) {
+          results[index] = await this.answer(request, { signal: either }).catch((error: unknown) => {
+            if (error instanceof ClientError) return error;
+            throw error;
+          });
+          if (failed.signal.aborted) return;
+          onProgress?.(++numEnded);
+        }
+      } catch (error) {
+        failed.abort();
+        throw error;
       }
     };
-    await Promise.all(Array.from({ length: concurrency }, work));
+    await Promise.all(Array.from({ length: Math.min(concurrency, all.length) }, work));
     return results;
   }
 
@@ -118,7 +130,7 @@ export class Client {
    * @throws ClientError if there is no record; the class says whose fault it is.
    */
   fillRecord(request: RecordRequest, options: CallOptions = {}): Promise<FilledRecord> {
-    return this.#call<FilledRecord>("v1/records", options.signal, request);
+    return this.#call<FilledRecord>("v1/records", "record", options.signal, request);
   }
 
   /**
@@ -127,23 +139,15 @@ export class Client {
    * @throws ClientError if the server does not say.
    */
   getModel(options: CallOptions = {}): Promise<Model> {
-    return this.#call<Model>("v1/model", options.signal);
+    return this.#call<Model>("v1/model", "limits", options.signal);
   }
 
-  async #call<Document>(path: string, given: AbortSignal | undefined, body?: object): Promise<Document> {
-    const attempts = new Attempts(this.#retries, this.#signal(given));
-    const text = await this.#respond(path, attempts, body, (response) => response.text());
-    try {
-      return JSON.parse(text) as Document;
-    } catch {
-      const told = { code: "invalid_response", hint: "Check that the URL is that of a mqan server." };
-      throw new ServerError("The response is not the JSON document that a mqan server sends.", told);
-    }
-  }
-
-  #signal(given: AbortSignal | undefined): AbortSignal {
-    const late = AbortSignal.timeout(Math.min(this.#timeoutMs, LONGEST_TIMEOUT_MS));
-    return given ? AbortSignal.any([given, late]) : late;
+  /** Get a document, which has this field. */
+  async #call<Document>(
+    path: string, field: keyof Document & string, given: AbortSignal | undefined, body?: object,
+  ): Promise<Document> {
+    const attempts = new Attempts(this.#retries, this.#timeoutMs, given);
+    return readDocument<Document>(await this.#respond(path, attempts, body, (response) => response.text()), field);
   }
 
   /** Ask until there is a response that `read` can read; what is cut off while it is read is asked again. */
@@ -164,6 +168,7 @@ export class Client {
         method: body ? "POST" : "GET",
         headers: body ? { ...this.#headers, "content-type": "application/json" } : this.#headers,
         ...(body && { body }),
+        redirect: "manual", // one that is followed may make a GET of a POST
         signal,
       });
       if (response.ok) return { value: await read(response) };

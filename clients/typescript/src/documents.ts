@@ -1,5 +1,6 @@
 /** The documents of the wire, by the names that this package uses for them. */
 
+import { unknownResponse } from "./errors.ts";
 import type { components, paths } from "./schema.ts";
 
 type Plain = paths["/v1/answer"]["post"]["requestBody"]["content"]["application/json"];
@@ -60,3 +61,20 @@ type NewInAnswer = Pick<
   components["schemas"]["AnswerDocument"],
   "answered" | "choices" | "chosen" | "confidence" | "expected" | "parsed" | "parse_error" | "steps" | "windows"
 >;
+
+/**
+ * Read a document.
+ *
+ * @param field what every document of its kind has.
+ * @throws ServerError if it is none of a mqan server.
+ */
+export function readDocument<Document>(text: string, field: keyof Document & string): Document {
+  let document: Partial<Document> | null | undefined;
+  try {
+    document = JSON.parse(text) as typeof document;
+  } catch {
+    // no JSON, and so no document
+  }
+  if (document?.[field] == null) throw unknownResponse("The response is not the document that a mqan server sends.");
+  return document as Document;
+}

@@ -1,7 +1,10 @@
 /** Server-sent events: an answer word by word. */
 
-import type { Answer, StreamedWord } from "./documents.ts";
-import { type ClientError, DeadlineExceededError, errorOfDocument, ServerError, UnavailableError } from "./errors.ts";
+import { type Answer, readDocument, type StreamedWord } from "./documents.ts";
+import {
+  type ClientError, DeadlineExceededError, type ErrorDocument, errorOfDocument, ServerError, UnavailableError,
+  unknownResponse,
+} from "./errors.ts";
 import { reasonOf } from "./retries.ts";
 
 /** A word of an answer, or at the end the whole answer. */
@@ -14,7 +17,7 @@ export async function* readParts(
 ): AsyncGenerator<StreamedPart, void, undefined> {
   const isStream = response.headers.get("content-type")?.startsWith("text/event-stream");
   if (!isStream || response.body === null) {
-    throw new ServerError("The server does not answer word by word.", { code: "invalid_response" });
+    throw unknownResponse("The server does not answer word by word.");
   }
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let unread = "";
@@ -37,20 +40,15 @@ function read(event: string): StreamedPart | undefined {
   const fields = event.split(/\r?\n/).map((line) => /^(event|data): ?(.*)$/s.exec(line));
   const valueOf = (name: string): string => fields.filter((f) => f?.[1] === name).map((f) => f![2]).join("\n");
   const name = valueOf("event");
-  if (name !== "word" && name !== "answer" && name !== "error") return undefined;
-  let document: unknown;
-  try {
-    document = JSON.parse(valueOf("data"));
-  } catch {
-    throw new ServerError("An event is not JSON.", { code: "invalid_response" });
-  }
-  if (name === "word") return { type: "word", word: document as StreamedWord };
-  if (name === "answer") return { type: "answer", answer: document as Answer };
-  throw errorOfEvent(document);
+  const data = valueOf("data");
+  if (name === "word") return { type: "word", word: readDocument<StreamedWord>(data, "delta") };
+  if (name === "answer") return { type: "answer", answer: readDocument<Answer>(data, "answer") };
+  if (name === "error") throw errorOfEvent(readDocument<ErrorDocument>(data, "code"));
+  return undefined;
 }
 
-function errorOfEvent(document: unknown): ClientError {
-  const code = (document as { code?: unknown } | null)?.code;
+function errorOfEvent(document: ErrorDocument): ClientError {
+  const { code } = document;
   const Kind =
     code === "deadline_exceeded" ? DeadlineExceededError : code === "unavailable" ? UnavailableError : ServerError;
   return errorOfDocument(document, Kind);

@@ -15,18 +15,25 @@ export const DEFAULT_RETRIES: Retries = { maxAttempts: 5, initialMs: 100, maxMs:
 
 /** Counts the attempts of one call, and waits between them. */
 export class Attempts {
-  /** Ends the call. */
+  /** Ends the call: one of those given, or the time that it has. */
   readonly signal: AbortSignal;
+  /** Held here, as Node forgets a time-out that only another signal waits for. */
+  readonly late: AbortSignal;
   readonly #retries: Retries;
+  readonly #deadline: number;
   #numFailed = 0;
 
-  constructor(retries: Retries, signal: AbortSignal) {
+  /** @param timeoutMs longest duration of the call, in whole milliseconds. */
+  constructor(retries: Retries, timeoutMs: number, ...given: (AbortSignal | undefined)[]) {
     this.#retries = retries;
-    this.signal = signal;
+    this.#deadline = performance.now() + timeoutMs;
+    this.late = AbortSignal.timeout(timeoutMs);
+    this.signal = AbortSignal.any([this.late, ...given.filter((signal) => signal !== undefined)]);
   }
 
   /** Wait until the next attempt; rejects with `error`, of the last one, if there is to be none. */
   async wait(error: ClientError, retryAfter: string | null): Promise<void> {
+    if (this.signal.aborted) throw reasonOf(this.signal);
     const { maxAttempts, initialMs, maxMs } = this.#retries;
     this.#numFailed++;
     const mayPass = error instanceof OverloadedError || error instanceof UnavailableError;
@@ -34,11 +41,13 @@ export class Attempts {
     const longest = Math.min(initialMs * 2 ** (this.#numFailed - 1), maxMs);
     const asked = retryAfter !== null && /^\d+$/.test(retryAfter) ? Math.min(1000 * Number(retryAfter), maxMs) : 0;
     // Waits differ, so that callers refused together do not come back together.
-    await pause(longest * (0.5 + Math.random() / 2) + asked, this.signal);
+    const waitMs = longest * (0.5 + Math.random() / 2) + asked;
+    if (performance.now() + waitMs >= this.#deadline) throw error;
+    await pause(waitMs, this.signal);
   }
 }
 
-/** Wait; rejects when the signal fires. */
+/** Wait; rejects when the signal, which has not fired yet, does. */
 function pause(ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = (): void => {
@@ -49,8 +58,7 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
       signal.removeEventListener("abort", stop);
       resolve();
     }, ms);
-    if (signal.aborted) stop();
-    else signal.addEventListener("abort", stop, { once: true });
+    signal.addEventListener("abort", stop, { once: true });
   });
 }
 

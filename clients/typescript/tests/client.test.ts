@@ -2,7 +2,9 @@
 
 import { createServer, type RequestListener, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterEach, describe, expect, it } from "vitest";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { afterEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import {
   type AnswerRequest, CancelledError, Client, ClientError, DeadlineExceededError, InvalidRequestError, OverloadedError,
   quote, ServerError, type StreamedPart, toUtf16, UnavailableError,
@@ -131,6 +133,51 @@ describe("failures", () => {
     expect(error).toMatchObject({ code: "http_error", status });
   });
 
+  it.each([301, 302, 303, 307, 308])("says where a redirect (%i) points to, and does not follow it", async (status) => {
+    let count = 0;
+    const at = await answering((_, response) => {
+      if (count++) response.end('{"answer": "yes"}');
+      else response.writeHead(status, { location: "https://answers.example/v1/answer" }).end("<html>Moved</html>");
+    });
+    const error: unknown = await new Client(at).answer(ask).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(ServerError);
+    expect(error).toMatchObject({ code: "http_error", status });
+    expect((error as ServerError).message).toContain(`to "https://answers.example/v1/answer" (HTTP ${status})`);
+    expect((error as ServerError).hint).toContain("Check that the URL");
+    expect(count).toBe(1);
+  });
+
+  it("says so where a browser tells only that the server redirects", async () => {
+    const opaque = { type: "opaqueredirect", status: 0, ok: false, headers: new Headers(), json: () => Promise.reject() };
+    vi.stubGlobal("fetch", async () => opaque);
+    const error: unknown = await new Client().answer(ask).catch((e: unknown) => e);
+    vi.unstubAllGlobals();
+    expect(error).toBeInstanceOf(ServerError);
+    expect((error as ServerError).message).toBe("The server redirects, which the client does not follow.");
+    expect((error as ServerError).status).toBeUndefined();
+  });
+
+  it.each(["{}", "null", '"yes"', '{"answer": null}', "<html>Welcome</html>", ""])(
+    "refuses what no mqan server sends: %s", async (body) => {
+      const at = await answering((_, response) => response.end(body));
+      const client = new Client(at);
+      const told = { name: "ServerError", code: "invalid_response", hint: expect.stringContaining("a mqan server") };
+      await expect(client.answer(ask)).rejects.toMatchObject(told);
+      await expect(client.fillRecord({ context: "c", schema: {} })).rejects.toMatchObject(told);
+      await expect(client.getModel()).rejects.toMatchObject(told);
+      await expect(client.answerStream(ask).next()).rejects.toMatchObject(told);
+    },
+  );
+
+  it.each([
+    [401, "UnauthenticatedError"], [404, "ServerError"], [408, "DeadlineExceededError"], [413, "ServerError"],
+    [429, "OverloadedError"],
+  ])("reads %i without an explanation as %s", async (status, name) => {
+    const at = await answering((_, response) => response.writeHead(status).end("<html>No</html>"));
+    const client = new Client(at, { retries: { maxAttempts: 1 } });
+    await expect(client.answer(ask)).rejects.toMatchObject({ name, code: "http_error", status });
+  });
+
   it("asks again when the connection ends within an answer", async () => {
     let count = 0;
     const at = await answering((_, response) => {
@@ -163,13 +210,60 @@ describe("failures", () => {
     expect(count).toBe(6);
   });
 
+  it.each([503, 429])("says at once why there is no answer (%i) if the next attempt would be too late", async (status) => {
+    const [at, times] = await failing([status, status], { "retry-after": "2" });
+    const began = performance.now();
+    await expect(new Client(at, { timeoutMs: 1900 }).answer(ask)).rejects.toMatchObject({ code: "c", status });
+    expect(performance.now() - began).toBeLessThan(1000);
+    expect(times.length).toBe(1);
+    const nobody = new Client("http://127.0.0.1:1", { timeoutMs: 200, retries: { initialMs: 400 } });
+    await expect(nobody.answer(ask)).rejects.toBeInstanceOf(UnavailableError);
+  });
+
   it("ends in time, and when it is cancelled", async () => {
+    const silent = await answering(() => undefined);
+    await expect(new Client(silent, { timeoutMs: 49.5 }).answer(ask)).rejects.toBeInstanceOf(DeadlineExceededError);
+    server!.closeAllConnections();
+    const hesitant = await answering((_, response) => response.writeHead(422).write("{"));
+    await expect(new Client(hesitant, { timeoutMs: 50 }).answer(ask)).rejects.toBeInstanceOf(DeadlineExceededError);
+    server!.closeAllConnections();
     const [at] = await failing([503, 503, 503, 503], { "retry-after": "2" });
-    await expect(new Client(at, { timeoutMs: 50 }).answer(ask)).rejects.toBeInstanceOf(DeadlineExceededError);
     const cancelled = new AbortController();
     const call = new Client(at).answer(ask, { signal: cancelled.signal });
     cancelled.abort();
     await expect(call).rejects.toBeInstanceOf(CancelledError);
+  });
+
+  it("ends in time whatever memory is collected", async () => {
+    setFlagsFromString("--expose-gc");
+    const collecting = setInterval(runInNewContext("gc") as () => void, 20);
+    onTestFinished(() => clearInterval(collecting));
+    const client = new Client(await answering(() => undefined), { timeoutMs: 200 });
+    const { signal } = new AbortController();
+    const calls = [client.answer(ask), client.answer(ask, { signal }), client.answerStream(ask, { signal }).next()];
+    for (const call of calls) await expect(call).rejects.toBeInstanceOf(DeadlineExceededError);
+  });
+
+  it("asks nothing more after what onProgress throws", async () => {
+    let [numAsked, numLeft, numEnded] = [0, 0, 0];
+    const at = await answering((_, response) => {
+      if (++numAsked === 3) response.end('{"answer": "yes"}'); // the others would wait for ever
+      response.on("close", () => (numLeft += response.writableFinished ? 0 : 1));
+    });
+    const onProgress = (): void => {
+      numEnded++;
+      throw new RangeError("no page");
+    };
+    const requests = Array.from({ length: 9 }, () => ask);
+    await expect(new Client(at).answerMany(requests, { concurrency: 3, onProgress })).rejects.toThrow(RangeError);
+    await expect.poll(() => numLeft).toBe(2);
+    expect([numAsked, numEnded]).toEqual([3, 1]);
+  });
+
+  it("asks all at the same time where that is allowed", async () => {
+    const [at] = await failing([]);
+    const results = await new Client(at).answerMany([ask, ask], { concurrency: Number.MAX_SAFE_INTEGER });
+    expect(results).toEqual([{ answer: "yes" }, { answer: "yes" }]);
   });
 
   it("reads a stream however it is cut, and says how it ended", async () => {
@@ -179,6 +273,9 @@ describe("failures", () => {
       ['event: error\ndata: {"code": "deadline_exceeded", "message": "m", "hint": "h"}\n\n', "DeadlineExceededError"],
       ['event: error\ndata: {"code": "internal", "message": "m", "hint": "h"}\n\n', "ServerError"],
       ["event: answer\ndata: {\n\n", "ServerError"],
+      ["event: answer\ndata: {}\n\n", "ServerError"],
+      ["event: word\ndata: null\n\n", "ServerError"],
+      ["event: error\ndata: null\n\n", "ServerError"],
       ["event: answer\nda", "UnavailableError"],
     ];
     for (const [ending, kind] of endings) {
