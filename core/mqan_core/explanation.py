@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from mqan_core.answer import Candidate, Source, Span, StepExplanation
 from mqan_core.attribution import TraceField
+from mqan_core.quotations import QuotationScores, start_shares
 from mqan_core.request import Request
 from mqan_core.text import Token
 from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
@@ -17,7 +18,7 @@ MOST_CANDIDATES: Final = 5
 MOST_WEIGHTS: Final = 50  # of a text at a step, which bounds how large an explanation gets
 LEAST_WEIGHT: Final = 0.001  # of a word's part in a step, below which it is left out
 
-Weights = npt.NDArray[np.float32]
+Weights = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +56,25 @@ def explain_words(
 def explain_choice(attention_C: Weights, request: Request) -> tuple[StepExplanation, ...]:
     """Return what was looked at when a label was chosen, which takes one step: its attention over the context."""
     return (StepExplanation(_placed(attention_C, request.context_tokens), (), ()),)
+
+
+def explain_quotation(scores: QuotationScores, request: Request, *, refuses: bool) -> tuple[StepExplanation, ...]:
+    """Return how likely each word of the context is the first of a quotation, which is chosen in one step.
+
+    Args:
+        scores: of the words.
+        request: the words.
+        refuses: whether there may be none, which is then a candidate without a text.
+    """
+    starts_C, refusal = start_shares(scores)
+    tokens = request.context_tokens
+    best = np.argsort(-starts_C, kind="stable")[:MOST_CANDIDATES].tolist()
+    candidates = [Candidate(tokens[i].piece.strip(), float(starts_C[i]), Source.CONTEXT) for i in best]
+    if refuses:
+        candidates.append(Candidate("", refusal, Source.VOCABULARY))
+    candidates.sort(key=lambda candidate: -candidate.probability)
+    likely = tuple(each for each in candidates[:MOST_CANDIDATES] if each.probability >= LEAST_WEIGHT)
+    return (StepExplanation(_placed(starts_C, tokens), (), likely),)
 
 
 def _explain(step: list[float], pointers: Pointers, request: Request, vocabulary: Vocabulary) -> StepExplanation:

@@ -1,5 +1,6 @@
 """What options make of a decided answer: evidence, expected values, several labels, a least probability."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -67,18 +68,19 @@ def evidence_spans(request: Request, weights: Sequence[float]) -> tuple[AnswerSp
 def _several(answer: Answer, min_probability: float | None) -> Answer:
     """Return the answer that holds every label for itself."""
     least = _HOLDS if min_probability is None else min_probability
-    chosen = tuple(c.label for c in answer.choices if c.against_refusal > _HOLDS and c.against_refusal >= least)
+    holding = [choice for choice in answer.choices if choice.against_refusal > _HOLDS]
+    chosen = tuple(choice.label for choice in holding if choice.against_refusal >= least)
+    decided = chosen or [choice.label for choice in holding]  # those that are withheld, too
+    probability = math.prod(
+        choice.against_refusal if choice.label in decided else 1 - choice.against_refusal for choice in answer.choices
+    )
+    answer = replace(answer, probability=probability)
     if not chosen:
-        is_withheld = any(choice.against_refusal > _HOLDS for choice in answer.choices)
-        explanation = () if is_withheld else answer.explanation
+        explanation = () if holding else answer.explanation
         return replace(_unanswered(answer), choices=_normalised(answer.choices), explanation=explanation)
-    probability = 1.0
-    for choice in answer.choices:
-        probability *= choice.against_refusal if choice.label in chosen else 1 - choice.against_refusal
     return replace(
         answer,
         text=", ".join(chosen),
-        probability=probability,
         tokens=(),
         spans=(),
         answered=True,
@@ -89,7 +91,7 @@ def _several(answer: Answer, min_probability: float | None) -> Answer:
 
 def _normalised(choices: Sequence[ChoiceProbability]) -> tuple[ChoiceProbability, ...]:
     """Return choices whose shares of one another sum to 1 as far as float64 goes."""
-    total = sum(choice.among_choices for choice in choices)
+    total = math.fsum(choice.among_choices for choice in choices)  # the same in every order
     if total <= 0:
         return tuple(replace(choice, among_choices=1 / len(choices)) for choice in choices)
     return tuple(replace(choice, among_choices=choice.among_choices / total) for choice in choices)

@@ -22,7 +22,7 @@ from mqan_core.request import Request
 LEAST_SHARE: Final = 0.2  # of the likeliest place's probability, that every other place has to have
 LEAST_PROBABILITY: Final = 0.001  # of an alternative
 _LEAST_END: Final = 0.1  # of the likeliest end's probability, that one before the next quotation has to have
-_FIRST_WORDS: Final = 64  # that are looked at, the likeliest ones
+_FIRST_WORDS: Final = 64  # that are looked at at least, the likeliest ones
 _MOST_ENDS: Final = 128  # words from the first on, among which the last is
 _FROM_CONTEXT: Final = Masses(1.0, 0.0, 0.0)
 
@@ -70,12 +70,12 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
         request: its words.
         longest: most words of a quotation.
     """
-    *starts, refusal = _softmax(np.append(scores.start_C, scores.null).astype(np.float64)).tolist()
-    likeliest = partial(_likeliest, np.array(starts), scores.end_C, request, longest)
+    starts, refusal = start_shares(scores)
+    likeliest = partial(_likeliest, starts, scores.end_C, request, longest)
     is_one = options.contiguous and not options.every
     found = list(likeliest(apart=not is_one))
     if options.quotes:
-        if not found or (options.refuses and refusal > max(starts)):
+        if not found or (options.refuses and refusal > starts.max()):
             answer = Answer("", refusal, (), (), False, answered=False, refusal=refusal)
         elif options.every:
             least = max(options.min_probability or 0.0, LEAST_SHARE * found[0].probability)
@@ -92,6 +92,12 @@ def quote(answer: Answer, scores: QuotationScores, options: Options, request: Re
             taken.add(other.text.casefold())
             others.append(other)
     return replace(answer, alternatives=tuple(others[: options.alternatives]))
+
+
+def start_shares(scores: QuotationScores) -> tuple[npt.NDArray[np.float64], float]:
+    """Return how likely each word is the first of the answer, and that there is none; they sum to 1."""
+    shares = _softmax(np.append(scores.start_C, scores.null).astype(np.float64))
+    return shares[:-1], float(shares[-1])
 
 
 def _softmax(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -113,12 +119,16 @@ def _likeliest(
         apart: whether there may be several, each of which ends before the next.
     """
     candidates: list[_Quotation] = []
-    for first in np.argsort(-starts, kind="stable")[:_FIRST_WORDS].tolist():
+    best = 0.0
+    for place, first in enumerate(np.argsort(-starts, kind="stable").tolist()):
+        if place >= _FIRST_WORDS and starts[first] < LEAST_SHARE * best:
+            break
         ends = _softmax(end_C[first : first + max(longest, _MOST_ENDS)].astype(np.float64))[:longest]
         if apart:
             ends = _before_the_next(starts[first : first + longest], ends)
         likely = np.argsort(-ends, kind="stable")[:3].tolist()
         candidates += [_Quotation(first, first + i, float(starts[first]), float(ends[i])) for i in likely]
+        best = max(best, candidates[-len(likely)].probability)
     kept: list[_Quotation] = []
     for quotation in sorted(candidates, key=lambda q: (-q.probability, q.first, q.last)):
         words = request.context_tokens[quotation.first : quotation.last + 1]

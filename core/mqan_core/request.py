@@ -83,7 +83,8 @@ def _request(
 ) -> Request:
     context_tokens = read_tokens(context)
     choice_tokens = tuple(tuple(read_tokens(_shown(choice))) for choice in choices)
-    named = [("context", context_tokens), ("question", question_tokens), *(("choice", t) for t in choice_tokens)]
+    labels = [read_tokens(choice.label) for choice in choices]
+    named = [("context", context_tokens), ("question", question_tokens), *(("choice", label) for label in labels)]
     for name, tokens in named:
         if not tokens:
             raise empty(name)

@@ -112,6 +112,8 @@ class Temperatures:
         if not answer.choices:
             refusal = self.single(QuestionKind.REFUSAL, answer.refusal)
             probability = self.single(QuestionKind.FREE, answer.probability) if answer.answered else refusal
+            if answer.truncated:
+                probability = answer.probability  # of a part of an answer: no such were measured
             return replace(answer, probability=probability, refusal=refusal)
         kind = kind_of([choice.label for choice in answer.choices], multiple=False)
         given = [choice.probability for choice in answer.choices]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 FIRST, BETWEEN, UNKNOWN = "[CLS]", "[SEP]", "[UNK]"  # marks of a sequence; what stands for a word without pieces
 _INSIDE = "##"  # begins a piece that goes on within a word
 _LONGEST_WORD = 100  # characters; what is longer is unknown
-_REMEMBERED = 50_000  # words
+_REMEMBERED, _LONGEST_REMEMBERED = 50_000, 32  # words, and characters of one
 _FORMS = {"<compat>", "<wide>", "<narrow>", "<font>"}  # what Unicode says of a form that is only typography
 _IDEOGRAPHS = (
     (0x4E00, 0x9FFF),
@@ -63,7 +63,7 @@ class WordPieces:
         if known is None:
             parts = [self._match(part) for part in _parts(word)]
             known = tuple(i for part in parts for i in part) or (self._id_of[UNKNOWN],)
-            if len(self._known) < _REMEMBERED:
+            if len(word) <= _LONGEST_REMEMBERED and len(self._known) < _REMEMBERED:
                 self._known[word] = known
         return known
 

@@ -52,6 +52,7 @@ _FUNCTION_WORDS = frozenset(
     + ("the", "their", "these", "they", "this", "those", "to", "was", "were", "will", "with", "within", "your")
 )
 _AROUND = string.whitespace + "\"'`*_“”‘’«»‹›„.,;:!?()[]{}|"
+_IN_FRONT = rf"(?:(?![.,]\d)[{re.escape(_AROUND)}])*"  # .5 is not 5
 _ARTICLES = re.compile(r"^(?:the|an|a)\s+")
 _LINE_END_HYPHEN = re.compile(r"(?<=\w)-\s*\n\s*(?=\w)")
 _MARKDOWN = re.compile(r"\*\*|__|`")
@@ -103,13 +104,13 @@ def folded(text: str) -> str:
     text = unicodedata.normalize("NFKC", text).casefold()
     text = "".join(char for char in text if unicodedata.category(char) != "Cf")
     text = " ".join(_MARKDOWN.sub("", text).split())
-    return _ARTICLES.sub("", text.strip(_AROUND))
+    return _bare(text)
 
 
 def _holds(said: str, gold: str) -> bool:
     """Return whether an answer is a right one with function words around it."""
     around = f"[{re.escape(_AROUND)}]*"
-    found = re.search(rf"(?<!\S){around}{re.escape(gold)}{around}(?!\S)", said) if gold else None
+    found = re.search(rf"(?<!\S){_IN_FRONT}{re.escape(gold)}{around}(?!\S)", said) if gold else None
     if found is None:
         return False
     rest = [word.strip(_AROUND) for word in (said[: found.start()] + " " + said[found.end() :]).split()]
@@ -118,7 +119,12 @@ def _holds(said: str, gold: str) -> bool:
 
 def _items(text: str) -> list[str]:
     """Return the items of a list, sorted; of a text without any, the text."""
-    return sorted(_ARTICLES.sub("", item.strip(_AROUND)) for item in _BETWEEN_ITEMS.split(text) if item.strip(_AROUND))
+    return sorted(item for part in _BETWEEN_ITEMS.split(text) if (item := _bare(part)))
+
+
+def _bare(text: str) -> str:
+    """Return a text without punctuation around it and an article in front."""
+    return _ARTICLES.sub("", re.sub(f"^{_IN_FRONT}", "", text).rstrip(_AROUND))
 
 
 def case_section(measuring: Measuring, path: Path) -> Section:

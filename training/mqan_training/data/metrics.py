@@ -286,10 +286,16 @@ def exact_and_f1(example: Example, text: str | None, labels: Collection[str]) ->
     if example.choices:
         is_right = float(text in example.answers)
         return is_right, is_right
-    return (
-        max(normalized_exact_match(text, gold) for gold in example.answers),
-        max(normalized_f1(text, gold) for gold in example.answers),
-    )
+    compared = [_alike(text, gold) for gold in example.answers]
+    return max(exact for exact, _ in compared), max(f1 for _, f1 in compared)
+
+
+def _alike(text: str, gold: str) -> tuple[float, float]:
+    """Return exact match and F1 as SQuAD has them; of a gold of which normalising leaves nothing, as it is written."""
+    if not normalize(gold):
+        is_same = float(text.strip() == gold.strip())
+        return is_same, is_same
+    return normalized_exact_match(text, gold), normalized_f1(text, gold)
 
 
 METRICS: dict[str, Scorer] = {
