@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mqan_training.data.shapes.dataset_file import TASKS, LabelsPart, dataset_names, load_dataset, readable
+from mqan_training.data.shapes.dataset_file import DATASETS, LabelsPart, dataset_names, load_dataset, readable
 
 _HEAD = "folder: x\nlicence: MIT\ncommercial: true\n"
 _PART = """parts:
@@ -89,5 +89,5 @@ def test_no_two_labels_of_a_set_share_a_name_or_description(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in dataset_names() if not load_dataset(name).held_back])
 def test_names_of_classes_that_are_kept_for_measuring_are_in_no_wording(name: str) -> None:
     kept = {"angry", "happy", "unsupportive", "supportive", "furious", "thrilled"}  # see mqan_evaluation.zero_shot
-    text = (TASKS / f"{name}.yaml").read_text(encoding="utf-8").lower()
+    text = (DATASETS / f"{name}.yaml").read_text(encoding="utf-8").lower()
     assert not kept & set(re.findall(r"\w+", text))

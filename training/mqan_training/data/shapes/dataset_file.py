@@ -1,4 +1,4 @@
-"""What a file of ``tasks/`` says: the dataset, its parts, and for each what is read and how it is asked."""
+"""What a file of ``datasets/`` says: the dataset, its parts, and for each what is read and how it is asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from mqan_training.config import parse, read_yaml
 
-TASKS = Path(__file__).resolve().parent.parent / "tasks"
+DATASETS = Path(__file__).resolve().parent.parent / "datasets"
 """Folder of the dataset files."""
 
 
@@ -246,12 +246,12 @@ class _Document:
     parts: Mapping[str, dict] = field(default_factory=dict)  # type: ignore[type-arg]
 
 
-def dataset_names(folder: Path = TASKS) -> list[str]:
+def dataset_names(folder: Path = DATASETS) -> list[str]:
     """Return the names of all datasets, in order."""
     return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
-def load_dataset(name: str, folder: Path = TASKS) -> Dataset:
+def load_dataset(name: str, folder: Path = DATASETS) -> Dataset:
     """Read a dataset file.
 
     Raises:
