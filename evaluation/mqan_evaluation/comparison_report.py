@@ -26,25 +26,28 @@ def report(document: Mapping[str, Any]) -> str:
     )
 
 
-def cell(measured: Mapping[str, Any]) -> str:
-    """Return an accuracy; how many were refused beside it, and why; or that a system cannot be asked at all."""
+def cell(measured: Mapping[str, Any], num_rows: int) -> str:
+    """Return an accuracy; beside it that of the answered rows, where some were refused; or that it cannot be asked."""
     if measured["accuracy"] is None:
         return CANNOT
-    refused = ", ".join(f"{number} {code}" for code, number in measured["refused"].items())
-    return f"{measured['accuracy']:.1f}" + (f" ({refused})" if refused else "")
+    num_answered = num_rows - sum(measured["refused"].values())
+    if num_answered in (0, num_rows):
+        return f"{measured['accuracy']:.1f}"
+    of_answered = measured["accuracy"] * num_rows / num_answered
+    return f"{measured['accuracy']:.1f} ({of_answered:.1f} of {num_answered} answered)"
 
 
 def _accuracy(document: Mapping[str, Any]) -> str:
     names = list(document["systems"])
     rows = []
     for task, found in document["tasks"].items():
-        cells = [cell(found["systems"][name]) for name in names]
+        cells = [cell(found["systems"][name], found["questions"]) for name in names]
         rows.append([task, str(found["questions"]), f"{found['most_frequent']:.1f}", *cells])
     kept = [f"{name}: {_trained(system)}" for name, system in document["systems"].items()]
     untrained = ", ".join(document["not_trained_on"]) or "none"
     return (
-        "## Accuracy\n\nPer cent of the test rows, the same for all systems. A row that is refused counts as wrong; "
-        "the error code is in brackets.\n\n"
+        "## Accuracy\n\nPer cent of the test rows, the same for all systems. A row that is refused, as too "
+        "long for a sibling, counts as wrong; what is right of the answered rows is in brackets.\n\n"
         f"{markdown_table(['task', 'rows', 'most frequent class', *names], rows)}\n"
         f"Trained on: {'; '.join(kept)}. Of these tasks, mqan was not trained on: {untrained}.\n"
     )
@@ -61,7 +64,7 @@ def _renamed(document: Mapping[str, Any]) -> str:
     names = list(document["systems"])
     rows = [
         [task, found["question"].replace("|", "\\|"), ", ".join(found["labels"])]
-        + [cell(found["systems"][name]) for name in names]
+        + [cell(found["systems"][name], found["questions"]) for name in names]
         for task, found in document["renamed"].items()
     ]
     return (
@@ -99,7 +102,7 @@ def _few_shot(document: Mapping[str, Any]) -> str:
     found = document["few_shot"]
     names = list(document["systems"])
     rows = [
-        [str(number), *(cell(of[name]) if name in of else CANNOT for name in names)]
+        [str(number), *(cell(of[name], found["questions"]) if name in of else CANNOT for name in names)]
         for number, of in found["rows"].items()
     ]
     is_new = found["task"] in document["not_trained_on"]

@@ -81,7 +81,7 @@ def test_accuracy_counts_what_is_refused_and_what_is_not_answered_as_wrong() -> 
     ]
     found = measure(questions, replies)
     assert found == {"accuracy": 50.0, "ms": 3.0, "refused": {"context_too_long": 1}}
-    assert cell(found) == "50.0 (1 context_too_long)"
+    assert cell(found, 4) == "50.0 (66.7 of 3 answered)"
     described = describe(questions)
     assert (described["questions"], described["words"], described["most_frequent"]) == (4, 9.5, 50.0)
 
@@ -94,7 +94,7 @@ def test_renamed_classes_cannot_be_asked_of_a_sibling(kind: str, sibling_bundle:
     assert ask(engine, questions[0]).refused == "unknown_question"
     found = measure(questions, ask_in_turns({kind: engine}, questions)[kind])
     assert found == {"accuracy": None, "ms": None, "refused": {"unknown_question": 3}}
-    assert cell(found) == "cannot be asked"
+    assert cell(found, 3) == "cannot be asked"
 
 
 def test_a_sibling_and_question_answering_answer_the_same_question(
