@@ -102,12 +102,15 @@ async def test_a_question_that_finds_no_place_in_time_says_so(
     assert [(await one).status_code for one in held] == [200, 200]
 
 
-async def test_the_time_of_a_call_begins_with_the_call(start_server: Any, engine: Any) -> None:
-    callers = await start_server(max_batch_size=1, num_threads=1)
+@pytest.mark.parametrize(("of_call", "limits"), [(300, {}), (None, {"request_timeout_s": 0.3})])
+async def test_the_time_of_a_call_begins_with_the_call(
+    start_server: Any, engine: Any, of_call: int | None, limits: dict[str, float]
+) -> None:
+    callers = await start_server(max_batch_size=1, num_threads=1, **limits)
     engine.may_answer.clear()
     number = 3 * callers.service.num_side_by_side
     begun = time.monotonic()
-    [of_text] = (await ask(callers, context=CONTEXT, questions=["Where?"] * number, timeout_ms=300))["texts"]
+    [of_text] = (await ask(callers, context=CONTEXT, questions=["Where?"] * number, timeout_ms=of_call))["texts"]
     took_s = time.monotonic() - begun
     engine.may_answer.set()
     assert {answer["error"]["code"] for answer in of_text["answers"]} == {"deadline_exceeded"}

@@ -168,8 +168,7 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
             if isinstance(item.question, InputError):
                 return Outcome(item.id, describe(item.question), timeline)
             try:
-                question = _left_of(item.question, time.monotonic() - begun)
-                return Outcome(item.id, await _answer_patiently(service, question, timeline), timeline)
+                return Outcome(item.id, await _answer_patiently(service, item.question, begun, timeline), timeline)
             except Exception as error:
                 return Outcome(item.id, describe(error), timeline)
 
@@ -182,28 +181,23 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
     return outcomes
 
 
-def _left_of(question: Question, waited_s: float) -> Question:
-    """Return a question with what is left of the time that its caller gave it, which began with the call.
+async def _answer_patiently(service: Service, question: Question, begun: float, timeline: Timeline) -> Answer:
+    """Answer a question; where there is no place for it, ask again.
+
+    Its time, the caller's or the server's, began with the call: a response later than that would reach nobody.
 
     Raises:
-        ServingError: nothing is.
+        ServingError: its time is over, or the server does not take it.
     """
-    if question.timeout_ms is None:
-        return question
-    left_ms = question.timeout_ms - math.floor(1000 * waited_s)  # no float: the number can be of any length
-    if left_ms < 1:
-        raise ServingError("deadline_exceeded", "The time of the call was over before this question's turn.")
-    return question.model_copy(update={"timeout_ms": left_ms})
-
-
-async def _answer_patiently(service: Service, question: Question, timeline: Timeline) -> Answer:
-    left_ms, begun = math.ceil(1000 * service.timeout_s_of(question)), time.monotonic()
-    limited = question.model_copy(update={"timeout_ms": left_ms})
+    end = begun + service.timeout_s_of(question)
     while True:
+        left_ms = math.floor(1000 * (end - time.monotonic()))
+        if left_ms < 1:
+            raise ServingError("deadline_exceeded", "The time of the call was over before this question's turn.")
         try:
-            return await service.answer(_left_of(limited, time.monotonic() - begun), timeline)
+            return await service.answer(question.model_copy(update={"timeout_ms": left_ms}), timeline)
         except ServingError as error:
-            if error.code != "overloaded" or time.monotonic() + _PATIENCE_S > begun + left_ms / 1000:
+            if error.code != "overloaded" or time.monotonic() + _PATIENCE_S > end:
                 raise
         await asyncio.sleep(_PATIENCE_S)
 
