@@ -39,7 +39,7 @@ def write_configuration(tmp_path: Path, free_ports: Callable[[int], list[int]]) 
         http_port, grpc_port, stats_port, metrics_port, nobody = free_ports(5)
         file = tmp_path / "haproxy.cfg"
         configuration = HAProxyConfig(
-            socket_path=str(tmp_path / "admin.sock"),
+            socket_path=str(tmp_path / haproxy.ADMIN_SOCKET),
             server_state_base=str(tmp_path),
             server_state_file=str(tmp_path / "server-state"),
             stats_port=stats_port,

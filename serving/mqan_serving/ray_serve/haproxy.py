@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mqan_serving.service.errors import ERRORS
 
-ADMIN_SOCKET = "admin.sock"
+ADMIN_SOCKET = "admin"  # short: Linux takes no long path of a socket
 _LOOPBACK = "127.0.0.1"
 _BIND = re.compile(r"^(\s*bind )\S*:(?=\d)", re.MULTILINE)
 _SECTION = re.compile(r"^(?=\w)", re.MULTILINE)
