@@ -8,7 +8,7 @@ from mqan_core.errors import InputError
 from mqan_core.example import Choice
 from mqan_core.listed import find_listed
 from mqan_core.options import MOST_CHOICES
-from mqan_core.text import Size, Token, read_tokens
+from mqan_core.text import Size, Token, has_words, read_tokens
 from mqan_core.vocab import Slots, Vocabulary, number_slots
 
 
@@ -83,11 +83,11 @@ def _request(
 ) -> Request:
     context_tokens = read_tokens(context)
     choice_tokens = tuple(tuple(read_tokens(_shown(choice))) for choice in choices)
-    labels = [read_tokens(choice.label) for choice in choices]
-    named = [("context", context_tokens), ("question", question_tokens), *(("choice", label) for label in labels)]
-    for name, tokens in named:
+    for name, tokens in (("context", context_tokens), ("question", question_tokens)):
         if not tokens:
             raise empty(name)
+    if not all(has_words(choice.label) for choice in choices):  # a description is no label
+        raise empty("choice")
     separators = [separator(i) for i in range(len(choices))]
     slots = number_slots(vocabulary, [t.key for t in context_tokens], [*(t.key for t in question_tokens), *separators])
     return Request(
