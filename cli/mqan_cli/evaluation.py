@@ -15,9 +15,10 @@ from mqan_core.manifest import ANSWERING_FORMAT, CLASSIFYING_FORMAT, MANIFEST, M
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.paper_section import PaperAnswerer, choose_tasks, paper_section
+from mqan_evaluation.refusal_offset import fit_refusal_offset
 from mqan_evaluation.report import write_report
 from mqan_evaluation.sections import Measuring, Section
-from mqan_evaluation.suite import Measured, chosen_names, run_suite, write_suite
+from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, run_suite, write_suite
 from mqan_evaluation.suite_card import record_suite
 from mqan_runtime.interface import format_of
 from mqan_runtime.session import Precision
@@ -50,7 +51,8 @@ def evaluate_model(
         precision: products of a bundle's engine.
         threads: batches that are answered side by side.
         output: folder for ``suite.json``, ``answers.jsonl`` and the report of the paper's network; None for none.
-        record: whether what the suite finds takes the place of what stands in the bundle, and of its model card.
+        record: whether what the suite finds takes the place of what stands in the bundle, and of its model card; with
+            calibration, the offset of refusals is fitted first.
 
     Raises:
         ValueError: two models are given, or an option does not fit the model, or nothing can be scored.
@@ -70,17 +72,22 @@ def evaluate_model(
     if is_papers and (record or cases is not None):
         option = "--record" if record else "--cases"
         raise ValueError(f"{option} is for a model with a pretrained reader, and {model} has the paper's")
-    if not is_papers:
-        chosen_names(names, has_cases=cases is not None)  # now: an error must not come after the work
+    chosen = {} if is_papers else chosen_names(names, has_cases=cases is not None)  # an error comes before the work
     answerer = _open(model, is_papers, is_checkpoint=checkpoint is not None, precision=precision)
     if output is not None:
         make_folder(output)
     tasks = choose_tasks(names, answerer.sources, data, limit) if is_papers else None
     measuring = Measuring(answerer, data, limit, threads=threads)
+    offset = None
+    if record and CALIBRATION in chosen and isinstance(answerer, EngineAnswerer):
+        offset = fit_refusal_offset(measuring, answerer)
+        Console(stderr=True).print(f"offset of refusals: {offset:g}")
     measured = _measure(measuring, names, cases, tasks)
     written: list[Path] = []
     if record:
-        record_suite(model, measured, measuring.answers, command=_command(names, limit, precision))
+        record_suite(
+            model, measured, measuring.answers, command=_command(names, limit, precision), refusal_offset=offset
+        )
         written += [model / MANIFEST, model / MODEL_CARD]
     if output is not None:
         written += write_suite(output, measured, measuring.answers)

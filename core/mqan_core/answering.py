@@ -94,6 +94,7 @@ class AnsweringManifest:
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
         calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.temperatures``.
+        refusal_offset: what is added to the score of refusing a free question, in logits, before anything is decided.
         kind: what such a model does.
         format_version: which files there are, and what is in them.
     """
@@ -109,6 +110,7 @@ class AnsweringManifest:
     scores: Scores = field(default_factory=dict)
     training: FreeForm = field(default_factory=dict)
     calibration: Annotated[Mapping[Label, Calibration], Field(max_length=MAX_ENTRIES)] = field(default_factory=dict)
+    refusal_offset: Annotated[float, Field(ge=-20, le=20)] = 0.0
     kind: Literal["question-answering"] = "question-answering"
     format_version: Literal[6] = ANSWERING_FORMAT
     FORMAT: ClassVar[int] = ANSWERING_FORMAT

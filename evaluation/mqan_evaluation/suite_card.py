@@ -80,7 +80,8 @@ How to read the tables:
 - "Without answer": share of the examples that have no answer.
 - "Kind": `choices/3-5` are questions with 3 to 5 labels, `several/3-5` those where several of the labels can be right.
 - "ECE" is the expected calibration error, from 0 to 1, before and after calibration. Calibration divides the
-  logit of a probability by "temperature" and adds "offset"; both are fitted on validation data. "At 0.9 or more":
+  logit of a probability by "temperature" and adds "offset"; both are fitted on validation data. So is `refusal_offset`
+  of the manifest, by which the score of refusing a free question is moved before the decision. "At 0.9 or more":
   number of answers with a probability of at least 0.9.
 
 {tables}
@@ -103,7 +104,14 @@ It was trained on these datasets, by licence. Restrictions of a licence may also
 """
 
 
-def record_suite(folder: Path, measured: Measured, answers: Sequence[Mapping[str, Any]], *, command: str) -> None:
+def record_suite(
+    folder: Path,
+    measured: Measured,
+    answers: Sequence[Mapping[str, Any]],
+    *,
+    command: str,
+    refusal_offset: float | None = None,
+) -> None:
     """Replace the scores and the calibration of a bundle's manifest, and its model card.
 
     Args:
@@ -111,13 +119,15 @@ def record_suite(folder: Path, measured: Measured, answers: Sequence[Mapping[str
         measured: what the suite found; its maps of probabilities take the place of the bundle's where it fitted any.
         answers: its records of answers, from which wrong ones are shown.
         command: what measured them.
+        refusal_offset: that it was measured with; None for the one that it has.
 
     Raises:
         BundleError: the bundle is damaged.
     """
     manifest = open_answering_bundle(folder).manifest
     maps = {name: Calibration(**found) for name, found in measured.calibration.items()} or manifest.calibration
-    manifest = replace(manifest, scores=scores_of(measured.sections), calibration=maps)
+    offset = manifest.refusal_offset if refusal_offset is None else refusal_offset
+    manifest = replace(manifest, scores=scores_of(measured.sections), calibration=maps, refusal_offset=offset)
     (folder / MODEL_CARD).write_text(card_of(manifest, measured, answers, command), encoding="utf-8")
     write_manifest(folder, replace(manifest, files=describe_files(folder, manifest.expected_files)))
 

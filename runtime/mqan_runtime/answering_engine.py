@@ -123,7 +123,8 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         if num_together is None:
             num_together = _WINDOWS_TOGETHER if self.provider == CUDA else 1
         reads = (sessions[EMBEDDINGS], sessions[graphs.reader])
-        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS}, sizes.num_layers, num_together)
+        offset = bundle.manifest.refusal_offset
+        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS}, sizes.num_layers, num_together, offset)
         self.loop = AnsweringLoop(sessions[graphs.decoder_step], constants, state)
 
     @classmethod

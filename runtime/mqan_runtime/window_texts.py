@@ -65,6 +65,10 @@ class TextReader:
         sizes: of D, H, W and V.
         num_layers: of the decoder.
         num_together: most windows that are read together, padded; 1 on a CPU.
+        refusal_offset: what is added to the score of refusing a free question, in logits.
+
+    Attributes:
+        refusal_offset: as given; what is read later has another one if it is set.
     """
 
     def __init__(
@@ -74,6 +78,7 @@ class TextReader:
         sizes: Mapping[str, int],
         num_layers: int,
         num_together: int = 1,
+        refusal_offset: float = 0.0,
     ) -> None:
         self._embeddings = embeddings
         self._reader = reader
@@ -82,6 +87,7 @@ class TextReader:
         self._constants = step_constants(num_layers)
         self._num_layers = num_layers
         self._num_together = num_together
+        self.refusal_offset = refusal_offset
         self._shrinking = onnxruntime.RunOptions()
         if reader.get_providers() == [CPU]:
             self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
@@ -106,6 +112,9 @@ class TextReader:
             outputs = self._run([window for _, _, window in some])
             for n, (row, windowed, window) in enumerate(some):
                 self._place({name: array[n] for name, array in outputs.items()}, windowed, window, row, constants)
+        is_free = [not windowed.request.choices for windowed in requests]
+        null: npt.NDArray[np.float32] = constants["null"]  # type: ignore[assignment]
+        null[is_free, 0] += self.refusal_offset
         return constants, sizes
 
     def _run(self, windows: Sequence[Window]) -> Buffers:

@@ -238,8 +238,11 @@ def test_a_manifest_holds_the_maps_that_were_fitted(small_bundle: Path, tmp_path
     maps = {"choices/2": {"scale": 0.5, "offset": 0.0}, "free": {"scale": 1.5, "offset": -0.25}}
     measured = Measured("m", "here", None, 1, [Section("decanlp", "Ten tasks", rows)], maps)
     wrong = {"section": "sst", "is_read": True, "right": False, "context": "a | b", "question": "Good?"}
-    record_suite(bundle, measured, [{**wrong, "choices": ["x", "y"], "gold": [], "answer": "x"}], command="c")
+    answers = [{**wrong, "choices": ["x", "y"], "gold": [], "answer": "x"}]
+    record_suite(bundle, measured, answers, command="c", refusal_offset=-0.5)
+    record_suite(bundle, measured, answers, command="c")  # keeps the offset
     opened = open_answering_bundle(bundle)
+    assert opened.manifest.refusal_offset == -0.5
     assert opened.manifest.scores == {"sst": {"em": 88.25}}
     engine = AnsweringEngine(opened)
     options = Options(choices=(Choice("negative"), Choice("positive")))

@@ -303,6 +303,27 @@ def test_a_contiguous_answer_is_exactly_one_quotation(engine: AnsweringEngine) -
     assert num_answered > 30
 
 
+def test_the_offset_of_refusals_moves_free_questions_and_no_others(small_bundle: Path, engine: AnsweringEngine) -> None:
+    manifest = engine.bundle.manifest
+    never, always = (
+        AnsweringEngine(replace(engine.bundle, manifest=replace(manifest, refusal_offset=offset)), provider="cpu")
+        for offset in (-20.0, 20.0)
+    )
+    rng, num_answered = random.Random(17), 0
+    for _ in range(60):
+        context, question = make_text(rng, rng.choice([5, 30, 700])), make_text(rng, 4)
+        for options in (PLAIN, Options(contiguous=True)):
+            plain = ask(engine, context, question, options)
+            num_answered += plain.answered
+            assert ask(never, context, question, options).refusal < plain.refusal
+            assert ask(always, context, question, options).refusal > plain.refusal
+            assert ask(never, context, question, options).answered or not plain.answered
+            assert not ask(always, context, question, options).answered
+        choosing = Options(choices_of(["the harbour", "notes"]))
+        assert ask(never, context, question, choosing) == ask(engine, context, question, choosing)
+    assert 10 < num_answered < 110
+
+
 def test_a_quotation_that_must_be_given_is_the_likeliest(engine: AnsweringEngine) -> None:
     rng, num_refused = random.Random(9), 0
     for _ in range(100):

@@ -1,0 +1,64 @@
+"""The offset of refusals is where a bundle refuses about as often as there is no answer."""
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqan_core.example import Example
+from mqan_evaluation.engine_answerer import EngineAnswerer
+from mqan_evaluation.refusal_offset import fit_refusal_offset
+from mqan_evaluation.sections import Measuring
+from mqan_runtime.answering_engine import AnsweringEngine
+from tests.answering import make_text
+
+NUM_QUESTIONS = 400
+
+
+class Questions:
+    """Free questions that have no answer where a bundle's own refusal is above a probability, and a few others."""
+
+    name = "questions"
+
+    def __init__(self, answerer: EngineAnswerer, share: float) -> None:
+        rng = random.Random(5)
+        asked = [(make_text(rng, 20), make_text(rng, 4)) for _ in range(NUM_QUESTIONS)]
+        engine = answerer.engine
+        answers = [engine.answer([engine.read(*one)], [6])[0] for one in asked]
+        order = np.argsort([answer.refusal for answer in answers])
+        missing = set(order[int(len(order) * (1 - share)) :].tolist())
+        missing ^= set(rng.sample(range(NUM_QUESTIONS), NUM_QUESTIONS // 20))
+        self.examples = [Example("t", str(i), *one, () if i in missing else ("a",)) for i, one in enumerate(asked)]
+        self.refusals = [answer.refusal for answer in answers]
+
+    def __len__(self) -> int:
+        return len(self.examples)
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        return self.examples[index]
+
+
+def right(answerer: EngineAnswerer, questions: Questions) -> float:
+    engine = answerer.engine
+    answers = [engine.answer([engine.read(e.context, e.question)], [6])[0] for e in questions.examples]
+    return float(np.mean([a.answered == bool(e.answers) for a, e in zip(answers, questions.examples, strict=True)]))
+
+
+@pytest.mark.parametrize("share", [0.2, 0.9])
+def test_a_bundle_refuses_as_often_as_it_should(small_bundle: Path, tmp_path: Path, share: float) -> None:
+    answerer = EngineAnswerer.open(small_bundle)
+    questions = Questions(answerer, share)
+    before = right(answerer, questions)
+    offset = fit_refusal_offset(Measuring(answerer, tmp_path), answerer, [questions] * 7)
+    assert isinstance(answerer.engine, AnsweringEngine)
+    assert answerer.engine.reader.refusal_offset == offset
+    assert (offset < 0) == (share < np.mean(np.array(questions.refusals) > 0.5))
+    assert right(answerer, questions) > before + 0.05
+    assert fit_refusal_offset(Measuring(answerer, tmp_path), answerer, [questions] * 7) == offset
+
+
+def test_too_few_questions_are_refused(small_bundle: Path, tmp_path: Path) -> None:
+    answerer = EngineAnswerer.open(small_bundle)
+    with pytest.raises(ValueError, match="are too few to fit the offset of refusals to: raise --limit"):
+        fit_refusal_offset(Measuring(answerer, tmp_path, limit=30), answerer, [Questions(answerer, 0.5)])
