@@ -94,7 +94,8 @@ class AnsweringManifest:
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
         calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.temperatures``.
-        refusal_offset: what is added to the score of refusing a free question, in logits, before anything is decided.
+        refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits;
+            choices, and what is to be one quotation, are decided without it.
         kind: what such a model does.
         format_version: which files there are, and what is in them.
     """

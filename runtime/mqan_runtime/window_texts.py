@@ -65,7 +65,7 @@ class TextReader:
         sizes: of D, H, W and V.
         num_layers: of the decoder.
         num_together: most windows that are read together, padded; 1 on a CPU.
-        refusal_offset: what is added to the score of refusing a free question, in logits.
+        refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits.
 
     Attributes:
         refusal_offset: as given; what is read later has another one if it is set.
@@ -112,7 +112,8 @@ class TextReader:
             outputs = self._run([window for _, _, window in some])
             for n, (row, windowed, window) in enumerate(some):
                 self._place({name: array[n] for name, array in outputs.items()}, windowed, window, row, constants)
-        is_free = [not windowed.request.choices for windowed in requests]
+        # quotations are decided by the scores themselves, where refusing is not favoured
+        is_free = [not (windowed.request.choices or windowed.options.quotes) for windowed in requests]
         null: npt.NDArray[np.float32] = constants["null"]  # type: ignore[assignment]
         null[is_free, 0] += self.refusal_offset
         return constants, sizes

@@ -303,7 +303,7 @@ def test_a_contiguous_answer_is_exactly_one_quotation(engine: AnsweringEngine) -
     assert num_answered > 30
 
 
-def test_the_offset_of_refusals_moves_free_questions_and_no_others(small_bundle: Path, engine: AnsweringEngine) -> None:
+def test_the_offset_of_refusals_moves_free_answers_and_no_others(small_bundle: Path, engine: AnsweringEngine) -> None:
     manifest = engine.bundle.manifest
     never, always = (
         AnsweringEngine(replace(engine.bundle, manifest=replace(manifest, refusal_offset=offset)), provider="cpu")
@@ -312,16 +312,14 @@ def test_the_offset_of_refusals_moves_free_questions_and_no_others(small_bundle:
     rng, num_answered = random.Random(17), 0
     for _ in range(60):
         context, question = make_text(rng, rng.choice([5, 30, 700])), make_text(rng, 4)
-        for options in (PLAIN, Options(contiguous=True)):
-            plain = ask(engine, context, question, options)
-            num_answered += plain.answered
-            assert ask(never, context, question, options).refusal < plain.refusal
-            assert ask(always, context, question, options).refusal > plain.refusal
-            assert ask(never, context, question, options).answered or not plain.answered
-            assert not ask(always, context, question, options).answered
-        choosing = Options(choices_of(["the harbour", "notes"]))
-        assert ask(never, context, question, choosing) == ask(engine, context, question, choosing)
-    assert 10 < num_answered < 110
+        plain, without, with_it = (ask(one, context, question) for one in (engine, never, always))
+        num_answered += plain.answered
+        assert without.refusal < plain.refusal < with_it.refusal
+        assert without.answered or not plain.answered
+        assert not with_it.answered
+        for options in (Options(choices_of(["the harbour", "notes"])), Options(contiguous=True)):
+            assert ask(never, context, question, options) == ask(engine, context, question, options)
+    assert num_answered > 5
 
 
 def test_a_quotation_that_must_be_given_is_the_likeliest(engine: AnsweringEngine) -> None:

@@ -2958,7 +2958,7 @@ export interface operations {
                      *         },
                      *         "order": {
                      *           "answered": false,
-                     *           "probability": 0.95,
+                     *           "probability": 0.99,
                      *           "question": "What is the order number?",
                      *           "reason": "The text does not say.",
                      *           "spans": [],
@@ -2971,7 +2971,7 @@ export interface operations {
                      *             "currency": "EUR",
                      *             "library": "price-parser"
                      *           },
-                     *           "probability": 1,
+                     *           "probability": 0.99,
                      *           "question": "What is the total?",
                      *           "spans": [
                      *             {
