@@ -81,7 +81,8 @@ def evaluate_model(
     offset = None
     if record and CALIBRATION in chosen and isinstance(answerer, EngineAnswerer):
         offset = fit_refusal_offset(measuring, answerer)
-        Console(stderr=True).print(f"offset of refusals: {offset:g}")
+        fitted = "not fitted, there is too little to fit it to" if offset is None else f"{offset:g}"
+        Console(stderr=True).print(f"offset of refusals: {fitted}", highlight=False)
     measured = _measure(measuring, names, cases, tasks)
     written: list[Path] = []
     if record:

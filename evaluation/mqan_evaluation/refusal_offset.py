@@ -19,10 +19,12 @@ from mqan_evaluation.sections import Measuring
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.data.source import Source
 
+_MOST = 20.0  # that a manifest takes, in logits
+
 
 def fit_refusal_offset(
     measuring: Measuring, answerer: EngineAnswerer, sources: Sequence[Source] | None = None
-) -> float:
+) -> float | None:
     """Fit the offset of a bundle on the questions that its probabilities are fitted on, and let it answer with it.
 
     Args:
@@ -31,27 +33,26 @@ def fit_refusal_offset(
         sources: to draw from instead.
 
     Returns:
-        The offset, in logits.
-
-    Raises:
-        ValueError: the bundle never refuses, or there are too few questions that have an answer, or that have none.
+        The offset, in logits. None where it stays as it was: the bundle never refuses a question, there are too few
+        questions with an answer, or without one, or the probability of refusing says nothing about which is which.
     """
     engine = answerer.engine
     if not isinstance(engine, AnsweringEngine):
-        raise ValueError(f"{answerer.title} never refuses a question: it has no offset")
+        return None
     sources = calibration_sources(measuring.data, answerer.sources) if sources is None else sources
     drawn = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
     free = [example for example in drawn if not example.choices]
-    engine.reader.refusal_offset = 0.0
+    before, engine.reader.refusal_offset = engine.reader.refusal_offset, 0.0
     decisions = answer_all(answerer, [ask_of(e) for e in free], measuring.progress, measuring.threads)
     # of those whose question lists its labels, the refusal is another one
     read = [(e, d) for e, d in zip(free, decisions, strict=True) if d is not None and not d.choices]
     is_missing = np.array([not e.answers for e, _ in read], np.float64)
+    engine.reader.refusal_offset = before
     if min(is_missing.sum(), (1 - is_missing).sum()) < LEAST:
-        raise ValueError(
-            f"{len(read)} free questions, {int(is_missing.sum())} of them without an answer, are too few to fit the "
-            "offset of refusals to: raise --limit"
-        )
-    found = fit_logistic(np.array([logit(d.refusal) for _, d in read]), is_missing)
-    engine.reader.refusal_offset = round(found.offset / found.scale, 3)
+        return None
+    try:
+        found = fit_logistic(np.array([logit(d.refusal) for _, d in read]), is_missing)
+    except ValueError:
+        return None
+    engine.reader.refusal_offset = float(np.clip(round(found.offset / found.scale, 3), -_MOST, _MOST))
     return engine.reader.refusal_offset

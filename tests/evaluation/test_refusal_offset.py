@@ -1,6 +1,7 @@
 """The offset of refusals is where a bundle refuses about as often as there is no answer."""
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -51,6 +52,7 @@ def test_a_bundle_refuses_as_often_as_it_should(small_bundle: Path, tmp_path: Pa
     questions = Questions(answerer, share)
     before = right(answerer, questions)
     offset = fit_refusal_offset(Measuring(answerer, tmp_path), answerer, [questions] * 7)
+    assert offset is not None
     assert isinstance(answerer.engine, AnsweringEngine)
     assert answerer.engine.reader.refusal_offset == offset
     assert (offset < 0) == (share < np.mean(np.array(questions.refusals) > 0.5))
@@ -58,7 +60,14 @@ def test_a_bundle_refuses_as_often_as_it_should(small_bundle: Path, tmp_path: Pa
     assert fit_refusal_offset(Measuring(answerer, tmp_path), answerer, [questions] * 7) == offset
 
 
-def test_too_few_questions_are_refused(small_bundle: Path, tmp_path: Path) -> None:
+def test_an_offset_that_cannot_be_fitted_stays(small_bundle: Path, tmp_path: Path) -> None:
     answerer = EngineAnswerer.open(small_bundle)
-    with pytest.raises(ValueError, match="are too few to fit the offset of refusals to: raise --limit"):
-        fit_refusal_offset(Measuring(answerer, tmp_path, limit=30), answerer, [Questions(answerer, 0.5)])
+    assert isinstance(answerer.engine, AnsweringEngine)
+    questions = Questions(answerer, 0.5)
+    answerer.engine.reader.refusal_offset = 0.25
+    few = Measuring(answerer, tmp_path, limit=30)
+    assert fit_refusal_offset(few, answerer, [questions]) is None
+    # as many have no answer, but those that are refused least
+    questions.examples = [replace(e, answers=() if e.answers else ("a",)) for e in questions.examples]
+    assert fit_refusal_offset(Measuring(answerer, tmp_path), answerer, [questions] * 7) is None
+    assert answerer.engine.reader.refusal_offset == 0.25
