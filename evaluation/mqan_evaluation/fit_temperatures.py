@@ -75,14 +75,18 @@ class Observed:
 
 
 def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
-    """Return the maps: of kinds, and of the buckets of a number of choices that have at least ``LEAST`` questions."""
+    """Return the maps: of kinds, and of the buckets of a number of choices that have at least ``LEAST`` questions.
+
+    Those of choices are fitted on questions with choices. Labels that a question lists are sometimes cut wrongly from
+    it, which says nothing about how sure a model may be of choices that are given.
+    """
     groups: dict[str, list[Observed]] = defaultdict(list)
     for one in observed:
         if one.kind is QuestionKind.FREE:
             groups[QuestionKind.REFUSAL.value].append(one)
             if one.decision.text is not None:
                 groups[one.kind.value].append(one)
-        else:
+        elif one.example.choices:
             groups[one.kind.value].append(one)
             groups[f"{one.kind.value}/{bucket_of(len(one.labels))}"].append(one)
     fitted = {name: _fit(name, group) for name, group in groups.items() if len(group) >= LEAST}
@@ -112,8 +116,6 @@ def _loss_of_choices(observed: Observed) -> FloatArray:
     scores = logs[:, None] / _TEMPERATURES
     answers = {answer.casefold().strip() for answer in observed.example.answers}
     right = [label.casefold().strip() in answers for label in observed.labels]
-    if answers and not any(right):  # cut wrongly from the question: nothing can be learnt from it
-        return np.zeros(len(_TEMPERATURES))
     mask = np.array([*right, not any(right)])
     return _log_sum(scores) - _log_sum(scores[mask])
 

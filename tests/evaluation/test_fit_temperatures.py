@@ -102,6 +102,16 @@ def test_buckets_and_kinds_have_temperatures_of_their_own() -> None:
     assert sum(masses) + refusal == pytest.approx(1)
 
 
+def test_labels_that_a_question_lists_leave_the_maps_of_choices_alone() -> None:
+    given = drawn(500, ["a", "b", "c"], 0.5)
+    listed = [
+        dataclasses.replace(one, example=dataclasses.replace(one.example, choices=()))
+        for one in drawn(500, ["a", "b", "c"], 3.0, seed=1)
+    ]
+    assert {one.kind for one in listed} == {QuestionKind.CHOICES}
+    assert fit_temperatures([*given, *listed]) == fit_temperatures(given)
+
+
 def test_several_labels_are_fitted_each_beside_the_refusal() -> None:
     rng = np.random.default_rng(5)
     observed = []
