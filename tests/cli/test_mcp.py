@@ -126,7 +126,7 @@ async def test_each_tool_answers_with_exact_places(mode: str) -> None:
 
 async def test_what_the_text_does_not_say_is_refused() -> None:
     async with started() as client:
-        answer, told = await call(client, "answer", context=CONTEXT, question="What is the phone number?")
+        answer, told = await call(client, "answer", context=CONTEXT, question="What is the email address?")
         assert (answer["text"], answer["answered"], answer["words"]) == ("", False, [])
         assert told.startswith("The context does not say")
         none, told = await call(
