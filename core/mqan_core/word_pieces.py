@@ -23,6 +23,7 @@ _IDEOGRAPHS = (
     (0xF900, 0xFAFF),
     (0x2F800, 0x2FA1F),
 )
+_FIRST_IDEOGRAPH = min(first for first, _ in _IDEOGRAPHS)
 
 
 class WordPieces:
@@ -116,5 +117,6 @@ def _plain(character: str) -> str:
 
 def _stands_alone(character: str, category: str) -> bool:
     code = ord(character)
-    is_ascii_mark = 33 <= code <= 126 and not character.isalnum()
-    return is_ascii_mark or category[0] == "P" or any(first <= code <= last for first, last in _IDEOGRAPHS)
+    if category[0] == "P" or (33 <= code <= 126 and not character.isalnum()):
+        return True
+    return code >= _FIRST_IDEOGRAPH and any(first <= code <= last for first, last in _IDEOGRAPHS)

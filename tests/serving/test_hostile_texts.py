@@ -118,12 +118,8 @@ def test_it_is_checked_and_read_within_the_bound(name: str, vocabulary: Vocabula
 @pytest.mark.parametrize("letters", ["abcdefghijklmnopqrstuvwxyz", "zqxj", "un", "áéíóú", "internationalise"])
 def test_words_of_no_language_are_cut_into_pieces_within_a_bound(letters: str, pieces: WordPieces) -> None:
     chance = random.Random(1)
-
-    def cut() -> float:
-        words = [drawn(letters, 99)(chance) for _ in range(1000)]  # new ones: what was cut before is known
-        started = time.process_time()
-        for word in words:
-            pieces.ids(word)
-        return time.process_time() - started
-
-    assert min(cut() for _ in range(_TRIES)) < 0.5, "2 s for a whole context of them"
+    words = [drawn(letters, 99)(chance) for _ in range(1000)]
+    started = time.process_time()
+    for word in words:
+        pieces.ids(word)
+    assert time.process_time() - started < 0.5, "2 s for a whole context of them"
