@@ -42,6 +42,7 @@ from mqan_core.word_pieces import WordPieces
 from mqan_core.wordings import AcceptedQuestion
 
 EMBEDDINGS: Final = "embeddings.onnx"
+MOST_OFFSET: Final = 20.0  # of a refusal's score, in logits
 MOST_BYTES: Final = 60 * 10**6  # of all files of a bundle that is exported
 
 Device = Literal["cpu", "cuda"]
@@ -111,7 +112,7 @@ class AnsweringManifest:
     scores: Scores = field(default_factory=dict)
     training: FreeForm = field(default_factory=dict)
     calibration: Annotated[Mapping[Label, Calibration], Field(max_length=MAX_ENTRIES)] = field(default_factory=dict)
-    refusal_offset: Annotated[float, Field(ge=-20, le=20)] = 0.0
+    refusal_offset: Annotated[float, Field(ge=-MOST_OFFSET, le=MOST_OFFSET)] = 0.0
     kind: Literal["question-answering"] = "question-answering"
     format_version: Literal[6] = ANSWERING_FORMAT
     FORMAT: ClassVar[int] = ANSWERING_FORMAT

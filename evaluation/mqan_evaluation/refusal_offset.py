@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mqan_core.answering import MOST_OFFSET
 from mqan_core.calibration import logit
 from mqan_evaluation.answerers import answer_all, ask_of
 from mqan_evaluation.draws import draw_questions
@@ -18,8 +19,6 @@ from mqan_evaluation.reliability import fit_logistic
 from mqan_evaluation.sections import Measuring
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.data.source import Source
-
-_MOST = 20.0  # that a manifest takes, in logits
 
 
 def fit_refusal_offset(
@@ -54,5 +53,5 @@ def fit_refusal_offset(
         found = fit_logistic(np.array([logit(d.refusal) for _, d in read]), is_missing)
     except ValueError:
         return None
-    engine.reader.refusal_offset = float(np.clip(round(found.offset / found.scale, 3), -_MOST, _MOST))
+    engine.reader.refusal_offset = float(np.clip(round(found.offset / found.scale, 3), -MOST_OFFSET, MOST_OFFSET))
     return engine.reader.refusal_offset
