@@ -182,8 +182,8 @@ async def bytes_kept(stub: Any) -> float:
 
     await expire(50)
     before = bytes_in_use()
-    await expire(150)
-    return (bytes_in_use() - before) / 150
+    await expire(300)
+    return (bytes_in_use() - before) / 300
 
 
 async def test_nothing_is_kept_of_expired_calls(start_server: StartServer, engine: Any) -> None:
