@@ -136,9 +136,10 @@ def _parse_state(places: _Places) -> ParsedState:
     for slot, value in change.told:
         if not (slot.folded and value.folded):
             raise FormError(f"The slot {shown(slot.folded)} in the answer has no name or no value.")
-        if slot.folded in slots:
+        if slot.folded not in slots:
+            slots[slot.folded] = places.value(slot.folded, value)
+        elif fold(slots[slot.folded].text) != value.folded:
             raise FormError(f"The slot {shown(slot.folded)} has two values in the answer.")
-        slots[slot.folded] = places.value(slot.folded, value)
     requests: dict[str, ParsedValue] = {}
     for part in change.requests:
         requests.setdefault(part.folded, places.value(part.folded, part))

@@ -97,6 +97,15 @@ def test_a_state_has_the_places_of_its_values() -> None:
     assert parse_state("none").parsed == ParsedState((), ())
 
 
+def test_a_slot_that_is_told_again_with_the_same_value_is_told_once() -> None:
+    parsed = parse_state("food: Thai, area: north, food:  thai;", "Thai food in the north").parsed
+    assert isinstance(parsed, ParsedState)
+    assert [(slot.name, slot.text, len(slot.spans)) for slot in parsed.slots] == [
+        ("food", "Thai", 1),
+        ("area", "north", 1),
+    ]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
