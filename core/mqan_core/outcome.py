@@ -9,8 +9,11 @@ from mqan_core.answer import Answer, AnswerSpan, ChoiceProbability, Source
 from mqan_core.options import Options
 from mqan_core.request import Request
 
-MOST_EVIDENCE: Final = 3  # words that are looked at
-_HOLDS: Final = 0.5  # of several labels, those that are likelier than not
+MOST_EVIDENCE: Final = 3
+"""Words that are looked at."""
+
+HOLDS: Final = 0.5
+"""Of several labels, those hold that are likelier than this, each beside the refusal."""
 
 
 def complete(
@@ -67,8 +70,8 @@ def evidence_spans(request: Request, weights: Sequence[float]) -> tuple[AnswerSp
 
 def _several(answer: Answer, min_probability: float | None) -> Answer:
     """Return the answer that holds every label for itself."""
-    least = _HOLDS if min_probability is None else min_probability
-    holding = [choice for choice in answer.choices if choice.against_refusal > _HOLDS]
+    least = HOLDS if min_probability is None else min_probability
+    holding = [choice for choice in answer.choices if choice.against_refusal > HOLDS]
     chosen = tuple(choice.label for choice in holding if choice.against_refusal >= least)
     decided = chosen or [choice.label for choice in holding]  # those that are withheld, too
     probability = math.prod(

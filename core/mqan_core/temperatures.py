@@ -2,7 +2,9 @@
 
 The masses of choices are divided by a temperature in logits (Guo et al. 2017): ``m_i ** (1 / T)``, renormalised over
 choices and refusal, so that the order of the choices by probability, and with it the answer, stays. A free answer and
-a refusal of a free question are single events: their log odds are scaled and moved (Platt 1999).
+a refusal of a free question are single events: their log odds are scaled and moved (Platt 1999). Where several labels
+can be right, each is such an event beside the refusal. It holds where the mapped probability is over one half: this
+map decides, too.
 
 A bundle's manifest holds the maps by name: ``choices/3-5`` for a number of choices, ``choices`` where too little was
 measured of one.
@@ -21,6 +23,7 @@ BUCKETS = ((2, "2"), (5, "3-5"), (10, "6-10"), (30, "11-30"), (10**9, "31+"))
 
 _YES_NO = ({"yes", "no"}, {"true", "false"})
 _LEAST = 1e-12  # masses are held above it
+_UNCHANGED = Calibration(1.0, 0.0)
 
 
 class QuestionKind(StrEnum):
@@ -65,7 +68,7 @@ class Temperatures:
 
     def masses(self, kind: QuestionKind, choices: Sequence[float], refusal: float) -> tuple[tuple[float, ...], float]:
         """Map the masses of choices and of the refusal; they sum to 1 afterwards."""
-        scale = self._scale(kind, len(choices))
+        scale = self._map(kind, len(choices)).scale
         logs = [scale * math.log(max(mass, _LEAST)) for mass in (*choices, refusal)]
         highest = max(logs)
         powers = [math.exp(value - highest) for value in logs]
@@ -75,9 +78,8 @@ class Temperatures:
 
     def against_refusal(self, choices: Sequence[float], refusal: float) -> tuple[float, ...]:
         """Return how probable each of several choices is, each beside the refusal alone."""
-        scale = self._scale(QuestionKind.SEVERAL, len(choices))
-        odds = [scale * (math.log(max(mass, _LEAST)) - math.log(max(refusal, _LEAST))) for mass in choices]
-        return tuple(0.5 + 0.5 * math.tanh(value / 2) for value in odds)
+        found = self._map(QuestionKind.SEVERAL, len(choices))
+        return tuple(found(mass / max(mass + refusal, _LEAST)) for mass in choices)
 
     def decided(
         self,
@@ -108,7 +110,7 @@ class Temperatures:
         return rest if is_refusal else max(mapped)
 
     def calibrate(self, answer: Answer) -> Answer:
-        """Return an answer with its probabilities mapped; which answer it is does not change."""
+        """Return an answer with its probabilities mapped. Only which of several labels hold can change with it."""
         if not answer.choices:
             refusal = self.single(QuestionKind.REFUSAL, answer.refusal)
             probability = self.single(QuestionKind.FREE, answer.probability) if answer.answered else refusal
@@ -127,6 +129,5 @@ class Temperatures:
         probability = max(mapped) if answer.answered else refusal
         return replace(answer, probability=probability, refusal=refusal, choices=choices)
 
-    def _scale(self, kind: QuestionKind, num_choices: int) -> float:
-        found = self.maps.get(f"{kind.value}/{bucket_of(num_choices)}") or self.maps.get(kind.value)
-        return 1.0 if found is None else found.scale
+    def _map(self, kind: QuestionKind, num_choices: int) -> Calibration:
+        return self.maps.get(f"{kind.value}/{bucket_of(num_choices)}") or self.maps.get(kind.value) or _UNCHANGED

@@ -13,6 +13,7 @@ import torch
 from mqan_core.answer import Answer
 from mqan_core.errors import InputError
 from mqan_core.example import Choice, Example
+from mqan_core.outcome import HOLDS
 from mqan_core.request import Request, read_listing, read_request
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.torch_answers import answer_batch
@@ -158,7 +159,7 @@ def decision_of(ask: Ask, answer: Answer) -> Decision:
         probability = max(masses) if answer.answered else answer.refusal
         return Decision(answer.text if answer.answered else None, labels, probability, answer.refusal, masses, answer)
     beside = [choice.against_refusal for choice in answer.choices]
-    labels = tuple(choice.label for choice in answer.choices if choice.against_refusal > 0.5)
+    labels = tuple(choice.label for choice in answer.choices if choice.against_refusal > HOLDS)
     probability = math.prod(max(share, 1 - share) for share in beside)
     return Decision(", ".join(labels) if labels else None, labels, probability, answer.refusal, masses, answer)
 

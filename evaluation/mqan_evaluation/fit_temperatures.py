@@ -6,15 +6,17 @@ of the contexts.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from mqan_core.calibration import Calibration, logit
 from mqan_core.example import Example
+from mqan_core.outcome import HOLDS
 from mqan_core.temperatures import QuestionKind, Temperatures, bucket_of, kind_of
 from mqan_evaluation.answerers import Decision, labels_offered
 from mqan_evaluation.draws import draw_questions
@@ -44,12 +46,10 @@ class Observed:
     Attributes:
         example: the question.
         decision: on it.
-        is_right: whether that is right.
     """
 
     example: Example
     decision: Decision
-    is_right: bool
 
     @property
     def labels(self) -> list[str]:
@@ -60,6 +60,15 @@ class Observed:
     def kind(self) -> QuestionKind:
         """What is asked for."""
         return kind_of(self.labels, self.example.multiple)
+
+    def is_right(self, temperatures: Temperatures) -> bool:
+        """Return whether the decision is right; of several labels the map says which hold."""
+        d = self.decision
+        if self.example.multiple:
+            shares = temperatures.against_refusal(d.choices, d.refusal)
+            holding = tuple(label for label, share in zip(self.labels, shares, strict=True) if share > HOLDS)
+            d = replace(d, labels=holding)
+        return judge(self.example, d)[0] == 1
 
     def probability(self, temperatures: Temperatures) -> float:
         """Return the mapped probability of what was decided."""
@@ -77,6 +86,7 @@ class Observed:
 def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
     """Return the maps: of kinds, and of the buckets of a number of choices that have at least ``LEAST`` questions.
 
+    There is one map for several labels, whatever their number: whether one holds does not depend on how many there are.
     Those of choices are fitted on questions with choices. Labels that a question lists are sometimes cut wrongly from
     it, which says nothing about how sure a model may be of choices that are given.
     """
@@ -88,25 +98,37 @@ def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
                 groups[one.kind.value].append(one)
         elif one.example.choices:
             groups[one.kind.value].append(one)
-            groups[f"{one.kind.value}/{bucket_of(len(one.labels))}"].append(one)
+            if one.kind is not QuestionKind.SEVERAL:
+                groups[f"{one.kind.value}/{bucket_of(len(one.labels))}"].append(one)
     fitted = {name: _fit(name, group) for name, group in groups.items() if len(group) >= LEAST}
     return Temperatures({name: found for name, found in sorted(fitted.items()) if found is not None})
 
 
 def _fit(name: str, group: Sequence[Observed]) -> Calibration | None:
-    if name in (QuestionKind.FREE, QuestionKind.REFUSAL):
-        is_refusal = name == QuestionKind.REFUSAL
-        given = np.array([logit(o.decision.refusal if is_refusal else o.decision.probability) for o in group])
-        true = np.array([not o.example.answers if is_refusal else o.is_right for o in group], np.float64)
-        try:
-            return fit_logistic(given, true) if 0 < true.sum() < len(true) else None
-        except ValueError:  # the probabilities say nothing: leave them
-            return None
-    if name.startswith(QuestionKind.SEVERAL):
-        losses = sum(_loss_of_several(o) for o in group)
-    else:
+    if name not in _EVENTS:
         losses = sum(_loss_of_choices(o) for o in group)
-    return Calibration(float(1 / _TEMPERATURES[int(np.argmin(losses))]), 0.0)
+        return Calibration(float(1 / _TEMPERATURES[int(np.argmin(losses))]), 0.0)
+    events = [[(logit(p), is_true) for p, is_true in _EVENTS[name](o)] for o in group]
+    given, true = np.array([event for of_one in events for event in of_one], np.float64).T
+    weights = np.array([1 / len(of_one) for of_one in events for _ in of_one])  # each question counts once
+    try:
+        return fit_logistic(given, true, weights) if 0 < true.sum() < len(true) else None
+    except ValueError:  # the probabilities say nothing: leave them
+        return None
+
+
+def _labels_of_several(observed: Observed) -> list[tuple[float, bool]]:
+    d, answers = observed.decision, observed.example.answers
+    shares = Temperatures().against_refusal(d.choices, d.refusal)
+    return [(share, label in answers) for label, share in zip(observed.labels, shares, strict=True)]
+
+
+_EVENTS: Final[Mapping[str, Callable[[Observed], list[tuple[float, bool]]]]] = {
+    QuestionKind.FREE: lambda o: [(o.decision.probability, o.is_right(Temperatures()))],
+    QuestionKind.REFUSAL: lambda o: [(o.decision.refusal, not o.example.answers)],
+    QuestionKind.SEVERAL: _labels_of_several,
+}
+"""What the map of a kind is fitted on: the probabilities of single events, and whether they came true."""
 
 
 def _loss_of_choices(observed: Observed) -> FloatArray:
@@ -118,14 +140,6 @@ def _loss_of_choices(observed: Observed) -> FloatArray:
     right = [label.casefold().strip() in answers for label in observed.labels]
     mask = np.array([*right, not any(right)])
     return _log_sum(scores) - _log_sum(scores[mask])
-
-
-def _loss_of_several(observed: Observed) -> FloatArray:
-    """Return the mean log loss of each choice beside the refusal, at each temperature, [T]."""
-    d = observed.decision
-    odds = np.log(np.maximum(np.array(d.choices), _LEAST_MASS)) - np.log(max(d.refusal, _LEAST_MASS))
-    sign = np.array([1.0 if label in observed.example.answers else -1.0 for label in observed.labels])
-    return np.asarray(np.logaddexp(0, -(sign * odds)[:, None] / _TEMPERATURES).mean(axis=0), np.float64)
 
 
 def _log_sum(scores: FloatArray) -> FloatArray:
@@ -160,17 +174,19 @@ def calibration_section(
     sources = calibration_sources(measuring.data, trained_on) if sources is None else sources
     examples = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
     decisions = measuring.ask("calibration", examples)
-    observed = [Observed(e, d, judge(e, d)[0] == 1) for e, d in zip(examples, decisions, strict=True) if d is not None]
+    observed = [Observed(e, d) for e, d in zip(examples, decisions, strict=True) if d is not None]
     folds = [fold_of(one.example.context) for one in observed]
     halves = [fit_temperatures([o for o, f in zip(observed, folds, strict=True) if f != fold]) for fold in (0, 1)]
     temperatures = fit_temperatures(observed)
     if not temperatures.maps:
         raise ValueError(f"{len(observed)} questions are too few to fit probabilities to: raise --limit")
-    after = [one.probability(halves[fold]) for one, fold in zip(observed, folds, strict=True)]
-    return temperatures, Section("calibration", "Probabilities", _rows(observed, after, temperatures))
+    mapped = [halves[fold] for fold in folds]
+    return temperatures, Section("calibration", "Probabilities", _rows(observed, mapped, temperatures))
 
 
-def _rows(observed: Sequence[Observed], after: Sequence[float], temperatures: Temperatures) -> list[dict[str, Cell]]:
+def _rows(
+    observed: Sequence[Observed], mapped: Sequence[Temperatures], temperatures: Temperatures
+) -> list[dict[str, Cell]]:
     groups: dict[str, list[int]] = defaultdict(list)
     for place, one in enumerate(observed):
         groups[_group(one)].append(place)
@@ -178,21 +194,28 @@ def _rows(observed: Sequence[Observed], after: Sequence[float], temperatures: Te
     plain = Temperatures()
     rows: list[dict[str, Cell]] = []
     for name, places in sorted(groups.items(), key=lambda pair: (pair[0] == "all", pair[0])):
-        right = np.array([observed[i].is_right for i in places], np.float64)
-        before = np.array([observed[i].probability(plain) for i in places])
+        before, after = (
+            [(observed[i].probability(of[i]), observed[i].is_right(of[i])) for i in places]
+            for of in ([plain] * len(observed), mapped)
+        )
         found = temperatures.maps.get(name) or temperatures.maps.get(name.partition("/")[0])
         rows.append(
             {
                 "kind": name,
                 "questions": len(places),
-                "accuracy": round(100 * float(right.mean()), 2),
+                "accuracy": round(100 * float(np.mean([right for _, right in after])), 2),
                 "temperature": None if found is None else round(1 / found.scale, 3),
                 "offset": None if found is None else round(found.offset, 3),
-                "ECE before": round(expected_calibration_error(before, right), 4),
-                "ECE after": round(expected_calibration_error(np.array([after[i] for i in places]), right), 4),
+                "ECE before": _error(before),
+                "ECE after": _error(after),
             }
         )
     return rows
+
+
+def _error(answers: Sequence[tuple[float, bool]]) -> float:
+    probability, right = np.array(answers, np.float64).T
+    return round(expected_calibration_error(probability, right), 4)
 
 
 def _group(one: Observed) -> str:

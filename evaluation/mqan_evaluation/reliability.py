@@ -32,15 +32,24 @@ def fold_of(context: str) -> int:
     return zlib.crc32(context.encode()) % 2
 
 
-def fit_logistic(x: FloatArray, right: FloatArray) -> Calibration:
-    """Minimise the log loss by Newton's method, with a little weight on the map that changes nothing."""
+def fit_logistic(x: FloatArray, right: FloatArray, weights: FloatArray | float = 1.0) -> Calibration:
+    """Minimise the log loss by Newton's method, with a little weight on the map that changes nothing.
+
+    Args:
+        x: log odds, [N].
+        right: 1 where it came true, else 0, [N].
+        weights: how often each counts, [N].
+
+    Raises:
+        ValueError: the log odds do not tell what came true from what did not.
+    """
     identity = np.array([1.0, 0.0])
     parameters = np.zeros(2)  # from here the method does not overshoot
     features = np.stack([x, np.ones_like(x)])
     for _ in range(_STEPS):
         p = 0.5 + 0.5 * np.tanh(parameters @ features / 2)  # the logistic function, without overflow
-        gradient = features @ (right - p) - (parameters - identity)
-        curvature = (features * (p * (1 - p))) @ features.T + np.eye(2)
+        gradient = features @ (weights * (right - p)) - (parameters - identity)
+        curvature = (features * (weights * p * (1 - p))) @ features.T + np.eye(2)
         parameters = parameters + np.linalg.solve(curvature, gradient)
     scale, offset = map(float, parameters)
     if not (math.isfinite(scale) and math.isfinite(offset) and scale > 0):

@@ -79,6 +79,7 @@ How to read the tables:
   first.
 - "Without answer": share of the examples that have no answer.
 - "Kind": `choices/3-5` are questions with 3 to 5 labels, `several/3-5` those where several of the labels can be right.
+  Of several labels, those apply whose calibrated probability is over one half.
 - "ECE" is the expected calibration error, from 0 to 1, before and after calibration. Calibration divides the
   logit of a probability by "temperature" and adds "offset"; both are fitted on validation data. So is `refusal_offset`
   of the manifest, by which the score of refusing a free question is moved before the decision. "At 0.9 or more":

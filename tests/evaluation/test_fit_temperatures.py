@@ -11,6 +11,7 @@ import pytest
 from mqan_core.answer import Answer, ChoiceProbability
 from mqan_core.calibration import Calibration
 from mqan_core.example import Choice, Example
+from mqan_core.outcome import HOLDS
 from mqan_core.temperatures import QuestionKind, Temperatures, bucket_of, kind_of
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer, decision_of
 from mqan_evaluation.fit_temperatures import (
@@ -21,7 +22,6 @@ from mqan_evaluation.fit_temperatures import (
     manifest_entry,
     trust_rows,
 )
-from mqan_evaluation.judging import judge
 from mqan_evaluation.sections import Measuring
 
 
@@ -39,7 +39,7 @@ def chosen(labels: list[str], masses: np.ndarray, right: int, *, multiple: bool 
     answered = of_choices[best] >= refusal
     answer = Answer(labels[best] if answered else "", 0.0, (), (), False, answered, refusal, found)
     decision = decision_of(Ask("t", "q", choices, multiple), answer)
-    return Observed(example, decision, judge(example, decision)[0] == 1)
+    return Observed(example, decision)
 
 
 def drawn(number: int, labels: list[str], temperature: float, seed: int = 0) -> list[Observed]:
@@ -62,7 +62,7 @@ def free(number: int, scale: float, offset: float) -> list[Observed]:
         is_right = bool(rng.random() < 1 / (1 + math.exp(-(scale * x + offset))))
         example = Example("t", "1", f"text {i}", "q", ("a",))
         decision = Decision("a" if is_right else "b", (), 1 / (1 + math.exp(-x)), 0.01, ())
-        observed.append(Observed(example, decision, is_right))
+        observed.append(Observed(example, decision))
     return observed
 
 
@@ -112,16 +112,42 @@ def test_labels_that_a_question_lists_leave_the_maps_of_choices_alone() -> None:
     assert fit_temperatures([*given, *listed]) == fit_temperatures(given)
 
 
-def test_several_labels_are_fitted_each_beside_the_refusal() -> None:
+def several(number: int, scale: float, offset: float) -> list[Observed]:
+    """Return questions of three labels, each of which holds as often as its mapped probability says."""
     rng = np.random.default_rng(5)
     observed = []
-    for _ in range(1500):
+    for _ in range(number):
         odds = rng.normal(0, 2, 3)
-        right = [str(i) for i in range(3) if rng.random() < 1 / (1 + math.exp(-odds[i]))]
-        one = chosen(["0", "1", "2"], np.array([*np.exp(2 * odds), 1.0]), 3, multiple=True)
+        right = [str(i) for i in range(3) if rng.random() < 1 / (1 + math.exp(-(scale * odds[i] + offset)))]
+        one = chosen(["0", "1", "2"], np.array([*np.exp(odds), 1.0]), 3, multiple=True)
         observed.append(dataclasses.replace(one, example=dataclasses.replace(one.example, answers=tuple(right))))
-    maps = fit_temperatures(observed).maps
-    assert 1 / maps["several/3-5"].scale == pytest.approx(2.0, rel=0.15)
+    return observed
+
+
+def test_several_labels_are_fitted_each_beside_the_refusal() -> None:
+    maps = fit_temperatures(several(1500, 0.5, -1.0)).maps
+    assert set(maps) == {"several"}
+    assert maps["several"].scale == pytest.approx(0.5, rel=0.15)
+    assert maps["several"].offset == pytest.approx(-1.0, rel=0.15)
+
+
+def test_the_map_decides_which_of_several_labels_hold() -> None:
+    """Fitted on one half, it is right more often on the other; what is judged is what an answer says."""
+    observed = several(1200, 1.0, -1.5)
+    fitted, others = fit_temperatures(observed[:600]), observed[600:]
+    right = [one.is_right(fitted) for one in others]
+    assert sum(right) > 1.3 * sum(one.is_right(Temperatures()) for one in others)
+    for one, is_right in zip(others, right, strict=True):
+        d, labels = one.decision, one.labels
+        choices = tuple(
+            ChoiceProbability(label, mass, mass / sum(d.choices), mass / (mass + d.refusal))
+            for label, mass in zip(labels, d.choices, strict=True)
+        )
+        answer = fitted.calibrate(Answer(labels[0], 0.5, (), (), False, refusal=d.refusal, choices=choices))
+        holding = [choice for choice in answer.choices if choice.against_refusal > HOLDS]
+        assert is_right == ({choice.label for choice in holding} == set(one.example.answers))
+        of_all = math.prod(c.against_refusal if c in holding else 1 - c.against_refusal for c in answer.choices)
+        assert one.probability(fitted) == pytest.approx(of_all)
 
 
 def test_free_answers_are_scaled_and_moved() -> None:
@@ -139,7 +165,7 @@ def test_refusals_are_fitted_on_all_free_questions() -> None:
         refusal = 1 / (1 + math.exp(-x))
         example = Example("t", "1", f"text {i}", "q", ("a",) if is_there else ())
         decision = Decision(None if refusal > 0.5 else "a", (), 0.5, refusal, ())
-        observed.append(Observed(example, decision, judge(example, decision)[0] == 1))
+        observed.append(Observed(example, decision))
     assert fit_temperatures(observed).maps["refusal"].scale == pytest.approx(0.5, rel=0.15)
 
 

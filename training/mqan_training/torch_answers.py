@@ -12,6 +12,7 @@ from mqan_core.decision import decide
 from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_core.layout import Layout
+from mqan_core.outcome import HOLDS
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID, Vocabulary
 from mqan_training.collate import allowed_sources, reader_inputs, word_ids
@@ -121,7 +122,7 @@ def score_examples(
             continue
         answers = answer_batch(network, vocabulary, layout, [requests[j] for j in batch], max_answer_tokens)
         for j, answer in zip(batch, answers, strict=True):
-            labels = [choice.label for choice in answer.choices if choice.against_refusal > 0.5]
+            labels = [choice.label for choice in answer.choices if choice.against_refusal > HOLDS]
             pairs.append(exact_and_f1(examples[j], answer.text if answer.answered else None, labels))
         batch = []
     exact, f1 = zip(*pairs, strict=True)
