@@ -152,8 +152,8 @@ export class Client {
 
   /** Ask until there is a response that `read` can read; what is cut off while it is read is asked again. */
   async #respond<T>(path: string, attempts: Attempts, body: object | undefined, read: (response: Response) => Promise<T>) {
-    const sent = body && write(body);
     for (;;) {
+      const sent = body && write(body, attempts.leftMs);
       const outcome = await this.#attempt(path, attempts.signal, sent, read);
       if (!("error" in outcome)) return outcome.value;
       await attempts.wait(outcome.error, outcome.retryAfter);
@@ -187,9 +187,11 @@ function invalid(message: string): InvalidRequestError {
   return new InvalidRequestError(message, { code: "invalid_option" });
 }
 
-function write(body: object): string {
+/** Write a request. It tells the server how long the answer is of use: a proxy may hide that the caller has gone. */
+function write(body: { timeout_ms?: unknown }, leftMs: number): string {
+  const own = body.timeout_ms ?? leftMs;
   try {
-    return JSON.stringify(body);
+    return JSON.stringify({ ...body, timeout_ms: typeof own === "number" ? Math.min(own, leftMs) : own });
   } catch (error) {
     const message = `The request cannot be sent as JSON: ${(error as Error).message}`;
     throw new InvalidRequestError(message, { code: "invalid_input" });

@@ -31,6 +31,11 @@ export class Attempts {
     this.signal = AbortSignal.any([this.late, ...given.filter((signal) => signal !== undefined)]);
   }
 
+  /** What is left of the call's time, in whole milliseconds, at least 1. */
+  get leftMs(): number {
+    return Math.max(1, Math.ceil(this.#deadline - performance.now()));
+  }
+
   /** Wait until the next attempt; rejects with `error`, of the last one, if there is to be none. */
   async wait(error: ClientError, retryAfter: string | null): Promise<void> {
     if (this.signal.aborted) throw reasonOf(this.signal);

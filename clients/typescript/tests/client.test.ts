@@ -96,6 +96,26 @@ describe("failures", () => {
     expect(times.length).toBe(3);
   });
 
+  it("tells the server how long the answer is of use, in each attempt what is left", async () => {
+    const told: number[] = [];
+    const at = await answering(async (request, response) => {
+      const chunks: Buffer[] = [];
+      for await (const chunk of request) chunks.push(chunk as Buffer);
+      told.push((JSON.parse(Buffer.concat(chunks).toString()) as { timeout_ms: number }).timeout_ms);
+      if (told.length === 1) response.writeHead(503).end();
+      else response.end('{"answer": "yes", "record": {}}');
+    });
+    const client = new Client(at, { timeoutMs: 5000, retries: { initialMs: 200 } });
+    await client.answer(ask);
+    await client.answer({ ...ask, timeout_ms: 70 });
+    await client.answer({ ...ask, timeout_ms: 70_000 });
+    await client.fillRecord({ context: "c", schema: {} });
+    expect(told[0]).toBeLessThanOrEqual(5000);
+    expect(told[1]).toBeLessThanOrEqual(told[0]! - 100);
+    expect(told[2]).toBe(70);
+    for (const ms of [told[3]!, told[4]!]) expect([Number.isInteger(ms), ms > 4000, ms <= 5000]).toEqual([true, true, true]);
+  });
+
   it("waits as long as the server asks", async () => {
     const [at, times] = await failing([429], { "retry-after": "1" });
     await new Client(at).answer(ask);
