@@ -147,6 +147,9 @@ def test_health_is_asked_where_the_server_listens(health: tuple[str, int], monke
     monkeypatch.setenv("MQAN_HOST", host)
     monkeypatch.setenv("MQAN_HTTP_PORT", str(port))
     assert probe.main() == 0
+    monkeypatch.delenv("MQAN_HTTP_PORT")
+    monkeypatch.setenv("mqan_http_port", str(port))  # names are read in any case, as by the server
+    assert probe.main() == 0
     monkeypatch.setattr(Health, "status", 503)
     assert probe.main() == 1
 

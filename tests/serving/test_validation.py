@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 from grpc_health.v1 import health_pb2
@@ -162,16 +163,35 @@ def test_long_run_of_several_tokens_is_no_long_word() -> None:
 
 
 def test_token_limits_are_exact() -> None:
-    class Read:
-        def __init__(self, context: int, question: int) -> None:
-            self.num_context_tokens = context
-            self.num_question_tokens = question
+    def question(num_context: int, num_question: int) -> Question:
+        return Question(context="a " * num_context, question="b " * num_question)
 
-    VALIDATOR.check_lengths(Read(100, 20))
-    for read, code in ((Read(101, 20), "context_too_long"), (Read(100, 21), "question_too_long")):
+    VALIDATOR.check(question(100, 20))
+    for asked, code in ((question(101, 20), "context_too_long"), (question(100, 21), "question_too_long")):
         with pytest.raises(InputError) as raised:
-            VALIDATOR.check_lengths(read)
+            VALIDATOR.check(asked)
         assert raised.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "message"),
+    [
+        ({"choices": [{"label": "x", "desc": "y"}]}, "choices", "The field choices[0].desc is unknown."),
+        ({"choices": ["x", 1]}, "choices", "The field choices[1] has the wrong type: Input should be a valid string."),
+        ({"choices": [{"label": 1}]}, "choices", "The field choices[0].label has the wrong type: "),
+        ({"choices": [{"description": "y"}]}, "choices", "The field choices[0].label is missing."),
+        ({"choices": [{"label": "x", "no name": 1}]}, "choices", "A field of choices[0] is unknown."),
+        ({"choices": "x"}, "choices", "The field choices has the wrong type: "),
+        ({"sources": ["text"]}, "sources", "The field sources[0] has the wrong type: Input should be 'context', "),
+        ({"scale": ["low", None]}, "scale", "The field scale[1] has the wrong type: "),
+        ({"no name": 1}, "body", "A field of the body is unknown."),
+        ({"x" * 41: 1}, "body", "A field of the body is unknown."),
+    ],
+)
+def test_what_is_wrong_within_a_field_is_named(fields: dict[str, Any], field: str, message: str) -> None:
+    with pytest.raises(InputError) as raised:
+        VALIDATOR.parse_json(json.dumps({"context": "c", "question": "q", **fields}).encode())
+    assert (raised.value.field, raised.value.message[: len(message)]) == (field, message)
 
 
 @given(body=st.binary(max_size=300))

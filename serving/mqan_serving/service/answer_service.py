@@ -251,9 +251,7 @@ class Service:
         if question.parse is not None and self.model.questions:
             message = "This model answers with the classes of its own tasks: they have no structure."
             raise refuse("option_not_supported", "parse", message, "Leave parse out.")
-        request = self._engine.read(question.context, question.question, question.options)
-        self.validator.check_lengths(request)
-        return request, max_answer_tokens
+        return self._engine.read(question.context, question.question, question.options), max_answer_tokens
 
 
 async def open_service(folder: Path, settings: Settings, metrics: Metrics | None = None) -> Service:

@@ -1,6 +1,6 @@
 """The one check of what callers send, for every transport. What it refuses it explains; it never cuts or repairs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from mqan_core.errors import InputError
 from mqan_core.text import has_words, measure
-from mqan_serving.service.asked import AskedFor
+from mqan_serving.service.asked import AskedFor, ChoiceField
 from mqan_serving.service.errors import ERRORS
 
 
@@ -88,6 +88,8 @@ class Limits:
 
 
 # The code of each kind of error that reading a JSON document can report; the rest is a wrong type.
+_LONGEST_NAME = 40  # of a field that is named
+_FORMS = ("str", ChoiceField.__name__)  # pydantic's names for the forms of a choice
 _CODE_OF_PROBLEM = {
     "missing": "missing_field",
     "extra_forbidden": "unknown_field",
@@ -153,8 +155,10 @@ class Validator:
         try:
             return Question.model_validate_json(body)
         except ValidationError as error:
-            problem = error.errors(include_url=False, include_input=False)[0]
-        raise _explain(problem["type"], [str(part) for part in problem["loc"]], problem["msg"])
+            problems = error.errors(include_url=False, include_input=False)
+        beside = [problem for problem in problems if problem["loc"][:2] == problems[0]["loc"][:2]]
+        problem = max(beside, key=lambda problem: len(problem["loc"]))  # of several forms, the one that fits best
+        raise _explain(problem["type"], problem["loc"], problem["msg"])
 
     def check_size(self, num_bytes: int) -> None:
         """Check the size of a request as it was sent.
@@ -196,15 +200,6 @@ class Validator:
             )
         return wanted
 
-    def check_lengths(self, request: ReadRequest) -> None:
-        """Check a question after it is tokenised.
-
-        Raises:
-            InputError: the context or the question has too many tokens.
-        """
-        self._check_length("context", request.num_context_tokens)
-        self._check_length("question", request.num_question_tokens)
-
     def _check_text(self, field: str, text: str) -> None:
         if not has_words(text):
             code = f"empty_{field}"
@@ -238,9 +233,9 @@ class Validator:
             raise InputError(code, field, message, ERRORS[code].hint)
 
 
-def _explain(problem: str, place: list[str], detail: str) -> InputError:
-    field = ".".join(place) or "body"
-    field = field if field.isidentifier() and len(field) <= 40 else "body"
+def _explain(problem: str, place: Sequence[int | str], detail: str) -> InputError:
+    field = str(place[0]) if place and _is_place(place[0]) else "body"
+    path = _path(place)
     if field == "timeout_ms":
         code = "invalid_timeout"
         message = "timeout_ms is not a whole number of milliseconds above 0."
@@ -249,14 +244,30 @@ def _explain(problem: str, place: list[str], detail: str) -> InputError:
         message = "The body is not a JSON object."
     else:
         code = _CODE_OF_PROBLEM.get(problem, "wrong_type")
+        unknown = f"The field {path}" if all(map(_is_place, place)) else f"A field of {path}"
         message = {
-            "missing_field": f"The field {field} is missing.",
-            "unknown_field": f"The field {field} is unknown." if field != "body" else "A field is unknown.",
-            "invalid_text": f"The field {field} is not valid Unicode text.",
+            "missing_field": f"The field {path} is missing.",
+            "unknown_field": f"{unknown} is unknown.",
+            "invalid_text": f"The field {path} is not valid Unicode text.",
             "malformed_request": _explain_json(detail),
-            "wrong_type": f"The field {field} has the wrong type: {detail}.",
+            "wrong_type": f"The field {path} has the wrong type: {detail}.",
         }[code]
     return InputError(code, field, message, ERRORS[code].hint)
+
+
+def _is_place(part: int | str) -> bool:
+    return isinstance(part, int) or (part.isidentifier() and len(part) <= _LONGEST_NAME)
+
+
+def _path(place: Sequence[int | str]) -> str:
+    """Return a place in a document as it is written, ``choices[0].label``; without names that nobody would read."""
+    path = ""
+    for part in place:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif _is_place(part) and part not in _FORMS:
+            path += f".{part}" if path else part
+    return path or "the body"
 
 
 def _explain_json(detail: str) -> str:
