@@ -4,11 +4,10 @@ import dataclasses
 import io
 import json
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mqan_client import Answer, AnswerSpan, AnswerToken, PointerWeight, Step
+    from mqan_client import Answer
 
 STYLES = {"context": "bold green", "question": "bold cyan", "vocabulary": "yellow"}
 _KINDS = {"context": "from the context", "question": "from the question", "vocabulary": "the model's own word"}
@@ -16,57 +15,13 @@ _KINDS = {"context": "from the context", "question": "from the question", "vocab
 
 def to_document(answer: "Answer") -> dict[str, Any]:
     """Return an answer of a client as the document that the REST API answers with: all of its fields."""
-    return {
-        "answer": answer.text,
-        "probability": answer.probability,
-        "tokens": _tokens(answer.tokens),
-        "spans": _quotations(answer.spans),
-        "truncated": answer.truncated,
-        "answered": answer.answered,
-        "confidence": answer.confidence,
-        "choices": [
-            {"label": choice.label, "probability": choice.probability, "spans": _quotations(choice.spans)}
-            for choice in answer.choices
-        ],
-        "chosen": list(answer.chosen),
-        "expected": answer.expected,
-        "places": [{**_quotation(place.span), "probability": place.probability} for place in answer.places],
-        "alternatives": [
-            {
-                "answer": other.text,
-                "probability": other.probability,
-                "tokens": _tokens(other.tokens),
-                "spans": _quotations(other.spans),
-            }
-            for other in answer.alternatives
-        ],
-        "steps": [_step(step) for step in answer.steps],
-        "parsed": None if answer.parsed is None else dataclasses.asdict(answer.parsed),
-        "parse_error": answer.parse_error,
-        "windows": answer.windows,
-        "model": dataclasses.asdict(answer.model),
-    }
-
-
-def _tokens(tokens: "Sequence[AnswerToken]") -> list[dict[str, Any]]:
-    return [dataclasses.asdict(token) | {"source": token.source.value} for token in tokens]
-
-
-def _step(step: "Step") -> dict[str, Any]:
-    candidates = [dataclasses.asdict(candidate) | {"source": candidate.source.value} for candidate in step.candidates]
-    return {"context": _weights(step.context), "question": _weights(step.question), "candidates": candidates}
-
-
-def _weights(found: "Sequence[PointerWeight]") -> list[dict[str, Any]]:
-    return [{"start": at.span.start, "end": at.span.end, "weight": at.weight} for at in found]
-
-
-def _quotations(spans: "Sequence[AnswerSpan]") -> list[dict[str, Any]]:
-    return [_quotation(span) for span in spans]
-
-
-def _quotation(span: "AnswerSpan") -> dict[str, Any]:
-    return dataclasses.asdict(span) | {"source": span.source.value}
+    document = dataclasses.asdict(answer)
+    pointed = [weight for step in document["steps"] for weight in (*step["context"], *step["question"])]
+    for placed in (*document["places"], *pointed):
+        placed |= placed.pop("span")
+    for other in document["alternatives"]:
+        other["answer"] = other.pop("text")
+    return {"answer": document.pop("text"), **document}
 
 
 def show(document: dict[str, Any]) -> None:

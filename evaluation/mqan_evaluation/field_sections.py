@@ -10,7 +10,6 @@ from mqan_evaluation.zero_shot import NEW_NAMES, REPHRASINGS, Wording
 from mqan_evaluation.zero_shot_sections import ALL
 from mqan_training.data.made.source import made_sources
 from mqan_training.data.mixture import validation_examples
-from mqan_training.data.readers import sst
 from mqan_training.data.source import Source
 
 FIELDS = ("restaurant8k", "e2e_nlg")
@@ -84,18 +83,15 @@ def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTION
 
 def review_section(measuring: Measuring) -> Section:
     """Measure SST under other names of its classes, in either order, and reviews of a domain never trained on."""
-    labels = sst.LABELS
-    own = (0, 1)
-    ways = {"own names": Wording(labels, labels, own), "own names, reversed": Wording(labels, labels, own[::-1])}
-    for names in NEW_NAMES:
-        ways[" or ".join(names)] = Wording(labels, names, own)
-        ways[" or ".join(names[::-1])] = Wording(labels, names, own[::-1])
-    ways |= {rephrasing: Wording(labels, labels, own, rephrasing) for rephrasing in REPHRASINGS}
+    ways = {"own names": Wording(), "own names, reversed": Wording(in_reverse=True)}
+    renamed = [Wording(names, in_reverse) for names in NEW_NAMES for in_reverse in (False, True)]
+    ways |= {" or ".join(wording.offered): wording for wording in renamed}
+    ways |= {rephrasing: Wording(question=rephrasing) for rephrasing in REPHRASINGS}
     examples = validation_examples(measuring.data, "sst", measuring.limit or ALL, measuring.seed)
     rows: list[dict[str, Cell]] = []
     for way, wording in ways.items():
         asked = [wording.apply(example) for example in examples]
-        named = tuple(Choice(wording.names[i]) for i in wording.order)
+        named = tuple(map(Choice, wording.offered))
         chosen = [Example(e.task, e.id, e.context, e.question, e.answers, choices=named) for e in asked]
         rows.append(
             {

@@ -60,16 +60,6 @@ def labels_part(name: str) -> LabelsPart:
     return parts[0]
 
 
-def in_reverse(example: Example) -> Example:
-    """Return the question with its choices the other way round."""
-    return replace(example, choices=example.choices[::-1])
-
-
-def in_other_words(example: Example, question: str) -> Example:
-    """Return the example with another question."""
-    return replace(example, question=question)
-
-
 def by_synonyms(example: Example, synonyms: Mapping[str, str]) -> Example:
     """Return the question with another name for each label."""
     return replace(

@@ -4,7 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mqan_core.example import Example
-from mqan_training.data.dataset import rename_classes
+from mqan_training.data.readers.sst import LABELS
+
+OWN: Final = "Is this review {0} or {1}?"
+"""The question of SST, with a place for each class."""
 
 REPHRASINGS: Final = (
     "Would you call this review {0} or {1}?",
@@ -21,23 +24,25 @@ NEW_NAMES: Final = (("angry", "happy"), ("unsupportive", "supportive"), ("furiou
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Another way to ask the question of a task with classes.
+    """Another way to ask for the sentiment of a review.
 
     Attributes:
-        classes: the classes as the task's own question has them, in order.
-        names: what they are called here, in the same order.
-        order: place i of the question offers class ``order[i]``.
-        rephrasing: the question with a place for each class; None for the task's own question.
+        names: what negative and positive are called.
+        in_reverse: whether the question names positive first.
+        question: with a place for each class.
     """
 
-    classes: tuple[str, ...]
-    names: tuple[str, ...]
-    order: tuple[int, ...]
-    rephrasing: str | None = None
+    names: tuple[str, str] = LABELS
+    in_reverse: bool = False
+    question: str = OWN
+
+    @property
+    def offered(self) -> tuple[str, ...]:
+        """The names in the order of the question."""
+        return self.names[::-1] if self.in_reverse else self.names
 
     def apply(self, example: Example) -> Example:
-        """Return the example asked this way."""
-        reworded = [rename_classes(example.question, a, self.classes, self.names, self.order) for a in example.answers]
-        offered = [self.names[i] for i in self.order]
-        question = reworded[0][0] if self.rephrasing is None else self.rephrasing.format(*offered)
-        return replace(example, question=question, answers=tuple(answer for _, answer in reworded))
+        """Return an example of SST asked this way."""
+        called = dict(zip(LABELS, self.names, strict=True))
+        question = self.question.format(*self.offered)
+        return replace(example, question=question, answers=tuple(called[answer] for answer in example.answers))

@@ -1,5 +1,6 @@
 """Label sets that were never trained on: choices, their order, their wording, their names, and yes or no."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,8 +12,6 @@ from mqan_evaluation.label_views import (
     LabelSet,
     by_synonyms,
     held_back_sets,
-    in_other_words,
-    in_reverse,
     labels_part,
     named_in_question,
     yes_or_no,
@@ -78,9 +77,9 @@ def _otherwise_row(
     template = labels_part(name).forms[0].yes_no[0]
     rngs = [np.random.default_rng([measuring.seed, i]) for i in range(len(examples))]
     ask = partial(_ask, measuring, name)
-    reversed_decisions = ask("reversed", [in_reverse(e) for e in examples])
+    reversed_decisions = ask("reversed", [replace(e, choices=e.choices[::-1]) for e in examples])
     worded = [
-        share_right(examples, ask(f"wording {i}", [in_other_words(e, question) for e in examples]))
+        share_right(examples, ask(f"wording {i}", [replace(e, question=question) for e in examples]))
         for i, question in enumerate(label_set.questions, start=1)
     ]
     renamed = [by_synonyms(e, label_set.synonyms) for e in examples]

@@ -14,7 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-import onnx
 import torch
 from torch import Tensor
 
@@ -28,10 +27,9 @@ from mqan_export.eight_bit import quantise_reader, quantise_step
 from mqan_export.embeddings_graph import EmbeddingsGraph
 from mqan_export.export import round_weights
 from mqan_export.reader_graph import OPSET, ReaderGraph, trace_reader
-from mqan_export.trace import traced
+from mqan_export.trace import save_graph, traced
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.answering_graphs import DYNAMIC, EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS
-from mqan_runtime.half import store_half
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.collate import word_ids
@@ -165,12 +163,6 @@ def write_float32(trained: Trained, folder: Path) -> Tensor:
     }
     (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
     return step.step.table()
-
-
-def save_graph(path: Path, model: onnx.ModelProto) -> None:
-    """Write a graph, with the weights that float16 holds in half the space."""
-    store_half(model)
-    path.write_bytes(model.SerializeToString(deterministic=True))
 
 
 def sizes_of(trained: Trained) -> Sizes:

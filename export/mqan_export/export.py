@@ -27,11 +27,13 @@ from mqan_core.bundle import (
 )
 from mqan_core.example import Example
 from mqan_export.encoder_graph import EncoderGraph
+from mqan_export.lstm import translation_table
 from mqan_export.parity import NO_EXAMPLES, ParityReport, check_parity
 from mqan_export.step_graph import DecoderStepGraph
-from mqan_export.trace import EXAMPLE_SIZES, examples_of, to_onnx
+from mqan_export.trace import EXAMPLE_SIZES, examples_of, save_graph, traced
 from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import (
+    DYNAMIC_AXES,
     ENCODER_INPUTS,
     NEXT,
     Tensors,
@@ -43,6 +45,8 @@ from mqan_runtime.half import as_half
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.model.network import Network
 from mqan_training.transfer import network_of, pretrained_of
+
+_OPSET = 18
 
 
 def export_bundle(
@@ -130,8 +134,10 @@ def write_graphs(network: Network, folder: Path) -> None:
         (ENCODER, EncoderGraph(network), ENCODER_INPUTS, list(encoder_outputs(num_layers))),
         (DECODER_STEP, DecoderStepGraph(network), {**step_constants(num_layers), **state}, [NEXT + n for n in state]),
     )
+    table = translation_table(width // 2)
     for name, graph, inputs, outputs in graphs:
-        (folder / name).write_bytes(to_onnx(graph, examples_of(inputs, fixed), inputs, outputs, width // 2))
+        examples = examples_of(inputs, fixed)
+        save_graph(folder / name, traced(graph, examples, inputs, outputs, DYNAMIC_AXES, _OPSET, table))
 
 
 def write_words(network: Network, folder: Path) -> None:

@@ -4,42 +4,23 @@ import inspect
 import logging
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import onnx
 import torch
 from torch import Tensor, nn
 
-from mqan_export.lstm import translation_table
-from mqan_runtime.graphs import DYNAMIC_AXES, TYPES
+from mqan_runtime.graphs import TYPES
 from mqan_runtime.half import store_half
 
-_OPSET = 18
 EXAMPLE_SIZES: Final = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5, "J": 13}
 
 
-def to_onnx(
-    module: nn.Module,
-    example_inputs: Sequence[Tensor],
-    inputs: Mapping[str, tuple[str, ...]],
-    output_names: Sequence[str],
-    hidden_width: int,
-) -> bytes:
-    """Export a module.
-
-    Args:
-        module: in evaluation mode; takes and returns tensors by position.
-        example_inputs: inputs to trace with.
-        inputs: names and axes of the inputs, in order; single letters of ``DYNAMIC_AXES`` become dynamic.
-        output_names: names of the outputs, in order.
-        hidden_width: width of one direction of the LSTMs.
-    """
-    table = translation_table(hidden_width)
-    model = traced(module, example_inputs, inputs, output_names, DYNAMIC_AXES, _OPSET, table)
+def save_graph(path: Path, model: onnx.ModelProto) -> None:
+    """Write a graph, with the weights that float16 holds in half the space."""
     store_half(model)
-    onnx.checker.check_model(model)
-    content: bytes = model.SerializeToString()
-    return content
+    path.write_bytes(model.SerializeToString(deterministic=True))
 
 
 def examples_of(axes: Mapping[str, tuple[str, ...]], fixed: Mapping[str, int]) -> tuple[Tensor, ...]:

@@ -12,7 +12,8 @@ NEGATIVE = Example("sst", "1", "Dull.", QUESTION, ("negative",))
 
 
 def test_renaming_changes_question_and_answer_together() -> None:
-    renamed = Wording(LABELS, ("angry", "happy"), (1, 0)).apply(NEGATIVE)
+    assert Wording().apply(NEGATIVE) == NEGATIVE
+    renamed = Wording(("angry", "happy"), in_reverse=True).apply(NEGATIVE)
     assert renamed.question == "Is this review happy or angry?"
     assert renamed.answers == ("angry",)
     assert renamed.context == NEGATIVE.context
@@ -21,7 +22,7 @@ def test_renaming_changes_question_and_answer_together() -> None:
 @pytest.mark.parametrize("rephrasing", REPHRASINGS)
 @pytest.mark.parametrize("label", LABELS)
 def test_a_rephrased_question_offers_the_answer_once(rephrasing: str, label: str) -> None:
-    asked = Wording(LABELS, LABELS, (0, 1), rephrasing).apply(replace(NEGATIVE, answers=(label,)))
+    asked = Wording(question=rephrasing).apply(replace(NEGATIVE, answers=(label,)))
     assert asked.question != QUESTION
     assert asked.answers == (label,)
     words = asked.question.replace("?", " ").replace(":", " ").replace(",", " ").split()

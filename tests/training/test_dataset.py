@@ -1,6 +1,5 @@
-"""Examples as numbers: answers spelled with the source's pieces, filters, renamed classes, the generator's pieces."""
+"""Examples as numbers: answers spelled with the source's pieces, filters, the generator's pieces."""
 
-from itertools import permutations
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +15,6 @@ from mqan_training.data.dataset import (
     are_in,
     generator_pieces,
     number_examples,
-    rename_classes,
     spell_answer,
     target_ids,
 )
@@ -162,28 +160,6 @@ def test_pieces_have_one_number_each() -> None:
     assert table.number("b") == 1
     assert table.pieces == [" a ", "b", "a"]
     assert table.numbers([]).dtype == np.int32
-
-
-# --- Renaming classes
-
-
-@pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_classes_are_renamed_and_reordered(order: tuple[int, ...]) -> None:
-    question, names, new_names = "Is it red, green or blue?", ("red", "green", "blue"), ("hot", "mild", "cold")
-    renamed, answer = rename_classes(question, "green", names, new_names, order)
-    one, two, three = (new_names[i] for i in order)
-    assert renamed == f"Is it {one}, {two} or {three}?"
-    assert answer == "mild"
-
-
-def test_only_whole_words_are_renamed() -> None:
-    question = "Unlikely: is dislike or like in the likeness?"
-    renamed = rename_classes(question, "like", ("dislike", "like"), ("bad", "good"), (1, 0))
-    assert renamed == ("Unlikely: is good or bad in the likeness?", "good")
-
-
-def test_names_are_no_patterns() -> None:
-    assert rename_classes("a.b or aXb?", "a.b", ("a.b", "aXb"), (r"\1", r"\g<0>"), (0, 1)) == (r"\1 or \g<0>?", r"\1")
 
 
 # --- The generator's pieces

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from mcp.server.mcpserver.exceptions import ToolError
 
@@ -17,36 +17,6 @@ if TYPE_CHECKING:
     from mqan_cli.mcp.results import AnyAnswer
     from mqan_serving.service.answer_service import Service
     from mqan_serving.settings import Settings
-
-
-class Answerer(Protocol):
-    """Answers questions."""
-
-    @property
-    def health(self) -> Health:
-        """Whether it still can."""
-
-    async def answer(
-        self,
-        context: str,
-        question: str,
-        *,
-        choices: Sequence[ChoiceField] | None = None,
-        multiple: bool = False,
-        contiguous: bool = False,
-    ) -> "AnyAnswer":
-        """Answer a question about a context.
-
-        Args:
-            context: the text.
-            question: the question, in natural language.
-            choices: the labels to choose from, for a closed question.
-            multiple: whether several of them can be right.
-            contiguous: whether the answer is to be one unbroken quotation of the context.
-
-        Raises:
-            ToolError: there is no answer; it says why in the service's words.
-        """
 
 
 class ServerAnswerer:
@@ -71,7 +41,18 @@ class ServerAnswerer:
         multiple: bool = False,
         contiguous: bool = False,
     ) -> "AnyAnswer":
-        """Answer a question about a context; see ``Answerer``."""
+        """Answer a question about a context.
+
+        Args:
+            context: the text.
+            question: the question, in natural language.
+            choices: the labels to choose from, for a closed question.
+            multiple: whether several of them can be right.
+            contiguous: whether the answer is to be one unbroken quotation of the context.
+
+        Raises:
+            ToolError: there is no answer; it says why in the service's words.
+        """
         given = None if choices is None else [Choice(choice.label, choice.description) for choice in choices]
         try:
             return await self._client.answer(context, question, choices=given, multiple=multiple, contiguous=contiguous)
@@ -99,7 +80,7 @@ class LocalAnswerer:
         multiple: bool = False,
         contiguous: bool = False,
     ) -> "AnyAnswer":
-        """Answer a question about a context; see ``Answerer``."""
+        """Answer as ``ServerAnswerer`` does."""
         from mqan_serving.service.errors import ServingError, describe
         from mqan_serving.service.validation import Question
 
@@ -115,6 +96,9 @@ class LocalAnswerer:
         except (InputError, ServingError) as error:
             failure = describe(error)
             raise ToolError(f"{failure.message} {failure.hint}") from None
+
+
+Answerer = ServerAnswerer | LocalAnswerer
 
 
 @asynccontextmanager

@@ -245,19 +245,6 @@ async function describeServer(): Promise<void> {
   at("model").textContent = `Model ${model.model.name} ${model.model.version} on ${on}; server ${model.server_version}.`;
 }
 
-/** Servers whose contract has no choices answer free questions only. */
-async function offerKinds(): Promise<void> {
-  const document = await (await fetch(new URL("openapi.json", base))).json();
-  const body = document.paths["/v1/answer"].post.requestBody.content["application/json"].schema;
-  const known: object = body.properties ?? document.components.schemas[body.$ref.split("/").pop()].properties;
-  const sample = { question: "", labels: ["a", "b"] };
-  const kinds = (Object.keys(KINDS) as Kind[]).filter((kind) => {
-    if (kind === "record") return "/v1/records" in document.paths;
-    return Object.keys(requestOf("", { ...sample, kind })).every((field) => field in known);
-  });
-  questions.offer(kinds);
-}
-
 function listen(): void {
   at("form").addEventListener("submit", (event) => {
     event.preventDefault();
@@ -318,4 +305,3 @@ addExamples();
 showState({ context: "", questions: [] });
 openFragment();
 describeServer().catch(() => {}); // the page can ask without knowing the model's name
-offerKinds().catch(() => {});

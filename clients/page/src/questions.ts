@@ -7,17 +7,9 @@ import { hasLabels, type Kind, KINDS, type Question } from "./state.ts";
 export class Questions {
   readonly #list: HTMLElement;
   readonly #fields = new WeakMap<Element, FieldRows>();
-  /** Kinds that the server answers; all until it has said. */
-  #kinds = new Set<Kind>(Object.keys(KINDS) as Kind[]);
 
   constructor(list: HTMLElement) {
     this.#list = list;
-  }
-
-  /** Offer some kinds only. */
-  offer(kinds: Kind[]): void {
-    this.#kinds = new Set(kinds);
-    for (const option of this.#list.querySelectorAll<HTMLOptionElement>(":scope > li > select > option")) option.disabled = !this.#kinds.has(option.value as Kind);
   }
 
   read(): Question[] {
@@ -38,7 +30,6 @@ export class Questions {
   add(given: Question = EMPTY): HTMLInputElement {
     const text = make("input", { "aria-label": "Question", placeholder: "Ask something", dir: "auto", autocomplete: "off" });
     const kinds = Object.entries(KINDS).map(([kind, title]) => make("option", { value: kind }, title));
-    for (const option of kinds) option.disabled = !this.#kinds.has(option.value as Kind);
     const kind = make("select", { "aria-label": "Kind of answer" }, ...kinds);
     const labels = make("textarea", { rows: "3", dir: "auto" });
     const fields = new FieldRows();

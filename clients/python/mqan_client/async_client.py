@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Iterable
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 
 from mqan_client.client import DEFAULT_TIMEOUT_S, DEFAULT_URL, split_url
 from mqan_client.errors import ClientError
@@ -12,7 +12,6 @@ from mqan_client.results import Answer, Model, StreamedWord
 from mqan_client.transport import (
     Asked,
     AskedQuestion,
-    AsyncTransport,
     Call,
     Retries,
     T,
@@ -21,6 +20,10 @@ from mqan_client.transport import (
     question_of,
     questions_of,
 )
+
+if TYPE_CHECKING:
+    from mqan_client.rest import AsyncRestTransport
+    from mqan_client.rpc import AsyncRpcTransport
 
 
 class AsyncClient:
@@ -139,7 +142,7 @@ class AsyncClient:
         await self.close()
 
 
-def _open(url: str, retries: Retries, headers: dict[str, str]) -> AsyncTransport:
+def _open(url: str, retries: Retries, headers: dict[str, str]) -> "AsyncRestTransport | AsyncRpcTransport":
     scheme, target = split_url(url)
     if scheme in ("http", "https"):
         from mqan_client.rest import AsyncRestTransport

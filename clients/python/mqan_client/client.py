@@ -10,7 +10,7 @@
 
 from collections.abc import Generator, Iterable
 from types import TracebackType
-from typing import Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 from urllib.parse import urlsplit
 
 from mqan_client.errors import ClientError
@@ -23,13 +23,16 @@ from mqan_client.transport import (
     Call,
     Retries,
     T,
-    Transport,
     authorization,
     in_tuples,
     question_of,
     questions_of,
     shown_url,
 )
+
+if TYPE_CHECKING:
+    from mqan_client.rest import RestTransport
+    from mqan_client.rpc import RpcTransport
 
 DEFAULT_URL = "grpc://127.0.0.1:9000"
 DEFAULT_TIMEOUT_S = 30.0
@@ -203,7 +206,7 @@ class Client:
         self.close()
 
 
-def _open(url: str, retries: Retries, headers: dict[str, str]) -> Transport:
+def _open(url: str, retries: Retries, headers: dict[str, str]) -> "RestTransport | RpcTransport":
     scheme, target = split_url(url)
     if scheme in ("http", "https"):
         from mqan_client.rest import RestTransport  # each transport loads its own library

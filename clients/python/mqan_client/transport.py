@@ -4,9 +4,9 @@ import math
 import random
 import re
 import time
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, Required, TypedDict, TypeVar, cast
+from typing import Any, Generic, Literal, Required, TypedDict, TypeVar, cast
 
 from mqan_client.errors import (
     ClientError,
@@ -15,8 +15,7 @@ from mqan_client.errors import (
     OverloadedError,
     UnavailableError,
 )
-from mqan_client.records import Record
-from mqan_client.results import Answer, Model, Source, StreamedWord
+from mqan_client.results import Source
 
 T = TypeVar("T")
 
@@ -251,45 +250,3 @@ class Call(Generic[T]):
     name: str
     request: Any
     read: Callable[[Any], T]
-
-
-class Calls(Protocol):
-    """What can be asked for, in one of the contract's two forms."""
-
-    def answer(self, question: Question) -> Call[Answer]:
-        """Answer one question."""
-
-    def answer_questions(self, context: str, questions: Sequence[Question]) -> Call[list[Answer | ClientError]]:
-        """Answer several questions about one context in one call."""
-
-    def fill_record(self, context: str, schema: dict[str, Any]) -> Call[Record]:
-        """Fill a record from a text."""
-
-    def get_model(self) -> Call[Model]:
-        """Describe what is served."""
-
-
-class Transport(Calls, Protocol):
-    """Carries calls to a server and waits for the result."""
-
-    def call(self, call: Call[T], timeout_s: float) -> T:
-        """Make a call."""
-
-    def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
-        """Answer one question word by word."""
-
-    def close(self) -> None:
-        """Close all connections."""
-
-
-class AsyncTransport(Calls, Protocol):
-    """Carries calls to a server without blocking the event loop."""
-
-    async def call(self, call: Call[T], timeout_s: float) -> T:
-        """Make a call."""
-
-    def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
-        """Answer one question word by word."""
-
-    async def close(self) -> None:
-        """Close all connections."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_training.data.questions.asked import one_of
-from mqan_training.data.source import DerivedSource, Source
+from mqan_training.data.source import DerivedSource
 
 SENTENCE_GAP: Final = re.compile(r"(?<=[a-z0-9)\"'][.!?]) +(?=[A-Z\"'(])")
 _NAME = re.compile(r"(?<![.!?] )(?<!^)\b[A-Z][\w.-]*\w(?: (?:of |the |de )?[A-Z][\w-]*\w)*")
@@ -72,14 +72,9 @@ _TRIES = 4  # other rows that are asked for names and answers
 
 
 class AdversarialSource(DerivedSource):
-    """The rows of a source, each with a sentence that looks like the answer and is not, where one can be made.
+    """The rows of a source, each with a sentence that looks like the answer and is not, where one can be made."""
 
-    Args:
-        source: of questions that are answered by quotations.
-    """
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source, "adversarial")
+    suffix = "_adversarial"
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a row; the same for the same row and state of ``rng``."""

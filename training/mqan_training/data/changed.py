@@ -12,7 +12,7 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_training.data.adversarial import SENTENCE_GAP, changed_question, words_of_names
-from mqan_training.data.source import DerivedSource, Source
+from mqan_training.data.source import DerivedSource
 
 _CHANGED = 0.6  # share of rows that are tried; some hold nothing that could be changed
 _OWN_NAMES = 0.25  # share of those that take names of the same text
@@ -20,14 +20,9 @@ _IN_BRACKETS = re.compile(r"([^.,;:!?()\n]*)\(([^()\n]*)\)")  # with what stands
 
 
 class ChangedSource(DerivedSource):
-    """The rows of a source, some asked for what their texts do not say.
+    """The rows of a source, some asked for what their texts do not say."""
 
-    Args:
-        source: of questions that are answered by quotations.
-    """
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source, "changed")
+    suffix = "_changed"
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a row; the same for the same row and state of ``rng``."""

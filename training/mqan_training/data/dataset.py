@@ -5,7 +5,6 @@ place, otherwise those of the first place in the context or question where the a
 at its ends can differ from tokenising the answer alone, and they are not part of the answer's text.
 """
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -188,30 +187,6 @@ def _reason_to_drop(context: int, question: int, answer: int, max_context: int, 
     if answer > max_answer:
         return f"answer over {max_answer} tokens"
     return None
-
-
-def rename_classes(
-    question: str, answer: str, names: Sequence[str], new_names: Sequence[str], order: Sequence[int]
-) -> tuple[str, str]:
-    """Rename and reorder the classes that a question offers.
-
-    Args:
-        question: holds every one of ``names`` as a word.
-        answer: one of ``names``.
-        names: the classes as they stand in the question, in order.
-        new_names: their new names, in the same order.
-        order: permutation; place i of the question offers class ``order[i]``.
-
-    Returns:
-        The new question and answer.
-    """
-    places = iter(order)
-    return names_in(names).sub(lambda _: new_names[next(places)], question), new_names[names.index(answer)]
-
-
-def names_in(names: Sequence[str]) -> re.Pattern[str]:
-    """Return the pattern that finds the names of classes in a question, as whole words."""
-    return re.compile("|".join(rf"\b{re.escape(name)}\b" for name in names))
 
 
 def generator_pieces(

@@ -1,7 +1,7 @@
 """All datasets as sources of questions, how often each is asked, and fixed questions to measure by."""
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import accumulate
@@ -39,11 +39,8 @@ from mqan_training.data.surrounded import SurroundedSource
 
 TRAIN: Final = "train"
 _MADE = "made_"  # what the names of sources of synthetic texts begin with
-_DERIVED: Final[Mapping[str, Callable[[Source], Source]]] = {  # by what their names end with
-    "_adversarial": AdversarialSource,
-    "_changed": ChangedSource,
-    "_surrounded": SurroundedSource,
-}
+_DERIVED: Final = (AdversarialSource, ChangedSource, SurroundedSource)
+_DERIVED_ENDINGS: Final = tuple(derived.suffix for derived in _DERIVED)
 _READER = "reader"  # the part that a task of readers/registry.py gives
 
 
@@ -114,7 +111,7 @@ class DatasetSource:
         rows = self._read[0][name]
         if name == _READER:
             return cast(Example, rows[number])
-        return self._example(name, number, self._ask(name, cast(Row, rows[number]), rng))
+        return self._ask(name, cast(Row, rows[number]), rng).example(self.name, f"{self.split}/{name}/{number}")
 
     def fixed(self, index: int, rng: np.random.Generator) -> Example:
         """Return the question about a row by which it is measured: its first wording, with all choices."""
@@ -131,7 +128,7 @@ class DatasetSource:
                 asked = canonical_choices(row, cast(ChoicesPart, self.dataset.parts[name]))
             case QuestionRow():
                 asked = canonical_plain(row)
-        return self._example(name, number, asked)
+        return asked.example(self.name, f"{self.split}/{name}/{number}")
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Asked:
         part, rows = self.dataset.parts[name], self._read[0][name]
@@ -155,18 +152,6 @@ class DatasetSource:
                 if isinstance(other, QuestionRow):
                     asked = ask_plain_of_another(row, other, rng)
                 return asked or ask_plain(row, rng)
-
-    def _example(self, part: str, number: int, asked: Asked) -> Example:
-        return Example(
-            self.name,
-            f"{self.split}/{part}/{number}",
-            asked.context,
-            asked.question,
-            asked.answers,
-            asked.answer_start,
-            choices=asked.choices,
-            multiple=asked.multiple,
-        )
 
 
 def _read_examples(data: Path, reader: str, split: str) -> list[Example]:
@@ -220,15 +205,15 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
 def _source_named(name: str, data: Path, split: str) -> Source:
     if name.startswith(_MADE):
         return MadeSource(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
-    for ending, derived in _DERIVED.items():
-        if name.endswith(ending):
-            return derived(_source_named(name.removesuffix(ending), data, split))
+    for derived in _DERIVED:
+        if name.endswith(derived.suffix):
+            return derived(_source_named(name.removesuffix(derived.suffix), data, split))
     return DatasetSource(data, load_dataset(name), split)
 
 
 def dataset_of(name: str) -> str:
     """Return the dataset whose rows a source of a name asks about; of texts made by program the name itself."""
-    while name.endswith(tuple(_DERIVED)):
+    while name.endswith(_DERIVED_ENDINGS):
         name = name.rpartition("_")[0]
     return name
 
@@ -256,7 +241,7 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
     Raises:
         ValueError: there is no such dataset or part, or it has neither validation nor test rows.
     """
-    if name.startswith(_MADE) or name.endswith(tuple(_DERIVED)):
+    if name.startswith(_MADE) or name.endswith(_DERIVED_ENDINGS):
         made = _source_named(name, data, "validation")
         return [made.draw(i % len(made), np.random.default_rng([seed, i])) for i in range(limit)]
     dataset_name, _, part = name.partition(".")

@@ -1,6 +1,6 @@
 """Where training examples come from: an endless supply of questions about the rows of one dataset."""
 
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -29,18 +29,21 @@ class DerivedSource:
     """The rows of another source, of which each drawn question is changed in some way.
 
     Args:
-        source: the other one.
+        source: the other one, of questions that are answered by quotations.
+
+    Attributes:
         suffix: what is added to its name.
     """
 
-    def __init__(self, source: Source, suffix: str) -> None:
+    suffix: ClassVar[str]
+
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._suffix = suffix
 
     @property
     def name(self) -> str:
         """Name of the source."""
-        return f"{self._source.name}_{self._suffix}"
+        return f"{self._source.name}{self.suffix}"
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_training.data.questions.asked import one_of
-from mqan_training.data.source import DerivedSource, Source
+from mqan_training.data.source import DerivedSource
 
 _SURROUNDED = 0.8  # share of the rows; the others stay, so that a short text is still met
 _MISSING = 0.2  # share of the surrounded rows whose own text is left out
@@ -20,14 +20,9 @@ _GAPS = (" ", "\n", "\n\n")
 
 
 class SurroundedSource(DerivedSource):
-    """The rows of a source, most of them between texts of other rows; some without their own text, and so unanswerable.
+    """The rows of a source, most between texts of other rows, some of these without their own, and so unanswerable."""
 
-    Args:
-        source: of questions that are answered by quotations.
-    """
-
-    def __init__(self, source: Source) -> None:
-        super().__init__(source, "surrounded")
+    suffix = "_surrounded"
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a row; the same for the same row and state of ``rng``."""

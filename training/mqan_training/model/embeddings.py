@@ -157,17 +157,9 @@ def reduce_width(rows: np.ndarray[tuple[int, int], np.dtype[np.float64]], width:
     if width > rows.shape[1]:
         raise ValueError(f"the vectors have {rows.shape[1]} dimensions, {width} were asked for")
     centred = rows - rows.mean(axis=0)
-    projected: FloatArray = (centred @ principal_axes(centred, width)).astype(np.float32)
+    _, axes = np.linalg.eigh(centred.T @ centred)  # the largest last
+    projected: FloatArray = (centred @ axes[:, ::-1][:, :width]).astype(np.float32)
     return projected
-
-
-def principal_axes(
-    rows: np.ndarray[tuple[int, int], np.dtype[np.floating]], width: int
-) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Return the orthogonal directions [S, width] on which squares of rows [W, S] are largest, the largest first."""
-    doubled = rows.astype(np.float64)
-    _, axes = np.linalg.eigh(doubled.T @ doubled)
-    return axes[:, ::-1][:, :width]
 
 
 class Embedder(nn.Module):

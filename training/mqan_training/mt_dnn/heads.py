@@ -10,7 +10,6 @@ from typing import Final
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
 from mqan_training.mt_dnn.packing import Sequences
@@ -101,16 +100,6 @@ def _attend(scores_NS: Tensor, states_NSD: Tensor, mask_NS: Tensor) -> Tensor:
     """Return the states where the mask is true, weighted by the softmax of their scores, [N, D]."""
     weights_NS = torch.softmax(torch.where(mask_NS, scores_NS, _FAR), dim=-1)
     return (weights_NS.unsqueeze(1) @ states_NSD).squeeze(1)
-
-
-def classification_loss(logits_NC: Tensor, classes_N: Tensor) -> Tensor:
-    """Return the mean cross-entropy (equation 6); logarithms of probabilities are logits, too."""
-    return functional.cross_entropy(logits_NC, classes_N)
-
-
-def similarity_loss(scores_N: Tensor, gold_N: Tensor) -> Tensor:
-    """Return the mean squared error (equation 7)."""
-    return functional.mse_loss(scores_N, gold_N)
 
 
 def ranking_loss(relevances_N: Tensor, candidates: Sequence[int]) -> Tensor:

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 
 from mqan_core.packing import Packed, Packer
 from mqan_training.device import moved, prepare_device
-from mqan_training.mt_dnn.heads import classification_loss, ranking_loss, similarity_loss
+from mqan_training.mt_dnn.heads import ranking_loss
 from mqan_training.mt_dnn.network import MtDnn, network_of, pretrained_network
 from mqan_training.mt_dnn.packing import checked_packer, stack
 from mqan_training.optim import rate_share, refuse_divergence
@@ -103,7 +104,9 @@ def batch_loss(
         return ranking_loss(relevances_N, [len(group) for group in groups])
     output = network(task.name, stack([item.sequences[0] for item in items]).to(network.device))
     gold_N = moved(torch.tensor([item.gold for item in items]), network.device)
-    return similarity_loss(output, gold_N) if task.form == "similarity" else classification_loss(output, gold_N.long())
+    if task.form == "similarity":
+        return functional.mse_loss(output, gold_N)  # (7)
+    return functional.cross_entropy(output, gold_N.long())  # (6); logarithms of probabilities are logits, too
 
 
 def train_tasks(

@@ -1,38 +1,18 @@
 """Notations of days, times of day and timestamps."""
 
+import calendar
 from collections.abc import Callable
 from datetime import datetime
 
 Notation = Callable[[datetime], str]
 
-MONTHS = (
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-)
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = calendar.month_name[1:]
+DAYS = calendar.day_name[:]
 
 
 def _ordinal(day: int) -> str:
     last = {1: "1st", 2: "2nd", 3: "3rd"}.get(day % 10)
     return f"{day}th" if last is None or 10 < day < 14 else f"{day // 10 or ''}{last}"
-
-
-def _month(day: datetime) -> str:
-    return MONTHS[day.month - 1]
-
-
-def _weekday(day: datetime) -> str:
-    return DAYS[day.weekday()]
 
 
 def _half_day(time: datetime) -> str:
@@ -48,26 +28,26 @@ WITH_YEAR: tuple[Notation, ...] = (
     lambda d: f"{d.month}/{d.day}/{d:%y}",
     lambda d: f"{d.day}.{d.month}.{d.year}",
     lambda d: f"{d:%Y/%m/%d}",
-    lambda d: f"{d:%d}-{_month(d)[:3]}-{d.year}",
-    lambda d: f"{d.day} {_month(d)} {d.year}",
-    lambda d: f"{d.day} {_month(d)} {d.year}",
-    lambda d: f"{_month(d)} {d.day}, {d.year}",
-    lambda d: f"{_month(d)} {d.day}, {d.year}",
-    lambda d: f"{_month(d)[:3]} {d.day}, {d.year}",
-    lambda d: f"{d.day} {_month(d)[:3]} {d.year}",
-    lambda d: f"{_ordinal(d.day)} {_month(d)} {d.year}",
-    lambda d: f"{_ordinal(d.day)} of {_month(d)} {d.year}",
-    lambda d: f"{_weekday(d)}, {d.day} {_month(d)} {d.year}",
+    lambda d: f"{d:%d}-{d:%b}-{d.year}",
+    lambda d: f"{d.day} {d:%B} {d.year}",
+    lambda d: f"{d.day} {d:%B} {d.year}",
+    lambda d: f"{d:%B} {d.day}, {d.year}",
+    lambda d: f"{d:%B} {d.day}, {d.year}",
+    lambda d: f"{d:%b} {d.day}, {d.year}",
+    lambda d: f"{d.day} {d:%b} {d.year}",
+    lambda d: f"{_ordinal(d.day)} {d:%B} {d.year}",
+    lambda d: f"{_ordinal(d.day)} of {d:%B} {d.year}",
+    lambda d: f"{d:%A}, {d.day} {d:%B} {d.year}",
 )
 """Days with their year."""
 
 DATES: tuple[Notation, ...] = (
     *WITH_YEAR,
-    lambda d: f"{_weekday(d)}, {_month(d)} {d.day}",
-    lambda d: f"{_weekday(d)} {d.day} {_month(d)}",
-    lambda d: f"{_month(d)} {_ordinal(d.day)}",
-    lambda d: f"{d.day} {_month(d)}",
-    lambda d: f"{_weekday(d)[:3]} {d.day} {_month(d)[:3]}",
+    lambda d: f"{d:%A}, {d:%B} {d.day}",
+    lambda d: f"{d:%A} {d.day} {d:%B}",
+    lambda d: f"{d:%B} {_ordinal(d.day)}",
+    lambda d: f"{d.day} {d:%B}",
+    lambda d: f"{d:%a} {d.day} {d:%b}",
 )
 """Days."""
 
@@ -88,8 +68,8 @@ STAMPS: tuple[Notation, ...] = (
     lambda d: f"{d:%Y-%m-%dT%H:%M:%SZ}",
     lambda d: f"{d:%Y-%m-%d %H:%M:%S},{d.microsecond // 1000:03}",
     lambda d: f"{d:%Y-%m-%dT%H:%M:%S}.{d.microsecond // 1000:03}+00:00",
-    lambda d: f"{_month(d)[:3]} {d.day:2} {d:%H:%M:%S}",
-    lambda d: f"{d:%d}/{_month(d)[:3]}/{d:%Y:%H:%M:%S} +0000",
+    lambda d: f"{d:%b} {d.day:2} {d:%H:%M:%S}",
+    lambda d: f"{d:%d}/{d:%b}/{d:%Y:%H:%M:%S} +0000",
     lambda d: f"{d:%Y/%m/%d %H:%M:%S}",
     lambda d: f"{d:%d.%m.%Y %H:%M:%S}",
 )

@@ -49,17 +49,7 @@ class MadeSource:
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a new text; the same for the same row and state of ``rng``."""
-        asked = ask_about(self.document(index, rng), self.kind, rng)
-        return Example(
-            self.name,
-            f"{self.split}/{index}",
-            asked.context,
-            asked.question,
-            asked.answers,
-            asked.answer_start,
-            choices=asked.choices,
-            multiple=asked.multiple,
-        )
+        return ask_about(self.document(index, rng), self.kind, rng).example(self.name, f"{self.split}/{index}")
 
 
 def made_sources(split: Split) -> list[MadeSource]:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mqan_core.example import Choice
+from mqan_core.example import Choice, Example
 
 T = TypeVar("T")
 
@@ -28,6 +28,19 @@ class Asked:
     answer_start: int | None = None
     choices: tuple[Choice, ...] = ()
     multiple: bool = False
+
+    def example(self, task: str, name: str) -> Example:
+        """Return it as an example with this id."""
+        return Example(
+            task,
+            name,
+            self.context,
+            self.question,
+            self.answers,
+            self.answer_start,
+            choices=self.choices,
+            multiple=self.multiple,
+        )
 
 
 def one_of(rng: np.random.Generator, items: Sequence[T]) -> T:
