@@ -16,12 +16,16 @@ _KINDS = {"context": "from the context", "question": "from the question", "vocab
 def to_document(answer: "Answer") -> dict[str, Any]:
     """Return an answer of a client as the document that the REST API answers with: all of its fields."""
     document = dataclasses.asdict(answer)
-    pointed = [weight for step in document["steps"] for weight in (*step["context"], *step["question"])]
-    for placed in (*document["places"], *pointed):
-        placed |= placed.pop("span")
-    for other in document["alternatives"]:
-        other["answer"] = other.pop("text")
-    return {"answer": document.pop("text"), **document}
+    document["places"] = [_flat(place) for place in document["places"]]
+    for step in document["steps"]:
+        step |= {text: [_flat(weight) for weight in step[text]] for text in ("context", "question")}
+    document["alternatives"] = [{"answer": other.pop("text"), **other} for other in document["alternatives"]]
+    last = {name: document.pop(name) for name in ("windows", "model")}
+    return {"answer": document.pop("text"), **document, **last}
+
+
+def _flat(placed: dict[str, Any]) -> dict[str, Any]:
+    return {**placed.pop("span"), **placed}
 
 
 def show(document: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -477,6 +478,19 @@ with Client({url!r}) as client:
 """
 
 
+def wait_until_asleep(process: int) -> None:
+    """Wait until the main thread of a process waits for something, as it does for a tenth of a second.
+
+    CPython may lose an interrupt, or fail on it, that comes while a thread starts or begins to wait.
+    """
+    deadline, asleep = time.monotonic() + 30, 0
+    while asleep < 10:
+        assert time.monotonic() < deadline
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        asleep = asleep + 1 if state == "S" else 0
+        time.sleep(0.01)
+
+
 @pytest.mark.parametrize("scheme", ["grpc", "http"])
 def test_ctrl_c_ends_many_questions_at_once(scheme: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -484,6 +498,7 @@ def test_ctrl_c_ends_many_questions_at_once(scheme: str) -> None:
         url = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
         program = subprocess.Popen([sys.executable, "-c", _MANY.format(url=url)], stderr=subprocess.PIPE, text=True)
         with silent.accept()[0]:  # its questions are on their way
+            wait_until_asleep(program.pid)
             begun = time.monotonic()
             program.send_signal(signal.SIGINT)
             _, told = program.communicate(timeout=90)
