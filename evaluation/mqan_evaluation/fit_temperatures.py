@@ -191,23 +191,22 @@ def _rows(
     for place, one in enumerate(observed):
         groups[_group(one)].append(place)
     groups["all"] = list(range(len(observed)))
-    plain = Temperatures()
+    before, after = (
+        [(one.probability(maps), one.is_right(maps)) for one, maps in zip(observed, of_each, strict=True)]
+        for of_each in ([Temperatures()] * len(observed), mapped)
+    )
     rows: list[dict[str, Cell]] = []
     for name, places in sorted(groups.items(), key=lambda pair: (pair[0] == "all", pair[0])):
-        before, after = (
-            [(observed[i].probability(of[i]), observed[i].is_right(of[i])) for i in places]
-            for of in ([plain] * len(observed), mapped)
-        )
         found = temperatures.maps.get(name) or temperatures.maps.get(name.partition("/")[0])
         rows.append(
             {
                 "kind": name,
                 "questions": len(places),
-                "accuracy": round(100 * float(np.mean([right for _, right in after])), 2),
+                "accuracy": round(100 * float(np.mean([after[i][1] for i in places])), 2),
                 "temperature": None if found is None else round(1 / found.scale, 3),
                 "offset": None if found is None else round(found.offset, 3),
-                "ECE before": _error(before),
-                "ECE after": _error(after),
+                "ECE before": _error([before[i] for i in places]),
+                "ECE after": _error([after[i] for i in places]),
             }
         )
     return rows

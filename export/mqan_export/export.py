@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import torch
 from safetensors.numpy import save_file
 from torch import nn
@@ -138,6 +139,7 @@ def write_graphs(network: Network, folder: Path) -> None:
     for name, graph, inputs, outputs in graphs:
         examples = examples_of(inputs, fixed)
         save_graph(folder / name, traced(graph, examples, inputs, outputs, DYNAMIC_AXES, _OPSET, table))
+        onnx.checker.check_model(str(folder / name))
 
 
 def write_words(network: Network, folder: Path) -> None:
