@@ -102,18 +102,12 @@ def _as_it_stands(text: str, option: str) -> str:
     return text[start : start + len(option)] if start >= 0 else option
 
 
-def _gap(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _gap(paths: Sequence[Path], part: Part) -> Iterator[Record]:
     """GAP: tab-separated with header; both ``coref`` columns false: neither name."""
-    header: list[str] = []
-    for _, line in read_lines(paths[0]):
-        cells = line.split("\t")
-        if not header:
-            header = cells
-            continue
-        row = dict(zip(header, cells, strict=True))
+    names = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"]
+    for row in FORMATS_OF_TABLES["tsv"](paths, part):
         start = int(row["Pronoun-offset"])
         before = len(re.findall(rf"\b{row['Pronoun']}\b", row["Text"][:start]))
-        names = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"]
         right = "A" if row["A-coref"] == "TRUE" else "B" if row["B-coref"] == "TRUE" else "none"
         around = row["Text"][max(0, start - 40) : start + 40]
         around = around.partition(" ")[2].rpartition(" ")[0]
@@ -195,13 +189,7 @@ def _nlupp(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
 def _info_boxes(paths: Sequence[Path], part: Part) -> Iterator[Record]:
     """InfoTabS: statements beside the file of the tables; the table becomes lines of ``key: value, value``."""
     tables = {row["table_id"]: row["table"] for _, row in read_json_lines(paths[1])}
-    header: list[str] = []
-    for _, line in read_lines(paths[0]):
-        cells = line.split("\t")
-        if not header:
-            header = cells
-            continue
-        row = dict(zip(header, cells, strict=True))
+    for row in FORMATS_OF_TABLES["tsv"](paths, part):
         lines = [f"{key}: {', '.join(values)}" for key, values in tables[row["table_id"]].items()]
         yield {**row, "text": "\n".join(lines).removeprefix("title: ")}
 
