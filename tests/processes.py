@@ -4,7 +4,7 @@ import ctypes
 from dataclasses import dataclass
 from pathlib import Path
 
-REPLICA, PROXY = "ray::ServeReplica", "haproxy"  # names of Ray's processes
+REPLICA, PROXY, PROXY_STARTER = "ray::ServeReplica", "haproxy", "ray::HAProxyManager"  # names of Ray's processes
 _IN_USE = 7  # of the fields of mallinfo2(3)
 _LISTENS = "0A"  # a state, in the kernel's tables
 

