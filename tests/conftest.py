@@ -43,12 +43,19 @@ settings.load_profile("any machine")
 
 # Tests of which two would wait for each other, or take too much of the machine together: one worker runs each group.
 # They begin first, and so does a long file that would come last, when the other worker has nothing left to do.
-_TOGETHER = {"test_inflight.py": "ladder", "test_ladder.py": "ladder", "e2e": "e2e", "test_roundtrip.py": "roundtrip"}
+_TOGETHER = {
+    "e2e": "e2e",
+    "test_inflight.py": "ladder",
+    "test_ladder.py": "ladder",
+    "page": "page",
+    "test_made.py": "made",
+    "test_roundtrip.py": "roundtrip",
+    "test_tasks.py": "tasks",
+}
 # Folders and files that measure how a server bears load, end processes, or bound what takes a part of a second: with
 # several workers, nothing else runs beside them.
 _ALONE = {
-    *("fault", "load", "test_attacks.py", "test_http.py"),
-    *("serving/test_batching.py", "test_connections.py", "test_many.py", "test_record_schema.py", "test_validation.py"),
+    *("fault", "serving/test_batching.py", "test_connections.py", "test_many.py", "test_validation.py"),
 }
 
 

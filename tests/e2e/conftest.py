@@ -25,7 +25,7 @@ def server(request: pytest.FixtureRequest, start_server: Callable[..., Any]) -> 
 @pytest.fixture
 def rest(server: Any) -> Iterator[httpx2.Client]:
     """A plain HTTP client of the server."""
-    with httpx2.Client(base_url=server.rest, trust_env=False, timeout=30) as client:
+    with httpx2.Client(base_url=server.rest, trust_env=False, verify=False, timeout=30) as client:
         yield client
 
 

@@ -227,7 +227,7 @@ async def start_server(
         server = LocalServer(service, load_settings(**given))
         await server.start()
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
-        rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=10)
+        rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, verify=False, timeout=10)
         opened.append((Callers(server, service, rest, answer_pb2_grpc.QuestionAnsweringStub(channel)), channel))
         return opened[-1][0]
 

@@ -243,10 +243,10 @@ def test_what_is_not_supported_is_refused_with_the_fields_name(node: Any, why: s
         "Pong": {"$ref": "#/$defs/Ping"},
         **chain(100),
     }
-    started = time.monotonic()
+    started = time.process_time()
     with pytest.raises(InputError) as raised:
         read_schema({"type": "object", "properties": {"due_date": node}, "$defs": definitions})
-    assert time.monotonic() - started < 0.5
+    assert time.process_time() - started < 0.5
     assert (raised.value.code, raised.value.field) == ("unsupported_schema", "schema")
     assert raised.value.message.startswith("The field due_date ")
     assert why in raised.value.message
@@ -288,18 +288,18 @@ def test_as_many_fields_as_are_accepted_may_share_what_they_refer_to() -> None:
     shared = {"enum": [f"label {i}" for i in range(255)]}
     properties = {f"field_{i}": {"$ref": "#/$defs/Shared"} for i in range(256)}
     schema = json.loads(json.dumps({"properties": properties, "$defs": {"Shared": shared}}))
-    started = time.monotonic()
+    started = time.process_time()
     assert len(read_schema(schema)) == 256
-    assert time.monotonic() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_what_many_fields_refer_to_has_few_keywords() -> None:
     large = {"type": "string", **{f"x-{i}": 0 for i in range(70_000)}}
     definitions = {"d0": large, **{f"d{i + 1}": {"$ref": f"#/$defs/d{i}"} for i in range(12)}}
-    begun = time.monotonic()
+    begun = time.process_time()
     with pytest.raises(InputError, match="more than 64 keywords"):
         read_schema({"properties": {f"f{i}": {"$ref": "#/$defs/d12"} for i in range(256)}, "$defs": definitions})
-    assert time.monotonic() - begun < 0.5
+    assert time.process_time() - begun < 0.5
 
 
 def test_a_root_that_is_itself_referred_to_is_read() -> None:
