@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,18 +35,28 @@ def page_server(start_server: Any) -> str:
 
 
 @pytest.fixture(scope="session")
-def browse(node_packages: Callable[[str], Path]) -> Browse:
+def browse(node_packages: Callable[[str], Path]) -> Iterator[Browse]:
     """Runs a scenario of ``scenarios.mjs`` or ``editing.mjs`` in a browser and returns what it returns."""
     node_packages("page")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         pytest.skip("Chromium is not installed: apt-get install chromium")
+    script = Path(__file__).with_name("browse.mjs")
+    with subprocess.Popen(
+        ["node", str(script), chromium], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked, told = process.stdin, process.stdout
 
-    def run(name: str, url: str, **given: Any) -> Any:
-        script = Path(__file__).with_name("browse.mjs")
-        command = ["node", str(script), chromium, name, url, json.dumps(given)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=240)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
+        def run(name: str, url: str, **given: Any) -> Any:
+            asked.write(json.dumps({"name": name, "url": url, "given": given}) + "\n")
+            line = told.readline()
+            assert line, "the browser has ended; its output says why"
+            done = json.loads(line)
+            assert "error" not in done, done["error"]
+            return done["result"]
 
-    return run
+        yield run
+        asked.close()
+        assert process.wait(60) == 0
