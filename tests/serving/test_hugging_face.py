@@ -242,3 +242,11 @@ def test_what_is_wrong_is_said_as_hugging_face_says_it(
     assert told.keys() == {"error", "error_type"}
     assert told["error_type"] == code
     assert said in told["error"]
+
+
+def test_labels_that_many_texts_share_are_not_read_without_bound(rest: httpx2.Client) -> None:
+    parameters = {"candidate_labels": ["a" * 6_000, "b"]}
+    body = {"inputs": ["A text."] * 200, "parameters": parameters}
+    response = rest.post("/v1/hf/zero-shot-classification", json=body)
+    assert response.status_code == 413
+    assert "The labels of all texts together have 1200200 characters" in response.text

@@ -287,3 +287,17 @@ async def test_a_caller_who_goes_away_frees_all_places(start: StartServer, engin
         asking.cancel()
         while callers.service.num_requests:
             await asyncio.sleep(0.001)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        [tensor("context", CONTEXT), tensor("question", *["Which?"] * 200), tensor("choices", "a", "b" * 6_000)],
+        [tensor("context", *[CONTEXT] * 200), tensor("question", "W" * 6_000)],
+    ],
+)
+async def test_what_many_rows_share_is_not_read_without_bound(start: StartServer, inputs: Any) -> None:
+    """A body has it once; read for each row it would be a thousand times as large."""
+    response = await infer(await start(max_request_bytes=1_000_000), inputs)
+    assert response.status_code == 413
+    assert "The question and choices of all rows together have 120" in response.text

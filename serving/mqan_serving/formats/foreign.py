@@ -17,7 +17,7 @@ from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.rest.error_bodies import body_of
 from mqan_serving.service.answer_service import Model, Service
 from mqan_serving.service.errors import CODES_OF_ANSWER, ERRORS, Failure
-from mqan_serving.service.many import Outcome, answer_texts
+from mqan_serving.service.many import Outcome, answer_texts, check_shared
 
 ResultT = TypeVar("ResultT")
 Run = Callable[[Service, RequestRecord], Awaitable[BaseModel | Response]]
@@ -179,6 +179,8 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
             service.check_open()
             body = await request.body()
             rows = await _aside(len(body), lambda: spoken.parse(body, service.model))
+            number = sum(len(choice.label) for row in rows for choice in row.question.choices or ())
+            check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
             texts = asked([row.question for row in rows])
             outcomes = await wait(request, answer_texts(service, texts, record))
             found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows], spoken.fields)

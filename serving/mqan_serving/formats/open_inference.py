@@ -16,7 +16,7 @@ from mqan_serving.rest.documents import AnswerDocument
 from mqan_serving.rest.many_documents import read_item
 from mqan_serving.service.answer_service import Model, Service
 from mqan_serving.service.errors import AnsweringError, Failure, describe, shown_field
-from mqan_serving.service.many import MOST_IN_ALL, AskedText, Outcome, check_explained
+from mqan_serving.service.many import MOST_IN_ALL, AskedText, Outcome, check_explained, check_shared
 from mqan_serving.service.validation import Question
 
 SERVER_NAME: Final = "mqan"
@@ -84,6 +84,7 @@ def texts_of(service: Service, request: InferRequest) -> list[AskedText]:
     Raises:
         PlacedError: a tensor or parameter is missing, unknown or malformed.
         AnsweringError: a question cannot be answered; it says which.
+        InputError: the question and choices of all rows are too long together.
     """
     for name in request.outputs:
         if name not in OUTPUTS:
@@ -94,12 +95,18 @@ def texts_of(service: Service, request: InferRequest) -> list[AskedText]:
     contexts, questions = (tensors[name] for name in ("context", "question"))
     number = max(len(contexts), len(questions))
     choices = {"choices": tensors["choices"]} if "choices" in tensors else {}
+    shared = sum(map(len, tensors.get("choices", ())))
+    asked = number * len(questions[0]) if len(questions) == 1 else sum(map(len, questions))
+    most = service.limits.max_request_bytes
+    check_shared(number * shared + asked, most, "inputs", "The question and choices of all rows together")
     rows = [{"question": one, **choices, **request.parameters} for one in _spread(questions, number, "question")]
     pairs = zip(rows, _spread(contexts, number, "context"), strict=True)
-    items = [read_item(service.validator, row, context) for row, context in pairs]
-    for i, item in enumerate(items):
+    items = []
+    for i, (row, context) in enumerate(pairs):
+        item = read_item(service.validator, row, context)
         if not isinstance(item.question, Question):
             raise _failed(describe(item.question), i, number)
+        items.append(item)
     texts = [AskedText(None, tuple(items))] if len(contexts) == 1 else [AskedText(None, (item,)) for item in items]
     check_explained(texts)
     return texts

@@ -16,7 +16,15 @@ from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, read_value
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.errors import AnsweringError, Failure, refuse
-from mqan_serving.service.many import AskedText, Item, answer_texts, check_names, check_timeout_ms, read_object
+from mqan_serving.service.many import (
+    AskedText,
+    Item,
+    answer_texts,
+    check_names,
+    check_shared,
+    check_timeout_ms,
+    read_object,
+)
 from mqan_serving.service.validation import Question, Validator
 
 NOT_SAID: Final = "The text does not say."
@@ -167,11 +175,8 @@ def _check_labels(service: Service, questions: Sequence[Question]) -> None:
     Raises:
         InputError: it is more than a request may have.
     """
-    most = service.limits.max_request_bytes
     number = sum(len(choice.label) for question in questions for choice in question.options.choices)
-    if number > most:
-        message = f"The enums of all fields have {number} characters; at most {most} are accepted."
-        raise refuse("request_too_large", "schema", message)
+    check_shared(number, service.limits.max_request_bytes, "schema", "The enums of all fields")
 
 
 def _refused(field: RecordField, failure: Failure) -> AnsweringError:

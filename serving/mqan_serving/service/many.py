@@ -84,6 +84,23 @@ def check_number(number: int, most: int, name: str) -> None:
         raise refuse("too_many_questions", field, message)
 
 
+def check_shared(number: int, most: int, field: str, what: str) -> None:
+    """Check how much there is to read: a body has once what many questions share.
+
+    Args:
+        number: characters, those that are shared counted for each question.
+        most: how many are accepted.
+        field: that has them.
+        what: they are, for the message.
+
+    Raises:
+        InputError: they are too many.
+    """
+    if number > most:
+        message = f"{what} have {number} characters; at most {most} are accepted."
+        raise refuse("request_too_large", field, message)
+
+
 def check_texts(texts: Sequence[AskedText]) -> None:
     """Check what only a call as a whole can show.
 
