@@ -44,7 +44,7 @@ def _port_of(parts: SplitResult) -> int:
 def _first(host: str, port: int, sent: bytes) -> bytes:
     """Return the first bytes that a port answers with; nothing if it does not."""
     received = b""
-    with contextlib.suppress(OSError), socket.create_connection((host, port), _TIMEOUT_S) as connection:
+    with contextlib.suppress(OSError, UnicodeError), socket.create_connection((host, port), _TIMEOUT_S) as connection:
         connection.settimeout(_TIMEOUT_S)
         connection.sendall(sent)
         while len(received) < _FRAME_BYTES and (chunk := connection.recv(_FRAME_BYTES - len(received))):

@@ -221,7 +221,7 @@ def split_url(url: str) -> tuple[str, str]:
     """Return the scheme of a server's URL, and its host with the port.
 
     Raises:
-        ValueError: the URL names no transport or no host.
+        ValueError: the URL names no transport or no host, or has a user name or password.
     """
     if not url.isprintable() or " " in url:  # urlsplit() leaves line ends out, and who calls the URL does not
         raise ValueError(
@@ -230,10 +230,11 @@ def split_url(url: str) -> tuple[str, str]:
     try:
         parts = urlsplit(url)
         port = parts.port
+        (parts.hostname or "").encode("idna")
     except ValueError:  # whose text may have a part of a password
-        raise ValueError(
-            f"{shown_url(url)!r} is not a server's URL: its host or port is none; a / in a password is written %2F"
-        ) from None
+        raise ValueError(f"{shown_url(url)!r} is not a server's URL: its host or port is none") from None
+    if parts.username is not None:  # gRPC would not send it, and HTTP in place of the API key
+        raise ValueError(f"{shown_url(url)!r} had a user name or a password: leave them out, and give an API key")
     if parts.scheme not in _SCHEMES or not parts.hostname:
         raise ValueError(f"{shown_url(url)!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname

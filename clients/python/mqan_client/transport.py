@@ -84,8 +84,9 @@ def questions_of(context: str, questions: Iterable[str | AskedQuestion]) -> list
         InvalidRequestError: they are no list, or one is neither a string nor a mapping with ``question``, or asks for
             what is unknown.
     """
-    if isinstance(questions, str | bytes | Mapping):
-        message = "The request cannot be sent: `questions` is one question; give a list of them, or call `answer`."
+    if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
+        what = "one question" if isinstance(questions, str | bytes | Mapping) else f"{questions!r:.100}"
+        message = f"The request cannot be sent: `questions` is {what}; give a list of them, or call `answer`."
         raise InvalidRequestError(message, code="wrong_type")
     found = []
     for i, given in enumerate(questions):
@@ -221,7 +222,7 @@ class Attempts:
 
 def shown_url(url: str) -> str:
     """Return a URL for a message: without a user name and a password."""
-    return re.sub(r"//[^/@]*@", "//", url)
+    return re.sub(r"//.*@", "//", url, flags=re.DOTALL)
 
 
 def authorization(api_key: str | None) -> dict[str, str]:
