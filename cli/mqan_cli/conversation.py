@@ -62,6 +62,8 @@ def converse(text: str, labels: Sequence[str], answer: Answerer, show: Callable[
             print(file=sys.stderr)
         except _QuitError:
             return
+        except UnicodeDecodeError:
+            print("mqan: the line is not UTF-8", file=sys.stderr)
         except (CommandError, typer.BadParameter) as error:
             print(f"mqan: {error}", file=sys.stderr)
 

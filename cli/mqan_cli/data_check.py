@@ -14,7 +14,7 @@ from mqan_training.data.readers.files import in_words
 from mqan_training.data.readers.registry import tasks_named
 from mqan_training.data.readers.task import Task
 from mqan_training.data.roundtrip import WAYS, RoundTrip, round_trip
-from mqan_training.errors import MissingFileError
+from mqan_training.errors import DatasetError, MissingFileError
 
 TOLERATED = 0.005
 """Share of a task's examples whose gold answers may be lost, each of them named."""
@@ -34,6 +34,7 @@ class TaskCheck:
         missing: split -> where its files were looked for.
         checked: split whose gold answers were sent round; None where no split is there.
         trip: how they came back.
+        error: why it was not checked to the end; empty if it was.
     """
 
     task: Task
@@ -42,6 +43,7 @@ class TaskCheck:
     missing: dict[str, str] = field(default_factory=dict)
     checked: str | None = None
     trip: RoundTrip | None = None
+    error: str = ""
 
 
 def check_data(data: Path, names: list[str], output: Path | None) -> bool:
@@ -53,11 +55,11 @@ def check_data(data: Path, names: list[str], output: Path | None) -> bool:
         output: the JSON file; None for none.
 
     Returns:
-        Whether of each task that is there all gold answers come back, but for ``TOLERATED``.
+        Whether of each task that is there all files are well-formed, and all gold answers come back, but for
+        ``TOLERATED``.
 
     Raises:
-        ValueError: there is no task with one of the names, or no data of any of them, or no example in a split.
-        DatasetError: a file is malformed.
+        ValueError: there is no task with one of the names, or no data of any of them.
         CommandError: the JSON file's folder cannot be made.
     """
     tasks = tasks_named(names)
@@ -68,23 +70,23 @@ def check_data(data: Path, names: list[str], output: Path | None) -> bool:
     for task in tasks:
         with messages.status(f"reading {task.name}"):
             checks.append(check_task(task, data))
-    if not any(check.counts for check in checks):
+    if not any(check.counts or check.error for check in checks):
         raise ValueError(f"{data} holds no files of {', '.join(check.task.name for check in checks) or 'no task'}")
     _print(checks)
     if output is not None:
         document = json.dumps([_document(check) for check in checks], indent=2, ensure_ascii=False)
         output.write_text(document + "\n", encoding="utf-8")
         messages.print(f"wrote {output}")
-    return all(check.trip is None or check.trip.is_within(TOLERATED) for check in checks)
+    for check in checks:
+        if check.error:
+            messages.print(f"mqan: {check.error}", markup=False, highlight=False, soft_wrap=True)
+    return not any(check.error for check in checks) and all(
+        check.trip is None or check.trip.is_within(TOLERATED) for check in checks
+    )
 
 
 def check_task(task: Task, data: Path) -> TaskCheck:
-    """Count the examples of every split of a task; send the gold answers of validation, else of train, round.
-
-    Raises:
-        ValueError: the split to send round has no examples.
-        DatasetError: a file is malformed.
-    """
+    """Count the examples of every split of a task; send the gold answers of validation, else of train, round."""
     check = TaskCheck(task)
     for split in ("validation", "train", "test"):
         if split not in task.splits:
@@ -100,8 +102,12 @@ def check_task(task: Task, data: Path) -> TaskCheck:
         except MissingFileError as error:
             check.missing[split] = str(error)
             continue
+        except DatasetError as error:
+            check.error = str(error)
+            break
         except ValueError as error:  # there are no examples, which is told without saying of what
-            raise ValueError(f"{task.name}, {split}: {error}") from error
+            check.error = f"{task.name}, {split}: {error}"
+            break
         if dropped:
             check.dropped[split] = dict(dropped)
     return check
@@ -133,7 +139,7 @@ def _print(checks: list[TaskCheck]) -> None:
         if check.counts and check.missing:
             print(f"{check.task.name}: not there: {', '.join(check.missing)}")
     for check in checks:
-        if not check.counts:
+        if not check.counts and not check.error:
             print(
                 f"{check.task.name}: skipped: {next(iter(check.missing.values())).removeprefix(check.task.name + ': ')}"
             )
@@ -147,5 +153,6 @@ def _document(check: TaskCheck) -> dict[str, Any]:
         "examples": check.counts,
         "dropped": check.dropped,
         "missing": check.missing,
+        "error": check.error or None,
         "round_trip": None if trip is None else {"split": check.checked, "lost": trip.num_lost, **asdict(trip)},
     }

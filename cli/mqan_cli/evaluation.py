@@ -3,6 +3,7 @@
 A model with a pretrained reader is measured by the suite, the paper's network on the paper's tasks.
 """
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from mqan_cli.errors import make_folder
+from mqan_cli.errors import CommandError, make_folder
 from mqan_core.manifest import ANSWERING_FORMAT, CLASSIFYING_FORMAT, MANIFEST, MODEL_CARD
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.engine_answerer import EngineAnswerer
@@ -57,7 +58,7 @@ def evaluate_model(
     Raises:
         ValueError: two models are given, or an option does not fit the model, or nothing can be scored.
         CheckpointError, BundleError: the model is damaged.
-        CommandError: the folder for the numbers cannot be made.
+        CommandError: the folder for the numbers cannot be made, or the bundle must not be changed.
         DatasetError: the files of a task are malformed, or missing where it was asked for by name.
         SettingsError: no model is given and the default bundle is not there.
     """
@@ -68,6 +69,8 @@ def evaluate_model(
     if checkpoint is not None and precision != "auto":
         raise ValueError("--precision is for a bundle; a checkpoint runs in float32")
     model = checkpoint or bundle or _default_bundle()
+    if record and not os.access(model, os.W_OK):
+        raise CommandError(f"cannot write into {model}: permission denied; --record needs a bundle that it may change")
     is_papers = _is_papers(model, is_checkpoint=checkpoint is not None)
     if is_papers and (record or cases is not None):
         option = "--record" if record else "--cases"
@@ -85,13 +88,13 @@ def evaluate_model(
         Console(stderr=True).print(f"offset of refusals: {fitted}", highlight=False)
     measured = _measure(measuring, names, cases, tasks)
     written: list[Path] = []
+    if output is not None:  # first: nothing is lost where the bundle cannot be written
+        written += write_suite(output, measured, measuring.answers)
     if record:
         record_suite(
             model, measured, measuring.answers, command=_command(names, limit, precision), refusal_offset=offset
         )
         written += [model / MANIFEST, model / MODEL_CARD]
-    if output is not None:
-        written += write_suite(output, measured, measuring.answers)
     if output is not None and is_papers:
         written.append(output / "report.html")
         network = answerer.network if isinstance(answerer, PaperAnswerer) else None

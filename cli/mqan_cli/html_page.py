@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
-from mqan_cli.show import evidence_of
+from mqan_cli.show import colour, evidence_of
 
 # square and solid, round and dashed, slanted on dots, as on the server's own page
 _STYLE: Final = """
@@ -57,11 +57,13 @@ def _answer(document: dict[str, Any]) -> str:
         return ("none of the choices is right" if document["choices"] else "not in the text") + sure
     if document["choices"]:
         return f"<strong>{escape(document['answer'])}</strong>{sure}"
-    words = (
-        f'<span class="word {token["source"]}" title="{_NAMES[token["source"]]}">{escape(token["text"])}</span>'
-        for token in document["tokens"]
-    )
-    return " ".join(words) + sure
+    text = document["answer"]
+    parts, position = [], 0
+    for start, end, source in colour(text, document["tokens"]):
+        word = f'<span class="word {source}" title="{_NAMES[source]}">{escape(text[start:end])}</span>'
+        parts += [escape(text[position:start]), word]
+        position = end
+    return "".join([*parts, escape(text[position:])]) + sure
 
 
 def _choices(document: dict[str, Any]) -> str:

@@ -55,10 +55,13 @@ def paste() -> str:
     """Ask for a text on the terminal, and return it.
 
     Raises:
-        typer.BadParameter: it is empty.
+        typer.BadParameter: it is empty, or not UTF-8.
     """
     print("Paste the text, then press Ctrl-D on a line of its own:", file=sys.stderr)
-    text = sys.stdin.read()
+    try:
+        text = sys.stdin.read()
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"the text is not UTF-8: byte {error.start}") from None
     if not text.strip():
         raise typer.BadParameter("there is no text to ask about")
     return text

@@ -207,7 +207,10 @@ def evaluate(
         Path | None, typer.Option(file_okay=False, help="Folder for the numbers in JSON, the answers and the report.")
     ] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Write scores, calibration and a model card into the bundle.")
+        bool,
+        typer.Option(
+            "--record", help="Write scores, calibration and a model card into the bundle, in place of what it has."
+        ),
     ] = False,
 ) -> None:
     """Measure a model on questions of every kind and held-out datasets; the paper's network on validation sets.

@@ -30,6 +30,9 @@ _CLEAR: Final = 3  # labels that are a list behind "which ...:" without an "or"
 _ANNOUNCEMENTS: Final = 4  # that are looked at
 _END: Final = ".?! \t\r\n"
 _AROUND: Final = " \t\r\n\"'“”‘’"
+_QUOTED: Final = re.compile(  # whole labels: not the inches and apostrophes within words
+    r"(?<![^\s,;|/(\[{])(?:\"[^\"]*\"|“[^”]*”|'[^']*'|‘[^’]*’)(?![^\s,;|/)\]}])"
+)
 _BRACKETS: Final = {"[": "]", "{": "}", "(": ")"}
 
 _BEGINS = r"(?:\A|(?<=[.?!:;] )|(?<=[(\n])|(?<=\r\n))"  # a sentence, a line or brackets
@@ -192,7 +195,7 @@ def _labels(question: str, start: int, end: int) -> tuple[Span, ...]:
         at, listed = at + 1, listed[:-1]
     elif listed.count(")") > listed.count("("):
         listed = listed[:-1] if listed.endswith(")") else ""
-    places = _divided(listed, at)
+    places = _divided(_QUOTED.sub(lambda quoted: "x" * len(quoted[0]), listed), at)
     spans = tuple(_trimmed(question, start + first, start + last) for first, last in places)
     return spans if all(_is_label(question[span.start : span.end]) for span in spans) else ()
 

@@ -39,9 +39,9 @@ class Terminal:
                 os._exit(127)
         self.seen = ""
 
-    def type(self, text: str) -> None:
-        """Press keys."""
-        os.write(self._master, text.encode())
+    def type(self, text: str | bytes) -> None:
+        """Press keys, or paste bytes."""
+        os.write(self._master, text.encode() if isinstance(text, str) else text)
 
     def interrupt(self) -> None:
         """Press Ctrl-C until there is a new prompt: Python misses one that comes as it begins to wait for keys."""
@@ -58,7 +58,7 @@ class Terminal:
             ready, _, _ = select.select([self._master], [], [], max(0.0, end - time.monotonic()))
             assert ready, f"no {text!r} after {self.seen!r}"
             try:
-                self.seen += os.read(self._master, 4096).decode()
+                self.seen += os.read(self._master, 4096).decode(errors="replace")
             except OSError:  # the program has ended
                 pytest.fail(f"no {text!r} after {self.seen!r}")
         shown, _, self.seen = self.seen.partition(text)
@@ -156,6 +156,23 @@ def test_a_text_is_pasted_where_none_is_given(ask: Callable[..., Terminal]) -> N
     terminal.type("The bridge is 40 m long.\n\x04")
     terminal.wait_for(PROMPT)
     assert "40 m" in answered(terminal, "How long is the bridge?")
+    terminal.wait_for(PROMPT)
+    terminal.type("/quit\n")
+    assert terminal.exit_status() == 0
+
+
+def test_bytes_that_are_no_text_are_refused(ask: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "utf-8:strict")
+    terminal = ask()
+    terminal.wait_for("press Ctrl-D")
+    terminal.type(TEXT + "\n\x04")
+    terminal.wait_for(PROMPT)
+    terminal.type(b"/text\n")
+    terminal.wait_for("press Ctrl-D")
+    terminal.type(b"caf\xe9\n\x04")
+    terminal.wait_for("mqan: the text is not UTF-8: byte 3")
+    terminal.wait_for(PROMPT)
+    assert "330 m" in answered(terminal, "How tall is the tower?")
     terminal.wait_for(PROMPT)
     terminal.type("/quit\n")
     assert terminal.exit_status() == 0

@@ -115,8 +115,22 @@ def test_check_makes_the_folder_of_its_file(data: Path, tmp_path: Path) -> None:
 def test_check_names_a_split_without_examples(data: Path) -> None:
     (data / "mine" / "val.jsonl").write_text("")
     result = runner.invoke(app, ["data", "check", "--data", str(data), "--tasks", "sst,jsonl:mine"])
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.exit_code == 1
     assert "jsonl:mine, validation: There is nothing to score" in result.stderr
+    assert lines(result.stdout).keys() == {"sst"}, "the others are told nonetheless"
+
+
+def test_check_goes_on_behind_a_malformed_file(data: Path, tmp_path: Path) -> None:
+    output = tmp_path / "check.json"
+    (data / "mine" / "val.jsonl").write_text(FRAMES % '"rain"' + "{")
+    arguments = ["--data", str(data), "--tasks", "jsonl:mine,mwsc", "--output", str(output)]
+    result = runner.invoke(app, ["data", "check", *arguments])
+    assert result.exit_code == 1
+    assert "val.jsonl:2: not JSON" in result.stderr
+    assert "mwsc" in lines(result.stdout)
+    mine, mwsc = json.loads(output.read_text())
+    assert "val.jsonl:2: not JSON" in mine["error"]
+    assert (mwsc["error"], mwsc["examples"]["validation"]) == (None, 82)
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -61,6 +62,13 @@ def test_a_page_marks_what_spoke_for_a_label() -> None:
     assert "<div class=text>In <mark class=place>Paris</mark>.</div>" in page
     free = replace(_WHOLE, choices=(), chosen=())
     assert "In <mark class=place>Paris</mark>." in html_page("In Paris.", "Where?", to_document(free))
+
+
+def test_a_page_puts_nothing_between_the_words_of_an_answer() -> None:
+    tokens = tuple(replace(_TOKEN, text=text) for text in ("2024", "-", "118", "Ada"))
+    free = replace(_WHOLE, text="2024-118, Ada", tokens=tokens, choices=(), chosen=(), steps=())
+    page = html_page("In Paris.", "Which?", to_document(free))
+    assert re.sub("<[^>]*>", "", page[page.index("<p>") : page.index(" <small>")]) == "2024-118, Ada"
 
 
 def test_what_the_output_has_no_characters_for_is_escaped() -> None:

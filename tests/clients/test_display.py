@@ -48,6 +48,13 @@ def test_a_free_answer_shows_its_sources() -> None:
     assert shown.titles == ["vocabulary, 0.50", "context 3-14, 0.90"]
 
 
+def test_nothing_is_put_between_the_words_of_an_answer() -> None:
+    names = ["2024", "-", "118", "$", "120", ".", "50"]
+    tokens = tuple(AnswerToken(name, 0.9, Source.CONTEXT, _MASSES, None) for name in names)
+    answer = Answer("2024-118, $120.50", 0.45, tokens, (), False, _MODEL, confidence=0.45)
+    assert _read(answer).text.startswith("2024-118, $120.50 (0.45)")
+
+
 def test_labels_are_shown_with_their_probabilities() -> None:
     choices = (ChoiceProbability("a & b", 0.75, ()), ChoiceProbability("c", 0.25, ()))
     answer = Answer("a & b", 0.75, (), (), False, _MODEL, confidence=0.75, choices=choices, chosen=("a & b",))

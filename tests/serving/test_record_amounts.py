@@ -92,8 +92,8 @@ _SHARP = ["1.000", "1.000.", "1.000,", "1.000,-", "1.000;", "1.000 pieces", "abo
     ("kind", "quotation"),
     [
         *((Kind.INTEGER, quotation) for quotation in _SHARP),
-        *((Kind.MONEY, f"{currency} 1.234") for currency in ("KWD", "BHD", "OMR", "KD")),
-        (Kind.MONEY, "1.234 dinars"),
+        *((Kind.MONEY, f"{currency} 1.234") for currency in ("KWD", "BHD", "OMR", "KD", "$", "£", "US$", "USD", "gbp")),
+        *((Kind.MONEY, quotation) for quotation in ("1.234 dinars", "$3.459 per gallon", "1.085 US dollars")),
     ],
 )
 def test_three_digits_behind_a_point_may_be_thousands_or_decimals(kind: Kind, quotation: str) -> None:

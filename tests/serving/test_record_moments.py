@@ -17,6 +17,13 @@ def test_words_in_front_of_a_date_do_not_tell_its_order(words: str, written: str
         read_value(Kind.DATE_TIME, f"{words}{written}{'' if '10' in words else ' 10:00'}")
 
 
+@pytest.mark.parametrize("words", ["", "on ", "Friday "])
+@pytest.mark.parametrize("written", ["240503", "250102", "24-05-03", "030524"])
+def test_a_short_year_may_come_first_or_last(words: str, written: str) -> None:
+    with pytest.raises(NoValueError, match="order of day, month and year"):
+        read_value(Kind.DATE, words + written)
+
+
 @pytest.mark.parametrize("words", _IN_FRONT)
 @pytest.mark.parametrize(
     ("written", "iso"),

@@ -38,9 +38,19 @@ def as_html(answer: "Answer") -> str:
             for choice in answer.choices
         )
         return f"<table>{rows}</table>"
-    words = " ".join(_word(token) for token in answer.tokens)
     named = ", ".join(f"<span style='{style}'>{source}</span>" for source, style in _STYLES.items())
-    return f"<div>{words} ({answer.probability:.2f}) <small>from: {named}</small></div>"
+    return f"<div>{_words(answer)} ({answer.probability:.2f}) <small>from: {named}</small></div>"
+
+
+def _words(answer: "Answer") -> str:
+    """Return the text with its words marked; what stands between them, such as nothing in 2024-118, stays."""
+    parts, position = [], 0
+    for token in answer.tokens:
+        start = answer.text.find(token.text, position)
+        if start >= 0:
+            parts += [escape(answer.text[position:start]), _word(token)]
+            position = start + len(token.text)
+    return "".join([*parts, escape(answer.text[position:])])
 
 
 def _word(token: "AnswerToken") -> str:

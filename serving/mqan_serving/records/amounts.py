@@ -18,8 +18,10 @@ from mqan_serving.records.errors import NoValueError
 _MOST_DIGITS: Final = 15  # that a floating-point number holds exactly
 _NUMBER: Final = re.compile(r"\d+(?:[.,'’]\d+| \d{3}(?!\d))*")
 _GROUPED: Final = re.compile(r"(?!0)\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*")  # in thousands
-_THREE_DECIMALS: Final = re.compile(  # or more
-    r"(?<![A-Za-z])(?:KWD?|BHD|OMR|JOD|TND|LYD|IQD|KD|BD|JD|LD|DT|dinars?|rials?|BTC|XBT|ETH)(?![a-z])|₿", re.IGNORECASE
+_THREE_DECIMALS: Final = re.compile(  # or more; of dollars and pounds in prices of fuel and rates of exchange
+    r"(?<![A-Za-z])(?:KWD?|BHD|OMR|JOD|TND|LYD|IQD|KD|BD|JD|LD|DT|dinars?|rials?|BTC|XBT|ETH)(?![a-z])"
+    r"|(?<![A-Za-z])(?:USD|AUD|CAD|NZD|GBP|dollars?|pounds?)(?![a-z])|[₿$£]",
+    re.IGNORECASE,
 )
 
 _DASHES: Final = r"\-−‒–‐‑﹣－"
@@ -41,7 +43,7 @@ _MULTIPLIED: Final = re.compile(
     re.IGNORECASE,
 )
 _OF_MONEY: Final = re.compile(  # behind other numbers these are units: m stands for metres
-    r"[\s-]*(?:[kmbtl]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
+    r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
 )
 _FRACTION: Final = re.compile(
     r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"

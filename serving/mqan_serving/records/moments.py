@@ -22,7 +22,7 @@ _UTC: Final = re.compile(r"(?<![A-Za-z])(?:UTC|GMT|Z)\s?(?=[+-]\d)")  # else rea
 _MONTH: Final = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\b", re.IGNORECASE)
 _DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?(?:\s*(?:[-‒–—/&]|and|or|to)\s*|,)\d{1,2}(?![\d:])", re.IGNORECASE)
 _DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-‒–—/]\s*\d|\d([./])\d{1,2}\1\d{4}\s*[-‒–—/]\s*\d(?!\d?:)")
-_SHORT_YEAR: Final = re.compile(r"\d\d-\d\d?-\d\d?(?!\d)")  # may be ISO's order
+_SHORT_YEAR: Final = re.compile(r"\d\d-\d\d?-\d\d?(?!\d)|\d{6}(?!\d)")  # may be ISO's order
 _YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
 _NUMERIC_DATE: Final = re.compile(r"\d{1,4}([-/.])\s?\d{1,2}\1\s?\d{1,4}|(?<!\d)\d{8}(?!\d)")
 _CLOCK: Final = r"(?<![\d:])(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]m\b)?|\d{1,2}\s?[ap]m\b)"
