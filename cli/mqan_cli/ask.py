@@ -71,6 +71,8 @@ def ask(
     """
     if bundle is not None and server is not None:
         raise typer.BadParameter("give --server or --bundle, not both")
+    if provider != "auto" and bundle is None:
+        raise typer.BadParameter("it says what --bundle runs on; give that, too", param_hint="--provider")
     if file is not None and context is not None:
         raise typer.BadParameter("give --file once")
     if record is not None:

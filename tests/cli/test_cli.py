@@ -544,6 +544,14 @@ def test_ask_answers_in_process(engine: list[Any], context_file: str, given: lis
     assert engine == [(Path("folder"), "cpu"), ([(CONTEXT, "Where?")], [wanted])]
 
 
+@pytest.mark.parametrize("given", [["--provider", "cpu"], ["--bundle", "folder", "--server", "grpc://127.0.0.1:1"]])
+def test_ask_refuses_what_has_no_effect(engine: list[Any], context_file: str, given: list[str]) -> None:
+    result = runner.invoke(app, ["ask", "--file", context_file, *given, "Where?"])
+    assert result.exit_code == 2
+    assert "--bundle" in result.stderr
+    assert engine == []
+
+
 def test_a_limit_is_never_lowered_silently(engine: list[Any], context_file: str) -> None:
     arguments = ["--bundle", "folder", "--max-answer-tokens", "17"]
     result = runner.invoke(app, ["ask", "--file", context_file, *arguments, "Where?"])
