@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, StrictBool, ValidationError
 from mqan_cli.mcp.answering import Answerer
 from mqan_cli.mcp.results import AnswerResult, DecideResult, ExtractResult, FieldResult
 from mqan_core import __version__
+from mqan_core.options import MOST_CHOICES
 from mqan_serving.service.asked import ChoiceField
 
 _INSTRUCTIONS = (
@@ -47,7 +48,7 @@ def create_server(answerer: Answerer) -> MCPServer:
         question: QuestionArgument,
         choices: Annotated[
             list[str | ChoiceField],
-            Field(min_length=1, description="The labels; a description may say what a label means."),
+            Field(min_length=1, max_length=MOST_CHOICES, description="The labels; a description may say what a label means."),
         ],
         multiple: Annotated[StrictBool, Field(description="Whether several of them can be right.")] = False,
     ) -> Annotated[CallToolResult, DecideResult]:

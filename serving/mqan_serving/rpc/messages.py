@@ -9,7 +9,7 @@ from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerSpan, AnswerToken, ParsedQuery, ParsedState, Source, Span
 from mqan_core.errors import InputError
 from mqan_serving.service.answer_service import Model
-from mqan_serving.service.asked import ChoiceField, ParseName, SourceName
+from mqan_serving.service.asked import ChoiceField, ParseName, SourceName, check_lists
 from mqan_serving.service.errors import refuse
 from mqan_serving.service.many import (
     CONTEXT_IN_QUESTION,
@@ -49,8 +49,9 @@ def question_of(request: answer_pb2.AnswerRequest, remaining_s: float | None) ->
         remaining_s: until its caller's deadline, where it has one.
 
     Raises:
-        InputError: a source, or what is to be parsed, is none of the contract's.
+        InputError: a source, or what is to be parsed, is none of the contract's, or a list is too long.
     """
+    check_lists({name: len(getattr(request, name)) for name in ("choices", "scale", "sources")})
     names = [_SOURCE_NAMES.get(source) for source in request.sources]
     if None in names:
         message = "sources names a source that is neither context, question nor vocabulary."

@@ -1,7 +1,8 @@
 """The fields of a question that say what kind of answer is wanted, and the options that they stand for."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -140,6 +141,25 @@ class AskedFor(BaseModel):
             Choice(choice) if isinstance(choice, str) else Choice(choice.label, choice.description)
             for choice in self.choices or ()
         )
+
+
+_MOST_ENTRIES: Final = {"choices": MOST_CHOICES, "scale": MOST_LEVELS, "sources": len(ALL_SOURCES)}
+
+
+def check_lists(lengths: Mapping[str, int]) -> None:
+    """Check how long the lists of a question are, before each entry of a list of any length is read.
+
+    Args:
+        lengths: by the names of the fields; others than lists of ``AskedFor`` do not matter.
+
+    Raises:
+        InputError: one is too long.
+    """
+    for name, most in _MOST_ENTRIES.items():
+        if lengths.get(name, 0) > most:
+            message = f"{name} has {lengths[name]} entries; at most {most} are accepted."
+            code = "wrong_type" if name == "sources" else "wrong_number_of_choices"
+            raise InputError(code, name, message, f"Send at most {most}.")
 
 
 def _refuse_empty(name: str) -> None:
