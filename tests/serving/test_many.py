@@ -1,11 +1,13 @@
 """Many questions in one call: each has its own answer or error, in order, and none waits for the others' faults."""
 
 import asyncio
+import json
 import time
 from typing import Any
 
 import pytest
 
+from mqan_serving.observability.logs import flush_logs, set_up_logs
 from mqan_serving.service.errors import ServingError
 from mqan_serving.service.many import MOST_EXPLAINED, MOST_QUESTIONS, MOST_TEXTS
 
@@ -126,6 +128,7 @@ async def test_the_time_of_a_question_is_not_given_twice(start_server: Any, monk
     async def full_at_first(question: Any, *others: Any, **named: Any) -> Any:
         given.append(question.timeout_ms)
         if len(given) < 5:
+            await asyncio.sleep(0.011)
             raise ServingError("overloaded", "full")
         return await answer(question, *others, **named)
 
@@ -191,6 +194,64 @@ async def test_a_draining_server_refuses_the_call(start_server: Any) -> None:
     response = await callers.rest.post("/v1/answers", json={"context": CONTEXT, "questions": ["Where?"]})
     assert response.status_code == 503
     assert response.headers["retry-after"] == "1"
+
+
+async def test_a_call_in_progress_is_answered_whole_while_the_server_drains(start_server: Any, engine: Any) -> None:
+    callers = await start_server(max_batch_size=1, num_threads=1)
+    engine.may_answer.clear()
+    number = 3 * callers.service.num_side_by_side
+    call = asyncio.create_task(ask(callers, context=CONTEXT, questions=["Where?"] * number))
+    async with asyncio.timeout(5):
+        while not callers.service.num_requests:
+            await asyncio.sleep(0.001)
+    drain = asyncio.create_task(callers.service.drain(20))
+    await asyncio.sleep(0)
+    assert callers.service.health.state == "draining"
+    engine.may_answer.set()
+    [of_text] = (await call)["texts"]
+    assert [answer["error"] for answer in of_text["answers"]] == [None] * number
+    await drain
+
+
+async def test_as_many_calls_are_taken_as_questions(start_server: Any, engine: Any) -> None:
+    callers = await start_server(max_queued_requests=1, max_batch_size=1, num_threads=1)
+    engine.may_answer.clear()
+    most = callers.service.limits.max_concurrent_requests
+    calls = [asyncio.create_task(ask(callers, context=CONTEXT, questions=["Where?"] * 9)) for _ in range(most)]
+    async with asyncio.timeout(5):
+        while callers.service.num_requests < most:
+            await asyncio.sleep(0.001)
+    refused = await callers.rest.post("/v1/answers", json={"context": CONTEXT, "questions": ["Where?"]})
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    engine.may_answer.set()
+    for call in calls:
+        assert [answer["error"] for answer in (await call)["texts"][0]["answers"]] == [None] * 9
+
+
+async def test_faults_and_refusals_within_a_call_are_logged_and_counted(
+    start_server: Any, engine: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    set_up_logs("info")
+    callers = await start_server()
+    await ask(callers, context="explode", questions=["Where?", "What?"])
+    engine.may_answer.clear()
+    await ask(callers, context=CONTEXT, questions=["Where?"] * 3, timeout_ms=100)
+    engine.may_answer.set()
+    await ask(callers, context=CONTEXT, questions=["Where?", " "])
+    assert flush_logs()
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    told = [(line["event"], line.get("code"), line.get("unanswered")) for line in lines if line.get("transport")]
+    assert told == [
+        ("failed", None, None),
+        ("failed", None, None),
+        ("refused", "internal", 2),
+        ("refused", "deadline_exceeded", 3),
+        ("answered", None, 1),
+    ]
+    assert all("secret of the engine" in line["exception"] for line in lines if line["event"] == "failed")
+    counted = (await callers.rest.get("/metrics")).text
+    for code in ("internal", "deadline_exceeded", "ok"):
+        assert f'mqan_requests_total{{code="{code}",method="AnswerMany",transport="rest"}} 1.0' in counted
 
 
 async def test_a_caller_who_goes_away_frees_all_places(start_server: Any, engine: Any) -> None:

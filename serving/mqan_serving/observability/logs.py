@@ -7,8 +7,8 @@ import hashlib
 import logging
 import re
 import secrets
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import structlog
 
@@ -21,6 +21,7 @@ from mqan_serving.service.validation import Question
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 _WRITER = LogWriter()
+_GRAVEST: Final = ("unavailable", "overloaded", "deadline_exceeded", "internal")  # the last most; all others less
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
@@ -115,6 +116,7 @@ class RequestRecord:
         self._method = method
         self._metrics = metrics
         self._is_counted = False
+        self._is_told = False  # whether a line says how it ended
         self._answers: list[tuple[Answer, Timeline]] = []
         self._values: dict[str, Any] = {"transport": transport, "request_id": request_id}
 
@@ -142,6 +144,13 @@ class RequestRecord:
         """Note an answer, which is told of when the request is counted; of several, each with its own stages."""
         self._answers.append((answer, timeline or self.timeline))
 
+    def note_failures(self, codes: Sequence[str]) -> None:
+        """Note why questions of a call were not answered; where none was, the call is counted as the gravest says."""
+        if codes:
+            self._values["unanswered"] = len(codes)
+            if not self._answers:
+                self.code = max(codes, key=lambda code: _GRAVEST.index(code) if code in _GRAVEST else -1)
+
     @property
     def server_timing(self) -> str:
         """The stages of an answer and the whole request in milliseconds, as a header of a response has them; empty
@@ -158,17 +167,22 @@ class RequestRecord:
     def log_failure(self, error: BaseException) -> None:
         """Log a refused or failed request; a fault of ours with its traceback."""
         failure = describe(error)
-        self.code = failure.code
+        self.code, self._is_told = failure.code, True
         if failure.is_internal:
             log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
         else:
             log("refused", code=failure.code, ms=self._elapsed_ms(), **self._values)
 
+    def log_fault(self, error: BaseException) -> None:
+        """Log why a question of a call was not answered, if that is a fault of ours."""
+        if describe(error).is_internal:
+            log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
+
     def log_cancelled(self) -> None:
         """Log a request whose caller went away, unless it has ended before."""
         if self._is_counted:
             return
-        self.code = CANCELLED
+        self.code, self._is_told = CANCELLED, True
         log("cancelled", ms=self._elapsed_ms(), **self._values)
 
     def count(self) -> None:
@@ -185,6 +199,8 @@ class RequestRecord:
                     self._metrics.count_answer(answer, timeline)
                 num_tokens = sum(len(answer.tokens) for answer, _ in self._answers)
                 log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
+            elif self.code != OK and not self._is_told:
+                log("refused", code=self.code, ms=self._elapsed_ms(), **self._values)
 
     def _elapsed_ms(self) -> float:
         return round(self.timeline.elapsed_s * 1000, 2)

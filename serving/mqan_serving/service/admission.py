@@ -1,6 +1,8 @@
 """Who is inside the server: how many at most, and since when."""
 
+import asyncio
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +21,7 @@ class Admission:
     def __init__(self, max_requests: int) -> None:
         self.max_requests = max_requests
         self._begun: dict[object, float] = {}  # in order
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     @property
     def num_requests(self) -> int:
@@ -45,3 +48,24 @@ class Admission:
             yield
         finally:
             del self._begun[request]
+            self._wake_next()
+
+    async def wait(self) -> None:
+        """Return when there is room; who waits is woken in turn, and may find that another was faster."""
+        if self.num_requests < self.max_requests:
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # it was woken, and will not go in
+                self._wake_next()
+            raise
+
+    def _wake_next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return

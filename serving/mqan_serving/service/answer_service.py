@@ -2,7 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,6 +109,7 @@ class Service:
         self._timeout_s = settings.request_timeout_s
         self._unready_after_s = settings.unready_after_s
         self._admission = Admission(self.limits.max_concurrent_requests)
+        self._num_calls = 0  # of many questions
         num_threads = settings.threads_on(engine.provider)
         self.num_side_by_side = 2 * num_threads * settings.batch_size_on(engine.provider)
         self._executor = executor or _engine_threads(num_threads)
@@ -144,7 +147,34 @@ class Service:
         self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
-    async def answer(self, question: Question, timeline: Timeline | None = None, *, tell: Tell | None = None) -> Answer:
+    @contextmanager
+    def admit_call(self) -> Iterator[None]:
+        """Count a call of many questions in, and out again at the end; the server does not end before it.
+
+        Raises:
+            ServingError: the server is full, starting, draining or has failed.
+        """
+        self.check_open()
+        if self._num_calls >= self.limits.max_concurrent_requests:
+            raise ServingError("overloaded", "The server is full.", retry_after_s=_RETRY_AFTER_S)
+        self._num_calls += 1
+        try:
+            yield
+        finally:
+            self._num_calls -= 1
+
+    async def wait_for_place(self) -> None:
+        """Return when there may be room for a question."""
+        await self._admission.wait()
+
+    async def answer(
+        self,
+        question: Question,
+        timeline: Timeline | None = None,
+        *,
+        tell: Tell | None = None,
+        is_admitted: bool = False,
+    ) -> Answer:
         """Answer one question within its ``timeout_ms`` and the server's own limit, whichever is less.
 
         A caller that goes away cancels this call, which frees its place at once; so does the end of its time.
@@ -154,12 +184,16 @@ class Service:
             timeline: where its stages are marked.
             tell: called with words of the answer as soon as they are decided, in order; the last may come with the
                 answer only.
+            is_admitted: whether it belongs to a call that was admitted, which a draining server finishes.
 
         Raises:
             InputError: it cannot be answered; the error says why and how to fix it.
             ServingError: the server is full, starting, draining or too slow.
         """
-        self.check_open()
+        if is_admitted:
+            self._check_working()
+        else:
+            self.check_open()
         timeout_s = self.timeout_s_of(question)
         deadline = time.monotonic() + timeout_s
         timeline = timeline or Timeline()
@@ -206,9 +240,12 @@ class Service:
         if not self.health.is_ready:
             message = f"The server is {self.health.state}."
             raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)
+        self._check_working()
+
+    def _check_working(self) -> None:
         if not self._batcher.is_alive:
             self.health.set_failed()
-            raise ServingError("unavailable", _FAILED)
+        self.check_live()
 
     def timeout_s_of(self, question: Question) -> float:
         """Return how long a question may take: its own limit or the server's, whichever is less."""
@@ -221,7 +258,7 @@ class Service:
         """Refuse new requests and wait for those in progress, at most ``timeout_s``."""
         self.health.set_draining()
         deadline = asyncio.get_running_loop().time() + timeout_s
-        while self.num_requests and asyncio.get_running_loop().time() < deadline:
+        while (self.num_requests or self._num_calls) and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.02)
 
     async def close(self) -> None:

@@ -26,7 +26,6 @@ MOST_IN_ALL: Final = 1024
 CONTEXT_IN_QUESTION: Final = "The field context stands beside questions, not in a question."
 MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
 _MOST_ID: Final = 200  # characters
-_PATIENCE_S: Final = 0.05  # until a question that found the server full tries again
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +175,19 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
         ServingError: the server does not take questions now.
     """
     record.note_questions(len(texts), sum(len(text.items) for text in texts))
-    service.check_open()
+    with service.admit_call():
+        outcomes = await _answer_side_by_side(service, texts, record)
+    results = [(outcome.result, outcome.timeline) for of_text in outcomes for outcome in of_text]
+    for result, timeline in results:
+        if isinstance(result, Answer):
+            record.note_answer(result, timeline)
+    record.note_failures([result.code for result, _ in results if isinstance(result, Failure)])
+    return outcomes
+
+
+async def _answer_side_by_side(
+    service: Service, texts: Sequence[AskedText], record: RequestRecord
+) -> list[list[Outcome]]:
     side_by_side, begun = asyncio.Semaphore(service.num_side_by_side), time.monotonic()
 
     async def answer(item: Item) -> Outcome:
@@ -187,19 +198,16 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
             try:
                 return Outcome(item.id, await _answer_patiently(service, item.question, begun, timeline), timeline)
             except Exception as error:
+                record.log_fault(error)
                 return Outcome(item.id, describe(error), timeline)
 
     async with asyncio.TaskGroup() as group:
         tasks = [[group.create_task(answer(item)) for item in text.items] for text in texts]
-    outcomes = [[task.result() for task in of_text] for of_text in tasks]
-    for outcome in (outcome for of_text in outcomes for outcome in of_text):
-        if isinstance(outcome.result, Answer):
-            record.note_answer(outcome.result, outcome.timeline)
-    return outcomes
+    return [[task.result() for task in of_text] for of_text in tasks]
 
 
 async def _answer_patiently(service: Service, question: Question, begun: float, timeline: Timeline) -> Answer:
-    """Answer a question; where there is no place for it, ask again.
+    """Answer a question; where there is no place for it, wait for one.
 
     Its time, the caller's or the server's, began with the call: a response later than that would reach nobody.
 
@@ -212,11 +220,17 @@ async def _answer_patiently(service: Service, question: Question, begun: float, 
         if left_ms < 1:
             raise ServingError("deadline_exceeded", "The time of the call was over before this question's turn.")
         try:
-            return await service.answer(question.model_copy(update={"timeout_ms": left_ms}), timeline)
+            asked = question.model_copy(update={"timeout_ms": left_ms})
+            return await service.answer(asked, timeline, is_admitted=True)
         except ServingError as error:
-            if error.code != "overloaded" or time.monotonic() + _PATIENCE_S > end:
+            if error.code != "overloaded":
                 raise
-        await asyncio.sleep(_PATIENCE_S)
+            full = error
+        try:
+            async with asyncio.timeout(end - time.monotonic()):
+                await service.wait_for_place()
+        except TimeoutError:
+            raise full from None
 
 
 def check_names(row: Mapping[str, Any], known: Set[str], where: str = "") -> None:
