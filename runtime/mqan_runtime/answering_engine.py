@@ -1,6 +1,6 @@
 """Answers questions with a bundle that has a pretrained reader: text in, attributed answers out. Needs no torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -157,8 +157,8 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return WindowedRequest(request, tuple(windows), options)
 
-    def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Decoding:
-        constants, sizes = self.reader.read([row.request for row in rows])
+    def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Generator[None, None, Decoding]:
+        constants, sizes = yield from self.reader.read([row.request for row in rows])
         rows = [_with_what_is_kept(row, constants, place) for place, row in enumerate(rows)]
         # a choice and a quotation are made in one step: no word of it follows
         most = [

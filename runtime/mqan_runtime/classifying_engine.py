@@ -1,6 +1,6 @@
 """Answers the questions of fixed tasks with a bundle of format 8: text in, a class out. Needs no torch."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -133,7 +133,8 @@ class ClassifyingEngine(RowEngine[ClassRequest]):
             raise InputError("context_too_long", "context", message, "Send a shorter text.")
         return ClassRequest(task, texts, options.min_probability, *(size.num_tokens for size in sizes))
 
-    def begin(self, rows: Sequence[Row[ClassRequest]]) -> Decoding:
+    def begin(self, rows: Sequence[Row[ClassRequest]]) -> Generator[None, None, Decoding]:
+        yield from ()
         return in_turn(rows)
 
     def write(self, ended: Ended[ClassRequest]) -> Answer:

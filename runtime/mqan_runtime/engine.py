@@ -1,6 +1,6 @@
 """Answers questions with a bundle of the paper's network: text in, attributed answers out. Needs no torch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -116,7 +116,8 @@ class Engine(RowEngine[Request]):
             raise InputError("option_not_supported", field, message, hint)
         return read_request(self.bundle.vocabulary, context, question)
 
-    def begin(self, rows: Sequence[Row[Request]]) -> Decoding:
+    def begin(self, rows: Sequence[Row[Request]]) -> Generator[None, None, Decoding]:
+        yield from ()
         return self.loop.start(self.pad([row.request for row in rows], [row.max_answer_tokens for row in rows]), rows)
 
     def write(self, ended: Ended[Request]) -> Answer:

@@ -1,6 +1,6 @@
 """What whoever asks an engine knows of it: the one interface that every kind of bundle is run behind."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -68,10 +68,12 @@ class ServedBundle(Protocol):
 
 
 class Stepper(Protocol):
-    """What decodes, blocking. Requests are what ``ServedEngine.read`` returns, decodings what ``start`` returns."""
+    """What decodes, blocking. Requests are those of ``ServedEngine.read``, decodings those of ``start_in_turns``."""
 
-    def start(self, requests: Sequence[Any], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
-        """Read a batch; return its decoding."""
+    def start_in_turns(
+        self, requests: Sequence[Any], max_answer_tokens: Sequence[int], keys: Sequence[Any]
+    ) -> Generator[None, None, Any]:
+        """Read a batch, with a pause between parts of long requests; return its decoding."""
 
     def step(self, decoding: Any) -> Sequence[tuple[Any, Any]]:
         """Take a step; return the keys of those that it ended, and what to write."""

@@ -1,7 +1,7 @@
 """What engines of all kinds of bundle have in common: rows of requests that decode together."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -59,8 +59,8 @@ class RowEngine(ABC, Generic[Request]):
         """Most tokens that an answer can have: the decoder's positions less one for the end."""
 
     @abstractmethod
-    def begin(self, rows: Sequence[Row[Request]]) -> Decoding:
-        """Read a batch; return its decoding before the first step."""
+    def begin(self, rows: Sequence[Row[Request]]) -> Generator[None, None, Decoding]:
+        """Read a batch, with a pause between parts of long requests; return its decoding before the first step."""
 
     @abstractmethod
     def write(self, ended: Ended[Request]) -> Answer:
@@ -95,6 +95,22 @@ class RowEngine(ABC, Generic[Request]):
     def start(self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Decoding:
         """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
 
+        Arguments and errors are those of ``start_in_turns``.
+        """
+        reading = self.start_in_turns(requests, max_answer_tokens, keys)
+        while True:
+            try:
+                next(reading)
+            except StopIteration as done:
+                decoding: Decoding = done.value
+                return decoding
+
+    def start_in_turns(
+        self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]
+    ) -> Generator[None, None, Decoding]:
+        """Do what ``start`` does, with a pause between parts of long requests: others need not wait, nor do more work
+        for who has gone.
+
         Args:
             requests: at least one.
             max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
@@ -112,7 +128,7 @@ class RowEngine(ABC, Generic[Request]):
             raise ValueError(
                 f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
             )
-        return self.begin([Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)])
+        return (yield from self.begin([Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)]))
 
     def step(self, decoding: Decoding) -> list[tuple[Any, Ended[Request]]]:
         """Take one step, of at least one row; return the keys of those that it ended, and what to ``write``."""

@@ -4,7 +4,7 @@ On a CPU each window is read alone: nothing is padded, so that a request gets th
 counts in the window in which it has the most text around it. Shape letters as in ``answering_graphs.py``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -92,8 +92,11 @@ class TextReader:
         if reader.get_providers() == [CPU]:
             self._shrinking.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
 
-    def read(self, requests: Sequence[WindowedRequest]) -> tuple[Buffers, dict[str, int]]:
-        """Return what stays the same while requests are answered, padded, and the sizes of its axes."""
+    def read(self, requests: Sequence[WindowedRequest]) -> Generator[None, None, tuple[Buffers, dict[str, int]]]:
+        """Return what stays the same while requests are answered, padded, and the sizes of its axes.
+
+        It pauses before each window of a request but its first.
+        """
         sizes = {
             **self._sizes,
             "B": len(requests),
@@ -109,6 +112,8 @@ class TextReader:
             _describe(windowed.request, windowed.options, row, constants)
         flat = ((row, windowed, window) for row, windowed in enumerate(requests) for window in windowed.windows)
         while some := list(islice(flat, self._num_together)):
+            if some[0][2] is not some[0][1].windows[0]:
+                yield
             outputs = self._run([window for _, _, window in some])
             for n, (row, windowed, window) in enumerate(some):
                 self._place({name: array[n] for name, array in outputs.items()}, windowed, window, row, constants)

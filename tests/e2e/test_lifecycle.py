@@ -170,14 +170,14 @@ _BREAK = """
 from mqan_core.errors import EngineFailedError
 from mqan_runtime.row_engine import RowEngine
 
-start = RowEngine.start
+start = RowEngine.start_in_turns
 
 def fail(self, requests, *arguments):
     if any(request.num_question_tokens == 7 for request in requests):
         raise EngineFailedError("the device is gone")
     return start(self, requests, *arguments)
 
-RowEngine.start = fail
+RowEngine.start_in_turns = fail
 """
 
 

@@ -435,16 +435,16 @@ async def test_who_gives_up_costs_nothing(bundle_folder: Path, monkeypatch: pyte
     settings = load_settings(max_queued_requests=2 * number, max_batch_size=1, log_level="error")
     metrics = Metrics()
     engine = open_engine(bundle_folder, provider="cpu")
-    start, is_called, may_go_on = engine.start, threading.Event(), threading.Event()
+    start, is_called, may_go_on = engine.start_in_turns, threading.Event(), threading.Event()
 
     def start_when_told(*arguments: Any) -> Any:
         is_called.set()
         may_go_on.wait()
-        return start(*arguments)
+        return (yield from start(*arguments))
 
     service = Service(engine, settings, metrics=metrics)
     await service.warm_up()
-    monkeypatch.setattr(engine, "start", start_when_told)
+    monkeypatch.setattr(engine, "start_in_turns", start_when_told)
     question = Question(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT)
     hasty = Question(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT, timeout_ms=1)
     try:

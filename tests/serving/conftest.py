@@ -1,7 +1,7 @@
 """A stand-in for the engine, which is slow, blocks and fails on demand, and servers over it."""
 
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,15 +56,17 @@ class StandInDecoding:
 class StandInEngine:
     """Answers with the first words of the context, in one step for the end and one for each "step" in the question.
 
-    Each of these but the last decides a word, while there are any. It
-    keeps a record of the batches it started, and of the contexts of each step.
+    Each of these but the last decides a word, while there are any. It pauses once for each "window" in the longest
+    question, and keeps a record of the batches it started, and of the contexts of each step and pause.
     """
 
     provider: str = "StandIn"
     may_answer: threading.Event = field(default_factory=threading.Event)
     may_step: "threading.Semaphore | Unlimited" = field(default_factory=Unlimited)
+    may_read: "threading.Semaphore | Unlimited" = field(default_factory=Unlimited)
     batches: list[list[str]] = field(default_factory=list)
     steps: list[list[str]] = field(default_factory=list)
+    windows: list[list[str]] = field(default_factory=list)
     num_started: int = 0
     num_running: int = 0
     most_running: int = 0
@@ -87,9 +89,13 @@ class StandInEngine:
         lengths = [len(read_tokens(text)) for text in (context, question)]
         return ReadText(context, question, *lengths)
 
-    def start(
+    def start_in_turns(
         self, requests: Sequence[ReadText], max_answer_tokens: Sequence[int], keys: Sequence[Any]
-    ) -> StandInDecoding:
+    ) -> Generator[None, None, StandInDecoding]:
+        for _ in range(max(request.question.count("window") for request in requests)):
+            self.may_read.acquire(timeout=10)
+            self.windows.append([request.context for request in requests])
+            yield
         self.num_started += 1
         self.may_answer.wait(60)
         self.batches.append([request.context for request in requests])

@@ -168,7 +168,7 @@ async def test_engine_runs_on_one_thread_one_call_at_a_time(
 
         return run
 
-    for name in ("start", "step", "drop", "merge"):
+    for name in ("start_in_turns", "step", "drop", "merge"):
         monkeypatch.setattr(engine, name, guarded(getattr(engine, name)))
     batcher = make_batcher(max_batch_size=4, max_batch_tokens=100)
     texts = [f"text {i} " + "word " * (i % 7) for i in range(60)]
@@ -362,3 +362,33 @@ async def test_an_answer_that_cannot_be_written_fails_alone(make_batcher: Batche
     assert isinstance(results[1], RuntimeError)
     assert engine.num_started == 2, "nothing was encoded again"
     assert batcher.is_alive
+
+
+async def test_a_short_text_is_answered_while_a_long_one_is_read(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_read = threading.Semaphore(2)
+    long = asyncio.create_task(batcher.answer(engine.read("long", "what ?" + " window" * 5), 3, Timeline()))
+    await until(lambda: len(engine.windows) == 2)
+    short = ask(batcher, engine, "short")
+    await until(lambda: batcher.num_waiting == 1)
+    for _ in range(3):
+        engine.may_read.release()
+    assert [answer.text for answer in await asyncio.gather(short, long)] == ["short", "long"]
+    assert engine.batches == [["short"], ["long"]]
+
+
+async def test_a_long_text_that_nobody_waits_for_is_not_read_on(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_read = threading.Semaphore(2)
+    deadline = time.monotonic() + 0.05
+    request = engine.read("long", "what ?" + " window" * 50)
+    late = asyncio.create_task(batcher.answer(request, 3, Timeline(), deadline=deadline))
+    await until(lambda: len(engine.windows) == 2)
+    await asyncio.sleep(0.06)
+    for _ in range(48):
+        engine.may_read.release()
+    stays = ask(batcher, engine, "stays")
+    assert (await stays).text == "stays"
+    late.cancel()
+    assert len(engine.windows) <= 3
+    assert engine.batches == [["stays"]]

@@ -1,15 +1,16 @@
 """Batches in flight: requests join the engine's work between steps, and leave at the step that ends their answer.
 
-A round takes what has come, encodes one batch of it, and then takes one step of everything that decodes: nobody waits
-for others to come, and a one-word answer does not wait for a long one. Answers do not depend on the batch they are
-given in, so batches are formed for speed alone (``waiting.py``). The engine runs on one thread of its own, so the event
-loop is never blocked, and while there is work the thread goes on by itself.
+A round takes what has come, encodes one batch of it, of long texts one window, and then takes one step of everything
+that decodes: nobody waits for others to come, nor a short text or a one-word answer for a long one. Answers do not
+depend on the batch they are given in, so batches are formed for speed alone (``waiting.py``). The engine runs on one
+thread of its own, so the event loop is never blocked, and while there is work the thread goes on by itself.
 """
 
 import asyncio
 import math
+from collections.abc import Generator
 from concurrent.futures import Executor
-from typing import Protocol
+from typing import Any, Protocol
 
 from mqan_core.answer import Answer
 from mqan_core.errors import EngineFailedError
@@ -36,6 +37,7 @@ class Decoding(Protocol):
         """Tokens that it holds in memory, padding included."""
 
 
+_Reading = tuple[Generator[None, None, Any], list[Waiting]]  # requests that are encoded together
 _Running = tuple[Decoding, list[Waiting]]  # requests that decode together
 
 
@@ -55,35 +57,52 @@ class _Rounds:
         self._metrics = metrics
         self._max_merged = max_merged
         self._max_running_tokens = max_running_tokens
+        self._readings: list[_Reading] = []
         self._decodings: list[_Running] = []
         self.is_closing = False
 
     def run(self) -> None:
         """Work until there is nothing to do."""
         while not self.is_closing:
-            self._start_some()
-            if not self._decodings:
+            self._take_some()
+            for reading, rows in self._take_readings():
+                self._read_on(reading, rows)
+            if not (self._readings or self._decodings):
                 return
             for decoding, rows in self._take_decodings():
                 self._step(decoding, rows)
 
-    def _start_some(self) -> None:
-        """Encode one batch of what waits, if there is room."""
-        room = self._max_running_tokens - sum(decoding.num_tokens for decoding, _ in self._decodings)
-        rows = self._queue.take(room, is_idle=not self._decodings)
+    def _take_some(self) -> None:
+        """Take one batch of what waits, if there is room."""
+        num_tokens = sum(decoding.num_tokens for decoding, _ in self._decodings)
+        num_tokens += sum(len(rows) * max(w.num_tokens for w in rows) for _, rows in self._readings)
+        is_idle = not (self._readings or self._decodings)
+        rows = self._queue.take(self._max_running_tokens - num_tokens, is_idle=is_idle)
         if not rows:
             return
         for waiting in rows:
             waiting.timeline.begin("encode")
+        requests, limits = [w.request for w in rows], [w.max_answer_tokens for w in rows]
+        self._readings.append((self._engine.start_in_turns(requests, limits, rows), rows))
+
+    def _take_readings(self) -> list[_Reading]:
+        """Return everything that is being encoded and that somebody waits for."""
+        readings, self._readings = self._readings, []
+        return [(reading, rows) for reading, rows in readings if any(w.is_awaited for w in rows)]
+
+    def _read_on(self, reading: Generator[None, None, Any], rows: list[Waiting]) -> None:
+        """Encode up to the next pause; what has been encoded decodes."""
         try:
-            decoding = self._engine.start([w.request for w in rows], [w.max_answer_tokens for w in rows], rows)
+            next(reading)
+        except StopIteration as done:
+            for waiting in rows:
+                waiting.timeline.begin("decode")
+            self._metrics.count_batch(len(rows), done.value.num_tokens)
+            self._decodings.append((done.value, rows))
         except Exception as error:
             self._fail(rows, error)
         else:
-            for waiting in rows:
-                waiting.timeline.begin("decode")
-            self._metrics.count_batch(len(rows), decoding.num_tokens)
-            self._decodings.append((decoding, rows))
+            self._readings.append((reading, rows))
 
     def _take_decodings(self) -> list[_Running]:
         """Return everything that decodes, without those that nobody waits for, the small old ones together."""
