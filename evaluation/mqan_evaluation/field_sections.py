@@ -1,4 +1,4 @@
-"""Fields, refusals and instructions that were never trained on, and reviews of another domain."""
+"""Fields, refusals and instructions that were never trained on, and product reviews of another dataset."""
 
 from collections.abc import Sequence
 
@@ -82,7 +82,7 @@ def instruction_section(measuring: Measuring, names: Sequence[str] = INSTRUCTION
 
 
 def review_section(measuring: Measuring) -> Section:
-    """Measure SST under other names of its classes, in either order, and reviews of a domain never trained on."""
+    """Measure SST under other names of its classes, in either order, and reviews of a dataset never trained on."""
     ways = {"own names": Wording(), "own names, reversed": Wording(in_reverse=True)}
     renamed = [Wording(names, in_reverse) for names in NEW_NAMES for in_reverse in (False, True)]
     ways |= {" or ".join(wording.offered): wording for wording in renamed}

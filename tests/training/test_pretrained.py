@@ -196,6 +196,27 @@ def test_of_a_long_text_the_window_with_the_answer_is_kept() -> None:
     assert found.request.context_tokens[place - len(found.request.slots.question)].start == 3000
 
 
+def test_of_a_long_text_whose_file_tells_no_place_a_window_with_the_answer_is_kept() -> None:
+    for start, context in ((0, "bob " + "red " * 2000), (8000, "red " * 2000 + "bob")):
+        found = prepared(example(context, ["Bob"]))
+        assert [token.word.lower() for token in found.request.context_tokens].count("bob") == 1
+        assert found.request.context_tokens[0].start <= start <= found.request.context_tokens[-1].end
+    behind = example("red " * 2000 + "bob", ["Bob"], "Bob", "Ann")
+    assert prepare(behind, VOCABULARY, LAYOUT, 10, RNG) is None, "choices are read with the first window"
+    assert prepared(example("red " * 2000, ["Bob"], "Bob", "Ann")).request.context_tokens[0].start == 0
+
+
+@pytest.mark.parametrize("question", ["Is it ?", "Is it, yes or no ?"])
+def test_a_verdict_is_no_quotation_of_the_text(question: str) -> None:
+    given = replace(example("no one met Ann", ["no"]), question=question)
+    found = prepared(given)
+    places = [found.request.slots.question.tolist().index(found.slots[0])] if "no" in question else []
+    assert list(found.starts) == places
+    assert found.ids[0] == VOCABULARY.piece_id(" no ")
+    assert (found.slots[0] == NO_SLOT) == ("no" not in question)
+    assert prepared(replace(given, answers=("no one",))).starts
+
+
 def test_the_place_of_a_long_answer_is_in_the_window_or_the_row_is_left_out() -> None:
     words = [f"{word}s" for word in ("red", "green", "blue")] * 100  # of two pieces each
     context, num_left_out = " ".join(words), 0

@@ -18,6 +18,7 @@ from mqan_core.text import Token
 from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary, number_slots
 from mqan_training.data.dataset import spell_answer
 
+_VERDICTS = frozenset({"yes", "no", "true", "false"})
 NO_SLOT = -2  # equal to no slot and not to padding
 
 
@@ -95,9 +96,20 @@ def prepare(
 def _window_with(
     windows: Sequence[Window], tokens: Sequence[Token], example: Example, rng: np.random.Generator
 ) -> slice | None:
-    """Return the words of a window that holds the answer; None where it is to be quoted and none holds it whole."""
+    """Return the words of a window that holds the answer; None where it stands in the text and none holds it whole.
+
+    Choices are read with the first window only.
+    """
     if example.answer_start is None:
-        return windows[0 if example.answers else int(rng.integers(len(windows)))].words
+        if not example.answers:
+            return windows[int(rng.integers(len(windows)))].words
+        answer = example.answers[0].casefold()
+        if answer not in example.context.casefold():
+            return windows[0].words
+        found = [w.words for w in windows if answer in _text_of(w, tokens, example.context)]
+        if example.choices:
+            return windows[0].words if windows[0].words in found else None
+        return found[int(rng.integers(len(found)))] if found else None
     end = example.answer_start + len(example.answers[0])
     whole = [
         w
@@ -107,6 +119,10 @@ def _window_with(
     if whole:
         return whole[int(rng.integers(len(whole)))].words
     return windows[0].words if example.choices else None
+
+
+def _text_of(window: Window, tokens: Sequence[Token], context: str) -> str:
+    return context[tokens[window.words.start].start : tokens[window.words.stop - 1].end].casefold()
 
 
 def _cut(request: Request, words: slice, vocabulary: Vocabulary) -> Request:
@@ -147,6 +163,9 @@ def _spelled(
         return None
     slot_of = {piece: i for i, piece in enumerate(request.slots.pieces)}
     slots = [slot_of.get(piece, NO_SLOT) for piece in answer]
+    if _is_verdict(example):
+        asked = set(request.slots.question.tolist())
+        slots = [slot if slot in asked else NO_SLOT for slot in slots]
     known = (vocabulary.piece_id(piece) for piece in answer)
     ids = [vocabulary.num_generated if i is None else i for i in known]
     if any(slot == NO_SLOT and i == vocabulary.num_generated for slot, i in zip(slots, ids, strict=True)):
@@ -165,11 +184,20 @@ def _spelled(
     )
 
 
+def _is_verdict(example: Example) -> bool:
+    return example.answer_start is None and example.answers[0].casefold() in _VERDICTS
+
+
 def _places(example: Example, request: Request, slots: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return where the answer stands: at its place in the context where that is known, else wherever its words do."""
+    """Return where the answer stands: at its place in the context where that is known, else wherever its words do.
+
+    A verdict is not quoted: "no" in "no restaurants" is another word.
+    """
     num_question, length = len(request.slots.question), len(slots)
     found: list[int] = []
     for offset, text in ((num_question, request.slots.context), (0, request.slots.question)):
+        if offset and _is_verdict(example):
+            continue
         row = text.tolist()
         found = [offset + i for i in range(len(row) - length + 1) if row[i : i + length] == list(slots)]
         if offset and example.answer_start is not None:

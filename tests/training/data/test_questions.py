@@ -347,3 +347,19 @@ def test_two_to_thirty_choices() -> None:
 @pytest.mark.parametrize(("noun", "expected"), [("city", "cities"), ("day", "days"), ("class", "classes")])
 def test_plurals(noun: str, expected: str) -> None:
     assert plural(noun) == expected
+
+
+@pytest.mark.parametrize("generic", [True, False])
+def test_words_that_fit_any_set_are_used_where_they_ask_the_same(generic: bool) -> None:
+    row, part = LabelRow({"text": "the sky"}, ("blue",)), _labels_part(generic=generic, multiple=True)
+    own = ("which colour is it", "is it ", "isn't it ")
+    seen = {asked.question.lower() for asked in _draws(ask_labels, row, part)}
+    others = [question for question in seen if not any(words in question for words in own)]
+    assert bool(others) == generic, others
+
+
+def test_where_no_label_is_right_nothing_else_is() -> None:
+    row, part = LabelRow({"text": "a word"}, ()), _labels_part()
+    answers = {asked.answers for asked in _draws(ask_labels, row, part) if asked.choices}
+    assert ("none of these",) in answers
+    assert not {("other",), ("something else",)} & answers

@@ -262,3 +262,26 @@ def test_annotations_marks_and_tags() -> None:
 def test_the_instruction_of_a_prompt_has_neither_examples_nor_fields() -> None:
     prompt = "A mark is generic.\n\nQ: The mark Ivory. What type?\nA: generic\n\nQ: {{text}} What type?\nA:"
     assert instruction_of(prompt) == "A mark is generic. What type?"
+
+
+def test_cells_of_a_table_of_kvret_stand_in_the_row_that_is_asked_about(tmp_path: Path) -> None:
+    items = [
+        {"location": place, "monday": "rain, low of 30F", "today": today}
+        for place, today in (("a", "-"), ("b", "rain"))
+    ]
+    (tmp_path / "a.jsonl").write_text(json.dumps({"items": items}))
+    body = {"shape": "questions", "format": "kvret", "options": {"view": "table"}, "files": {"train": ["a.jsonl"]}}
+    rows = _rows(tmp_path, body | {"text": "{text}", "question": "question", "answers": "answers", "start": "start"})
+    text = "location | monday | today\na | rain, low of 30F | -\nb | rain, low of 30F | rain"
+    starts = [text.index("rain"), None, text.rindex("rain, low"), text.rindex("rain")]
+    assert [(row.text, row.start) for row in rows if isinstance(row, QuestionRow)] == [
+        (text, start) for start in starts
+    ]
+
+
+def test_lists_in_no_order_get_that_of_the_text(tmp_path: Path) -> None:
+    task = {"task": "taxonomy_animal", "instructions": ["List the animals."], "train": [["cat, red, dog", "dog, cat"]]}
+    (tmp_path / "a.json").write_text(json.dumps([task, task | {"task": "sort"}]))
+    body = {"shape": "questions", "format": "instructions", "files": {"train": ["a.json#train"]}}
+    rows = _rows(tmp_path, body | {"text": "{text}", "question": "question", "answers": "answers"})
+    assert [row.answers for row in rows if isinstance(row, QuestionRow)] == [("cat, dog",), ("dog, cat",)]

@@ -27,7 +27,7 @@ _NEIGHBOURS = str.maketrans("abcdefghijklmnopqrstuvwxyz", "svxfrdhgoklknmpowtayi
 _WORDS = frozenset((*YES_NO, *TRUE_FALSE))
 _INVISIBLE = ("\u200b", "\u00ad", "\u200d", "\u2060", "\ufeff")
 _LIST_COMMA = ", "  # between the values of an answer that is a list
-_SPELLING_MATTERS = frozenset({"cola"})  # whether a sentence is well formed is what is asked there
+_SPELLING_MATTERS = frozenset({"cola", "wikisql"})  # asked about, or needed to tell columns and their names
 _LETTERS_MATTER = frozenset({"instruction_induction"})  # answers are letters and forms of the words of the text
 
 

@@ -26,6 +26,7 @@ from mqan_training.data.shapes.dataset_file import Form, LabelsPart, readable
 from mqan_training.data.shapes.rows import LabelRow
 
 _LEFT_OUT = 0.12  # share of questions with choices that lack the right one
+_NOTHING = tuple(name for name in NONE_OF_THESE if name.startswith("none"))  # where there is nothing else either
 _NONE_OFFERED = 0.35  # share of these that offer "none of these" for it
 _GENERIC = 0.3  # share of questions in words that fit any label set
 
@@ -79,7 +80,7 @@ def _share_without_choices(part: LabelsPart) -> float:
 def ask_labels_of_another(row: LabelRow, other: LabelRow, part: LabelsPart, rng: np.random.Generator) -> Asked | None:
     """Ask what a row is about of the text of another one, which does not say; None where that cannot be done."""
     form = one_of(rng, part.forms)
-    text = None if _is_plain(form) else with_text_of(form.text, row.values, other.values)
+    text = None if _is_plain(part, form) else with_text_of(form.text, row.values, other.values)
     if text is None:
         return None
     question = fitted(one_of(rng, form.questions), row.values)
@@ -113,7 +114,7 @@ def _one(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generator, 
     lacks = not answers and not part.closed
     choices = named.choices
     if (lacks and rng.random() < _NONE_OFFERED) or (not part.closed and rng.random() < 0.04):
-        none = one_of(rng, NONE_OF_THESE)
+        none = one_of(rng, NONE_OF_THESE if row.right else _NOTHING)
         if none not in {choice.label.casefold() for choice in choices}:
             choices = (*choices, Choice(none))
             answers = (none,) if lacks else answers
@@ -122,7 +123,7 @@ def _one(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generator, 
     labels = [choice.label for choice in choices]
     if form.options and rng.random() < 0.5:
         question = fitted(one_of(rng, form.options), {**values, "options": enumerated(rng, labels)})
-    elif rng.random() < 1 - _GENERIC or not _is_plain(form):
+    elif rng.random() < 1 - _GENERIC or not _is_plain(part, form):
         question = with_options(rng, fitted(one_of(rng, form.questions), values), labels)
     else:
         template = one_of(rng, wordings.CHOOSE_FROM)
@@ -133,7 +134,7 @@ def _one(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generator, 
 def _several(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generator, others: Sequence[str]) -> Asked:
     named = _named(_drawn_keys(row, part, rng, multiple=True), row, part, rng, others, described=True)
     values = dict(row.values)
-    if _is_plain(form):
+    if _is_plain(part, form):
         question = one_of(rng, wordings.CHOOSE_SEVERAL).format(kind=part.kind, kinds=_kinds(part))
     else:
         question = _question(part, form, values, rng)
@@ -156,7 +157,7 @@ def _yes_no(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generato
         return ask_yes_no(rng, context, fitted(one_of(rng, own), named), truth != negated)
     if of_form and rng.random() < 1 - _GENERIC:
         return ask_yes_no(rng, context, fitted(one_of(rng, of_form), named), truth != negated)
-    if not _is_plain(form):
+    if not _is_plain(part, form):
         asked = fitted(one_of(rng, form.questions), values)
         template = one_of(rng, wordings.IS_ANSWER)
         return ask_yes_no(rng, context, template.format(question=asked, answer=name), truth)
@@ -171,14 +172,14 @@ def _yes_no(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generato
 
 
 def _question(part: LabelsPart, form: Form, values: Mapping[str, str], rng: np.random.Generator) -> str:
-    if _is_plain(form) and rng.random() < _GENERIC:
+    if _is_plain(part, form) and rng.random() < _GENERIC:
         return one_of(rng, wordings.CHOOSE).format(kind=part.kind, kinds=_kinds(part))
     return fitted(one_of(rng, form.questions), values)
 
 
-def _is_plain(form: Form) -> bool:
+def _is_plain(part: LabelsPart, form: Form) -> bool:
     """Return whether its questions are about the text alone, so that words that fit any label set say as much."""
-    return not any("{" in question for question in form.questions)
+    return part.generic and not any("{" in question for question in form.questions)
 
 
 def _kinds(part: LabelsPart) -> str:

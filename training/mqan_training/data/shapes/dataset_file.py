@@ -117,6 +117,7 @@ class LabelsPart(Part):
         ordered: whether the labels are steps of a scale, as listed.
         closed: whether the question implies the whole set (yes or no), so that none is ever left out.
         free: whether the question also makes sense without choices.
+        generic: whether "Which of these is right?" asks the same: not where only the last turn, or a target, is meant.
         none: keys that stand for "none of the labels".
         drop: keys whose rows are left out.
         distractors: parts of other datasets whose labels can never be right here, as ``dataset.part``.
@@ -135,6 +136,7 @@ class LabelsPart(Part):
     ordered: bool = False
     closed: bool = False
     free: bool = False
+    generic: bool = True
     none: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     distractors: tuple[str, ...] = ()

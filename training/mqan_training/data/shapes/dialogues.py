@@ -241,16 +241,19 @@ def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
     if not items:
         return
     columns = list(items[0])
-    text = "\n".join([" | ".join(columns), *(" | ".join(str(item[c]) for c in columns) for item in items)])
+    lines = [" | ".join(columns), *(" | ".join(str(item[c]) for c in columns) for item in items)]
+    text, end = "\n".join(lines), len(lines[0])
     first = next((name for name in ("location", "poi", "event") if name in columns), columns[0])
-    for item in items:
+    for item, line in zip(items, lines[1:], strict=True):
+        begin, end = end + 1, end + 1 + len(line)
         if [other[first] for other in items].count(item[first]) > 1:
             continue
-        for column in columns:
+        for number, column in enumerate(columns):
             value = str(item[column]).strip()
             known = value and value != "-"
             if column == first:
                 continue
+            place = text.index(value, begin + sum(len(str(item[before])) + len(" | ") for before in columns[:number]))
             said_as = _COLUMN.get(column, column.replace("_", " "))
             wordings = [
                 f"What is the {said_as} of {item[first]}?",
@@ -258,7 +261,7 @@ def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
                 f"Look up the {said_as} for {item[first]}.",
                 f"Which {said_as} does the row {item[first]} have?",
             ]
-            yield {"text": text, "question": wordings, "answers": [value] if known else []}
+            yield {"text": text, "question": wordings, "answers": [value] if known else [], "start": place}
 
 
 def _conversation(paths: Sequence[Path], part: Part) -> Iterator[Record]:

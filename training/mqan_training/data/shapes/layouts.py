@@ -11,6 +11,7 @@ from mqan_training.data.shapes.dataset_file import Part
 from mqan_training.data.shapes.records import FORMATS as FORMATS_OF_TABLES
 from mqan_training.data.shapes.records import Format, Record, read_json_value, read_xml, without_marks
 
+_UNORDERED = "taxonomy_animal"  # a task of instruction induction whose answers are lists in no order
 _ANNOTATION = re.compile(r"\[\s*(\w+)\s*:\s*([^\]]*?)\s*\]")
 
 
@@ -211,6 +212,8 @@ def _instructions(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
     name, _, part_of_task = str(paths[0]).partition("#")
     for task in read_json_value(Path(name)):
         for given, wanted in task[part_of_task]:
+            if task["task"] == _UNORDERED:
+                wanted = ", ".join(sorted(wanted.split(", "), key=given.index))
             yield {"text": given, "question": task["instructions"], "answers": [wanted], "task": task["task"]}
 
 
