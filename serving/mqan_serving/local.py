@@ -9,8 +9,6 @@ import socket
 from contextlib import suppress
 
 import grpc
-from grpc_health.v1 import health_pb2  # noqa: F401  registers the descriptor for reflection
-from grpc_reflection.v1alpha import reflection
 
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.exporter import MetricsExporter
@@ -20,7 +18,8 @@ from mqan_serving.rest.routes import create_rest_app
 from mqan_serving.rpc import bounds
 from mqan_serving.rpc.bounds import MessageDeadline
 from mqan_serving.rpc.guard import RpcGuard
-from mqan_serving.rpc.methods import SERVICE_NAMES, AllMethods, add_health, add_inference, add_question_answering
+from mqan_serving.rpc.methods import AllMethods, add_health, add_inference, add_question_answering
+from mqan_serving.rpc.reflection import add_reflection
 from mqan_serving.rpc.sockets import end_connections, refuse_connections
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.health import Health
@@ -59,7 +58,7 @@ class LocalServer:
             add(methods, deadline)
         self._grpc.add_generic_rpc_handlers([deadline])
         if settings.reflection:
-            reflection.enable_server_reflection((*SERVICE_NAMES, reflection.SERVICE_NAME), self._grpc)
+            add_reflection(self._grpc, settings.request_timeout_s)
 
     async def start(self) -> None:
         """Listen on all ports.

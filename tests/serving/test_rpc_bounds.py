@@ -9,6 +9,7 @@ from typing import Any
 
 import grpc
 import pytest
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.rpc import bounds
@@ -115,6 +116,22 @@ async def test_calls_whose_message_does_not_come_are_ended(start_server: StartSe
         lambda: b'code="request_too_slow",method="other",transport="grpc"} 20.0' in callers.service.metrics.render()
     )
     peer.close()
+
+
+async def test_streams_of_reflection_end(start_server: StartServer) -> None:
+    """Else who keeps them open takes the places of all calls."""
+    callers = await start_server(request_timeout_s=0.5)
+    async with channel_to(port_of(callers)) as channel:
+        stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
+        streams = [stub.ServerReflectionInfo() for _ in range(5)]
+        for stream in streams:
+            await stream.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+            services = (await stream.read()).list_services_response.service
+            assert SERVICE_NAME in [service.name for service in services]
+        async with asyncio.timeout(10):
+            codes = [await stream.code() for stream in streams]
+    assert grpc.StatusCode.OK not in codes
+    assert await outcome(callers.rpc, callers.request()) == "OK"
 
 
 async def test_a_long_answer_is_not_ended_with_its_message(start_server: StartServer, engine: Any) -> None:

@@ -48,7 +48,11 @@ def create_server(answerer: Answerer) -> MCPServer:
         question: QuestionArgument,
         choices: Annotated[
             list[str | ChoiceField],
-            Field(min_length=1, max_length=MOST_CHOICES, description="The labels; a description may say what a label means."),
+            Field(
+                min_length=1,
+                max_length=MOST_CHOICES,
+                description="The labels; a description may say what a label means.",
+            ),
         ],
         multiple: Annotated[StrictBool, Field(description="Whether several of them can be right.")] = False,
     ) -> Annotated[CallToolResult, DecideResult]:
