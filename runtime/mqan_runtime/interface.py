@@ -126,6 +126,9 @@ class AnswerEngine(ServedEngine, Protocol):
     def precision(self) -> str:
         """Of the products that dominate."""
 
+    def start(self, requests: Sequence[Any], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
+        """Read a batch without a pause; return its decoding."""
+
     def answer(self, requests: Sequence[Any], max_answer_tokens: Sequence[int]) -> list[Answer]:
         """Answer a batch; each answer is what its request would get alone."""
 
