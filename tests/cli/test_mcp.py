@@ -1,5 +1,6 @@
 """``mqan mcp`` as clients meet it: the real command with the shipped model, asked with the SDK's own client."""
 
+import asyncio
 import json
 import os
 import re
@@ -10,17 +11,19 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx2
 import pytest
 from mcp import Client, StdioServerParameters, stdio_client
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import TextContent
 from typer.testing import CliRunner
 
 import mqan_core
 from mqan_cli.main import app
 from mqan_cli.mcp import command, serving
+from mqan_cli.mcp.tools import create_server
 from mqan_serving.default_bundle import default_bundle
 
 CONTEXT = "📎 Invoice 2024-117 from Müller GmbH, dated 12 May 2024. 🚀 Total: 1,250.50 EUR, due within 30 days."
@@ -173,6 +176,17 @@ async def test_bad_input_is_explained_and_ends_nothing(monkeypatch: pytest.Monke
         assert "Unknown tool: translate" in await refusal(client, "translate")
         answer, _ = await call(client, "answer", context=CONTEXT, question="What is the total?")
         assert answer["text"] == "1,250.50 EUR"
+
+
+async def test_a_call_ends_though_its_fields_do_not() -> None:
+    class Slow:
+        async def answer(self, *_: Any, **__: Any) -> Any:
+            await asyncio.sleep(60)
+
+    server = create_server(cast("Any", Slow()), 0.05)
+    fields = {f"field {i}": "What is it?" for i in range(20)}
+    with pytest.raises(ToolError, match=r"The call took longer than 0\.05 s: send fewer fields, or a shorter text\."):
+        await server.call_tool("extract", {"context": CONTEXT, "fields": fields})
 
 
 async def test_a_running_server_answers_the_same(start_server: Any) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
 from typing import Any
@@ -46,7 +46,10 @@ class CopyingEngine:
     def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
         return read_request(self.vocabulary, context, question)
 
-    def start(self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
+    def start_in_turns(
+        self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]
+    ) -> Generator[None, None, Any]:
+        yield from ()
         answers = map(self._answer, requests, max_answer_tokens)
         return SimpleNamespace(answers=list(zip(keys, answers, strict=True)), num_steps=0, num_tokens=1)
 

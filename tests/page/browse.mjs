@@ -24,6 +24,7 @@ async function run({ name, url, given }) {
     contexts.push(context);
     await context.grantPermissions(["clipboard-read", "clipboard-write"]);
     const page = await context.newPage();
+    await page.bringToFront(); // only a page that is in front may write to the clipboard
     page.setDefaultTimeout(60_000);
     page.on("pageerror", (error) => problems.push(error.message));
     page.on("console", (message) => {

@@ -89,6 +89,15 @@ def test_windows_may_be_read_together(small_bundle: Path) -> None:
         check_same(one, other)
 
 
+def test_there_is_a_pause_before_each_window_of_a_long_text_but_the_first(engine: AnsweringEngine) -> None:
+    requests = read_all(engine, 20, 5)
+    limits, keys = [20] * len(requests), list(range(len(requests)))
+    pauses = list(engine.start_in_turns(requests, limits, keys))
+    assert len(pauses) == sum(len(request.windows) - 1 for request in requests) > 0
+    short = [request for request in requests if len(request.windows) == 1]
+    assert list(engine.start_in_turns(short, limits[: len(short)], keys[: len(short)])) == []
+
+
 def test_choices_have_no_order_and_share_one_step(engine: AnsweringEngine) -> None:
     rng = random.Random(4)
     for _ in range(10):

@@ -297,6 +297,21 @@ def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> No
         prepare_run(wider, SOURCES, {}, tmp_path / "run", None, start)
 
 
+def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, tmp_path: Path) -> None:
+    given = load_checkpoint(run(recipe_of(encoder, seed=9), tmp_path / "before"))
+    start = Start(given.weights, given.pieces, "another 1")
+    found = {}
+    for share in (0.0, 0.75):
+        recipe = recipe_of(encoder, steps=3, start_share=share)
+        folder = train_mixture(recipe, SOURCES, {}, tmp_path / str(share), start=start)
+        found[share] = load_checkpoint(folder).average
+    for name, tensor in found[0.75].items():
+        expected = 0.25 * found[0.0][name] + 0.75 * start.weights[name]
+        torch.testing.assert_close(tensor, expected, rtol=0, atol=1e-6, msg=name)
+    with pytest.raises(ValueError, match="start_share is of the weights that --from gives; resume with it, too"):
+        prepare_run(recipe, SOURCES, {}, tmp_path / "run", None)
+
+
 def test_a_run_is_not_written_over(encoder: Path, tmp_path: Path) -> None:
     run(recipe_of(encoder, steps=1), tmp_path)
     with pytest.raises(ValueError, match="already holds a run"):

@@ -78,6 +78,7 @@ class MixtureRun:
     average: WeightAverage
     validation: Mapping[str, Sequence[Example]]
     device: torch.device
+    start: Start | None = None
     step: int = 0
     pool: int = 0
     index: int = 0
@@ -105,8 +106,8 @@ def train_mixture(
         start: what to begin with, where no checkpoint is there.
 
     Raises:
-        ValueError: the folder holds a run and ``resume`` was not asked for, it is one of another recipe, or a source
-            has no weight.
+        ValueError: the folder holds a run and ``resume`` was not asked for, it is one of another recipe, a source has
+            no weight, or weights to begin with are missing of which a share is to be kept.
         CheckpointError: the checkpoint to resume from is damaged.
         DivergedError: a loss or the gradient is not finite.
     """
@@ -167,6 +168,8 @@ def prepare_run(
     """Choose the generator's pieces, build the network, and put back a checkpoint's state."""
     if missing := [source.name for source in sources if source.name not in recipe.sources]:
         raise ValueError(f"recipe {recipe.name}: no weight for the sources {', '.join(missing)}")
+    if recipe.start_share and start is None:
+        raise ValueError(f"recipe {recipe.name}: start_share is of the weights that --from gives; resume with it, too")
     torch.manual_seed(recipe.seed)
     device = prepare_device()
     encoder = encoder_folder(recipe.encoder)
@@ -190,7 +193,19 @@ def prepare_run(
     average = WeightAverage(network, recipe.average_decay)
     stream = MixtureStream(sources, recipe, vocabulary, layout)
     run = MixtureRun(
-        recipe, folder, encoder, network, teacher, vocabulary, layout, stream, optimizer, average, validation, device
+        recipe,
+        folder,
+        encoder,
+        network,
+        teacher,
+        vocabulary,
+        layout,
+        stream,
+        optimizer,
+        average,
+        validation,
+        device,
+        start,
     )
     if checkpoint is not None:
         restore_run(checkpoint, network, optimizer)
@@ -259,6 +274,8 @@ def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float | torch.
     run.optimizer.zero_grad(set_to_none=True)
     if run.step % _AVERAGE_EVERY == 0 or run.step == recipe.steps:
         run.average.update(run.network, math.ceil(run.step / _AVERAGE_EVERY))
+    if run.step == recipe.steps and run.start is not None and recipe.start_share:
+        run.average.mix(run.start.weights, recipe.start_share)
     found = {name: value.detach() for name, value in losses._asdict().items() if name != "answer_B"}
     return {**found, "norm": norm, "share_of_rate": share}
 

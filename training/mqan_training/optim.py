@@ -85,6 +85,12 @@ class WeightAverage:
         averages = [self.tensors[name] for name in parameters]
         torch._foreach_lerp_(averages, list(parameters.values()), 1 - decay)
 
+    @torch.no_grad()
+    def mix(self, weights: Mapping[str, Tensor], share: float) -> None:
+        """Take in a share of other weights, by name."""
+        for name, tensor in self.tensors.items():
+            tensor.lerp_(weights[name].to(tensor), share)
+
     def state(self) -> dict[str, Tensor]:
         """Return the averaged weights by name."""
         return self.tensors

@@ -53,6 +53,9 @@ class Recipe(_Part):
         1.0, ge=0
     )  # of the loss of the vectors of texts and choices; 0 for a BERT that is no sentence encoder
     average_decay: float = Field(0.998, ge=0, lt=1)
+    start_share: float = Field(
+        0.0, ge=0, lt=1
+    )  # of the weights that `--from` gives in those of the last checkpoint (WiSE-FT, Wortsman et al. 2022)
     batch_pieces: int = Field(2500, ge=64)
     max_answer_tokens: int = Field(60, ge=1)
     num_generated: int = Field(6000, ge=2)  # V, end and refusal included

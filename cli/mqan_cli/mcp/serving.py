@@ -54,7 +54,7 @@ async def serve(url: str | None, bundle: Path | None, endpoint: Endpoint | None)
     set_up_logs(settings.log_level)
     opened: AbstractAsyncContextManager[Answerer] = local_answerer(settings) if url is None else server_answerer(url)
     async with opened as answerer:
-        server = create_server(answerer)
+        server = create_server(answerer, settings.request_timeout_s)
         if endpoint is None:
             await _serve_stdio(server)
         else:

@@ -27,15 +27,17 @@ ContextArgument = Annotated[str, Field(description="The text that is asked about
 QuestionArgument = Annotated[str, Field(description="The question, in natural language.")]
 
 
-def create_server(answerer: Answerer) -> MCPServer:
+def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
     """Return a server of the tools.
 
     Args:
         answerer: answers their questions.
+        longest_s: how long a call may take, all of its fields together.
     """
     server = PlainServer(
         "mqan", title="mqan", description="Answers with sources", instructions=_INSTRUCTIONS, version=__version__
     )
+    server.longest_s = longest_s
 
     @server.tool(title="Answer a question about a text", annotations=_READS_ONLY)
     async def answer(context: ContextArgument, question: QuestionArgument) -> Annotated[CallToolResult, AnswerResult]:
@@ -104,7 +106,13 @@ def _told(result: BaseModel) -> CallToolResult:
 
 
 class PlainServer(MCPServer):
-    """A server whose errors are plain sentences: the SDK's own name the tool again and quote pydantic."""
+    """A server whose errors are plain sentences: the SDK's own name the tool again and quote pydantic.
+
+    Attributes:
+        longest_s: how long a call may take.
+    """
+
+    longest_s: float | None = None
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None
@@ -112,13 +120,17 @@ class PlainServer(MCPServer):
         """Call a tool.
 
         Raises:
-            ToolError: the arguments are wrong, or there is no answer.
+            ToolError: the arguments are wrong, or there is no answer, or none in time.
         """
         for tool in await self.list_tools():
             if tool.name == name:
                 _check_names(arguments, list(tool.input_schema["properties"]))
         try:
-            return await super().call_tool(name, arguments, context)
+            async with asyncio.timeout(self.longest_s):
+                return await super().call_tool(name, arguments, context)
+        except TimeoutError:
+            message = f"The call took longer than {self.longest_s:g} s: send fewer fields, or a shorter text."
+            raise ToolError(message) from None
         except UnexpectedToolError:
             raise
         except ToolError as error:

@@ -199,7 +199,7 @@ class RequestRecord:
                     self._metrics.count_answer(answer, timeline)
                 num_tokens = sum(len(answer.tokens) for answer, _ in self._answers)
                 log("answered", answer_tokens=num_tokens, ms=self._elapsed_ms(), **self._values)
-            elif self.code != OK and not self._is_told:
+            elif "unanswered" in self._values and not self._is_told:
                 log("refused", code=self.code, ms=self._elapsed_ms(), **self._values)
 
     def _elapsed_ms(self) -> float:
