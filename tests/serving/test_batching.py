@@ -325,11 +325,13 @@ def test_choice_is_within_its_bounds(lengths: list[int], max_size: int, max_toke
     padded = len(batch) * max(chosen)
     assert len(batch) == 1 or padded <= max_tokens
     assert padded <= 2 * sum(chosen)
+    assert len({length > 256 for length in chosen}) == 1
 
 
 def test_similar_lengths_go_together() -> None:
     assert choose([100, 2000, 105, 1900, 95, 98], max_size=4, max_tokens=8192) == [0, 5, 2, 4]
-    assert choose([2000, 100, 100, 100, 1990], max_size=4, max_tokens=8192) == [0, 4, 1, 2]
+    assert choose([2000, 100, 100, 100, 1990], max_size=4, max_tokens=8192) == [0, 4]
+    assert choose([100, 2000, 2000, 200, 20], max_size=4, max_tokens=8192) == [0, 4, 3]
 
 
 async def test_every_request_is_answered_while_others_keep_coming(make_batcher: BatcherFactory, engine: Any) -> None:

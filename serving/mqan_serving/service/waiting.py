@@ -15,6 +15,7 @@ from mqan_core.answer import Answer, AnswerToken
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import ReadRequest
 
+_LONG = 256  # tokens; texts with more may have several windows of word pieces
 Tell = Callable[[Sequence[AnswerToken]], None]  # takes the next words of an answer that is not whole yet
 
 
@@ -129,7 +130,8 @@ def choose(lengths: Sequence[int], max_size: int, max_tokens: int) -> list[int]:
     """Choose the next batch from what waits, oldest first; return positions.
 
     The oldest always goes, so nothing starves. The others join in order of how similar their length is to it, while
-    the batch padded to its longest has at most ``max_tokens`` tokens and is at most half padding.
+    the batch padded to its longest has at most ``max_tokens`` tokens and is at most half padding. Long texts go apart:
+    what joined them would wait for all of their windows.
     """
     oldest = lengths[0]
     by_similarity = sorted(range(1, len(lengths)), key=lambda i: (abs(lengths[i] - oldest), i))
@@ -137,6 +139,8 @@ def choose(lengths: Sequence[int], max_size: int, max_tokens: int) -> list[int]:
     for i in by_similarity:
         if len(batch) == max_size:
             break
+        if (lengths[i] > _LONG) != (oldest > _LONG):
+            continue
         padded = (len(batch) + 1) * max(longest, lengths[i])
         if padded > max_tokens or padded > 2 * (total + lengths[i]):
             continue
