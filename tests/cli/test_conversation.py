@@ -144,11 +144,17 @@ def test_several_questions_about_one_text(ask: Callable[..., Terminal], tmp_path
     assert terminal.exit_status() == 0
 
 
-def test_a_text_is_pasted_where_none_is_given(ask: Callable[..., Terminal]) -> None:
+def paste_text(ask: Callable[..., Terminal]) -> Terminal:
+    """Begin without a text, and paste one."""
     terminal = ask()
     terminal.wait_for("press Ctrl-D")
     terminal.type(TEXT + "\n\x04")
     terminal.wait_for(PROMPT)
+    return terminal
+
+
+def test_a_text_is_pasted_where_none_is_given(ask: Callable[..., Terminal]) -> None:
+    terminal = paste_text(ask)
     assert "330 m" in answered(terminal, "How tall is the tower?")
     terminal.wait_for(PROMPT)
     terminal.type("/text\n")
@@ -163,10 +169,7 @@ def test_a_text_is_pasted_where_none_is_given(ask: Callable[..., Terminal]) -> N
 
 def test_bytes_that_are_no_text_are_refused(ask: Callable[..., Terminal], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "utf-8:strict")
-    terminal = ask()
-    terminal.wait_for("press Ctrl-D")
-    terminal.type(TEXT + "\n\x04")
-    terminal.wait_for(PROMPT)
+    terminal = paste_text(ask)
     terminal.type(b"/text\n")
     terminal.wait_for("press Ctrl-D")
     terminal.type(b"caf\xe9\n\x04")

@@ -168,13 +168,12 @@ class RequestRecord:
         """Log a refused or failed request; a fault of ours with its traceback."""
         failure = describe(error)
         self.code, self._is_told = failure.code, True
-        if failure.is_internal:
-            log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
-        else:
+        self.log_fault(error)
+        if not failure.is_internal:
             log("refused", code=failure.code, ms=self._elapsed_ms(), **self._values)
 
     def log_fault(self, error: BaseException) -> None:
-        """Log why a question of a call was not answered, if that is a fault of ours."""
+        """Log an error with its traceback if it is a fault of ours; of a call of many questions, each one's."""
         if describe(error).is_internal:
             log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
 
