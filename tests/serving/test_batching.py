@@ -379,6 +379,30 @@ async def test_a_short_text_is_answered_while_a_long_one_is_read(make_batcher: B
     assert engine.batches == [["short"], ["long"]]
 
 
+async def test_a_round_reads_one_window_of_one_earlier_text(make_batcher: BatcherFactory, engine: Any) -> None:
+    batcher = make_batcher()
+    engine.may_read = threading.Semaphore(0)
+    texts = []
+    for num, name in enumerate(("one", "two", "three", "short")):
+        if name == "short":
+            short = ask(batcher, engine, name)
+        else:
+            request = engine.read(name, "what ?" + " window" * 4)
+            texts.append(asyncio.create_task(batcher.answer(request, 3, Timeline())))
+        await until(lambda least=min(num, 1): batcher.num_waiting == least)
+        for _ in range(num):
+            engine.may_read.release()
+        if name != "short":
+            await until(lambda: batcher.num_waiting == 0)
+    answer = await asyncio.wait_for(short, 5)
+    assert answer.text == "short"
+    for _ in range(6):
+        engine.may_read.release()
+    assert [answer.text for answer in await asyncio.gather(*texts)] == ["one", "two", "three"]
+    read = [texts[0] for texts in engine.windows]
+    assert read == "one two one three two one three two one three two three".split()
+
+
 async def test_a_long_text_that_nobody_waits_for_is_not_read_on(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher()
     engine.may_read = threading.Semaphore(2)

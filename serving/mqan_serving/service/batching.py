@@ -1,8 +1,8 @@
 """Batches in flight: requests join the engine's work between steps, and leave at the step that ends their answer.
 
-A round takes what has come, encodes one batch of it, of long texts one window, and then takes one step of everything
-that decodes: nobody waits for others to come, nor a short text or a one-word answer for a long one. Answers do not
-depend on the batch they are given in, so batches are formed for speed alone (``waiting.py``). The engine runs on one
+A round takes what has come and encodes one batch of it, of long texts the first window, reads one window more of one
+earlier long text, in turns, and takes one step of everything that decodes: nobody waits for others to come, nor a short
+text or a one-word answer for a long one. Answers do not depend on the batch they are given in, so batches are formed for speed alone (``waiting.py``). The engine runs on one
 thread of its own, so the event loop is never blocked, and while there is work the thread goes on by itself.
 """
 
@@ -64,7 +64,6 @@ class _Rounds:
     def run(self) -> None:
         """Work until there is nothing to do."""
         while not self.is_closing:
-            self._take_some()
             for reading, rows in self._take_readings():
                 self._read_on(reading, rows)
             if not (self._readings or self._decodings):
@@ -72,23 +71,25 @@ class _Rounds:
             for decoding, rows in self._take_decodings():
                 self._step(decoding, rows)
 
-    def _take_some(self) -> None:
+    def _take_readings(self) -> list[_Reading]:
+        """Return what is encoded in this round: one batch of what waits, and what was left longest of the earlier."""
+        self._readings = [reading for reading in self._readings if any(w.is_awaited for w in reading[1])]
+        new = self._take_some()
+        earlier = [self._readings.pop(0)] if self._readings else []
+        return new + earlier
+
+    def _take_some(self) -> list[_Reading]:
         """Take one batch of what waits, if there is room."""
         num_tokens = sum(decoding.num_tokens for decoding, _ in self._decodings)
         num_tokens += sum(len(rows) * max(w.num_tokens for w in rows) for _, rows in self._readings)
         is_idle = not (self._readings or self._decodings)
         rows = self._queue.take(self._max_running_tokens - num_tokens, is_idle=is_idle)
         if not rows:
-            return
+            return []
         for waiting in rows:
             waiting.timeline.begin("encode")
         requests, limits = [w.request for w in rows], [w.max_answer_tokens for w in rows]
-        self._readings.append((self._engine.start_in_turns(requests, limits, rows), rows))
-
-    def _take_readings(self) -> list[_Reading]:
-        """Return everything that is being encoded and that somebody waits for."""
-        readings, self._readings = self._readings, []
-        return [(reading, rows) for reading, rows in readings if any(w.is_awaited for w in rows)]
+        return [(self._engine.start_in_turns(requests, limits, rows), rows)]
 
     def _read_on(self, reading: Generator[None, None, Any], rows: list[Waiting]) -> None:
         """Encode up to the next pause; what has been encoded decodes."""
