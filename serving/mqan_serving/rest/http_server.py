@@ -46,7 +46,7 @@ class HttpServer(uvicorn.Server):
             ws="none",
             lifespan="off",
             access_log=False,
-            log_config=None,  # as all others, see telemetry
+            log_config=None,  # as all others, see observability/logs.py
             log_level="warning",
             server_header=False,
             timeout_graceful_shutdown=int(grace_s) + 1,

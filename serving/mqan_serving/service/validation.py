@@ -87,9 +87,9 @@ class Limits:
     max_queued_requests: int
 
 
-# The code of each kind of error that reading a JSON document can report; the rest is a wrong type.
 _LONGEST_NAME = 40  # of a field that is named
 _FORMS = ("str", ChoiceField.__name__)  # pydantic's names for the forms of a choice
+# The code of each kind of error that reading a JSON document can report; the rest is a wrong type.
 _CODE_OF_PROBLEM = {
     "missing": "missing_field",
     "extra_forbidden": "unknown_field",
