@@ -2,8 +2,9 @@
 
 A round takes what has come and encodes one batch of it, of long texts the first window, reads one window more of one
 earlier long text, in turns, and takes one step of everything that decodes: nobody waits for others to come, nor a short
-text or a one-word answer for a long one. Answers do not depend on the batch they are given in, so batches are formed for speed alone (``waiting.py``). The engine runs on one
-thread of its own, so the event loop is never blocked, and while there is work the thread goes on by itself.
+text or a one-word answer for a long one. Answers do not depend on the batch they are given in, so batches are formed
+for speed alone (``waiting.py``). The engine runs on one thread of its own, so the event loop is never blocked, and
+while there is work the thread goes on by itself.
 """
 
 import asyncio
