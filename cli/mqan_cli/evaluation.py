@@ -80,7 +80,8 @@ def evaluate_model(
     if output is not None:
         make_folder(output)
     tasks = choose_tasks(names, answerer.sources, data, limit) if is_papers else None
-    measuring = Measuring(answerer, data, limit, threads=threads)
+    has_one_thread = isinstance(answerer, EngineAnswerer) and answerer.has_one_thread
+    measuring = Measuring(answerer, data, limit, threads=1 if has_one_thread else threads)
     offset = None
     if record and CALIBRATION in chosen and isinstance(answerer, EngineAnswerer):
         offset = fit_refusal_offset(measuring, answerer)
@@ -92,7 +93,7 @@ def evaluate_model(
         written += write_suite(output, measured, measuring.answers)
     if record:
         record_suite(
-            model, measured, measuring.answers, command=_command(names, limit, precision), refusal_offset=offset
+            model, measured, measuring.answers, command=_command(names, limit, precision, cases), refusal_offset=offset
         )
         written += [model / MANIFEST, model / MODEL_CARD]
     if output is not None and is_papers:
@@ -149,11 +150,12 @@ def _open(model: Path, is_papers: bool, *, is_checkpoint: bool, precision: Preci
     return PaperAnswerer.open(model) if is_papers else TorchAnswerer.open(model)
 
 
-def _command(names: list[str] | None, limit: int | None, precision: Precision) -> str:
+def _command(names: list[str] | None, limit: int | None, precision: Precision, cases: Path | None) -> str:
     parts = ["mqan evaluate --bundle BUNDLE"]
     parts += [f"--tasks {','.join(names)}"] if names else []
     parts += [f"--limit {limit}"] if limit else []
     parts += [f"--precision {precision}"] if precision != "auto" else []
+    parts += ["--cases FILE"] if cases else []
     return " ".join(parts)
 
 

@@ -45,8 +45,6 @@ def embed(
         from mqan_training.embed import make_vectors
 
         config = load_config(recipe, parse_overrides(overrides))
-        if glove is not None and encoder is not None:
-            raise ValueError("--encoder distils an encoder and --glove reads a file: leave one of them out")
         num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
     print(f"{config.vectors}: {num_kept} words")
 
@@ -66,7 +64,7 @@ def train(
         ),
     ] = None,
     cache: Annotated[
-        Path, typer.Option(help="Folder for tokenised examples, which make the next start faster.")
+        Path, typer.Option(help="Folder for tokenised examples of the paper's network: its next start is faster.")
     ] = Path("runs/cache"),
     ray_workers: Annotated[
         int | None,
@@ -261,8 +259,13 @@ def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Exa
 
 
 def split_names(given: list[str] | None) -> list[str] | None:
-    """Return the names of an option that may be repeated and may hold several names with commas between them."""
-    return None if given is None else [name.strip() for text in given for name in text.split(",") if name.strip()]
+    """Return the names of ``--tasks``, which may be repeated and may hold several names with commas between them."""
+    if given is None:
+        return None
+    names = [name.strip() for text in given for name in text.split(",") if name.strip()]
+    if not names:
+        raise typer.BadParameter("no name is given; leave the option out for all", param_hint="--tasks")
+    return names
 
 
 def parse_overrides(overrides: list[str] | None) -> dict[str, str]:

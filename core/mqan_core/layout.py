@@ -36,6 +36,7 @@ OVERLAP: Final = 64  # pieces that neighbouring windows share
 MOST_PIECES: Final = 16  # pieces of a word that are read: a run of ideographs is one word
 TOGETHER: Final = 1024  # pieces of labels that are read together: each attends to all of the text
 MOST_CHOICES: Final = 8192  # pieces of all labels
+_NAMED: Final = 5  # words of a choice that is too long
 MOST_QUESTION: Final = 256  # pieces of the question and of the longest label
 SHARED: Final = 1  # the group of question and context, which attend to all and which all attend to
 _NUM_MARKS = 3  # [CLS], and [SEP] behind question and context
@@ -90,19 +91,29 @@ class Layout:
             choices: tokens of each label.
 
         Raises:
-            InputError: question and longest label, or all labels, are longer than a window allows.
+            InputError: the question, it and the longest label, or all labels, are longer than a window allows.
         """
         question_ids = [self.ids(token) for token in question]
         choice_ids = [[i for token in tokens for i in self.ids(token)] for tokens in choices]
         context_ids = [self.ids(token) for token in context]
         num_question = sum(map(len, question_ids))
         longest = max(map(len, choice_ids), default=0)
-        if num_question + longest > MOST_QUESTION:
+        if num_question > MOST_QUESTION:
             raise InputError(
                 "question_too_long",
                 "question",
-                f"The question and the longest choice take {num_question + longest} word pieces.",
-                f"At most {MOST_QUESTION} are read; shorten the question or the choice.",
+                f"The question takes {num_question} word pieces; at most {MOST_QUESTION} are read.",
+                "Send a shorter question.",
+            )
+        if num_question + longest > MOST_QUESTION:
+            tokens = next(tokens for tokens, ids in zip(choices, choice_ids, strict=True) if len(ids) == longest)
+            beginning = " ".join(token.word for token in tokens[:_NAMED])
+            raise InputError(
+                "choices_too_long",
+                "choices",
+                f"The choice that begins with {beginning!r} takes {longest} word pieces with its description, and the "
+                f"question {num_question}; together at most {MOST_QUESTION} are read.",
+                "Shorten the choice or the question.",
             )
         num_choices = sum(1 + len(ids) for ids in choice_ids)
         if num_choices > MOST_CHOICES:

@@ -15,6 +15,7 @@ within the sentence ("Is this about a, b or c?"), and behind a dash, as decaNLP 
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -29,6 +30,7 @@ _FEW_WORDS: Final = 3  # of a label behind a question mark
 _CLEAR: Final = 3  # labels that are a list behind "which ...:" without an "or"
 _ANNOUNCEMENTS: Final = 4  # that are looked at
 _END: Final = ".?! \t\r\n"
+_ABBREVIATED: Final = re.compile(r"(?:(?<!\w)(?:\w\.){2,}|\b(?:Co|Corp|Inc|Jr|Ltd|Sr)\.)\Z")  # keeps its last full stop
 _AROUND: Final = " \t\r\n\"'“”‘’"
 _QUOTED: Final = re.compile(  # whole labels: not the inches and apostrophes within words
     r"(?<![^\s,;|/(\[{])(?:\"[^\"]*\"|“[^”]*”|'[^']*'|‘[^’]*’)(?![^\s,;|/)\]}])"
@@ -102,7 +104,7 @@ def find_listed(question: str, most: int) -> Listed | None:
 
     Takes time linear in the question's length.
     """
-    for find in (_in_lines, _announced, _behind_mark, _yes_or_no):
+    for find in (partial(_in_lines, most=most), _announced, _behind_mark, _yes_or_no):
         found = find(question)
         if found is not None and 2 <= len(found.labels) <= most and _asks(question, found.place):
             labels = [question[label.start : label.end].casefold() for label in found.labels]
@@ -116,13 +118,13 @@ def _asks(question: str, place: Span) -> bool:
     return has_words(question[: place.start]) or has_words(question[place.end :])
 
 
-def _in_lines(question: str) -> Listed | None:
-    """Find labels in the last lines, each behind a mark, below a line that announces them."""
+def _in_lines(question: str, most: int) -> Listed | None:
+    """Find labels in the last lines, each behind a mark, below a line that announces them; some more than ``most``."""
     labels: list[Span] = []
     marks: list[str] = []
     last = _LAST_LINE.search(question[-_LONGEST:])
     end = len((question if last is None else question[: last.start() - len(last.string)]).rstrip())
-    while end > 0:
+    while end > 0 and len(labels) <= most:
         start = question.rfind("\n", max(0, end - _LONGEST_LINE), end) + 1
         line = question[start:end].lstrip()
         mark = _LINE.match(line)
@@ -155,7 +157,7 @@ def _announced(question: str) -> Listed | None:
 
 def _behind_mark(question: str) -> Listed | None:
     """Find labels behind the last colon or question mark within the question."""
-    end = len(question.rstrip(_END))
+    end = _end_of(question)
     colon, asked = question.rfind(": ", 0, end), question.rfind("? ", 0, end)
     start = max(colon, asked)
     if start <= 0 or _SENTENCE_END.search(question, start + 2, end):
@@ -189,7 +191,7 @@ def _labels(question: str, start: int, end: int) -> tuple[Span, ...]:
     """Divide a list into its labels; return none where one of them cannot be a label."""
     if end - start > _LONGEST_LIST:
         return ()
-    listed = question[start:end].rstrip(_END).rstrip(":")
+    listed = question[start : _end_of(question[:end])].rstrip(":")
     at = len(listed) - len(listed.lstrip())
     if listed[at : at + 1] in _BRACKETS and listed.endswith(_BRACKETS[listed[at]]):
         at, listed = at + 1, listed[:-1]
@@ -198,6 +200,12 @@ def _labels(question: str, start: int, end: int) -> tuple[Span, ...]:
     places = _divided(_QUOTED.sub(lambda quoted: "x" * len(quoted[0]), listed), at)
     spans = tuple(_trimmed(question, start + first, start + last) for first, last in places)
     return spans if all(_is_label(question[span.start : span.end]) for span in spans) else ()
+
+
+def _end_of(text: str) -> int:
+    """Return where a text ends without the marks of a sentence's end; the full stop of an abbreviation stays."""
+    end = len(text.rstrip("?! \t\r\n"))
+    return end if _ABBREVIATED.search(text, max(0, end - _LONGEST), end) else len(text.rstrip(_END))
 
 
 def _divided(listed: str, at: int) -> list[tuple[int, int]]:

@@ -199,6 +199,19 @@ def parse_manifest(kind: type[ManifestT], content: bytes) -> ManifestT:
     return manifest
 
 
+def check_names(name: str, version: str) -> None:
+    """Check what a bundle is to be called, before there is one.
+
+    Raises:
+        BundleError: no manifest may say so.
+    """
+    for what, text in (("name", name), ("version", version)):
+        try:
+            TypeAdapter(Name).validate_python(text)
+        except ValidationError as error:
+            raise BundleError(f"{what} of a bundle: {_first_problem(error)}") from None
+
+
 def write_manifest(folder: Path, manifest: AnyManifest) -> None:
     """Write the manifest, atomically and last: the bundle is whole from here on.
 

@@ -49,7 +49,7 @@ def complete(
 
 def withhold(answer: Answer, min_probability: float | None) -> Answer:
     """Return an answer that is sure enough, or the answer that there is none."""
-    if answer.answered and min_probability is not None and _sureness(answer) < min_probability:
+    if answer.answered and min_probability is not None and answer.probability < min_probability:
         return replace(_unanswered(answer), explanation=())  # of words that are not given
     return answer
 
@@ -98,11 +98,6 @@ def _normalised(choices: Sequence[ChoiceProbability]) -> tuple[ChoiceProbability
     if total <= 0:
         return tuple(replace(choice, among_choices=1 / len(choices)) for choice in choices)
     return tuple(replace(choice, among_choices=choice.among_choices / total) for choice in choices)
-
-
-def _sureness(answer: Answer) -> float:
-    """Return what ``min_probability`` is compared with: the best label's share of all labels, or the probability."""
-    return max((choice.among_choices for choice in answer.choices), default=answer.probability)
 
 
 def _unanswered(answer: Answer) -> Answer:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -106,7 +106,7 @@ def answer_all(
         answerer: what answers.
         asked: the questions.
         progress: called with the number of questions of each batch that was answered.
-        threads: batches that are answered side by side.
+        threads: batches that are answered side by side; 1 to answer on the thread that calls.
 
     Returns:
         The decisions, in the order of the questions.
@@ -122,8 +122,9 @@ def answer_all(
             _CHARACTERS,
         )
     ]
-    with ThreadPoolExecutor(threads) as pool:
-        for batch, decisions in zip(batches, pool.map(answerer.answer, batches), strict=True):
+    with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
+        answers = map(answerer.answer, batches) if pool is None else pool.map(answerer.answer, batches)
+        for batch, decisions in zip(batches, answers, strict=True):
             found.update(zip(batch, decisions, strict=True))
             progress(len(batch))
     return [found[ask] for ask in asked]

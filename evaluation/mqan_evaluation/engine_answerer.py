@@ -19,11 +19,15 @@ class EngineAnswerer:
 
     Args:
         engine: what runs it.
+
+    Attributes:
+        has_one_thread: whether it answers on the thread alone that opened it.
     """
 
     def __init__(self, engine: AnswerEngine) -> None:
         self.engine = engine
         manifest = engine.bundle.manifest
+        self.has_one_thread = isinstance(engine, Engine) and engine.has_one_thread
         self.title = f"{manifest.name} {manifest.version}"
         self.where = f"in onnxruntime on a {'GPU' if engine.provider == CUDA else 'CPU'}, {engine.precision}"
         self.sources = tuple(str(name) for name in manifest.training.get("tasks", ()))

@@ -94,7 +94,7 @@ Wrong answers, drawn at random from the sets above (no insults).
 
 ## Training
 
-`mqan train training/recipes/{recipe}.yaml --data DIR`: {steps:,} steps of at most {batch:,} word pieces,
+`mqan train training/recipes/{recipe}.yaml --data DIR{start}`: {steps:,} steps of at most {batch:,} word pieces,
 {time} on a {device}.{began} Each time a text is used, a new question is sampled: other labels, other
 wordings, questions that it does not answer. The datasets in the tables "not trained on" are not in the training data
 in any form; of the synthetic texts (`made_`), other layouts are.
@@ -129,8 +129,14 @@ def record_suite(
     maps = {name: Calibration(**found) for name, found in measured.calibration.items()} or manifest.calibration
     offset = manifest.refusal_offset if refusal_offset is None else refusal_offset
     manifest = replace(manifest, scores=scores_of(measured.sections), calibration=maps, refusal_offset=offset)
-    (folder / MODEL_CARD).write_text(card_of(manifest, measured, answers, command), encoding="utf-8")
-    write_manifest(folder, replace(manifest, files=describe_files(folder, manifest.expected_files)))
+    card, path = card_of(manifest, measured, answers, command), folder / MODEL_CARD
+    before = path.read_bytes()
+    try:
+        path.write_text(card, encoding="utf-8")
+        write_manifest(folder, replace(manifest, files=describe_files(folder, manifest.expected_files)))
+    except BaseException:  # interrupted: the manifest has the hash of the old card
+        path.write_bytes(before)
+        raise
 
 
 def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:
@@ -170,6 +176,7 @@ def card_of(manifest: AnsweringManifest, measured: Measured, answers: Sequence[M
         steps=training.get("steps", 0),
         batch=training.get("batch_pieces", 2500),
         time=_time(float(training.get("seconds", 0))),
+        start=" --from BUNDLE" if training.get("began_from") else "",
         began=f" It began with the weights of {origin}." if (origin := training.get("began_from")) else "",
         device="GPU" if training.get("device") == "cuda" else "CPU",
         licences="\n".join(_licences([str(name) for name in training.get("tasks", ())])),

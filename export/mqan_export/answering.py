@@ -20,6 +20,7 @@ from torch import Tensor
 from mqan_core.answering import EMBEDDINGS, MOST_BYTES, AnsweringManifest, Device, Graphs, Sizes, open_answering_bundle
 from mqan_core.bundle import MANIFEST, MODEL_CARD, VOCABULARY, describe_files, write_manifest
 from mqan_core.example import Example
+from mqan_core.manifest import check_names
 from mqan_core.vocab import NUM_SPECIAL
 from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity
 from mqan_export.answering_step_graph import AnsweringStepGraph, round_generator, trace_step
@@ -68,6 +69,7 @@ def export_answering_bundle(
         ParityError: the graphs and torch disagree, or those with 8-bit products where torch is sure; the bundle is
             left without a manifest.
         ValueError: the bundle is larger than one may be, or no example can be read.
+        BundleError: the name or the version cannot be those of a bundle; nothing is written.
     """
     training = {
         "recipe": checkpoint.recipe.name,
@@ -93,6 +95,7 @@ def write_bundle(
     training: Mapping[str, object],
 ) -> AnsweringParity:
     """Write the bundle of a network, whose weights are rounded in place; the rest is that of the function above."""
+    check_names(name, version)
     folder = folder.resolve()  # a name to put another beside it; "." has none
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)

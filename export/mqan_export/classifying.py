@@ -60,13 +60,13 @@ def export_classifying_bundle(
 
     Raises:
         CheckpointError: the folder holds no such model.
-        ParityError: the bundle and torch disagree; it is left without a manifest.
+        BundleError: the name or the version cannot be those of a bundle.
+        ParityError: the bundle and torch disagree. What was in the folder stays, as after all other errors.
         MissingFileError, DatasetError: a task's test file is missing or malformed.
         ValueError: a task has no test rows.
     """
     trained = load_sibling(model)
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / MANIFEST).unlink(missing_ok=True)
     aside = folder / ".unchecked"
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir()
@@ -80,6 +80,7 @@ def export_classifying_bundle(
         card = class_card(manifest) if model_card is None else model_card
         (aside / MODEL_CARD).write_text(card, encoding="utf-8")
         manifest = replace(manifest, files=describe_files(aside, manifest.expected_files))
+        (folder / MANIFEST).unlink(missing_ok=True)
         for file in manifest.files:
             (aside / file).replace(folder / file)
     finally:

@@ -27,6 +27,7 @@ from mqan_core.bundle import (
     write_manifest,
 )
 from mqan_core.example import Example
+from mqan_core.manifest import check_names
 from mqan_export.encoder_graph import EncoderGraph
 from mqan_export.lstm import translation_table
 from mqan_export.parity import NO_EXAMPLES, ParityReport, check_parity
@@ -71,8 +72,10 @@ def export_bundle(
 
     Raises:
         ParityError: the graphs and torch disagree; the bundle is left without a manifest.
+        BundleError: the name or the version cannot be those of a bundle; nothing is written.
         ValueError: there are no examples; nothing is written.
     """
+    check_names(name, version)
     if not examples:
         raise ValueError(NO_EXAMPLES)
     network = network_of(pretrained_of(checkpoint))

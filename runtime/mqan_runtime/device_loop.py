@@ -37,7 +37,7 @@ PLACES_A_SIZE: Final = 2
 QUESTION: Final = 64
 # Rows and context tokens. A batch takes the smallest that it fits.
 SIZES: Final = ((1, 64), (1, 256), (1, 1024), (8, 64), (8, 256), (8, 1024), (32, 64), (32, 256))
-_MOST_ROOM = 128  # steps
+_MOST_ROOM = 128  # steps of an answer, its end included
 _NOT_CAPTURED = "-1"
 # The encoder writes the first state where the step reads it.
 _FIRST: Final = {"first_input": "input", "first_hidden": "hidden", "first_cell": "cell"}
@@ -73,6 +73,7 @@ class DeviceLoop(GreedyLoop):
 
     Attributes:
         num_bytes: of all places.
+        room: most steps of an answer, its end included.
 
     Raises:
         EngineFailedError: a graph cannot be captured.
@@ -92,11 +93,11 @@ class DeviceLoop(GreedyLoop):
     ) -> None:
         super().__init__(encoder, step, dimensions, generator_vectors)
         self._device = device
-        self._room = min(_MOST_ROOM, max_positions)
+        self.room = min(_MOST_ROOM, max_positions)
         self._generator = onnxruntime.OrtValue.ortvalue_from_numpy(self._generator_inputs, device, 0)
         self._pool: list[_Place] = []
         for rows, context in sorted(sizes, key=lambda size: size[0] * size[1]):
-            place_sizes = self._complete(rows, context, QUESTION, context + QUESTION, self._room)
+            place_sizes = self._complete(rows, context, QUESTION, context + QUESTION, self.room)
             session = open_step(place_sizes)
             for number in range(PLACES_A_SIZE):
                 graphs = (str(2 * number + 1), str(2 * number + 2)) if device == "cuda" else (_NOT_CAPTURED,) * 2
@@ -193,7 +194,7 @@ class DeviceLoop(GreedyLoop):
         for place in self._pool:
             if place.is_free and all(needed[axis] <= place.sizes[axis] for axis in "BCQU"):
                 return place
-        sizes = self._complete(needed["B"], needed["C"], needed["Q"], needed["U"], self._room)
+        sizes = self._complete(needed["B"], needed["C"], needed["Q"], needed["U"], self.room)
         return self._make_place(self._step, sizes, (_NOT_CAPTURED,) * 2)
 
     def _complete(self, rows: int, context: int, question: int, slots: int, room: int) -> dict[str, int]:

@@ -101,7 +101,13 @@ class Engine(RowEngine[Request]):
 
     @property
     def max_answer_tokens(self) -> int:
-        return self.bundle.manifest.max_positions - 1
+        room = self.loop.room if isinstance(self.loop, DeviceLoop) else self.bundle.manifest.max_positions
+        return room - 1
+
+    @property
+    def has_one_thread(self) -> bool:
+        """Whether only the thread that made it may let it answer."""
+        return isinstance(self.loop, DeviceLoop)
 
     def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
         """Tokenise a context and a question.

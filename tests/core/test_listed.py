@@ -21,6 +21,9 @@ VOCABULARY = Vocabulary(tuple("ab"), refuses=True)
         ("What time: 10:00 or 11:00?", "What time", ["10:00", "11:00"]),
         ("Which amount: $1,000 or $2,500?", "Which amount", ["$1,000", "$2,500"]),
         ("Which city: Paris, France or London, UK?", "Which city", ["Paris, France", "London, UK"]),
+        ("Which country: U.S. or U.K.?", "Which country", ["U.S.", "U.K."]),
+        ("What is it? Choose from: a Corp. or an Inc.", "What is it? ", ["a Corp.", "an Inc."]),
+        ("Which plan: A. or B.?", "Which plan", ["A.", "B"]),
         ("Which unit: km/h or mph?", "Which unit", ["km/h", "mph"]),
         ("Which verb fits: is, was or were?", "Which verb fits", ["is", "was", "were"]),
         ("Which state: IN, OR or WA?", "Which state", ["IN", "OR", "WA"]),
@@ -57,7 +60,7 @@ VOCABULARY = Vocabulary(tuple("ab"), refuses=True)
         ("Options: a, b or c.\r\nWhich?", "\nWhich?", ["a", "b", "c"]),
         ("Choose from: red or blue. which one is it?", " which one is it?", ["red", "blue"]),
         ("About? Options: law, laws / film, music / art", "About? ", ["law, laws", "film, music", "art"]),
-        ("Whose? Choose from: Ada Sp. z o.o or Bo Ltd.", "Whose? ", ["Ada Sp. z o.o", "Bo Ltd"]),
+        ("Whose? Choose from: Ada Sp. z o.o or Bo Ltd.", "Whose? ", ["Ada Sp. z o.o", "Bo Ltd."]),
         ("Whose? Choose from: St. Mary or Dr. Bo. Be brief.", "Whose?  Be brief.", ["St. Mary", "Dr. Bo"]),
         ("How is the mood? happy or angry", "How is the mood?", ["happy", "angry"]),
         (
@@ -192,6 +195,7 @@ def test_places_are_labels_whatever_stands_there() -> None:
 def test_hostile_questions_take_no_time(question: str) -> None:
     begun = time.perf_counter()
     assert find_listed(question + " " * 100_000 + "a, b or c", 255) is None
+    assert find_listed("Which one?" + "\n- a" * 30_000, 255) is None
     assert time.perf_counter() - begun < 2
 
 

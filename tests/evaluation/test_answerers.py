@@ -1,5 +1,7 @@
 """A checkpoint and a bundle as what answers: the same decisions, in any batch, whatever the order of the choices."""
 
+import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -38,6 +40,23 @@ def test_the_same_question_is_asked_once(tiny_answerer: TorchAnswerer) -> None:
     counts: list[int] = []
     answer_all(tiny_answerer, [ASKED[0]] * 40 + [ASKED[1]], counts.append)
     assert sum(counts) == 2
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_thread_is_the_callers(threads: int) -> None:
+    """An engine on a GPU answers on no other."""
+    found: set[int] = set()
+
+    class Watched:
+        title = where = ""
+        sources = ()
+
+        def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+            found.add(threading.get_ident())
+            return [None] * len(asked)
+
+    answer_all(Watched(), [Ask(f"text {i}", "What?") for i in range(100)], threads=threads)
+    assert (found == {threading.get_ident()}) == (threads == 1)
 
 
 def test_masses_of_choices_and_refusal_sum_to_one(tiny_answerer: TorchAnswerer) -> None:

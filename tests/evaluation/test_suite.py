@@ -16,6 +16,7 @@ from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
 from mqan_core.options import Options
 from mqan_core.temperatures import Temperatures
+from mqan_evaluation import suite_card
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
 from mqan_evaluation.field_sections import field_section, made_examples, review_section
@@ -201,6 +202,7 @@ def test_the_command_prints_tables_and_refuses_what_does_not_fit(
     for arguments, message in (
         ([*base, "--tasks", "isaer"], "did you mean isear"),
         ([*base, "--tasks", "cases"], "--cases FILE"),
+        ([*base, "--tasks", " ,"], "no name is given"),
         ([*base, "--precision", "int8"], "--precision is for a bundle"),
         ([*base, "--bundle", str(tmp_path)], "give either --bundle or --checkpoint"),
         ([*base, "--record"], "--record writes into a bundle"),
@@ -217,7 +219,8 @@ def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(
     shutil.copytree(small_bundle, bundle)
     before = open_answering_bundle(bundle)
     arguments = ["evaluate", "--data", str(data), "--tasks", "isear,sst", "--limit", "4", "--threads", "2", "--record"]
-    found = CliRunner().invoke(app, [*arguments, "--bundle", str(bundle)])
+    (cases := tmp_path / "cases.jsonl").write_text("", encoding="utf-8")
+    found = CliRunner().invoke(app, [*arguments, "--bundle", str(bundle), "--cases", str(cases)])
     assert found.exit_code == 0, found.output
     after = open_answering_bundle(bundle)
     verify_files(bundle)
@@ -228,7 +231,7 @@ def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(
     accuracy = after.manifest.scores["isear"]["accuracy"]
     assert "| isear | 7 | 4 | " in card
     assert f" {accuracy:g} |" in card
-    assert "`mqan evaluate --bundle BUNDLE --tasks isear,sst --limit 4`" in card
+    assert "`mqan evaluate --bundle BUNDLE --tasks isear,sst --limit 4 --cases FILE`" in card
 
 
 def test_a_manifest_holds_the_maps_that_were_fitted(small_bundle: Path, tmp_path: Path) -> None:
@@ -255,6 +258,22 @@ def test_a_manifest_holds_the_maps_that_were_fitted(small_bundle: Path, tmp_path
     assert mapped.shares != pytest.approx(given.shares, abs=1e-3)
     card = (bundle / MODEL_CARD).read_text(encoding="utf-8")
     assert "| sst | a \\| b | Good? (x, y) | x | (not in the text) |" in card
+
+
+def test_what_is_interrupted_leaves_the_bundle_as_it_was(
+    small_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "bundle"
+    shutil.copytree(small_bundle, bundle)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(suite_card, "write_manifest", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        record_suite(bundle, Measured("m", "here", None, 1, []), [], command="c")
+    verify_files(bundle)
+    assert (bundle / MODEL_CARD).read_bytes() == (small_bundle / MODEL_CARD).read_bytes()
 
 
 def test_a_card_quotes_neither_texts_of_users_nor_insults(small_bundle: Path, tmp_path: Path) -> None:

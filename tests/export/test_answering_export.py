@@ -11,12 +11,14 @@ from mqan_core.answering import open_answering_bundle
 from mqan_core.errors import BundleError
 from mqan_core.manifest import MANIFEST
 from mqan_export import answering
+from mqan_export.answering import export_answering_bundle
 from mqan_export.answering_parity import AnsweringParity, check_answering_parity
 from mqan_export.answering_step_graph import round_generator
 from mqan_export.parity import ParityError
 from mqan_export.reader_graph import BalancedLinear
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.interface import verify_files
+from mqan_training.checkpoint import load_checkpoint
 from tests.answering import make_examples, make_trained, write_small_bundle
 
 Patch = pytest.MonkeyPatch
@@ -79,6 +81,14 @@ def test_a_check_that_fails_leaves_no_manifest(
     assert not (folder / MANIFEST).exists()
     assert kept.read_text() == "mine"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle", "bundle.unchecked"]
+
+
+def test_a_name_that_no_bundle_may_have_is_refused_first(small_checkpoint: Path, tmp_path: Path) -> None:
+    checkpoint = load_checkpoint(small_checkpoint)
+    for names, message in (({"name": "", "version": "1"}, "name of"), ({"name": "n", "version": "1\n"}, "version of")):
+        with pytest.raises(BundleError, match=f"{message} a bundle"):
+            export_answering_bundle(checkpoint, tmp_path / "bundle", make_examples(3), **names, model_card="")
+    assert not (tmp_path / "bundle").exists()
 
 
 def test_a_file_that_is_missing_is_named(small_export: tuple[Path, AnsweringParity], tmp_path: Path) -> None:

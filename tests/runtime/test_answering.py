@@ -169,10 +169,12 @@ def test_what_cannot_be_read_is_refused(engine: AnsweringEngine) -> None:
         ("Ada.", "", (), "empty_question"),
         ("Ada.", "Who?", (" ",), "empty_choice"),
         ("Ada.", "who " * 300, (), "question_too_long"),
+        ("Ada.", "Who?", ("no", "notes " * 300), "choices_too_long"),
     ):
         with pytest.raises(InputError) as caught:
             engine.read(context, question, Options(choices=choices_of(labels)))
         assert caught.value.code == code
+    assert "begins with 'notes notes notes notes notes' takes 300 word pieces" in str(caught.value)
     with pytest.raises(InputError) as caught:  # a description is no label
         engine.read("Ada.", "Who?", Options(choices=(Choice("\u200b", "who sings"), Choice("Ada"))))
     assert caught.value.code == "empty_choice"

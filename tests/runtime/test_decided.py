@@ -10,6 +10,7 @@ import pytest
 from mqan_core.answer import Answer, AnswerToken
 from mqan_core.bundle import open_bundle
 from mqan_core.options import Options
+from mqan_runtime import device_loop
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.engine import Engine
 from tests.answering import make_examples
@@ -51,6 +52,20 @@ def test_words_of_the_papers_network(
     answers, told, number = decode(engine, requests, [40, 40, 9, 9])
     check(answers, told)
     assert number > 5
+
+
+def test_fixed_buffers_bound_the_words_of_an_answer(
+    tiny_bundle: Path, sentences: Sentences, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_loop, "_MOST_ROOM", 8)
+    host, device = (Engine(open_bundle(tiny_bundle), provider="cpu", places=places) for places in (None, [(1, 16)]))
+    assert (host.max_answer_tokens, device.max_answer_tokens) == (host.bundle.manifest.max_positions - 1, 7)
+    assert (host.has_one_thread, device.has_one_thread) == (False, True)
+    request = host.read(sentences(random.Random(7), 12), "what was closed")
+    with pytest.raises(ValueError, match="must be 1 to 7"):
+        device.answer([request], [8])
+    [expected], [answer] = host.answer([request], [7]), device.answer([request], [7])
+    assert (answer.text, answer.truncated) == (expected.text, expected.truncated)
 
 
 def test_words_of_a_model_that_repeats_itself(answering_engine: AnsweringEngine) -> None:

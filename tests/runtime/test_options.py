@@ -189,10 +189,27 @@ def test_below_the_least_probability_there_is_no_answer(engine: AnsweringEngine)
             least = ask(engine, context, question, Options(choices, min_probability=1.0))
             none = ask(engine, context, question, Options(choices, min_probability=0.0))
             assert none == plain
-            if plain.answered and max((c.among_choices for c in plain.choices), default=plain.probability) < 1:
+            if plain.answered and plain.probability < 1:
                 num_withheld += 1
                 assert (least.answered, least.text, least.tokens, least.spans) == (False, "", (), ())
     assert num_withheld > 5
+
+
+def test_the_least_probability_counts_that_no_label_may_fit(engine: AnsweringEngine) -> None:
+    """A single label has the whole share of the labels, however unsure the answer is."""
+    rng = random.Random(6)
+    num_unsure = 0
+    for _ in range(40):
+        context, question = make_text(rng, 20), make_text(rng, 5)
+        plain = ask(engine, context, question, Options(choices_of(["notes"])))
+        if plain.answered:
+            num_unsure += 1
+            assert plain.confidence == 1 > plain.probability
+            for least in (plain.probability - 1e-6, plain.probability + 1e-6):
+                held = ask(engine, context, question, Options(choices_of(["notes"]), min_probability=least))
+                assert held.answered == (least < plain.probability)
+                assert held.probability == plain.probability
+    assert num_unsure > 5
 
 
 def test_windows_are_counted(engine: AnsweringEngine) -> None:

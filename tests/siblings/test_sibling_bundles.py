@@ -21,6 +21,7 @@ from mqan_export.parity import ParityError
 from mqan_export.trained_sibling import load_sibling
 from mqan_runtime.classifiers import open_classifier
 from mqan_runtime.interface import AnswerEngine, open_engine, verify_files
+from mqan_training.errors import MissingFileError
 from mqan_training.shared_memory.learning import load_network
 from mqan_training.siblings.formats import Row
 from tests.sibling_models import BAD, GOOD, train_shared_memory
@@ -82,6 +83,17 @@ def test_export_compares_every_text_and_refuses_another_model(bundle: Path, tmp_
     wrong = dataclasses.replace(trained, probabilities=lambda *asked: trained.probabilities(*asked) + 2e-5)
     with pytest.raises(ParityError, match="differs by 2"):
         compare(wrong, opened, rows)
+
+
+def test_an_export_that_fails_leaves_what_was_there(bundle: Path, tmp_path: Path) -> None:
+    model = {"shared-memory": "arc-ii/sst-2", "mt-dnn": "mt-dnn/joint"}[open_classifying_bundle(bundle).manifest.kind]
+    kept = shutil.copytree(bundle, tmp_path / "bundle")
+    run = bundle.parent / "run" / model
+    for version, error in (("2", MissingFileError), ("2\n", BundleError)):
+        with pytest.raises(error):
+            export_classifying_bundle(run, kept, tmp_path, 10, name="n", version=version, model_card=None)
+        verify_files(kept)
+        assert {path.name for path in kept.iterdir()} == {path.name for path in bundle.iterdir()}
 
 
 @pytest.mark.parametrize("architecture", ["lstm", "me-lstm", "arc-i"])

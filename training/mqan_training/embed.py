@@ -47,8 +47,10 @@ def write_word_vectors(
     """Write the vectors of words, of GloVe or else distilled, to a file; return how many there are.
 
     Raises:
-        ValueError: the width is fixed, and that of GloVe's vectors is another.
+        ValueError: both an encoder and GloVe are given, or the width is fixed, and that of GloVe's vectors is another.
     """
+    if glove is not None and encoder is not None:
+        raise ValueError("--encoder distils an encoder and --glove reads a file: leave one of them out")
     if glove is None:
         rows = distil(words, width, encoder_folder(encoder))
     else:
