@@ -130,7 +130,7 @@ def record_suite(
     offset = manifest.refusal_offset if refusal_offset is None else refusal_offset
     manifest = replace(manifest, scores=scores_of(measured.sections), calibration=maps, refusal_offset=offset)
     card, path = card_of(manifest, measured, answers, command), folder / MODEL_CARD
-    before = path.read_bytes()
+    before = path.read_bytes() if path.exists() else b""
     try:
         path.write_text(card, encoding="utf-8")
         write_manifest(folder, replace(manifest, files=describe_files(folder, manifest.expected_files)))

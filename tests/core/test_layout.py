@@ -96,7 +96,7 @@ def test_a_run_of_ideographs_takes_few_pieces() -> None:
 
 
 def test_a_question_that_no_window_holds_is_refused() -> None:
-    with pytest.raises(InputError, match=f"At most {MOST_QUESTION} are read"):
+    with pytest.raises(InputError, match=f"at most {MOST_QUESTION} are read"):
         lay_out("Ann", "who " * (MOST_QUESTION + 1))
 
 

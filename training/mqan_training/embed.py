@@ -34,11 +34,25 @@ def make_vectors(
         width: width of distilled vectors; GloVe keeps its own.
         encoder: folder of a sentence-transformers model to distil; the packaged one when None.
         glove: GloVe text file to read instead of distilling.
+
+    Raises:
+        ValueError: both an encoder and GloVe are given.
     """
+    refuse_both(encoder, glove)
     tasks = [task_named(task.name) for task in config.tasks]
     counts = count_words(example for task in tasks for example in task.read(data / task.folder, "train"))
     words = most_frequent(counts, num_words)
     return write_word_vectors(Path(config.vectors), words, width, encoder, glove)
+
+
+def refuse_both(encoder: Path | None, glove: Path | None) -> None:
+    """Refuse two sources of word vectors, before texts are read.
+
+    Raises:
+        ValueError: both are given.
+    """
+    if glove is not None and encoder is not None:
+        raise ValueError("--encoder distils an encoder and --glove reads a file: leave one of them out")
 
 
 def write_word_vectors(
@@ -47,10 +61,8 @@ def write_word_vectors(
     """Write the vectors of words, of GloVe or else distilled, to a file; return how many there are.
 
     Raises:
-        ValueError: both an encoder and GloVe are given, or the width is fixed, and that of GloVe's vectors is another.
+        ValueError: the width is fixed, and that of GloVe's vectors is another.
     """
-    if glove is not None and encoder is not None:
-        raise ValueError("--encoder distils an encoder and --glove reads a file: leave one of them out")
     if glove is None:
         rows = distil(words, width, encoder_folder(encoder))
     else:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mqan_core.lexicon import NUM_SPECIAL, PADDING, Lexicon, words_of
-from mqan_training.embed import write_word_vectors
+from mqan_training.embed import refuse_both, write_word_vectors
 from mqan_training.model.embeddings import load_vectors, most_frequent
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import SharedMemoryRecipe
@@ -93,8 +93,9 @@ def make_vectors(
         glove: GloVe text file to read instead, as the paper did.
 
     Raises:
-        ValueError: the recipe names no file, or GloVe's vectors have another width.
+        ValueError: the recipe names no file, an encoder and GloVe are given, or GloVe's vectors have another width.
     """
+    refuse_both(encoder, glove)
     if not recipe.vectors:
         raise ValueError("the recipe trains word vectors from scratch: its `vectors` names no file to write")
     rows = (row for task in recipe.tasks for row in sibling_task(task).rows(data, "train"))
