@@ -25,7 +25,6 @@ from mqan_serving.service.answer_service import Service
 from mqan_serving.service.health import Health
 from mqan_serving.settings import Settings, address
 
-_LAST_CALLS_S = 0.1  # for what is being sent on connections that were opened before new ones are refused
 _HEALTH_PERIOD_S = 0.5
 
 
@@ -93,8 +92,7 @@ class LocalServer:
         await self._service.drain(settings.drain_timeout_s)
         self._http.should_exit = True
         refuse_connections(settings.grpc_port)
-        await asyncio.sleep(_LAST_CALLS_S)
-        end_connections(settings.grpc_port)
+        await end_connections(settings.grpc_port)
         await self._grpc.stop(0)
         if self._http_task is not None:
             await self._http_task

@@ -240,7 +240,6 @@ async def start_server(
     set_up_logs("debug")
     yield start
     engine.may_answer.set()
-    monkeypatch.setattr("mqan_serving.local._LAST_CALLS_S", 0.0)  # nobody is left to call
     for callers, channel in opened:
         await callers.rest.aclose()
         await channel.close()

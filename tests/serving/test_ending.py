@@ -74,3 +74,17 @@ async def test_nobody_is_cut_off_while_a_server_ends(start_server: StartServer, 
     assert set(seen) <= _TOLD, seen
     assert seen["503 retry-after"]
     assert seen["UNAVAILABLE"]
+
+
+async def test_a_connection_that_is_open_is_told_before_it_is_closed(start_server: StartServer) -> None:
+    callers = await start_server(drain_delay_s=0, log_level="error")
+    reader, writer = await asyncio.open_connection("127.0.0.1", callers.server._settings.grpc_port)
+    no_settings = bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+    acknowledged = bytes([0, 0, 0, 4, 1, 0, 0, 0, 0])
+    writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + no_settings)
+    await reader.readuntil(acknowledged)
+    async with asyncio.timeout(10):
+        _, rest = await asyncio.gather(callers.server.stop(), reader.read())
+    writer.close()
+    goaway = bytes([0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+    assert rest.endswith(goaway), "no call was looked at, and nothing is wrong"
