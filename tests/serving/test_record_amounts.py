@@ -151,6 +151,17 @@ def test_a_number_with_a_fraction_has_no_value_whole_or_cut(kind: Kind, form: st
         (Kind.INTEGER, "on 03/04/", "2024", ".", 2024),
         (Kind.INTEGER, "on 2024-", "05", "-03", None),
         (Kind.INTEGER, "on ", "2024", "-05-03", 2024),
+        *(
+            (Kind.MONEY, front, "5.2", "", None)
+            for front in ("EUR million ", "the US$ m ", "in Rs crore ", "Mio. CHF ")
+        ),
+        (Kind.MONEY, "a million times ", "$5", "", 5.0),
+        (Kind.MONEY, "in millions\n", "$5", "", 5.0),
+        (Kind.MONEY, "in St. Paul, MN ", "$5", "", 5.0),
+        *((Kind.MONEY, "a discount of ", "5", share, None) for share in (" percent", " per cent", " pct off")),
+        *((Kind.NUMBER, "It was ", "12 degrees", below, None) for below in (" below zero", " below freezing in Oslo")),
+        (Kind.NUMBER, "It was ", "5", " °C below zero", None),
+        (Kind.NUMBER, "It was ", "5 °C", ". Below zero it snows", 5.0),
         (Kind.MONEY, "Balance: -", "$120.50", "", None),
         (Kind.MONEY, "Balance: -$", "120.50", "", None),
         (Kind.MONEY, "Balance: −", "120.50 €", "", None),

@@ -100,3 +100,24 @@ def test_a_time_cut_from_its_half_of_the_day_has_no_value(after: str) -> None:
     with pytest.raises(NoValueError, match="am or pm behind"):
         read_value(Kind.TIME, "7:30", "at ", after)
     assert read_value(Kind.TIME, "7:30", "at ", " primary").value == "07:30:00"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("We meet tonight at ", " at Luigi's"), ("at ", " in the evening"), ("at ", " tonight."), ("Friday night, ", "")],
+)
+def test_a_time_whose_half_of_the_day_stands_around_it_has_no_value(before: str, after: str) -> None:
+    for kind, quotation in ((Kind.TIME, "7:30"), (Kind.DATE_TIME, "3 May 2024, 7:30")):
+        with pytest.raises(NoValueError, match="late in the day"):
+            read_value(kind, quotation, before, after)
+    assert read_value(Kind.TIME, "7:30 pm", before, after).value == "19:30:00"
+    assert read_value(Kind.TIME, "19:30", before, after).value == "19:30:00"
+    assert read_value(Kind.TIME, "7:30", "Good evening. We open at ", "\nTonight").value == "07:30:00"
+
+
+@pytest.mark.parametrize(
+    ("quotation", "iso"),
+    [("15 June, 1215", "1215-06-15"), ("14 October 1066", "1066-10-14"), ("5 June 1930", "1930-06-05")],
+)
+def test_a_year_that_is_no_time_of_24_hours_is_read(quotation: str, iso: str) -> None:
+    assert read_value(Kind.DATE, quotation).value == iso

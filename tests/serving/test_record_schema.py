@@ -85,6 +85,16 @@ def test_a_model_of_pydantic_is_read() -> None:
     assert found["is_urgent"].question == "Is it urgent?"
 
 
+def test_a_decimal_of_pydantic_is_a_number_that_has_to_be_there() -> None:
+    class Price(BaseModel):
+        price: Decimal
+        tax: Decimal | None = None
+
+    found = fields_of(Price.model_json_schema())
+    assert [field.kind for field in found.values()] == [Kind.NUMBER, Kind.NUMBER]
+    assert [name for name, field in found.items() if field.is_nullable] == ["tax"]
+
+
 def test_bounds_of_whole_values_may_be_any_numbers() -> None:
     bounds = one(type="integer", minimum=0.5, exclusiveMaximum=2.5).bounds
     assert bounds is not None

@@ -82,6 +82,8 @@ _MULTIPLIED = [
         "99p",
         "50c",
     ),
+    *("EUR million 5.2", "€ million 5.2", "$m 3.2", "US$ bn 3.1", "USD thousand 5", "Rs crore 5.2", "KEUR 5"),
+    *("5 TEUR", "3 MUSD", "3 thsd", "$3 tril"),
 ]
 
 
@@ -100,7 +102,8 @@ _MULTIPLIED = [
         (Kind.NUMBER, "3.5 million", "multiplies"),
         *((Kind.NUMBER, number, "multiplies") for number in ("12k", "25 k", "12M users", "3 M", "5 mln")),
         (Kind.MONEY, "€3m", "multiplies"),
-        (Kind.MONEY, "19%", "share"),
+        *((Kind.MONEY, share, "share") for share in ("19%", "19 percent", "19 per cent", "19 pct")),
+        *((Kind.DATE, date, "in place of a year") for date in ("12 May 1145", "on 5 June 1530", "May 3 1030")),
         (Kind.NUMBER, "1" * 16, "more than 15 digits"),
         (Kind.NUMBER, "1 " * 60, "too long"),
         (Kind.INTEGER, "2.5", "whole number"),
@@ -188,6 +191,9 @@ def test_dates(quotation: str, iso: str) -> None:
         (Kind.DATE_TIME, "20240512T100000", "2024-05-12T10:00:00"),
         (Kind.DATE_TIME, "Fri, 3 May 2024 10:00:00 -0500", "2024-05-03T10:00:00-05:00"),
         (Kind.TIME, "Friday at 3 pm", "15:00:00"),
+        (Kind.TIME, "Friday noon", "12:00:00"),
+        (Kind.TIME, "12 noon", "12:00:00"),
+        (Kind.DATE_TIME, "Tues 3 May 2024 at noon", "2024-05-03T12:00:00"),
         (Kind.TIME, "10:00 UTC+2", "10:00:00+02:00"),
         (Kind.TIME, "10:00Z+2", "10:00:00+02:00"),
         (Kind.TIME, "10:00+02:00", "10:00:00+02:00"),

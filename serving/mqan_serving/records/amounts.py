@@ -39,9 +39,20 @@ _DATE_IN_FRONT: Final = re.compile(r"\d([./-])\d{1,2}\1$")
 _DATE_BEHIND: Final = re.compile(r"([./-])\d{1,2}\1\d{1,2}(?!\d)")
 _MULTIPLIED: Final = re.compile(
     r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
-    r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tsd|(?-i:M))\b|(?-i:[BT])\b",
+    r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b",
     re.IGNORECASE,
 )
+_SCALED_CURRENCY: Final = re.compile(r"\s?[TKM](?:EUR|USD|GBP|CHF|€|[$£])|\s?(?:EUR|USD|GBP|CHF|€|[$£])\s?[km]\b")
+_MULTIPLIED_IN_FRONT: Final = re.compile(  # $m 3.2, EUR million 5, KEUR 5
+    r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
+    r"|(?:[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:EUR|USD|GBP|CHF))"
+    r"[\s:]*(?:[€$£¥₹]|EUR|USD|GBP|CHF)?\s*$",
+    re.IGNORECASE,
+)
+_BELOW: Final = re.compile(
+    r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b", re.IGNORECASE
+)
+_SHARE: Final = re.compile(r"[\s-]*(?:%|per\s?cent\b|pct\b)", re.IGNORECASE)
 _OF_MONEY: Final = re.compile(  # behind other numbers these are units: m stands for metres
     r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
 )
@@ -100,6 +111,8 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
     if sum(char.isdigit() for char in digits) > _MOST_DIGITS:
         raise NoValueError(f"has more than {_MOST_DIGITS} digits")
     _check_behind(behind, is_money=is_money)
+    if is_money and _MULTIPLIED_IN_FRONT.search(front.rpartition("\n")[2]):
+        raise NoValueError("has a word or letter in front that multiplies its number")
     _check_whole(digits, front, behind)
     has_three_decimals = is_whole or _THREE_DECIMALS.search(quoted.before + text + quoted.after) is not None
     if _has_point_in_front(front, is_quoted=before.endswith(".")):
@@ -172,13 +185,15 @@ def _check_whole(digits: str, front: str, behind: str) -> None:
 
 def _check_behind(behind: str, *, is_money: bool) -> None:
     behind = behind.partition("\n")[0]  # the next line is about something else
-    if _MULTIPLIED.match(behind) or (is_money and _OF_MONEY.match(behind)):
+    if _MULTIPLIED.match(behind) or (is_money and (_OF_MONEY.match(behind) or _SCALED_CURRENCY.match(behind))):
         raise NoValueError("has a word that multiplies its number")
     rest = behind.lstrip()
     if (rest and unicodedata.category(rest[0]) == "No") or _FRACTION.match(behind):
         raise NoValueError("has a fraction or a power behind its number")
-    if is_money and rest.startswith("%"):
+    if is_money and _SHARE.match(behind):
         raise NoValueError("is a share, not an amount of money")
+    if _BELOW.match(behind):
+        raise NoValueError("is below zero, as the words behind it say")
     if _SIGN_BEHIND.match(behind):
         raise NoValueError("has a sign behind its number")
 

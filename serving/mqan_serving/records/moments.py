@@ -24,6 +24,8 @@ _DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?(?:\s*(?:[-‒–—/&]|and
 _DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-‒–—/]\s*\d|\d([./])\d{1,2}\1\d{4}\s*[-‒–—/]\s*\d(?!\d?:)")
 _SHORT_YEAR: Final = re.compile(r"\d\d-\d\d?-\d\d?(?!\d)|\d{6}(?!\d)")  # may be ISO's order
 _YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
+_CLOCK_OR_YEAR: Final = re.compile(r"[^\s,]\s(1[0-5][0-5]\d)$")  # 12 May 1145
+_NOON: Final = re.compile(r"\b(?:12 )?noon\b", re.IGNORECASE)
 _NUMERIC_DATE: Final = re.compile(r"\d{1,4}([-/.])\s?\d{1,2}\1\s?\d{1,4}|(?<!\d)\d{8}(?!\d)")
 _CLOCK: Final = r"(?<![\d:])(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]m\b)?|\d{1,2}\s?[ap]m\b)"
 _TIME: Final = re.compile(_CLOCK, re.IGNORECASE)
@@ -46,8 +48,12 @@ _MOST_OFFSET_S: Final = 14 * 3600
 _A_M: Final = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
 
 
+_MORE_WEEKDAYS: Final = {"Tue": ("Tues",), "Wed": ("Weds",), "Thu": ("Thur", "Thurs")}
+
+
 class _Words(parserinfo):
-    JUMP = [*parserinfo.JUMP, "the", "o'clock"]
+    JUMP = [*parserinfo.JUMP, "the"]
+    WEEKDAYS = [(*names, *_MORE_WEEKDAYS.get(names[0], ())) for names in parserinfo.WEEKDAYS]
 
     def convertyear(self, year: int, century_specified: bool = False) -> int:
         """Return the year of two digits, by the rule of POSIX: it does not depend on today's date."""
@@ -68,7 +74,7 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
     Raises:
         NoValueError: it does not say them, says several, or can be read in two ways.
     """
-    text = _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(_with_colon, text))
+    text = _NOON.sub("12:00", _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(_with_colon, text)))
     bare = _without_offset(text)
     text = _UTC.sub("", text)
     years = _YEAR.findall(text)
@@ -76,6 +82,8 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
         raise NoValueError("may be several dates, or a range")
     if "hour" in wanted:
         _check_one_time(bare)
+    elif _MONTH.search(text) and _CLOCK_OR_YEAR.search(text):
+        raise NoValueError("may have a time of 24 hours in place of a year")
     orders = _orders(_TIME.sub(" ", bare))
     readings = {tuple(_parse(text, default, order, ignores_zone) for default in _DEFAULTS) for order in orders}
     for part in wanted:

@@ -174,12 +174,12 @@ class _Reading:
         if key == "type":
             branches = [{"type": name} for name in branches]
         filled = [branch for branch in branches if branch != {"type": "null"}]
+        is_nullable = len(filled) < len(branches)
         types = [branch.get("type") if isinstance(branch, dict) else None for branch in filled]
         if sorted(map(str, types)) == ["number", "string"]:  # pydantic's Decimal: a number, or a string with one
             filled = [filled[types.index("number")]]
         if len(filled) != 1 or not isinstance(filled[0], dict):
             raise _refuse(self._where, "can be of several types; one, or one and null, is supported")
-        is_nullable = len(filled) < len(branches)
         if key == "type" and ("const" in rest or (isinstance(rest.get("enum"), list) and None not in rest["enum"])):
             is_nullable = False  # both keywords of one schema have to hold
         return {**filled[0], **rest}, is_nullable

@@ -19,6 +19,10 @@ NEAR_CHARS: Final = 24  # around a quotation, which can change its number
 _MOST_CHARS: Final = 100  # of a quotation that is read; no number or date is as long
 _SHOWN: Final = dict.fromkeys(map(ord, INVISIBLE))
 _A_M_BEHIND: Final = re.compile(r"\s*[ap]\.?\s?m\b", re.IGNORECASE)
+_LATE: Final = re.compile(  # in the day; "Good evening" says nothing of a time
+    r"\b(?:tonight|(?<!good )(?:evening|afternoon)|(?:at|last|tomorrow|\w+day) night)\b", re.IGNORECASE
+)
+_HAS_HALF_OF_DAY: Final = re.compile(r"\d\s?[ap]\.?\s?m\b", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"[^\S\n]+")
 _LINE_ENDS: Final = re.compile(r"\s*\n\s*")
 
@@ -117,18 +121,24 @@ def _date(quoted: Quoted) -> Value:
 
 
 def _date_time(quoted: Quoted) -> Value:
-    _check_half_of_day(quoted)
-    return _of_iso(read_moment(quoted.text, ("year", "month", "day", "hour")).isoformat())
+    moment = read_moment(quoted.text, ("year", "month", "day", "hour"))
+    _check_half_of_day(quoted, moment.hour)
+    return _of_iso(moment.isoformat())
 
 
 def _time(quoted: Quoted) -> Value:
-    _check_half_of_day(quoted)
-    return _of_iso(read_moment(quoted.text, ("hour",)).timetz().isoformat())
+    moment = read_moment(quoted.text, ("hour",))
+    _check_half_of_day(quoted, moment.hour)
+    return _of_iso(moment.timetz().isoformat())
 
 
-def _check_half_of_day(quoted: Quoted) -> None:
+def _check_half_of_day(quoted: Quoted, hour: int) -> None:
+    """Refuse a time whose half of the day stands around it: 7:30, of "tonight at 7:30"."""
     if _A_M_BEHIND.match(quoted.after):
         raise NoValueError("has am or pm behind it")
+    around = quoted.before.rpartition("\n")[2], quoted.after.partition("\n")[0]
+    if hour <= 12 and not _HAS_HALF_OF_DAY.search(quoted.text) and any(map(_LATE.search, around)):
+        raise NoValueError("is late in the day, as the words around it say")
 
 
 def _of_iso(iso: str) -> Value:
