@@ -7,8 +7,10 @@
 # Settings are environment variables (--env MQAN_MAX_CONTEXT_TOKENS=1000); arguments go to `mqan serve` (--local). Ports
 # only as variables (MQAN_HTTP_PORT): the health check reads them.
 #
-# The base and all packages are named by what they hash to. Base: Python 3.11.14 on Debian 12, for every architecture it
-# has; `docker buildx imagetools inspect python:3.11-slim-bookworm` tells a newer one's. Packages: deploy/hash_requirements.py.
+# For x86-64, which the packages' hashes are of; on ARM: docker build --platform linux/amd64.
+#
+# The base and all packages are named by what they hash to. Base: Python 3.11.14 on Debian 12;
+# `docker buildx imagetools inspect python:3.11-slim-bookworm` tells a newer one's. Packages: deploy/hash_requirements.py.
 FROM python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69fa184956261b4301ebaf6dbb0a3543d AS base
 ENV PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \

@@ -45,7 +45,7 @@ def embed(
 def train(recipe: Recipe, data: Data = Path("data"), output: Output = None, overrides: Overrides = None) -> None:
     """Train what a recipe says; print the scores of its tasks as JSON.
 
-    A part that has finished in the same folder, with the same settings, is not trained again.
+    A run that has ended in the same folder, with the same settings, is not repeated. One that was cut begins anew.
     """
     with told_in_one_line():
         import json

@@ -7,6 +7,7 @@ few/ROWS/arc-ii/, mt-dnn/  the same of one task, from few rows
 comparison.json, .md       what was measured, and its tables
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +31,7 @@ from mqan_training.shared_memory.learning import Texts
 from mqan_training.shared_memory.learning import run as run_shared_memory
 from mqan_training.shared_memory.words import make_vectors
 from mqan_training.siblings.batches import draw
-from mqan_training.siblings.folders import write_json
+from mqan_training.siblings.folders import weights_sha256, write_json
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import MtDnnRecipe, SharedMemoryRecipe
 from mqan_training.siblings.tasks import sibling_task
@@ -194,8 +195,10 @@ def _siblings(memory: SharedMemoryRecipe | None, mt_dnn: MtDnnRecipe, data: Path
 
 
 def _export(place: Path, data: Path) -> Path:
-    """Export the joint model of a run, unless that was done; return the folder of its bundle."""
-    bundle = place / "bundle"
-    if not (bundle / MANIFEST).is_file():
+    """Export the joint model of a run, unless that was done with its weights; return the folder of its bundle."""
+    bundle, note = place / "bundle", place / "exported.json"
+    exported = {"sha256": weights_sha256(place / _JOINT)}
+    if not (bundle / MANIFEST).is_file() or not note.is_file() or json.loads(note.read_text()) != exported:
         export_classifying_bundle(place / _JOINT, bundle, data, _PARITY_ROWS, name=None, version="1", model_card=None)
+        write_json(note, exported)
     return bundle

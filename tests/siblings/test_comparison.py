@@ -145,8 +145,12 @@ def test_the_whole_comparison(
     assert result.stdout.count("| sst-2 |") == 3
     assert "at 0.1 for a core and hour" in result.stdout
     written = {path: path.stat().st_mtime_ns for path in output.rglob("model.safetensors")}
+    exported = {path: path.stat().st_mtime_ns for path in output.rglob("manifest.json")}
+    (output / "arc-ii" / "exported.json").write_text('{"sha256": "of other weights"}')
     assert CliRunner().invoke(app, ["siblings", "compare", *arguments]).exit_code == 0
     assert {path: path.stat().st_mtime_ns for path in output.rglob("model.safetensors")} == written
+    again = {path for path, at in exported.items() if path.stat().st_mtime_ns != at}
+    assert again == {output / "arc-ii" / "bundle" / "manifest.json"}
 
 
 def test_a_sibling_that_cannot_learn_the_task_of_few_rows_has_a_cell(

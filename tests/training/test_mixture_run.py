@@ -1,5 +1,6 @@
 """A run on a mixture: the same batches from the same seed, and a run that was cut goes on as if it had not been."""
 
+import dataclasses
 import json
 import os
 import shutil
@@ -19,7 +20,7 @@ from mqan_core.layout import Layout
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
 from mqan_training import mixture_run, stream
-from mqan_training.checkpoint import load_checkpoint
+from mqan_training.checkpoint import load_checkpoint, step_folder
 from mqan_training.collate import TrainingBatch, collate
 from mqan_training.data.mixture import dataset_of
 from mqan_training.data.shapes.dataset_file import load_dataset
@@ -308,6 +309,13 @@ def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, t
     for name, tensor in found[0.75].items():
         expected = 0.25 * found[0.0][name] + 0.75 * start.weights[name]
         torch.testing.assert_close(tensor, expected, rtol=0, atol=1e-6, msg=name)
+    newest = step_folder(tmp_path / "0.75", 3)
+    with pytest.raises(ValueError, match="has ended, and its weights hold the share"):
+        prepare_run(recipe_of(encoder, steps=5, start_share=0.75), SOURCES, {}, tmp_path / "0.75", newest, start)
+    with pytest.raises(ValueError, match="began with another 1, not with another 2"):
+        prepare_run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, origin="another 2"))
+    with pytest.raises(ValueError, match="another 1 has other words than when"):
+        prepare_run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, pieces=("x",)))
     with pytest.raises(ValueError, match="start_share is of the weights that --from gives; resume with it, too"):
         prepare_run(recipe, SOURCES, {}, tmp_path / "run", None)
 

@@ -178,6 +178,7 @@ def prepare_run(
     if checkpoint is not None:
         refuse_other_recipe(checkpoint, recipe)
         _refuse_other_encoder(checkpoint, encoder)
+        _refuse_other_start(checkpoint, recipe, start)
         pieces = checkpoint.pieces
     else:
         pieces = start.pieces if start is not None else tuple(generator_pieces(sources, recipe))
@@ -227,6 +228,26 @@ def _refuse_other_encoder(checkpoint: Checkpoint, encoder: Path) -> None:
                 f"{encoder / name} is not that of the encoder that the run in {checkpoint.folder} began with; "
                 "give its folder as `encoder`"
             )
+
+
+def _refuse_other_start(checkpoint: Checkpoint, recipe: Recipe, start: Start | None) -> None:
+    """Check that a run is given what it began with, of which it may keep a share."""
+    if start is not None:
+        had = checkpoint.training.get("began_from", "")
+        if start.origin != had:
+            raise ValueError(
+                f"the run in {checkpoint.folder.parent} began with {had or 'the encoder alone'}, not with "
+                f"{start.origin}: give that to go on with it, or name another folder with --output"
+            )
+        if start.pieces != checkpoint.pieces:
+            raise ValueError(
+                f"{start.origin} has other words than when the run in {checkpoint.folder.parent} began with it"
+            )
+    if recipe.start_share and checkpoint.step == checkpoint.config.steps and recipe.steps > checkpoint.step:
+        raise ValueError(
+            f"the run in {checkpoint.folder.parent} has ended, and its weights hold the share that start_share keeps: "
+            "begin another run, from its bundle"
+        )
 
 
 def _load(network: PretrainedNetwork, start: Start) -> None:

@@ -46,14 +46,12 @@ _ISO_WITH_SPACE: Final = re.compile(r"(\d{4}-\d\d-\d\d (\d\d):(\d\d))\s?-(\d\d):
 _MOST_RANGE_MIN: Final = 12 * 60  # two times that are further apart are no range
 _MOST_OFFSET_S: Final = 14 * 3600
 _A_M: Final = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
-
-
 _MORE_WEEKDAYS: Final = {"Tue": ("Tues",), "Wed": ("Weds",), "Thu": ("Thur", "Thurs")}
 
 
 class _Words(parserinfo):
     JUMP = [*parserinfo.JUMP, "the"]
-    WEEKDAYS = [(*names, *_MORE_WEEKDAYS.get(names[0], ())) for names in parserinfo.WEEKDAYS]
+    WEEKDAYS = [(*names, *_MORE_WEEKDAYS.get(names[0], ())) for names in parserinfo.WEEKDAYS]  # type: ignore[misc]
 
     def convertyear(self, year: int, century_specified: bool = False) -> int:
         """Return the year of two digits, by the rule of POSIX: it does not depend on today's date."""
