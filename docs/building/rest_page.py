@@ -10,7 +10,7 @@ from mqan_serving.pages.reference import render_reference
 
 _MAIN: Final = re.compile(r"<main>\n(.*)\n</main>", re.DOTALL)
 _HEADING: Final = re.compile(r'<h2(?: id="(\w+)")?>(.*?)</h2>')
-_OF_A_SERVER: Final = re.compile(r'<p><a href="/">.*?</p>\n')
+_OF_A_SERVER: Final = re.compile(r'<p><a href="\./">.*?</p>\n')
 _PRE: Final = re.compile(r'<pre tabindex="0">(.*?)</pre>', re.DOTALL)
 
 

@@ -7,9 +7,10 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import * as editing from "./editing.mjs";
 import * as asking from "./scenarios.mjs";
+import * as telling from "./telling.mjs";
 
 const executablePath = process.argv[2];
-const scenarios = { ...asking, ...editing };
+const scenarios = { ...asking, ...editing, ...telling };
 const require = createRequire(join(import.meta.dirname, "../../clients/page/package.json"));
 const { chromium } = require("playwright-core");
 

@@ -36,7 +36,7 @@ def page_server(start_server: Any) -> str:
 
 @pytest.fixture(scope="session")
 def browse(node_packages: Callable[[str], Path]) -> Iterator[Browse]:
-    """Runs a scenario of ``scenarios.mjs`` or ``editing.mjs`` in a browser and returns what it returns."""
+    """Runs a scenario of one of the scripts here in a browser and returns what it returns."""
     node_packages("page")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:

@@ -40,6 +40,7 @@ export async function examples(open) {
   for (const option of await page.locator("#example option[value]:not([value=''])").all()) {
     const value = await option.getAttribute("value");
     await page.selectOption("#example", value);
+    await page.click("#ask");
     await page.waitForSelector("#answers article");
     const found = await page.locator("#answers article").all();
     answers[await option.textContent()] = await Promise.all(found.map(answerOf));
@@ -391,7 +392,7 @@ export async function kinds(open, { documents }) {
   const page = await open();
   await page.route("**/v1/answer", (route) => route.fulfill({ json: documents[route.request().postDataJSON().question] }));
   await ask(page, `The bill is too high. ${ATTACK}`, ...Object.keys(documents));
-  const [chosen, refused, more] = await page.locator("#answers article").all();
+  const [chosen, refused] = await page.locator("#answers article").all();
   assert.equal(await chosen.locator(".choice").count(), 2);
   assert.ok((await chosen.locator(".choice.chosen").textContent()).includes(ATTACK));
   await chosen.locator(".choice.chosen").hover();
@@ -400,9 +401,6 @@ export async function kinds(open, { documents }) {
   assert.ok(Math.abs(widths[0] / widths[1] - 3) < 0.1, "bars are as long as probabilities are high");
   assert.match(await refused.textContent(), /Not in the text/);
   assert.equal(await refused.locator(".token").count(), 0);
-  assert.ok(await more.locator("details li").first().isHidden(), "other answers are folded away");
-  await more.locator("summary").click();
-  assert.ok(await more.locator("details li").first().isVisible());
   await assertUnbroken(page);
 }
 

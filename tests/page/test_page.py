@@ -37,6 +37,15 @@ _SCENARIOS = [
     "removedQuestions",
     "linksInAPageInUse",
     "fieldsWithColons",
+    "examplesBesideOwnText",
+    "writtenButNotAsked",
+    "failuresOfThePage",
+    "timesOfTheServer",
+    "numbersOfAnswers",
+    "outlines",
+    "copying",
+    "focusAfterCancel",
+    "behindAPrefix",
 ]
 _ATTACK = """<img src=x onerror="window.broken=1"></script><script>window.broken=1</script><mark>"'&lt;"""
 
@@ -153,7 +162,7 @@ def test_models_that_cannot_explain_answer_all_the_same(
     assert server.stop() == 0
 
 
-def test_choices_refusals_and_other_answers(browse: Any, page_server: str) -> None:
+def test_choices_and_refusals(browse: Any, page_server: str) -> None:
     bill = {"source": "context", "start": 4, "end": 8, "text": "bill"}
     documents = {
         "Which team?": document(
@@ -165,20 +174,6 @@ def test_choices_refusals_and_other_answers(browse: Any, page_server: str) -> No
             ],
         ),
         "Who wrote it?": document("", answered=False),
-        "What is high?": document(
-            "bill",
-            answered=True,
-            tokens=[
-                {
-                    "text": "bill",
-                    "probability": 1.0,
-                    "source": "context",
-                    "masses": {"context": 1.0, "question": 0.0, "vocabulary": 0.0},
-                    "span": {"start": 4, "end": 8},
-                }
-            ],
-            alternatives=[document(_ATTACK, spans=[bill])],
-        ),
     }
     browse("kinds", page_server, documents=documents)
 

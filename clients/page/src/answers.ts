@@ -1,6 +1,6 @@
 /** An answer as a card. */
 
-import type { Answer, AnswerToken, Candidate, Choice, ClientError } from "../../typescript/src/index.ts";
+import type { Answer, AnswerToken, Choice, ClientError } from "../../typescript/src/index.ts";
 import { button, make, percent } from "./dom.ts";
 import type { Weight } from "./heat.ts";
 import type { Item, Links } from "./links.ts";
@@ -31,11 +31,6 @@ export function makeCard(name: string, question: string, answer: Answer, links: 
   const parts = answered(answer) ? words(name, answer, items, links, look) : [absent(answer)];
   if (typeof answer.expected === "number") parts.push(make("p", { class: "of" }, `Expected value ${answer.expected.toFixed(2)}`));
   if (answer.choices?.length) parts.push(bars(name, answer, items, links, look));
-  if (answer.places?.length) parts.push(candidates(`${name}p`, answer.places, items, links, look));
-  if (answer.alternatives?.length) {
-    const list = candidates(`${name}a`, answer.alternatives, items, links, look);
-    parts.push(make("details", {}, make("summary", {}, `Other answers (${answer.alternatives.length})`), list));
-  }
   if ((answer.windows ?? 1) > 1) parts.push(make("p", { class: "of" }, `Read in ${answer.windows} parts.`));
   const asked = items.filter((item) => item.source === "question");
   const title = make("h2", { dir: "auto" }, ...markPlaces(question, asked, links));
@@ -117,19 +112,6 @@ function bars(name: string, answer: Answer, items: Item[], links: Links, look: L
     const row = button({ class: isChosen ? "choice chosen" : "choice" }, () => {}, label, of, bar);
     for (const span of choice.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
     links.addWord(id, row, () => look(isChosen ? (answer.steps?.[0]?.context ?? []) : []));
-    return make("li", {}, row);
-  }));
-}
-
-function candidates(name: string, found: Candidate[], items: Item[], links: Links, look: Look): HTMLElement {
-  return make("ol", { class: "choices" }, ...found.map((candidate, i) => {
-    const id = `${name}${i}`;
-    const { start, end } = candidate;
-    if (start !== undefined && end !== undefined) items.push({ id, source: "context", start, end });
-    for (const span of candidate.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
-    const text = make("bdi", {}, candidate.answer ?? candidate.text ?? "");
-    const row = button({ class: "choice" }, () => {}, text, make("span", { class: "of" }, percent(candidate.probability)));
-    links.addWord(id, row, () => look([]));
     return make("li", {}, row);
   }));
 }

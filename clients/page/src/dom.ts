@@ -31,13 +31,19 @@ export function percent(probability: number): string {
   return `${(100 * probability).toFixed(1)}\u00a0%`;
 }
 
-/** Copy text. Pages of plain HTTP on other hosts than this one have no clipboard: there a selection is copied. */
-export async function copy(text: string): Promise<void> {
-  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+/**
+ * Copy text, and return whether that worked. Pages of plain HTTP on other hosts than this one have no clipboard: there a
+ * selection is copied.
+ */
+export async function copy(text: string): Promise<boolean> {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text).then(() => true, () => false);
+  const focused = document.activeElement;
   const area = make("textarea", { "aria-hidden": "true" });
   area.value = text;
   document.body.append(area);
   area.select();
-  document.execCommand("copy");
+  const isCopied = document.execCommand("copy");
   area.remove();
+  if (focused instanceof HTMLElement) focused.focus();
+  return isCopied;
 }

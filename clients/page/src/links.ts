@@ -1,6 +1,6 @@
 /** Joins the words of answers with their places: both light up when either is hovered, focused or tapped. */
 
-/** What has a place: a word of an answer, a label, another answer. */
+/** What has a place: a word of an answer, a label, a value of a record. */
 export interface Item {
   id: string;
   source: "context" | "question";

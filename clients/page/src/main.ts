@@ -5,7 +5,7 @@ import {
 } from "../../typescript/src/index.ts";
 import { type Card, makeCard, makeProblem } from "./answers.ts";
 import { at, button, copy, make } from "./dom.ts";
-import listed from "./examples.json";
+import { Examples } from "./examples.ts";
 import { answerExplained } from "./explained.ts";
 import { Heat, type Weight } from "./heat.ts";
 import { Links } from "./links.ts";
@@ -13,25 +13,24 @@ import { markPlaces } from "./marked.ts";
 import { Questions } from "./questions.ts";
 import { makeRecordCard } from "./records.ts";
 import { LANGUAGES, type Language, snippet } from "./snippets.ts";
-import { fromFragment, isRecord, type Kind, KINDS, problemOfQuestion, requestOf, type State, toFragment } from "./state.ts";
-
-/** `expected` holds the answers that count as right, for the tests; without it the model's limits are shown. */
-interface Example extends State {
-  group: string;
-  title: string;
-  note?: string;
-}
+import { fromFragment, isRecord, problemOfQuestion, requestOf, type State, toFragment } from "./state.ts";
 
 const MAX_HISTORY = 30;
-const examples = listed as Example[];
+const SAVE_AFTER_MS = 400; // browsers refuse addresses that change too often
+const MARGIN_MS = 5000; // for the way to the server and back, and for retries
 const base = new URL(".", document.baseURI.split("#")[0]);
 [base.username, base.password] = ["", ""]; // the browser sends them by itself; in links and code they would be told on
 
 const context = at<HTMLTextAreaElement>("context");
 const questions = new Questions(at("questions"));
+const examples = new Examples(at("example"), readForm, (state, note) => {
+  reset();
+  showState(state, note);
+});
 let options: ClientOptions = {};
 let client = new Client(base.href, options);
 let running: AbortController | undefined;
+let saving: ReturnType<typeof setTimeout> | undefined;
 let language: Language = "curl";
 let heat: Heat | undefined;
 /** Rows of the history by what was asked, the latest last. */
@@ -42,8 +41,29 @@ function look(weights: Weight[]): void {
   heat?.show(weights);
 }
 
+function readForm(): State {
+  return { context: context.value, questions: questions.read() };
+}
+
+/** Return the form without rows that ask nothing. */
 function readState(): State {
-  return { context: context.value, questions: questions.read().filter((question) => question.question.trim() !== "") };
+  const form = readForm();
+  return { ...form, questions: form.questions.filter((question) => question.question.trim() !== "") };
+}
+
+/** Put a state into the address, so that a reload does not lose it. */
+function save(state: State): void {
+  clearTimeout(saving);
+  try {
+    history.replaceState(null, "", toFragment(state));
+  } catch {
+    // the text is too long for an address, or the address changes too often
+  }
+}
+
+function saveSoon(): void {
+  clearTimeout(saving);
+  saving = setTimeout(() => save(readForm()), SAVE_AFTER_MS);
 }
 
 function showState(state: State, note = ""): void {
@@ -70,23 +90,28 @@ function problemOf(state: State): string | undefined {
 }
 
 async function ask(): Promise<void> {
-  cancel("");
+  stop("");
   clear();
   const state = readState();
   const problem = problemOf(state);
   at("problem").textContent = problem ?? "";
   if (problem) return;
-  history.replaceState(null, "", toFragment(state));
+  save(state);
   showCode();
   const mine = (running = new AbortController());
   showBusy(true);
-  const results = await answerAll(state, mine);
-  if (running !== mine) return; // cancelled, or something newer is asked
-  running = undefined;
-  showBusy(false);
-  at("status").textContent = "";
-  show(state, results);
-  remember(state);
+  try {
+    const results = await answerAll(state, mine);
+    if (running !== mine) return; // cancelled, or something newer is asked
+    show(state, results);
+    remember(state);
+    stop(count(results));
+  } catch (error) {
+    if (running !== mine) return;
+    stop("");
+    clear();
+    at("problem").textContent = `This page failed: ${String(error)}. Ask again, or reload the page.`;
+  }
 }
 
 type Result = Answer | FilledRecord | ClientError;
@@ -118,7 +143,16 @@ function asResult(error: unknown): ClientError {
   throw error;
 }
 
-function cancel(told: string): void {
+/** Say how many answers there are; nothing if the server asks for a key first. */
+function count(results: Result[]): string {
+  if (results.some((result) => result instanceof UnauthenticatedError)) return "";
+  const numFailed = results.filter((result) => result instanceof ClientError).length;
+  const numAnswers = results.length - numFailed;
+  return `${numAnswers} ${numAnswers === 1 ? "answer" : "answers"}${numFailed ? `, ${numFailed} failed` : ""}`;
+}
+
+/** End what is running, if anything is. */
+function stop(told: string): void {
   running?.abort();
   running = undefined;
   showBusy(false);
@@ -127,6 +161,7 @@ function cancel(told: string): void {
 
 function showBusy(isBusy: boolean): void {
   at("results").setAttribute("aria-busy", `${isBusy}`);
+  if (!isBusy && document.activeElement === at("cancel")) at("ask").focus(); // a hidden button loses the focus
   at("cancel").hidden = !isBusy;
   if (isBusy) at("status").textContent = "Asking …";
 }
@@ -137,6 +172,13 @@ function clear(): void {
   at("text").replaceChildren();
   at("problem").textContent = "";
   at("start").hidden = true;
+}
+
+/** Stop asking and take the answers away: the form is to hold something else. */
+function reset(): void {
+  stop("");
+  clear();
+  at("start").hidden = false;
 }
 
 function show(state: State, results: Result[]): void {
@@ -184,6 +226,7 @@ function remember(state: State): void {
   const fragment = toFragment(state);
   const title = `${state.questions.map(({ question }) => question).join(" · ")} — ${state.context.slice(0, 60)}`;
   const again = (): void => {
+    examples.setOwn();
     showState(state);
     void ask();
   };
@@ -208,30 +251,15 @@ function showCode(): void {
   at("shared").textContent = "";
 }
 
-function addExamples(): void {
-  const select = at<HTMLSelectElement>("example");
-  for (const group of new Set(examples.map((example) => example.group))) {
-    const rows = examples.map((example, i) => ({ example, i })).filter(({ example }) => example.group === group);
-    const listed = rows.map(({ example, i }) => make("option", { value: `${i}` }, example.title));
-    select.append(make("optgroup", { label: group }, ...listed));
-  }
-  select.addEventListener("change", () => {
-    const example = examples[Number(select.value)];
-    if (select.value === "" || !example) return;
-    const asked = example.questions.map(({ question, kind, labels }) => ({ question, kind, labels }));
-    showState({ context: example.context, questions: asked }, example.note);
-    void ask();
-  });
-}
-
 async function openFile(input: HTMLInputElement): Promise<void> {
   const file = input.files?.[0];
   if (!file) return;
   try {
     context.value = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
     at("problem").textContent = "";
-    at<HTMLSelectElement>("example").value = "";
+    examples.setOwn();
     showNote("");
+    saveSoon();
   } catch {
     at("problem").textContent = `${file.name} is not text in UTF-8. Save it as UTF-8, or paste its text.`;
   }
@@ -243,6 +271,8 @@ async function describeServer(): Promise<void> {
   const model = await client.getModel();
   const on = model.provider.replace("ExecutionProvider", "");
   at("model").textContent = `Model ${model.model.name} ${model.model.version} on ${on}; server ${model.server_version}.`;
+  options = { ...options, timeoutMs: model.limits.max_timeout_ms + MARGIN_MS };
+  client = new Client(base.href, options);
 }
 
 function listen(): void {
@@ -256,19 +286,19 @@ function listen(): void {
       void ask();
     } else if (event.key === "Escape") links.release();
   });
-  at("form").addEventListener("input", showCode);
+  at("form").addEventListener("input", () => {
+    showCode();
+    saveSoon();
+  });
   at("add").addEventListener("click", () => questions.add().focus());
-  at("cancel").addEventListener("click", () => cancel("Cancelled."));
+  at("cancel").addEventListener("click", () => stop("Cancelled."));
   at("file").addEventListener("change", (event) => void openFile(event.target as HTMLInputElement));
-  at("share").addEventListener("click", async () => {
-    history.replaceState(null, "", toFragment(readState()));
-    await copy(new URL(location.hash, base).href);
-    at("shared").textContent = "Copied.";
+  at("share").addEventListener("click", () => {
+    const state = readState();
+    save(state);
+    void copyAndTell(new URL(toFragment(state), base).href, at("shared"));
   });
-  at("copy").addEventListener("click", async () => {
-    await copy(at("snippet").textContent ?? "");
-    at("copied").textContent = "Copied.";
-  });
+  at("copy").addEventListener("click", () => void copyAndTell(at("snippet").textContent ?? "", at("copied")));
   at("key-form").addEventListener("submit", (event) => {
     event.preventDefault();
     useKey(at<HTMLInputElement>("key").value.trim());
@@ -277,6 +307,10 @@ function listen(): void {
   for (const name of LANGUAGES) {
     at("languages").append(button({}, () => ((language = name), showCode()), name));
   }
+}
+
+async function copyAndTell(text: string, told: HTMLElement): Promise<void> {
+  told.textContent = (await copy(text)) ? "Copied." : "Could not copy.";
 }
 
 function useKey(apiKey: string): void {
@@ -293,15 +327,18 @@ function useKey(apiKey: string): void {
 
 function openFragment(): void {
   if (location.hash.length < 2) return;
-  cancel("");
-  clear();
+  clearTimeout(saving);
+  reset();
   const state = fromFragment(location.hash);
-  if (state) showState(state);
-  else at("problem").textContent = "The link is incomplete or damaged.";
+  if (!state) {
+    at("problem").textContent = "The link is incomplete or damaged.";
+    return;
+  }
+  examples.setOwn();
+  showState(state);
 }
 
 listen();
-addExamples();
 showState({ context: "", questions: [] });
 openFragment();
 describeServer().catch(() => {}); // the page can ask without knowing the model's name

@@ -18,8 +18,8 @@ export type Model = components["schemas"]["ModelDocument"];
 /** A label to choose, with or without a description. */
 export type ChoiceOption = string | { label: string; description?: string };
 
-/** A question about a text. */
-export type AnswerRequest = Plain;
+/** A question about a text. Word by word it is answered by `answerStream`. */
+export type AnswerRequest = Omit<Plain, "stream">;
 
 /** A text, and the JSON Schema of an object with the fields that are wanted of it; `ask` in a field is its question. */
 export type RecordRequest = paths["/v1/records"]["post"]["requestBody"]["content"]["application/json"];

@@ -45,7 +45,7 @@ def render_reference(document: Mapping[str, Any]) -> Page:
     info, schemas = document["info"], document["components"]["schemas"]
     parts = [f"<h1>{escape(info['title'])} <small>{escape(info['version'])}</small></h1>"]
     parts += [f"<p>{_prose(text)}</p>" for text in info["description"].split("\n\n")]
-    parts.append('<p><a href="/">Try it</a> · <a href="/openapi.json">OpenAPI document</a></p>')
+    parts.append('<p><a href="./">Try it</a> · <a href="openapi.json">OpenAPI document</a></p>')
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             parts.append(_operation(method.upper(), path, operation, schemas))

@@ -46,7 +46,7 @@ _ISO_WITH_SPACE: Final = re.compile(r"(\d{4}-\d\d-\d\d (\d\d):(\d\d))\s?-(\d\d):
 _MOST_RANGE_MIN: Final = 12 * 60  # two times that are further apart are no range
 _MOST_OFFSET_S: Final = 14 * 3600
 _A_M: Final = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
-_MORE_WEEKDAYS: Final = {"Tue": ("Tues",), "Wed": ("Weds",), "Thu": ("Thur", "Thurs")}
+_MORE_WEEKDAYS: Final = {"Tue": ("Tues",), "Wed": ("Weds",), "Thu": ("Thurs",)}
 
 
 class _Words(parserinfo):

@@ -1,0 +1,196 @@
+// What the page tells and keeps: drafts, failures, numbers of answers, what is lit, what is copied, and where the focus is.
+
+import assert from "node:assert/strict";
+import { ask, fill, hold, QUESTION, TEXT, until } from "./scenarios.mjs";
+
+const isBusy = (page) => page.getAttribute("#results", "aria-busy").then((busy) => busy === "true");
+const textOf = (page, id, text) =>
+  page.waitForFunction(([id, text]) => document.getElementById(id).textContent === text, [id, text]);
+
+export async function examplesBesideOwnText(open) {
+  const page = await open();
+  const asked = [];
+  page.on("request", (request) => request.method() === "POST" && asked.push(request.url()));
+  await fill(page, "My own text.", "My own question?", "");
+  await page.locator("#questions select").nth(1).selectOption("choices");
+  await page.locator("#questions textarea").nth(1).fill("red\ngreen");
+  await page.focus("#example");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction(() => document.getElementById("context").value !== "My own text.");
+  const example = await page.inputValue("#context");
+  await page.locator("#questions input").first().fill("Another question about the example?");
+  await page.focus("#example");
+  await page.keyboard.press("ArrowDown");
+  await page.waitForFunction((text) => document.getElementById("context").value !== text, example);
+  await page.selectOption("#example", "");
+  assert.equal(await page.inputValue("#context"), "My own text.");
+  assert.equal(await page.locator("#questions input").first().inputValue(), "My own question?");
+  assert.equal(await page.locator("#questions textarea").nth(1).inputValue(), "red\ngreen");
+  await page.selectOption("#example", "0");
+  assert.equal(await page.inputValue("#context"), example);
+  assert.equal(await page.locator("#questions input").first().inputValue(), "Another question about the example?");
+  assert.deepEqual(asked, [], "an example is asked before Ask is pressed");
+  await page.click("#ask");
+  await page.waitForSelector("#answers article");
+  await page.selectOption("#example", "1");
+  assert.ok(await page.locator("#shown").isHidden(), "old answers stand under another text");
+}
+
+export async function writtenButNotAsked(open) {
+  const page = await open();
+  const saved = async (act) => {
+    const before = page.url();
+    await act();
+    await page.waitForFunction((url) => location.href !== url, before);
+  };
+  await saved(() => fill(page, TEXT, QUESTION));
+  await page.reload();
+  assert.equal(await page.inputValue("#context"), TEXT);
+  assert.equal(await page.locator("#questions input").inputValue(), QUESTION);
+  const link = page.url();
+  await saved(() => page.fill("#context", "A text that is never asked."));
+  await page.evaluate((to) => (location.href = to), link);
+  await page.waitForFunction((text) => document.getElementById("context").value === text, TEXT);
+  await page.goBack();
+  await page.waitForFunction(() => document.getElementById("context").value === "A text that is never asked.");
+  await page.fill("#context", "Typed just before a link is followed.");
+  await page.evaluate(() => (location.hash = "#broken"));
+  await page.waitForFunction(() => document.getElementById("problem").textContent.includes("link"));
+  await page.waitForTimeout(600);
+  assert.match(page.url(), /#broken$/, "the address is still that of the link");
+}
+
+export async function failuresOfThePage(open) {
+  const page = await open();
+  const fails = async (what) => {
+    await page.click("#ask");
+    await page.waitForFunction(() => /^This page failed: TypeError/.test(document.getElementById("problem").textContent));
+    assert.equal(await isBusy(page), false, what);
+    assert.equal(await page.textContent("#status"), "", what);
+    assert.ok(await page.locator("#cancel").isHidden(), what);
+  };
+  await fill(page, TEXT, QUESTION);
+  await page.evaluate(() => ([window.any, AbortSignal.any] = [AbortSignal.any, undefined]));
+  await fails("while it asks");
+  await page.evaluate(() => (AbortSignal.any = window.any));
+  await page.route("**/v1/answer", (route) => route.fulfill({ json: { answer: "an answer without its words" } }));
+  await fails("while it shows the answers");
+  await page.unroute("**/v1/answer");
+  await page.click("#ask");
+  await page.waitForSelector("#answers article");
+  assert.equal(await page.textContent("#problem"), "");
+}
+
+export async function timesOfTheServer(open) {
+  const page = await open();
+  await page.route("**/v1/model", async (route) => {
+    const response = await route.fetch();
+    const model = await response.json();
+    await route.fulfill({ response, json: { ...model, limits: { ...model.limits, max_timeout_ms: 90_000 } } });
+  });
+  await page.reload();
+  await page.waitForFunction(() => document.getElementById("model").textContent);
+  const asked = page.waitForRequest("**/v1/answer");
+  await ask(page);
+  const { timeout_ms: ms } = (await asked).postDataJSON();
+  assert.ok(ms > 90_000 && ms <= 100_000, `the page waits ${ms} ms`);
+}
+
+export async function numbersOfAnswers(open) {
+  const page = await open();
+  for (const id of ["status", "problem"]) {
+    const display = await page.locator(`#${id}`).evaluate((node) => getComputedStyle(node).display);
+    assert.equal(display, "block", `#${id} is there before something is said in it`);
+  }
+  await ask(page);
+  await textOf(page, "status", "1 answer");
+  await ask(page, TEXT, QUESTION, "How tall is it?");
+  await textOf(page, "status", "2 answers");
+  await page.locator("#questions input").nth(1).fill("why ".repeat(3000));
+  await page.click("#ask");
+  await textOf(page, "status", "1 answer, 1 failed");
+}
+
+export async function outlines(open) {
+  for (const options of [{ colorScheme: "light" }, { colorScheme: "dark" }, { forcedColors: "active" }]) {
+    const page = await open(options);
+    await ask(page);
+    const outline = (selector) =>
+      page.locator(selector).first().evaluate((node) => {
+        const { outlineStyle, outlineWidth, outlineColor } = getComputedStyle(node);
+        return `${outlineStyle} ${outlineWidth} ${outlineColor}`;
+      });
+    assert.match(await outline("#text .place"), /^none/);
+    await page.hover("#answers .token");
+    const lit = await outline("#text .place.lit");
+    const ofSystem = await page.evaluate(() => {
+      document.body.style.borderColor = "CanvasText"; // the only colours that are shown as they are among forced ones
+      return getComputedStyle(document.body).borderTopColor;
+    });
+    assert.equal(lit, `solid 2px ${ofSystem}`, `what is lit has an outline: ${JSON.stringify(options)}`);
+    assert.equal(await outline("#answers .token.lit"), lit);
+    await page.keyboard.press("Tab");
+    await page.locator("#answers .token").first().focus();
+    assert.match(await outline("#answers .token.lit"), /^solid 3px/, "the focus keeps its own outline");
+  }
+}
+
+export async function copying(open) {
+  const page = await open();
+  await fill(page, TEXT, QUESTION);
+  const focused = () => page.evaluate(() => document.activeElement.id);
+  await page.evaluate(() => (navigator.clipboard.writeText = () => Promise.reject(new Error("not allowed"))));
+  await page.click("#share");
+  await textOf(page, "shared", "Could not copy.");
+  await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: undefined })); // as over plain HTTP
+  await page.click("#share");
+  await textOf(page, "shared", "Copied.");
+  assert.equal(await focused(), "share");
+  await page.evaluate(() => (document.execCommand = () => false));
+  await page.click("#code summary");
+  await page.click("#copy");
+  await textOf(page, "copied", "Could not copy.");
+  assert.equal(await focused(), "copy");
+}
+
+export async function focusAfterCancel(open) {
+  const page = await open();
+  const held = await hold(page);
+  await fill(page, TEXT, QUESTION);
+  const focused = () => page.evaluate(() => document.activeElement.id);
+  await page.click("#ask");
+  await until(() => held.length === 1);
+  await page.click("#cancel");
+  assert.equal(await focused(), "ask");
+  await page.click("#ask");
+  await until(() => held.length === 2);
+  await page.focus("#cancel");
+  await held[1].continue();
+  await page.waitForSelector("#answers article");
+  assert.equal(await focused(), "ask", "answers hide the button that has the focus");
+}
+
+// As behind a proxy that serves https://example.com/mqan/: paths without the prefix are somebody else's.
+export async function behindAPrefix(open) {
+  const page = await open();
+  const root = page.url();
+  const [others, prefix] = [[], "/mqan/"];
+  await page.route("**/*", async (route) => {
+    const url = new URL(route.request().url());
+    const isOurs = url.pathname.startsWith(prefix);
+    if (!isOurs) others.push(url.pathname);
+    const response = await route.fetch({ url: new URL(url.pathname.slice(isOurs ? prefix.length : 1), root).href });
+    await route.fulfill({ response });
+  });
+  await page.goto(new URL("mqan/", root).href);
+  await ask(page);
+  await page.click("nav a");
+  await page.waitForURL("**/mqan/docs");
+  await page.getByRole("link", { name: "OpenAPI document" }).click();
+  await page.waitForURL("**/mqan/openapi.json");
+  await page.goBack();
+  await page.getByRole("link", { name: "Try it" }).click();
+  await page.waitForURL((url) => url.pathname === prefix);
+  await page.waitForSelector("#context");
+  assert.deepEqual(others, []);
+}
