@@ -51,7 +51,7 @@ _MORE_WEEKDAYS: Final = {"Tue": ("Tues",), "Wed": ("Weds",), "Thu": ("Thurs",)}
 
 class _Words(parserinfo):
     JUMP = [*parserinfo.JUMP, "the"]
-    WEEKDAYS = [(*names, *_MORE_WEEKDAYS.get(names[0], ())) for names in parserinfo.WEEKDAYS]  # type: ignore[misc]
+    WEEKDAYS = [(*names, *_MORE_WEEKDAYS.get(names[0], ())) for names in parserinfo.WEEKDAYS]
 
     def convertyear(self, year: int, century_specified: bool = False) -> int:
         """Return the year of two digits, by the rule of POSIX: it does not depend on today's date."""
