@@ -42,11 +42,12 @@ _MULTIPLIED: Final = re.compile(
     r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b",
     re.IGNORECASE,
 )
-_SCALED_CURRENCY: Final = re.compile(r"\s?[TKM](?:EUR|USD|GBP|CHF|€|[$£])|\s?(?:EUR|USD|GBP|CHF|€|[$£])\s?[km]\b")
+_CODES: Final = "EUR|USD|GBP|CHF"
+_SCALED_CURRENCY: Final = re.compile(rf"\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b")
 _MULTIPLIED_IN_FRONT: Final = re.compile(  # $m 3.2, EUR million 5, KEUR 5
     r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
-    r"|(?:[€$£¥₹]|\b(?:EUR|USD|GBP|CHF|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:EUR|USD|GBP|CHF))"
-    r"[\s:]*(?:[€$£¥₹]|EUR|USD|GBP|CHF)?\s*$",
+    rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
+    rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$",
     re.IGNORECASE,
 )
 _BELOW: Final = re.compile(

@@ -18,11 +18,12 @@ from mqan_serving.records.moments import read_moment
 NEAR_CHARS: Final = 24  # around a quotation, which can change its number
 _MOST_CHARS: Final = 100  # of a quotation that is read; no number or date is as long
 _SHOWN: Final = dict.fromkeys(map(ord, INVISIBLE))
-_A_M_BEHIND: Final = re.compile(r"\s*[ap]\.?\s?m\b", re.IGNORECASE)
+_A_M: Final = r"\s*[ap]\.?\s?m\b"
+_A_M_BEHIND: Final = re.compile(_A_M, re.IGNORECASE)
+_HAS_A_M: Final = re.compile(rf"\d{_A_M}", re.IGNORECASE)
 _LATE: Final = re.compile(  # in the day; "Good evening" says nothing of a time
     r"\b(?:tonight|(?<!good )(?:evening|afternoon)|(?:at|last|tomorrow|\w+day) night)\b", re.IGNORECASE
 )
-_HAS_HALF_OF_DAY: Final = re.compile(r"\d\s?[ap]\.?\s?m\b", re.IGNORECASE)
 _BLANKS: Final = re.compile(r"[^\S\n]+")
 _LINE_ENDS: Final = re.compile(r"\s*\n\s*")
 
@@ -137,7 +138,7 @@ def _check_half_of_day(quoted: Quoted, hour: int) -> None:
     if _A_M_BEHIND.match(quoted.after):
         raise NoValueError("has am or pm behind it")
     around = quoted.before.rpartition("\n")[2], quoted.after.partition("\n")[0]
-    if hour <= 12 and not _HAS_HALF_OF_DAY.search(quoted.text) and any(map(_LATE.search, around)):
+    if hour <= 12 and not _HAS_A_M.search(quoted.text) and any(map(_LATE.search, around)):
         raise NoValueError("is late in the day, as the words around it say")
 
 
