@@ -18,6 +18,7 @@ from mqan_training.data.made.source import MadeSource
 from mqan_training.data.metrics import UNANSWERABLE
 from mqan_training.data.questions.asked import Asked
 from mqan_training.data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
+from mqan_training.data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
 from mqan_training.data.questions.fields import ask_fields, canonical_field
 from mqan_training.data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
 from mqan_training.data.questions.plain import ask_plain, ask_plain_of_another, canonical_plain
@@ -25,6 +26,7 @@ from mqan_training.data.readers.registry import task_named
 from mqan_training.data.shapes.dataset_file import (
     ChoicesPart,
     Dataset,
+    FactsPart,
     FieldsPart,
     LabelsPart,
     dataset_names,
@@ -33,7 +35,7 @@ from mqan_training.data.shapes.dataset_file import (
 )
 from mqan_training.data.shapes.reading import read_rows
 from mqan_training.data.shapes.records import read_json_value
-from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, QuestionRow, Row
+from mqan_training.data.shapes.rows import ChoiceRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_training.data.source import Source
 from mqan_training.data.surrounded import SurroundedSource
 
@@ -128,6 +130,8 @@ class DatasetSource:
                 asked = canonical_choices(row, cast(ChoicesPart, self.dataset.parts[name]))
             case QuestionRow():
                 asked = canonical_plain(row)
+            case FactRow():
+                asked = canonical_fact(row, cast(FactsPart, self.dataset.parts[name]))
         return asked.example(self.name, f"{self.split}/{name}/{number}")
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Asked:
@@ -152,6 +156,11 @@ class DatasetSource:
                 if isinstance(other, QuestionRow):
                     asked = ask_plain_of_another(row, other, rng)
                 return asked or ask_plain(row, rng)
+            case FactRow():
+                facts = cast(FactsPart, part)
+                if isinstance(other, FactRow):
+                    asked = ask_facts_of_another(row, other, facts, rng)
+                return asked or ask_facts(row, facts, rng)
 
 
 def _read_examples(data: Path, reader: str, split: str) -> list[Example]:

@@ -1,5 +1,6 @@
 """What a file of ``datasets/`` says: the dataset, its parts, and for each what is read and how it is asked."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -91,7 +92,7 @@ class Part:
         hold_out: without files for validation, one row in so many is held out for it, by its text; 0 for none.
     """
 
-    shape: Literal["labels", "fields", "choices", "questions"]
+    shape: Literal["labels", "fields", "choices", "questions", "facts"]
     format: str
     files: Mapping[str, tuple[str, ...]]
     columns: tuple[str, ...] = ()
@@ -205,13 +206,41 @@ class QuestionsPart(Part):
     refusals: float = 0.0
 
 
-AnyPart = LabelsPart | FieldsPart | ChoicesPart | QuestionsPart
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsPart(Part):
+    """Yes/no questions on texts, or statements about them, that a text can also leave open.
+
+    Attributes:
+        text: template of the context.
+        question: template of a question; "" where there are statements.
+        statement: template of a statement, of which a question is made; "" where there are questions.
+        label: template of the key that says what the text makes of it.
+        yes, no, unknown: keys that mean that the text affirms it, denies it, or does not say.
+        drop: keys whose rows are left out.
+        evidence: dotted path to the passages of the text that decide it, one or a list; "" where the files have none.
+        refusals: share of the questions that are asked of another row's text instead, which does not answer them.
+    """
+
+    text: str
+    question: str = ""
+    statement: str = ""
+    label: str
+    yes: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    evidence: str = ""
+    refusals: float = 0.0
+
+
+AnyPart = LabelsPart | FieldsPart | ChoicesPart | QuestionsPart | FactsPart
 
 _PART_OF_SHAPE: Mapping[str, type[AnyPart]] = {
     "labels": LabelsPart,
     "fields": FieldsPart,
     "choices": ChoicesPart,
     "questions": QuestionsPart,
+    "facts": FactsPart,
 }
 
 
@@ -283,6 +312,10 @@ def _parse_part(body: Mapping[str, Any], where: str) -> AnyPart:
             raise ValueError(f"{where}: needs `forms` with `questions`; and {sorted(keys)} cannot be labels as well.")
     if isinstance(part, ChoicesPart) and not (bool(part.right) ^ bool(part.flags)):
         raise ValueError(f"{where}: give either `right` or `flags`.")
+    if isinstance(part, FactsPart):
+        meant = Counter((*part.yes, *part.no, *part.unknown, *part.drop))
+        if bool(part.question) == bool(part.statement) or max(meant.values(), default=0) != 1:
+            raise ValueError(f"{where}: give either `question` or `statement`, and each key of `label` one meaning.")
     return part
 
 

@@ -7,11 +7,12 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from mqan_training.data.shapes import dialogues, layouts
+from mqan_training.data.shapes import claims, dialogues, layouts
 from mqan_training.data.shapes.dataset_file import (
     AnyPart,
     ChoicesPart,
     Dataset,
+    FactsPart,
     Field,
     FieldsPart,
     Form,
@@ -19,9 +20,10 @@ from mqan_training.data.shapes.dataset_file import (
     QuestionsPart,
 )
 from mqan_training.data.shapes.records import FORMATS, Record, as_text, pick, read_records
-from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, Mention, QuestionRow, Row
+from mqan_training.data.shapes.rows import ChoiceRow, FactRow, FieldRow, LabelRow, Mention, QuestionRow, Row, Verdict
 from mqan_training.errors import DatasetError
 
+FORMATS.update(claims.FORMATS)
 FORMATS.update(dialogues.FORMATS)
 FORMATS.update(layouts.FORMATS)
 
@@ -67,6 +69,8 @@ def _rows(part: AnyPart, records: Iterable[Record]) -> Iterator[Row]:
             return _choice_rows(part, records)
         case QuestionsPart():
             return _question_rows(part, records)
+        case FactsPart():
+            return _fact_rows(part, records)
 
 
 def _columns(forms: Iterable[Form]) -> list[str]:
@@ -196,6 +200,31 @@ def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[Q
             answers = (", ".join(dict.fromkeys(answers)),) if answers else ()
         if text and questions:
             yield QuestionRow(text, questions, answers, start if answers else None)
+
+
+def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
+    meanings: list[tuple[tuple[str, ...], Verdict]] = [(part.yes, "yes"), (part.no, "no"), (part.unknown, "unknown")]
+    verdict_of = {key: verdict for keys, verdict in meanings for key in keys}
+    for record in records:
+        key = clean(part.label.format(**record))
+        if key in part.drop:
+            continue
+        if key not in verdict_of:
+            raise ValueError(f"label {key!r} is not among `yes`, `no`, `unknown` and `drop`")
+        text = clean(part.text.format(**record))
+        asked = clean((part.question or part.statement).format(**record))
+        if text and asked:
+            evidence = _places(text, pick(record, part.evidence)) if part.evidence else None
+            yield FactRow(text, asked, verdict_of[key], None if verdict_of[key] == "unknown" else evidence)
+
+
+def _places(text: str, passages: Any) -> tuple[tuple[int, int], ...] | None:
+    """Return where passages stand; None where one of them does not, or none of them stands in one place alone."""
+    wanted = [clean(passage) for passage in (passages if isinstance(passages, list) else [passages])]
+    if not all(passage and passage in text for passage in wanted):
+        return None
+    starts = ((text.index(passage), passage) for passage in wanted if text.count(passage) == 1)
+    return tuple((start, start + len(passage)) for start, passage in sorted(starts)) or None
 
 
 def _texts(record: Record, template: str) -> tuple[str, ...]:

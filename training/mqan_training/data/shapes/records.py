@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from mqan_training.data.readers.files import malformed, read_json_lines, read_lines
 from mqan_training.data.shapes.dataset_file import Part
-from mqan_training.data.shapes.tokens import join_tokens
+from mqan_training.data.shapes.tokens import join_tokens, written
 from mqan_training.errors import MissingFileError
 
 Record = dict[str, Any]
@@ -106,9 +106,20 @@ def _tsv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
             yield dict(zip(columns, cells, strict=True))
 
 
-def _jsonl(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
-    """A JSON object a line."""
+def _jsonl(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """A JSON object a line.
+
+    Options: names of columns with spaces between them, whose lists of texts are joined by a space (``sentences``) or a
+    line break (``lines``; ``<br>`` becomes one, too), or whose text has spaces between its tokens (``tokenised``).
+    """
+    names = {option: part.options.get(option, "").split() for option in ("sentences", "lines", "tokenised")}
     for _, row in read_json_lines(paths[0]):
+        for name in names["sentences"]:
+            row[name] = " ".join(row[name])
+        for name in names["lines"]:
+            row[name] = "\n".join(row[name]) if isinstance(row[name], list) else row[name].replace("<br>", "\n")
+        for name in names["tokenised"]:
+            row[name] = written(row[name])
         yield row
 
 

@@ -1,7 +1,8 @@
-"""The four shapes that rows of datasets have."""
+"""The five shapes that rows of datasets have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from mqan_training.data.shapes.dataset_file import Field
 
@@ -95,4 +96,28 @@ class QuestionRow:
         return (self.text, self.questions[0])
 
 
-Row = LabelRow | FieldRow | ChoiceRow | QuestionRow
+Verdict = Literal["yes", "no", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """A text with a yes/no question or a statement, and what the text makes of it.
+
+    Attributes:
+        text: what is asked about.
+        asked: the question or statement, as the part says.
+        verdict: whether the text affirms it, denies it, or does not say.
+        evidence: spans of code points of ``text`` that decide it; None where nobody knows.
+    """
+
+    text: str
+    asked: str
+    verdict: Verdict
+    evidence: tuple[tuple[int, int], ...] | None = None
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that the row is made of."""
+        return (self.text, self.asked)
+
+
+Row = LabelRow | FieldRow | ChoiceRow | QuestionRow | FactRow

@@ -52,3 +52,8 @@ def join_tokens(tokens: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
         if token == _QUOTE:
             open_quote = not open_quote
     return "".join(parts), spans
+
+
+def written(text: str) -> str:
+    """Return a text that has spaces between its tokens as it would be written."""
+    return join_tokens(text.split())[0].replace("``", '"').replace("''", '"')
