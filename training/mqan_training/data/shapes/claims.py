@@ -1,17 +1,17 @@
 """Layouts of files with questions and claims on texts that only one publisher uses, to records."""
 
+import random
 import re
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from mqan_training.data.readers.files import read_json_lines
 from mqan_training.data.shapes.dataset_file import Part
 from mqan_training.data.shapes.records import Format, Record, read_json_value
 from mqan_training.data.shapes.tokens import written
 
-_TOOLS_OFFERED = 12  # of those that a request for one of them is shown
+_TOOLS_SHOWN = 12  # most tools beside the right ones
 _MARKS_OF_PAGES = re.compile(r"^\(meta data\)\s*(?:[A-Z ]+:\s*)?")
 _CITED = re.compile(r"\s*(?:<\|\w+\|>|cited work)[\d,\u2013-]*")
 _EMPTY_BRACKETS = re.compile(r"\s*(?:\([\s,;\u2013-]*\)|\[[\s,;\d\u2013-]*\])")
@@ -105,29 +105,36 @@ def _split(text: str) -> tuple[str, str]:
 
 
 def _tools(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
-    """MetaTool: requests beside the file of the tools' descriptions; ``tools`` are those to choose from.
+    """MetaTool: requests beside the file of the tools' descriptions.
 
-    Where a request comes without them, they are drawn by its text: the one that serves it, and others.
+    Where none serves a request, the row says which are shown; otherwise they are drawn by its text, the right ones too.
     """
     described: dict[str, str] = read_json_value(paths[1])
     names = sorted(described)
     for _, row in read_json_lines(paths[0]):
-        offered = row.get("tools") or _offered(row, names)
-        tools = {name: described[name] for name in offered if name in described}
-        yield {**row, "query": row["query"].strip('"'), **_as_choices(row["label"], tools)}
+        right = row["label"].split("+")
+        shown = row["tools"] if right == ["None"] else _shown(row["query"], right, names)
+        tools = [name for name in shown if name in described]
+        yield {
+            "query": row["query"].strip('"'),
+            "names": [name.replace("_", " ") for name in tools],
+            "descriptions": [described[name] for name in tools],
+            "flags": [name in right for name in tools],
+            "right": "none" if right == ["None"] else right[0].replace("_", " "),
+        }
 
 
-def _offered(row: Record, names: Sequence[str]) -> list[str]:
-    seed = zlib.crc32(row["query"].encode())
-    others = [names[(seed + 37 * step) % len(names)] for step in range(seed % _TOOLS_OFFERED + 2)]
-    offered = [name for name in dict.fromkeys(others) if name != row["label"]]
-    offered.insert(seed // 7 % (len(offered) + 1), row["label"])
-    return offered
+def _shown(query: str, right: Sequence[str], names: Sequence[str]) -> list[str]:
+    rng = random.Random(query)  # noqa: S311
+    shown = [*right, *(name for name in rng.sample(names, rng.randint(1, _TOOLS_SHOWN)) if name not in right)]
+    rng.shuffle(shown)
+    return shown
 
 
-def _as_choices(label: str, tools: dict[str, str]) -> dict[str, Any]:
-    choices = [f"{name}: {description.strip()}" for name, description in tools.items()]
-    return {"choices": choices, "right": next((c for n, c in zip(tools, choices, strict=True) if n == label), "none")}
+def _trees(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """EntailmentBank: sentences with ``sent2:`` between them."""
+    for _, row in read_json_lines(paths[0]):
+        yield {**row, "premise": re.sub(r"\.?\s*sent\d+:\s*", ". ", row["premise"])}
 
 
 def _turns(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
@@ -154,6 +161,7 @@ FORMATS: dict[str, Format] = {
     "roles": _roles,
     "question_at_end": _question_at_end,
     "tools": _tools,
+    "trees": _trees,
     "turns": _turns,
 }
 """Reader of each format."""

@@ -167,7 +167,8 @@ class ChoicesPart(Part):
     """Questions with answers to choose from.
 
     Attributes:
-        choices: templates, one an answer, or one dotted path to a list of texts.
+        choices: templates, one an answer ("" where it says that none of them is right), or one dotted path to a list.
+        descriptions: dotted path to a list of what each answer stands for, where its name does not tell; "" for none.
         right: template that gives which is right: one of ``keys``, or the text of the answer itself.
         keys: what ``right`` calls the answers, in their order.
         forms: ways of laying out a row; ``questions`` are asked as they are and with the choices behind them.
@@ -177,6 +178,7 @@ class ChoicesPart(Part):
     """
 
     choices: tuple[str, ...]
+    descriptions: str = ""
     right: str = ""
     keys: tuple[str, ...] = ()
     forms: tuple[Form, ...]

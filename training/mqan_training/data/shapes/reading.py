@@ -112,7 +112,11 @@ def _keys(part: LabelsPart, record: Record) -> list[str]:
         return [str(round(float(text)))]
     if part.separator:
         return [key.strip() for key in text.split(part.separator) if key.strip()]
-    return [{"True": "true", "False": "false"}.get(text, text)]
+    return [_written_label(text)]
+
+
+def _written_label(text: str) -> str:
+    return {"True": "true", "False": "false"}.get(text, text)
 
 
 def _field_rows(part: FieldsPart, records: Iterable[Record]) -> Iterator[FieldRow]:
@@ -170,10 +174,12 @@ def _choice_rows(part: ChoicesPart, records: Iterable[Record]) -> Iterator[Choic
         else:
             right = _right(part, clean(part.right.format(**record)), options)
         kept = [place for place, option in enumerate(options) if option and option not in options[:place]]
-        places = tuple(kept.index(options.index(options[place])) for place in right)
+        places = tuple(kept.index(options.index(options[place])) for place in right if options[place])
         if len(kept) > 1:
             values = {name: _value(record, name) for name in columns}
-            yield ChoiceRow(values, tuple(options[place] for place in kept), tuple(dict.fromkeys(places)))
+            meanings = map(clean, pick(record, part.descriptions)) if part.descriptions else ()
+            described = dict(zip(options, meanings, strict=bool(part.descriptions)))
+            yield ChoiceRow(values, tuple(options[place] for place in kept), tuple(dict.fromkeys(places)), described)
 
 
 def _right(part: ChoicesPart, given: str, options: tuple[str, ...]) -> tuple[int, ...]:
@@ -206,7 +212,7 @@ def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
     meanings: list[tuple[tuple[str, ...], Verdict]] = [(part.yes, "yes"), (part.no, "no"), (part.unknown, "unknown")]
     verdict_of = {key: verdict for keys, verdict in meanings for key in keys}
     for record in records:
-        key = clean(part.label.format(**record))
+        key = _written_label(part.label.format(**record).strip())
         if key in part.drop:
             continue
         if key not in verdict_of:

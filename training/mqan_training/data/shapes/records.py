@@ -34,9 +34,26 @@ def read_records(folder: Path, part: Part, split: str) -> Iterator[Record]:
         paths = [_find(folder, name) for name in names.split("|")]
         for record in FORMATS[part.format](paths, part):
             record.setdefault("file", names)
+            _tidy(record, part)
             for whole in _each(record, part.each) if part.each else (record,):
                 if all(str(whole.get(column)) in values for column, values in part.keep.items()):
                     yield whole
+
+
+def _tidy(record: Record, part: Part) -> None:
+    """Join lists of texts and tokens.
+
+    Options of all formats: names of columns with spaces between them, whose lists of texts are joined by a space
+    (``sentences``) or a line break (``lines``; ``<br>`` becomes one, too), or whose text has spaces between its tokens
+    (``tokenised``).
+    """
+    for name in part.options.get("sentences", "").split():
+        record[name] = " ".join(record[name])
+    for name in part.options.get("lines", "").split():
+        lines = record[name]
+        record[name] = "\n".join(lines) if isinstance(lines, list) else lines.replace("<br>", "\n")
+    for name in part.options.get("tokenised", "").split():
+        record[name] = written(record[name])
 
 
 def _find(folder: Path, name: str) -> Path:
@@ -106,20 +123,9 @@ def _tsv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
             yield dict(zip(columns, cells, strict=True))
 
 
-def _jsonl(paths: Sequence[Path], part: Part) -> Iterator[Record]:
-    """A JSON object a line.
-
-    Options: names of columns with spaces between them, whose lists of texts are joined by a space (``sentences``) or a
-    line break (``lines``; ``<br>`` becomes one, too), or whose text has spaces between its tokens (``tokenised``).
-    """
-    names = {option: part.options.get(option, "").split() for option in ("sentences", "lines", "tokenised")}
+def _jsonl(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """A JSON object a line."""
     for _, row in read_json_lines(paths[0]):
-        for name in names["sentences"]:
-            row[name] = " ".join(row[name])
-        for name in names["lines"]:
-            row[name] = "\n".join(row[name]) if isinstance(row[name], list) else row[name].replace("<br>", "\n")
-        for name in names["tokenised"]:
-            row[name] = written(row[name])
         yield row
 
 

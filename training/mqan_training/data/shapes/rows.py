@@ -64,11 +64,13 @@ class ChoiceRow:
         values: by column; what the templates of the part name.
         options: the answers to choose from.
         right: places of the right ones in ``options``; empty where none of them is.
+        descriptions: by answer, what it stands for, where its name does not tell.
     """
 
     values: Mapping[str, str]
     options: tuple[str, ...]
     right: tuple[int, ...]
+    descriptions: Mapping[str, str] = field(default_factory=dict)
 
     def texts(self) -> tuple[str, ...]:
         """Return the texts that the row is made of."""
