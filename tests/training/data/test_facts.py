@@ -75,6 +75,28 @@ def test_a_statement_is_turned_into_its_question(monkeypatch: pytest.MonkeyPatch
     assert questions["Is it true that the cat is awake?"] > 10
 
 
+def test_a_denial_is_asked_without_it_and_turned(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = {
+        "The cat did not sleep.": "Did the cat not sleep?",
+        "She was not asked to go.": "Was she not asked to go?",
+        "He said she was not ill.": "Did he say she was not ill?",
+        "The cat sleeps.": "Does the cat sleep?",
+    }
+    monkeypatch.setattr(facts, "question_of", lambda statement: questions.get(statement, f"{statement} Is it so?"))
+    asked_of = {
+        "The cat did not sleep.": ("Did the cat sleep?", "no"),
+        "She wasn't asked to go.": ("Was she asked to go?", "no"),
+        "The cat sleeps.": ("Does the cat sleep?", "yes"),
+        "He said she was not ill.": (None, "yes"),
+        "No cat sleeps.": (None, "yes"),
+        "All cats are not black.": (None, "yes"),
+        "The cat did not sleep and did not eat.": (None, "yes"),
+    }
+    for statement, expected in asked_of.items():
+        assert facts._natural(statement, "yes") == expected
+    assert facts._natural("The cat did not sleep.", "unknown") == ("Did the cat sleep?", "unknown")
+
+
 def test_several_sentences_are_not_put_into_a_clause() -> None:
     row = FactRow("It rained.", "It rained. Nobody came.", "unknown")
     inside = {template.format(s="it rained. Nobody came", S="", full="") for template in wordings.IS_TRUE}
@@ -110,9 +132,9 @@ def _read(folder: Path, rows: list[dict[str, Any]], **more: Any) -> list[FactRow
 
 
 def test_rows_are_read_with_the_places_of_their_evidence(tmp_path: Path) -> None:
-    row = {"text": ["One.", "Two.", "Two."], "said": "x", "label": "E", "why": ["One."]}
+    row = {"text": ["One.", "Two.", "Two."], "said": "x is y", "label": "E", "why": ["One."]}
     options = {"options": {"sentences": "text"}, "evidence": "why"}
-    assert _read(tmp_path, [row], **options) == [FactRow("One. Two. Two.", "x", "yes", ((0, 4),))]
+    assert _read(tmp_path, [row], **options) == [FactRow("One. Two. Two.", "x is y", "yes", ((0, 4),))]
     for why in (["Two."], ["Three."], []):
         assert _read(tmp_path, [{**row, "why": why}], **options)[0].evidence is None
     assert _read(tmp_path, [{**row, "label": "N"}], **options)[0].evidence is None

@@ -35,6 +35,16 @@ _PLACE: Final[Mapping[Verdict, int]] = {"yes": 0, "no": 1, "unknown": 2}
 _SEVERAL = re.compile(r"[.!?;][\"')\]]*\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|must|\w+ed|\w+[^s\W]s)\b")
 _NO_VERB = re.compile(r"\w{2}ing\b")  # of captions: "a man reading"
+_NEGATION = re.compile(r"\b(?:not|never|no|nobody|nothing|none|neither|nor|cannot)\b|n't\b", re.IGNORECASE)
+_DENIAL = re.compile(  # by its verb alone
+    r"(?P<subject>[^,;]+ )(?P<verb>is|are|was|were|do|does|did|has|have|had|could|will|would)(?: not|n't) "
+    r"(?P<rest>(?:(?!\bnot\b|n't\b|\bno\b|\bnever\b).)+)"
+)
+_OPEN_SUBJECT = re.compile(  # of which a denial does not say the opposite
+    r"\b(?:an?|all|any\w*|and|both|each|every\w*|few|many|more|most|no|not|one|only|some\w*|that|two|three|which|who|\d+)\b",
+    re.IGNORECASE,
+)
+_OPEN_REST = re.compile(r"\b(?:all|and|any ?more|because|both|but|every\w*|if|only|since|some\w*|unless|until|yet)\b")
 _ASKS = re.compile(
     r"(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|should|may|might|must|shall)\b", re.IGNORECASE
 )
@@ -100,12 +110,23 @@ def _asked(row: FactRow, verdict: Verdict, part: FactsPart, rng: np.random.Gener
     """Return a wording, and what the text makes of that."""
     if part.question:
         return _question(row.asked, rng), verdict
-    question = question_of(row.asked) if rng.random() < _NATURAL else None
+    question, meant = _natural(row.asked, verdict) if rng.random() < _NATURAL else (None, verdict)
     if question:
-        return _question(question, rng), verdict
+        return _question(question, rng), meant
     if rng.random() < _NEGATED:
         return one_of(rng, _said(wordings.IS_FALSE, wordings.IS_FALSE_QUOTED, row)), _OTHER_WAY[verdict]
-    return one_of(rng, _said(wordings.IS_TRUE, wordings.IS_TRUE_QUOTED, row)), verdict
+    templates = wordings.IS_TRUE if _NEGATION.search(row.asked) else wordings.IS_TRUE_SPOKEN
+    return one_of(rng, _said(templates, wordings.IS_TRUE_QUOTED, row)), verdict
+
+
+def _natural(statement: str, verdict: Verdict) -> tuple[str | None, Verdict]:
+    """Return the question that a statement answers, and its verdict; what is denied is asked without the denial."""
+    denial = _DENIAL.fullmatch(statement)
+    if denial and not _OPEN_SUBJECT.search(denial["subject"]) and not _OPEN_REST.search(denial["rest"]):
+        question = question_of(f"{denial['subject']}{denial['verb']} not {denial['rest']}") or ""
+        if question.lower().startswith(f"{denial['verb']} ") and question.count(" not ") == 1:
+            return question.replace(" not ", " "), _OTHER_WAY[verdict]
+    return (None if _NEGATION.search(statement) else question_of(statement)), verdict
 
 
 def _question(question: str, rng: np.random.Generator) -> str:

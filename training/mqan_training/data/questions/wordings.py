@@ -210,13 +210,12 @@ IS_TRUE = (
     "Is it the case that {s}?",
     "Would it be right to say that {s}?",
     "Can I take it that {s}?",
-    "So {s}?",
-    "{S}?",
-    "{S}?",
-    "{S}, right?",
     "{S}, correct?",
 )
 """Questions with a statement ``{s}`` that a text affirms, denies or leaves open; ``{S}`` begins with a capital."""
+
+IS_TRUE_SPOKEN = (*IS_TRUE, "So {s}?", "{S}?", "{S}?", "{S}, right?")
+"""The same for statements without a negation: "He is not ill?" can be agreed to by yes and by no."""
 
 IS_TRUE_QUOTED = (
     "Is this true: {full}",

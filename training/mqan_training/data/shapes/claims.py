@@ -72,7 +72,7 @@ def _citing(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
     for _, row in read_json_lines(paths[0]):
         yield {
             **row,
-            "claim": _EMPTY_BRACKETS.sub("", _CITED.sub("", row["claim"])).strip(),
+            "claim": _EMPTY_BRACKETS.sub("", _CITED.sub("", row["claim"])).strip(" *"),
             "text": " ".join(row["evidence"]),
         }
 

@@ -219,7 +219,7 @@ def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
             raise ValueError(f"label {key!r} is not among `yes`, `no`, `unknown` and `drop`")
         text = clean(part.text.format(**record))
         asked = clean((part.question or part.statement).format(**record))
-        if text and asked:
+        if text and " " in asked:
             evidence = _places(text, pick(record, part.evidence)) if part.evidence else None
             yield FactRow(text, asked, verdict_of[key], None if verdict_of[key] == "unknown" else evidence)
 
