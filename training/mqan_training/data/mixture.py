@@ -18,6 +18,7 @@ from mqan_training.data.made.source import MadeSource
 from mqan_training.data.metrics import UNANSWERABLE
 from mqan_training.data.questions.asked import Asked
 from mqan_training.data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
+from mqan_training.data.questions.everyday import ask_everyday, canonical_everyday
 from mqan_training.data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
 from mqan_training.data.questions.fields import ask_fields, canonical_field
 from mqan_training.data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
@@ -26,6 +27,7 @@ from mqan_training.data.readers.registry import task_named
 from mqan_training.data.shapes.dataset_file import (
     ChoicesPart,
     Dataset,
+    EverydayPart,
     FactsPart,
     FieldsPart,
     LabelsPart,
@@ -35,7 +37,7 @@ from mqan_training.data.shapes.dataset_file import (
 )
 from mqan_training.data.shapes.reading import read_rows
 from mqan_training.data.shapes.records import read_json_value
-from mqan_training.data.shapes.rows import ChoiceRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
+from mqan_training.data.shapes.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_training.data.source import Source
 from mqan_training.data.surrounded import SurroundedSource
 
@@ -132,11 +134,14 @@ class DatasetSource:
                 asked = canonical_plain(row)
             case FactRow():
                 asked = canonical_fact(row, cast(FactsPart, self.dataset.parts[name]))
+            case EverydayRow():
+                asked = canonical_everyday(row)
         return asked.example(self.name, f"{self.split}/{name}/{number}")
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Asked:
         part, rows = self.dataset.parts[name], self._read[0][name]
-        of_another = not isinstance(part, FieldsPart) and part.refusals > 0 and rng.random() < part.refusals
+        refusals = 0.0 if isinstance(part, FieldsPart | EverydayPart) else part.refusals
+        of_another = refusals > 0 and rng.random() < refusals
         other = rows[int(rng.integers(len(rows)))] if of_another else None
         asked: Asked | None = None
         match row:
@@ -161,6 +166,8 @@ class DatasetSource:
                 if isinstance(other, FactRow):
                     asked = ask_facts_of_another(row, other, facts, rng)
                 return asked or ask_facts(row, facts, rng)
+            case EverydayRow():
+                return ask_everyday(row, rng)
 
 
 def _read_examples(data: Path, reader: str, split: str) -> list[Example]:

@@ -1,5 +1,6 @@
 """Layouts of files with questions and claims on texts that only one publisher uses, to records."""
 
+import hashlib
 import random
 import re
 import zlib
@@ -11,10 +12,20 @@ from mqan_training.data.shapes.dataset_file import Part
 from mqan_training.data.shapes.records import Format, Record, read_json_value
 from mqan_training.data.shapes.tokens import written
 
+_ONE_IN = 12  # everyday texts that are for validation
 _TOOLS_SHOWN = 12  # most tools beside the right ones
 _MARKS_OF_PAGES = re.compile(r"^\(meta data\)\s*(?:[A-Z ]+:\s*)?")
 _CITED = re.compile(r"\s*(?:<\|\w+\|>|cited work)[\d,\u2013-]*")
 _EMPTY_BRACKETS = re.compile(r"\s*(?:\([\s,;\u2013-]*\)|\[[\s,;\d\u2013-]*\])")
+
+
+def _everyday(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """Everyday texts, a record a question; ``#train`` or ``#validation`` after a file's name tells which texts."""
+    name, _, split = str(paths[0]).partition("#")
+    for _, row in read_json_lines(Path(name)):
+        digest = hashlib.md5(row["id"].encode(), usedforsecurity=False).hexdigest()
+        if (int(digest, 16) % _ONE_IN == 0) == (split == "validation"):
+            yield from ({**question, "id": row["id"], "text": row["text"]} for question in row["questions"])
 
 
 def _cases(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
@@ -152,6 +163,7 @@ def _capital(text: str) -> str:
 
 
 FORMATS: dict[str, Format] = {
+    "everyday": _everyday,
     "cases": _cases,
     "conditional": _conditional,
     "trials": _trials,

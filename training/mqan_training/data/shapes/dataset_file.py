@@ -92,7 +92,7 @@ class Part:
         hold_out: without files for validation, one row in so many is held out for it, by its text; 0 for none.
     """
 
-    shape: Literal["labels", "fields", "choices", "questions", "facts"]
+    shape: Literal["labels", "fields", "choices", "questions", "facts", "everyday"]
     format: str
     files: Mapping[str, tuple[str, ...]]
     columns: tuple[str, ...] = ()
@@ -235,7 +235,12 @@ class FactsPart(Part):
     refusals: float = 0.0
 
 
-AnyPart = LabelsPart | FieldsPart | ChoicesPart | QuestionsPart | FactsPart
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EverydayPart(Part):
+    """Texts with questions of every kind, in the form of ``everyday/SPEC.md``; the records have all there is to say."""
+
+
+AnyPart = LabelsPart | FieldsPart | ChoicesPart | QuestionsPart | FactsPart | EverydayPart
 
 _PART_OF_SHAPE: Mapping[str, type[AnyPart]] = {
     "labels": LabelsPart,
@@ -243,6 +248,7 @@ _PART_OF_SHAPE: Mapping[str, type[AnyPart]] = {
     "choices": ChoicesPart,
     "questions": QuestionsPart,
     "facts": FactsPart,
+    "everyday": EverydayPart,
 }
 
 

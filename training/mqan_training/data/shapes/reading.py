@@ -7,11 +7,13 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
+from mqan_core.example import Choice
 from mqan_training.data.shapes import claims, dialogues, layouts
 from mqan_training.data.shapes.dataset_file import (
     AnyPart,
     ChoicesPart,
     Dataset,
+    EverydayPart,
     FactsPart,
     Field,
     FieldsPart,
@@ -20,7 +22,7 @@ from mqan_training.data.shapes.dataset_file import (
     QuestionsPart,
 )
 from mqan_training.data.shapes.records import FORMATS, Record, as_text, pick, read_records
-from mqan_training.data.shapes.rows import ChoiceRow, FactRow, FieldRow, LabelRow, Mention, QuestionRow, Row, Verdict
+from mqan_training.data.shapes.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, Mention, QuestionRow, Row, Verdict
 from mqan_training.errors import DatasetError
 
 FORMATS.update(claims.FORMATS)
@@ -71,6 +73,8 @@ def _rows(part: AnyPart, records: Iterable[Record]) -> Iterator[Row]:
             return _question_rows(part, records)
         case FactsPart():
             return _fact_rows(part, records)
+        case EverydayPart():
+            return _everyday_rows(records)
 
 
 def _columns(forms: Iterable[Form]) -> list[str]:
@@ -208,6 +212,23 @@ def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[Q
             yield QuestionRow(text, questions, answers, start if answers else None)
 
 
+def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
+    for record in records:
+        labels = record.get("labels", record.get("levels", ()))
+        meanings = record.get("descriptions", {})
+        given = record.get("answers", record.get("answer"))
+        answers = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
+        yield EverydayRow(
+            record["text"],
+            record["kind"],
+            record.get("question", record.get("name")),
+            tuple(answers),
+            tuple(Choice(label, meanings.get(label, "")) for label in labels),
+            record.get("type", ""),
+            _places(record["text"], record.get("evidence", []), is_clean=False) or (),
+        )
+
+
 def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
     meanings: list[tuple[tuple[str, ...], Verdict]] = [(part.yes, "yes"), (part.no, "no"), (part.unknown, "unknown")]
     verdict_of = {key: verdict for keys, verdict in meanings for key in keys}
@@ -224,9 +245,10 @@ def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
             yield FactRow(text, asked, verdict_of[key], None if verdict_of[key] == "unknown" else evidence)
 
 
-def _places(text: str, passages: Any) -> tuple[tuple[int, int], ...] | None:
+def _places(text: str, passages: Any, *, is_clean: bool = True) -> tuple[tuple[int, int], ...] | None:
     """Return where passages stand; None where one of them does not, or none of them stands in one place alone."""
-    wanted = [clean(passage) for passage in (passages if isinstance(passages, list) else [passages])]
+    listed = passages if isinstance(passages, list) else [passages]
+    wanted = [clean(passage) for passage in listed] if is_clean else listed
     if not all(passage and passage in text for passage in wanted):
         return None
     starts = ((text.index(passage), passage) for passage in wanted if text.count(passage) == 1)

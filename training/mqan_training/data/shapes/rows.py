@@ -1,9 +1,10 @@
-"""The five shapes that rows of datasets have."""
+"""The six shapes that rows of datasets have."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mqan_core.example import Choice
 from mqan_training.data.shapes.dataset_file import Field
 
 
@@ -122,4 +123,31 @@ class FactRow:
         return (self.text, self.asked)
 
 
-Row = LabelRow | FieldRow | ChoiceRow | QuestionRow | FactRow
+@dataclass(frozen=True, slots=True)
+class EverydayRow:
+    """A question of any kind about a text, as a person wrote it.
+
+    Attributes:
+        text: what is asked about.
+        kind: free, yes_no, choice, several, scale or field.
+        question: in its own words; of a field its name.
+        answers: quotations, labels, or yes or no; none where the text does not say or no label fits.
+        choices: the labels, with their descriptions.
+        type: of a field's value.
+        evidence: spans of code points of ``text`` that decide it.
+    """
+
+    text: str
+    kind: str
+    question: str
+    answers: tuple[str, ...]
+    choices: tuple[Choice, ...] = ()
+    type: str = ""
+    evidence: tuple[tuple[int, int], ...] = ()
+
+    def texts(self) -> tuple[str, ...]:
+        """Return the texts that the row is made of."""
+        return (self.text, self.question)
+
+
+Row = LabelRow | FieldRow | ChoiceRow | QuestionRow | FactRow | EverydayRow
