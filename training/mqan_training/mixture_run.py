@@ -251,8 +251,9 @@ def _refuse_other_start(checkpoint: Checkpoint, recipe: Recipe, start: Start | N
 
 
 def _load(network: PretrainedNetwork, start: Start) -> None:
+    untrained = {name: value for name, value in network.state_dict().items() if name.startswith("evidence.")}
     try:
-        network.load_state_dict(dict(start.weights))
+        network.load_state_dict(untrained | dict(start.weights))  # bundles did not always have evidence
     except RuntimeError as error:
         raise ValueError(f"the weights to start from do not fit the model of the recipe: {error}") from error
 
@@ -289,6 +290,7 @@ def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float | torch.
     with torch.autocast(run.device.type, torch.bfloat16, enabled=is_reduced(recipe.autocast, run.device)):
         losses = network_losses(run.network, batch.to(run.device), run.teacher)
     total = losses.answer + recipe.span_weight * losses.span + recipe.similarity_weight * losses.similarity
+    total = total + recipe.evidence_weight * losses.evidence
     total.backward()
     norm = nn.utils.clip_grad_norm_(run.network.parameters(), recipe.grad_clip)
     run.optimizer.step()

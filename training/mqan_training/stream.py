@@ -14,8 +14,7 @@ from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.text import read_tokens
 from mqan_core.vocab import NUM_SPECIAL, Vocabulary
-from mqan_training.batching import common_size
-from mqan_training.collate import TrainingBatch, collate
+from mqan_training.collate import TrainingBatch, collate, common_shape
 from mqan_training.data.dataset import spell_answer
 from mqan_training.data.noise import add_noise
 from mqan_training.data.source import Source
@@ -65,9 +64,8 @@ class MixtureStream(Dataset[torch.Tensor]):
         drawn = (self.draw(rng) for _ in range(_POOL))
         limit = self._recipe.max_answer_tokens
         found = [prepare(example, self._vocabulary, self._layout, limit, rng) for example in drawn]
-        examples = sorted((e for e in found if e is not None), key=lambda e: e.cost)
         groups: list[list[Prepared]] = [[] for _ in range(len(_STEPS) + 1)]
-        for example in examples:
+        for example in (e for e in found if e is not None):
             groups[bisect_left(_STEPS, len(example.slots))].append(example)
         batches = [batch for group in groups for batch in _cut(group, self._recipe.batch_pieces)]
         return [batches[i] for i in rng.permutation(len(batches))]
@@ -129,11 +127,14 @@ def generator_pieces(sources: Sequence[Source], recipe: Recipe) -> list[str]:
 
 
 def _cut(examples: Sequence[Prepared], budget: int) -> Iterator[list[Prepared]]:
-    batch: list[Prepared] = []
-    for example in examples:
-        if batch and common_size(example.cost) * (len(batch) + 1) > budget:
-            yield batch
-            batch = []
-        batch.append(example)
-    if batch:
-        yield batch
+    """Cut examples into batches, the longest first, whose number of rows their longest one alone decides.
+
+    The last one is filled up with examples of the one before: few shapes of batches are few products to compile.
+    """
+    ordered = sorted(examples, key=lambda example: -example.cost)
+    start = 0
+    while start < len(ordered):
+        size = max(budget // common_shape(ordered[start].cost, bits=3), 1)
+        batch = ordered[start : start + size]
+        yield batch + ordered[max(start + len(batch) - size, 0) : start][: size - len(batch)]
+        start += size

@@ -22,7 +22,17 @@ from mqan_training.data.shapes.dataset_file import (
     QuestionsPart,
 )
 from mqan_training.data.shapes.records import FORMATS, Record, as_text, pick, read_records
-from mqan_training.data.shapes.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, Mention, QuestionRow, Row, Verdict
+from mqan_training.data.shapes.rows import (
+    ChoiceRow,
+    EverydayRow,
+    FactRow,
+    FieldRow,
+    LabelRow,
+    Mention,
+    QuestionRow,
+    Row,
+    Verdict,
+)
 from mqan_training.errors import DatasetError
 
 FORMATS.update(claims.FORMATS)
