@@ -79,20 +79,19 @@ class ChoiceProbability:
         probability: its share of all choices and the refusal, which sum to 1.
         among_choices: its share of the choices alone, which sum to 1.
         against_refusal: its share of itself and the refusal: over one half where it holds, when several can.
-        spans: the words of the context that the model looked at most when it decided; empty where the label was not
-            chosen.
+        evidence: the words of the context that decide for it; empty where the label was not chosen.
     """
 
     label: str
     probability: float
     among_choices: float
     against_refusal: float
-    spans: tuple[AnswerSpan, ...] = ()
+    evidence: "tuple[Place, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the context that answers, and how likely it does."""
+    """A place in the context that answers, or decides for a label, and how likely it does."""
 
     span: AnswerSpan
     probability: float
@@ -195,6 +194,7 @@ class Answer:
         num_windows: windows that the context was read in.
         explanation: of each step, where it is asked for.
         is_multiple: whether several of the choices could be right.
+        may_be_none: whether none of the choices could be the answer, so that theirs and its probability sum to 1.
         parsed: the structure that it was read as, where one is asked for.
         parse_error: why it could not be read as that.
     """
@@ -214,13 +214,16 @@ class Answer:
     num_windows: int = 1
     explanation: tuple[StepExplanation, ...] = ()
     is_multiple: bool = False
+    may_be_none: bool = False
     parsed: ParsedQuery | ParsedState | None = None
     parse_error: str | None = None
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """How likely each choice is: its share of all, or with several that can be right, by itself."""
-        return tuple(c.against_refusal if self.is_multiple else c.among_choices for c in self.choices)
+        """How likely each choice is: its share of all, of all and none, or with several that can be right, by itself."""
+        if self.is_multiple:
+            return tuple(choice.against_refusal for choice in self.choices)
+        return tuple(choice.probability if self.may_be_none else choice.among_choices for choice in self.choices)
 
     @property
     def confidence(self) -> float:

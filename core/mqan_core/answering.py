@@ -63,6 +63,7 @@ class Sizes:
     head_width: Width  # W
     num_generated: Annotated[int, Field(ge=2, le=2**20)]  # V
     num_word_pieces: Annotated[int, Field(ge=3, le=2**20)]
+    evidence_width: Annotated[int, Field(ge=0, le=4096)] = 0  # E; 0 of a model that does not point at evidence
 
 
 @dataclass(frozen=True, slots=True)

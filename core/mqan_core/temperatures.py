@@ -17,11 +17,11 @@ from enum import StrEnum
 
 from mqan_core.answer import Answer
 from mqan_core.calibration import Calibration
+from mqan_core.options import is_yes_no
 
 BUCKETS = ((2, "2"), (5, "3-5"), (10, "6-10"), (30, "11-30"), (10**9, "31+"))
 """Most choices of each bucket, and its name."""
 
-_YES_NO = ({"yes", "no"}, {"true", "false"})
 _LEAST = 1e-12  # masses are held above it
 _UNCHANGED = Calibration(1.0, 0.0)
 
@@ -42,8 +42,7 @@ def kind_of(labels: Sequence[str], multiple: bool) -> QuestionKind:
         return QuestionKind.FREE
     if multiple:
         return QuestionKind.SEVERAL
-    is_yes_no = {label.strip().casefold() for label in labels} in _YES_NO
-    return QuestionKind.YES_NO if is_yes_no else QuestionKind.CHOICES
+    return QuestionKind.YES_NO if is_yes_no(labels) else QuestionKind.CHOICES
 
 
 def bucket_of(num_choices: int) -> str:

@@ -12,6 +12,7 @@ from mqan_core.decision import decide
 from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_core.layout import Layout
+from mqan_core.options import Options
 from mqan_core.outcome import HOLDS
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID, Vocabulary
@@ -61,7 +62,8 @@ def answer_batch(
     for i, request in enumerate(requests):
         copied, behind = 1 - float(trace[i, 0, TraceField.GAMMA]), len(request.question_tokens)
         masses = tuple(float(mass) * copied for mass in pointed_BQ[i, behind : behind + len(request.choices)])
-        answers.append(decide(trace[i], masses, request, vocabulary, max_answer_tokens))
+        may_be_none = Options(request.choices).may_be_none
+        answers.append(decide(trace[i], masses, request, vocabulary, max_answer_tokens, may_be_none=may_be_none))
     return answers
 
 

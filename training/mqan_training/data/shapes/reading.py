@@ -226,12 +226,12 @@ def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
     for record in records:
         labels = record.get("labels", record.get("levels", ()))
         meanings = record.get("descriptions", {})
-        given = record.get("answers", record.get("answer"))
+        given = record["answers"] if "answers" in record else record["answer"]
         answers = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
         yield EverydayRow(
             record["text"],
             record["kind"],
-            record.get("question", record.get("name")),
+            record["name" if record["kind"] == "field" else "question"],
             tuple(answers),
             tuple(Choice(label, meanings.get(label, "")) for label in labels),
             record.get("type", ""),
