@@ -36,6 +36,7 @@ def bundle(
     *,
     is_explained: bool = False,
     parse: Parse | None = None,
+    none: bool = False,
 ) -> Iterator[Answerer]:
     """Answer in this process; arguments as of ``server``.
 
@@ -62,7 +63,7 @@ def bundle(
         for given in (text, question, *labels):
             _check_characters(given)
         try:
-            options = Options(choices_of(labels), explain=is_explained, reads_lists=parse is None)
+            options = Options(choices_of(labels), explain=is_explained, reads_lists=parse is None, none=none)
             if parse is not None:
                 check_parse(options)
             request = engine.read(text, question, options)
@@ -86,7 +87,12 @@ def _check_characters(text: str) -> None:
 
 @contextmanager
 def server(
-    url: str | None, max_answer_tokens: int | None, *, is_explained: bool = False, parse: Parse | None = None
+    url: str | None,
+    max_answer_tokens: int | None,
+    *,
+    is_explained: bool = False,
+    parse: Parse | None = None,
+    none: bool = False,
 ) -> Iterator[Answerer]:
     """Let a server answer.
 
@@ -95,6 +101,7 @@ def server(
         max_answer_tokens: most tokens of an answer; the server's limit if None.
         is_explained: whether answers are to say what each step looked at.
         parse: what answers are to be read as.
+        none: whether none of the labels may be the answer.
     """
     from mqan_client import Client
 
@@ -102,7 +109,7 @@ def server(
     with open_client(Client, url) as client:
 
         def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
-            asked: Asked = {"max_answer_tokens": max_answer_tokens}
+            asked: Asked = {"max_answer_tokens": max_answer_tokens, "none": none}
             if labels:
                 asked["choices"] = labels
             if is_explained:

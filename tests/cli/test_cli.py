@@ -31,6 +31,7 @@ from mqan_client import (
     ChoiceProbability,
     Masses,
     ModelVersion,
+    Place,
     PointerWeight,
     Source,
     Span,
@@ -101,9 +102,10 @@ class StubClient:
         *,
         max_answer_tokens: int | None,
         choices: Sequence[str] = (),
+        none: bool = False,
         explain: bool = False,
     ) -> Answer:
-        StubClient.asked.append((context, question, max_answer_tokens, *choices))
+        StubClient.asked.append((context, question, max_answer_tokens, *choices, *(["or none"] if none else [])))
         if isinstance(self.answer_or_error, Exception):
             raise self.answer_or_error
         return self.answer_or_error
@@ -244,16 +246,16 @@ def test_ask_prints_the_rest_document(client: type[StubClient], context_file: st
 
 
 def test_ask_chooses_from_labels(client: type[StubClient], context_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    evidence = AnswerSpan(Source.CONTEXT, 23, 28, "Paris")
+    evidence = Place(AnswerSpan(Source.CONTEXT, 23, 28, "Paris"), 0.9)
     choices = (ChoiceProbability("a b", 0.75, (evidence,)), ChoiceProbability("c", 0.25, ()))
     chosen = replace(ANSWER, text="a b", tokens=(), spans=(), confidence=0.75, choices=choices, chosen=("a b",))
-    monkeypatch.setattr(StubClient, "answer_or_error", chosen)
-    result = runner.invoke(app, ["ask", "--file", context_file, "--choices", " a b, c,", "Which?"])
+    monkeypatch.setattr(StubClient, "answer_or_error", replace(chosen, none=0.125))
+    result = runner.invoke(app, ["ask", "--file", context_file, "--choices", " a b, c,", "--none", "Which?"])
     assert (result.exit_code, result.stdout) == (0, "a b\n")
-    assert client.asked[1] == (CONTEXT, "Which?", None, "a b", "c")
+    assert client.asked[1] == (CONTEXT, "Which?", None, "a b", "c", "or none")
     notes = result.stderr.splitlines()
-    assert notes[:3] == ["  0.750 a b", "  0.250 c", "  context 23-28: Paris"]
-    assert notes[3].startswith("  probability 0.750")
+    assert notes[:4] == ["  0.750 a b", "  0.250 c", "  0.125 (none of them)", "  context 23-28: Paris"]
+    assert notes[4].startswith("  probability 0.750")
     result = runner.invoke(app, ["ask", "--file", context_file, "--choices", " , ", "Which?"])
     assert result.exit_code == 2
     assert "name at least one label" in result.stderr

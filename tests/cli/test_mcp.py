@@ -83,7 +83,7 @@ async def test_the_tools_are_listed_with_schemas(mode: str) -> None:
     outputs = {name: set((tool.output_schema or {})["properties"]) for name, tool in tools.items()}
     assert outputs == {
         "answer": {"text", "answered", "probability", "quotations", "words"},
-        "decide": {"chosen", "answered", "probability", "choices"},
+        "decide": {"chosen", "answered", "probability", "none", "choices"},
         "extract": {"fields"},
     }
 
@@ -110,7 +110,7 @@ async def test_each_tool_answers_with_exact_places(mode: str) -> None:
         shares = [choice["probability"] for choice in decided["choices"]]
         assert sum(shares) == pytest.approx(1, abs=1e-5)
         assert decided["probability"] == shares[1] > 0.5
-        assert decided["choices"][1]["evidence"]
+        assert 0 < decided["none"] < 1
         for quotation in decided["choices"][1]["evidence"]:
             assert quotation["text"] == CONTEXT[quotation["start"] : quotation["end"]]
         assert told.startswith("billing (probability ")
@@ -132,11 +132,11 @@ async def test_what_the_text_does_not_say_is_refused() -> None:
         answer, told = await call(client, "answer", context=CONTEXT, question="What is the email address?")
         assert (answer["text"], answer["answered"], answer["words"]) == ("", False, [])
         assert told.startswith("The context does not say")
-        none, told = await call(
-            client, "decide", context=CONTEXT, question="Which colour is the car?", choices=["red", "blue"]
-        )
-        assert (none["chosen"], none["answered"]) == ([], False)
+        asked: dict[str, Any] = {"question": "Which colour is the car?", "choices": ["red", "blue"]}
+        none, told = await call(client, "decide", context=CONTEXT, **asked, none=True)
+        assert (none["chosen"], none["answered"], none["probability"]) == ([], False, none["none"])
         assert told.startswith("None of the choices is right")
+        assert (await call(client, "decide", context=CONTEXT, **asked))[0]["answered"]
         several, _ = await call(
             client,
             "decide",

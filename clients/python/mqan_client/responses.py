@@ -92,16 +92,17 @@ def read_answer(said: Any) -> Answer:
         _read_version(said.model),
         is_old or said.answered,
         said.probability if is_old else said.confidence,
-        tuple(ChoiceProbability(c.label, c.probability, _read_spans(c.spans)) for c in getattr(said, "choices", ())),
-        tuple(getattr(said, "chosen", ())),
+        getattr(said, "none", 0.0),
+        tuple(ChoiceProbability(c.label, c.probability, _read_places(c, "evidence")) for c in _listed(said, "choices")),
+        tuple(_listed(said, "chosen")),
         _given(said, "expected"),
         1 if is_old else said.windows,
-        tuple(Place(_read_span(getattr(p, "span", p)), p.probability) for p in getattr(said, "places", ())),
+        _read_places(said, "places"),
         tuple(
             Alternative(a.answer, a.probability, tuple(map(_read_token, a.tokens)), _read_spans(a.spans))
-            for a in getattr(said, "alternatives", ())
+            for a in _listed(said, "alternatives")
         ),
-        tuple(map(_read_step, getattr(said, "steps", ()))),
+        tuple(map(_read_step, _listed(said, "steps"))),
         _read_parsed(said),
         _given(said, "parse_error"),
     )
@@ -139,7 +140,7 @@ def read_model(said: Any) -> Model:
         said.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in said.scores),
         str(getattr(said, "server_version", "")),
-        tuple(AcceptedQuestion(q.task, q.question, q.context, tuple(q.labels)) for q in getattr(said, "questions", ())),
+        tuple(AcceptedQuestion(q.task, q.question, q.context, tuple(q.labels)) for q in _listed(said, "questions")),
     )
 
 
@@ -147,6 +148,12 @@ def _given(said: Any, name: str) -> Any:
     """Return a field that may be absent, or None."""
     is_absent = hasattr(said, "HasField") and not said.HasField(name)
     return None if is_absent else getattr(said, name, None)
+
+
+def _listed(said: Any, name: str) -> Iterable[Any]:
+    """Return a list that older servers do not send."""
+    found: Iterable[Any] = getattr(said, name, ())
+    return found
 
 
 def _named(said: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -206,6 +213,10 @@ def _read_spans(said: Iterable[Any]) -> tuple[AnswerSpan, ...]:
 
 def _read_span(said: Any) -> AnswerSpan:
     return AnswerSpan(_read_source(said.source), said.start, said.end, said.text)
+
+
+def _read_places(said: Any, name: str) -> tuple[Place, ...]:
+    return tuple(Place(_read_span(getattr(p, "span", p)), p.probability) for p in _listed(said, name))
 
 
 def _read_range(said: Any) -> Span:

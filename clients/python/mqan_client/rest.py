@@ -39,7 +39,7 @@ _ERRORS: dict[int, tuple[type[ClientError], str]] = {
     503: (UnavailableError, "unavailable"),
     504: (DeadlineExceededError, "deadline_exceeded"),
 }
-_OTHERS = ("contiguous", "all", "alternatives", "explain", "parse")
+_OTHERS = ("none", "contiguous", "all", "alternatives", "explain", "parse")
 _HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
 

@@ -52,6 +52,7 @@ class Question:
     explain: bool = False
     parse: str | None = None
     min_probability: float | None = None
+    none: bool = False
 
 
 class Asked(TypedDict, total=False):
@@ -69,6 +70,7 @@ class Asked(TypedDict, total=False):
     explain: bool
     parse: Literal["sql", "dialogue_state"] | None
     min_probability: float | None
+    none: bool
 
 
 class AskedQuestion(Asked, total=False):

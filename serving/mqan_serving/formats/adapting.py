@@ -9,6 +9,8 @@ from pydantic_core import from_json
 
 from mqan_core.answer import Answer
 from mqan_core.text import measure
+from mqan_serving.rest.documents import PlaceDocument
+from mqan_serving.rest.quotation_documents import quotation_document
 from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.errors import ERRORS, AnsweringError, PlacedError
 from mqan_serving.service.many import AskedText, Item, Outcome
@@ -174,8 +176,8 @@ def answers_of(outcomes: Iterable[Outcome], places: Sequence[Place], fields: Map
 
 
 def shares(answer: Answer) -> list[float]:
-    """Return the probability of each choice; they sum to 1."""
-    return [choice.among_choices for choice in answer.choices]
+    """Return the probability of each choice; they sum to 1, unless several can be right."""
+    return list(answer.shares) if answer.is_multiple else [choice.among_choices for choice in answer.choices]
 
 
 def choice_confidence(probabilities: Sequence[float]) -> float:
@@ -202,10 +204,16 @@ def expected(probabilities: Sequence[float]) -> float:
     return sum(i * share for i, share in enumerate(probabilities))
 
 
-def evidence(answer: Answer) -> list[dict[str, Any]]:
-    """Return the words of the text that a choice was decided by."""
-    spans = dict.fromkeys(span for choice in answer.choices for span in choice.spans)
-    return [{"source": s.source.value, "start": s.start, "end": s.end, "text": s.text} for s in spans]
+def told_beside(answer: Answer) -> dict[str, Any]:
+    """Return what these formats have no fields for: whether a choice is right, and which words of the text decide."""
+    places = [place for choice in answer.choices for place in choice.evidence]
+    sources = dict.fromkeys(place.span for place in places)
+    return {
+        "x_answered": answer.answered,
+        "x_none": answer.refusal,
+        "x_sources": [quotation_document(span).model_dump() for span in sources],
+        "x_evidence": [PlaceDocument.of(place).model_dump() for place in places],
+    }
 
 
 def count_tokens(questions: Sequence[Question]) -> int:

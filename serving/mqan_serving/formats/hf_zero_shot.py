@@ -14,7 +14,17 @@ from typing import Any, Final
 
 from mqan_core.answer import Answer
 from mqan_core.options import MOST_CHOICES
-from mqan_serving.formats.adapting import Place, as_flag, as_list, as_string, evidence, get, read_object, refuse
+from mqan_serving.formats.adapting import (
+    Place,
+    as_flag,
+    as_list,
+    as_string,
+    get,
+    read_object,
+    refuse,
+    shares,
+    told_beside,
+)
 from mqan_serving.formats.hf_parameters import read_parameters
 from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField
@@ -100,8 +110,7 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
     for one, answer in zip(asked, answers, strict=True):
         ranked = _ranked(answer)
         scores = {"labels": [label for label, _ in ranked], "scores": [score for _, score in ranked]}
-        extra = {"x_answered": answer.answered, "x_sources": evidence(answer)}
-        told.append({"sequence": one.question.context, **scores, **extra})
+        told.append({"sequence": one.question.context, **scores, **told_beside(answer)})
     return told[0] if asked[0].is_alone else told
 
 
@@ -113,7 +122,7 @@ def respond_with_list(asked: Sequence[Asked], answers: Sequence[Answer], model: 
 
 def _ranked(answer: Answer) -> list[tuple[str, float]]:
     labels = [choice.label for choice in answer.choices]
-    return sorted(zip(labels, answer.shares, strict=True), key=lambda pair: -pair[1])
+    return sorted(zip(labels, shares(answer), strict=True), key=lambda pair: -pair[1])
 
 
 def _read_labels(given: Any) -> list[str]:

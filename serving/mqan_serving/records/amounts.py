@@ -64,7 +64,7 @@ _FRACTION: Final = re.compile(
     re.IGNORECASE,
 )
 _IN_BRACKETS: Final = re.compile(r"\s*(?:[A-Z]{3}|[^\w\s]{0,3})\s*")  # beside the digits
-_WORDS: Final[Mapping[str, int]] = {
+NUMBER_WORDS: Final[Mapping[str, int]] = {
     word: number
     for number, word in enumerate(
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
@@ -100,7 +100,7 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
         NoValueError: it has no number, several, or one that could be read in two ways.
     """
     text = quoted.text
-    if not is_money and text.lower() in _WORDS:
+    if not is_money and text.lower() in NUMBER_WORDS:
         return _of_word(quoted), None
     found = list(_NUMBER.finditer(text))
     if len(found) != 1:
@@ -139,7 +139,7 @@ def _of_word(quoted: Quoted) -> Decimal:
         raise NoValueError("is part of a longer number")
     if _MINUS.search(quoted.before):
         raise NoValueError("has a sign in front of it")
-    return Decimal(_WORDS[quoted.text.lower()])
+    return Decimal(NUMBER_WORDS[quoted.text.lower()])
 
 
 def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
@@ -218,6 +218,17 @@ def _check_letters(quoted: Quoted, before: str, currency: str | None, *, is_mone
         is_inside = quoted.before[-1:].isalpha() and not is_money
     if is_inside:
         raise NoValueError("has its digits inside a word")
+
+
+def is_share(text: str, after: str) -> bool:
+    """Return whether a text has one number, which is a share: 19 %.
+
+    Args:
+        text: a quotation.
+        after: what stands behind it.
+    """
+    found = list(_NUMBER.finditer(text))
+    return len(found) == 1 and _SHARE.match(text[found[0].end() :] + after) is not None
 
 
 def _check_brackets(quoted: Quoted, front: str, behind: str, *, is_money: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from mqan_core.text import INVISIBLE
-from mqan_serving.records.amounts import Quoted, read_amount
+from mqan_serving.records.amounts import NUMBER_WORDS, Quoted, is_share, read_amount
 from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.moments import read_moment
 
@@ -70,6 +70,19 @@ class Value:
 
     value: str | float
     normalized: Normalized | None = None
+
+
+def is_of_kind(kind: Kind, quotation: str, after: str = "") -> bool:
+    """Return whether a quotation is about a value of a kind at all, though it may be several, or not all of one.
+
+    Args:
+        kind: what it is to be; not one of the kinds that are chosen.
+        quotation: words of the caller's text.
+        after: what stands behind it.
+    """
+    if kind is Kind.MONEY and is_share(quotation, after):
+        return False
+    return kind not in _NEEDED or _NEEDED[kind].search(quotation) is not None
 
 
 def read_value(kind: Kind, quotation: str, before: str = "", after: str = "") -> Value:
@@ -185,6 +198,21 @@ def _phone(quoted: Quoted) -> Value:
     return Value(quoted.text)
 
 
+_A_NUMBER: Final = re.compile(
+    rf"\d|\b(?:{'|'.join(NUMBER_WORDS)}|dozen|half|hundred|thousand|[mb]illion|\w+teen|\w+ty)\b", re.IGNORECASE
+)
+_A_TIME: Final = re.compile(  # also one that does not say the day, such as "next week"
+    r"\d|day|morrow|night|morning|noon|evening|week|month|year|quarter|hour|minute|spring|summer|autumn|winter|soon|once"
+    r"|\bnow\b|immediate|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    re.IGNORECASE,
+)
+_NEEDED: Final[Mapping[Kind, re.Pattern[str]]] = {
+    **dict.fromkeys((Kind.INTEGER, Kind.NUMBER, Kind.MONEY), _A_NUMBER),
+    **dict.fromkeys((Kind.DATE, Kind.DATE_TIME, Kind.TIME), _A_TIME),
+    Kind.EMAIL: re.compile("@"),
+    Kind.URI: re.compile(r"\w\.\w"),
+    Kind.PHONE: re.compile(r"\d"),
+}
 _READERS: Final[Mapping[Kind, Callable[[Quoted], Value]]] = {
     Kind.INTEGER: _integer,
     Kind.NUMBER: _number,
