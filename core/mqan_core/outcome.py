@@ -32,7 +32,7 @@ def complete(
     if options.multiple:
         answer = _several(answer, options.min_probability)
     elif answer.choices:
-        answer = _with_shares(replace(answer, choices=_normalised(answer.choices)))
+        answer = replace(answer, choices=_normalised(answer.choices))
         if options.is_scale:
             expected = sum(level * c.among_choices for level, c in enumerate(answer.choices, start=1))
             answer = replace(answer, expected=expected)
@@ -56,15 +56,6 @@ def withhold(answer: Answer, min_probability: float | None) -> Answer:
     if answer.answered and min_probability is not None and answer.probability < min_probability:
         return replace(_unanswered(answer), explanation=())  # of words that are not given
     return answer
-
-
-def _with_shares(answer: Answer) -> Answer:
-    """Return an answer that is as sure as the choice that it names: of all choices where one of them is right."""
-    if answer.may_be_none or not answer.answered:
-        return answer
-    sure = max(choice.among_choices for choice in answer.choices)
-    tokens = (replace(answer.tokens[0], probability=sure), *answer.tokens[1:])
-    return replace(answer, probability=sure, tokens=tokens)
 
 
 def _several(answer: Answer, min_probability: float | None) -> Answer:

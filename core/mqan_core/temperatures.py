@@ -125,7 +125,7 @@ class Temperatures:
             replace(choice, probability=mass, among_choices=mass / among, against_refusal=share)
             for choice, mass, share in zip(answer.choices, mapped, beside, strict=True)
         )
-        probability = max(mapped) if answer.answered else refusal
+        probability = max(mapped) / (1.0 if answer.may_be_none else among) if answer.answered else refusal
         return replace(answer, probability=probability, refusal=refusal, choices=choices)
 
     def _map(self, kind: QuestionKind, num_choices: int) -> Calibration:

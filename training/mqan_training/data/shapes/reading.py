@@ -236,6 +236,7 @@ def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
             tuple(Choice(label, meanings.get(label, "")) for label in labels),
             record.get("type", ""),
             _places(record["text"], record.get("evidence", []), is_clean=False) or (),
+            record["facts"],
         )
 
 
