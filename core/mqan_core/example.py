@@ -33,6 +33,7 @@ class Example:
         reference: what the task's metric needs beyond the answers (for WOZ the dialogue and the turn).
         choices: the closed set of labels to choose from; empty for a free answer.
         multiple: whether several of ``choices`` can be right at once.
+        evidence: spans of code points of the context that decide the answer; None where they are not known.
     """
 
     task: str
@@ -44,3 +45,4 @@ class Example:
     reference: Mapping[str, Any] | None = None
     choices: tuple[Choice, ...] = ()
     multiple: bool = False
+    evidence: tuple[tuple[int, int], ...] | None = None
