@@ -33,7 +33,11 @@ class Example:
         reference: what the task's metric needs beyond the answers (for WOZ the dialogue and the turn).
         choices: the closed set of labels to choose from; empty for a free answer.
         multiple: whether several of ``choices`` can be right at once.
+<<<<<<< HEAD
         evidence: spans of code points of ``context`` that decide the answer; None where nobody knows.
+=======
+        evidence: spans of code points of the context that decide the answer; None where they are not known.
+>>>>>>> data2
     """
 
     task: str

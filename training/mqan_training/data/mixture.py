@@ -13,6 +13,7 @@ import numpy as np
 from mqan_core.example import Example
 from mqan_training.data.adversarial import AdversarialSource
 from mqan_training.data.changed import ChangedSource
+from mqan_training.data.facts import FactsSource
 from mqan_training.data.held_out import held_out_texts, texts_of_examples
 from mqan_training.data.made.source import MadeSource
 from mqan_training.data.metrics import UNANSWERABLE
@@ -43,7 +44,7 @@ from mqan_training.data.surrounded import SurroundedSource
 
 TRAIN: Final = "train"
 _MADE = "made_"  # what the names of sources of synthetic texts begin with
-_DERIVED: Final = (AdversarialSource, ChangedSource, SurroundedSource)
+_DERIVED: Final = (AdversarialSource, ChangedSource, FactsSource, SurroundedSource)
 _DERIVED_ENDINGS: Final = tuple(derived.suffix for derived in _DERIVED)
 _READER = "reader"  # the part that a task of readers/registry.py gives
 
@@ -205,8 +206,8 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
         data: folder of the datasets.
         names: of the datasets; None for all that are not held back and have rows for the split. ``made_NAME`` is a kind
             of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead, ``NAME_changed`` one
-            with questions that are changed so that their texts do not answer them, ``NAME_surrounded`` one whose texts
-            stand between others.
+            with questions that are changed so that their texts do not answer them, ``NAME_facts`` one that asks
+            whether statements are true, ``NAME_surrounded`` one whose texts stand between others.
         split: train, validation or test.
 
     Raises:
