@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from mqan_core.answer import Answer, ChoiceProbability
-from mqan_core.evidence import EvidenceVectors, find_evidence
+from mqan_core.evidence import Evidence, find_evidence
 from mqan_core.options import Options
 from mqan_core.request import Request
 
@@ -14,16 +14,14 @@ HOLDS: Final = 0.5
 """Of several labels, those hold that are likelier than this, each beside the refusal."""
 
 
-def complete(
-    answer: Answer, options: Options, request: Request, evidence: EvidenceVectors | None, num_windows: int = 1
-) -> Answer:
+def complete(answer: Answer, options: Options, request: Request, evidence: Evidence, num_windows: int = 1) -> Answer:
     """Return a decided answer with what its options ask for.
 
     Args:
         answer: as it was decided, its choices in any order.
         options: what is asked for.
         request: its words.
-        evidence: which words decide for which choice; None without choices, or of a model that does not say.
+        evidence: which words decide for which choice.
         num_windows: windows that the context was read in.
     """
     of_label = {choice.label: choice for choice in answer.choices}
@@ -38,10 +36,10 @@ def complete(
             answer = replace(answer, expected=expected)
     if not options.multiple:
         answer = withhold(answer, options.min_probability)
-    return answer if evidence is None else _with_evidence(answer, request, evidence)
+    return _with_evidence(answer, request, evidence) if answer.chosen else answer
 
 
-def _with_evidence(answer: Answer, request: Request, evidence: EvidenceVectors) -> Answer:
+def _with_evidence(answer: Answer, request: Request, evidence: Evidence) -> Answer:
     """Return an answer whose chosen labels have the words that decide for them."""
     found = {
         choice.label: find_evidence(evidence.logits(place), request)
