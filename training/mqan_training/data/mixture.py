@@ -1,7 +1,7 @@
 """All datasets as sources of questions, how often each is asked, and fixed questions to measure by."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import accumulate
@@ -235,6 +235,11 @@ def dataset_of(name: str) -> str:
     return name
 
 
+def is_made(name: str) -> bool:
+    """Return whether a source of a name is of texts made by program."""
+    return name.startswith(_MADE)
+
+
 def has_split(dataset: Dataset, split: str) -> bool:
     """Return whether a dataset file names rows for a split."""
     parts = dataset.parts.values()
@@ -277,6 +282,31 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
     source = DatasetSource(data, dataset, split)
     order = np.random.default_rng(seed).permutation(len(source))[:limit]
     return [source.fixed(int(index), np.random.default_rng([seed, int(index)])) for index in sorted(order)]
+
+
+class ValidationSets(Mapping[str, Sequence[Example]]):
+    """Examples to score a run on, by name of their source; each set is read when it is first looked at.
+
+    Args are those of ``validation_examples``.
+    """
+
+    def __init__(self, data: Path, names: Sequence[str], limit: int, seed: int) -> None:
+        self._data, self._names, self._limit, self._seed = data, names, limit, seed
+        self._read: dict[str, Sequence[Example]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Example]:
+        """Return the examples of a source."""
+        if name not in self._read:
+            self._read[name] = validation_examples(self._data, name, self._limit, self._seed)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Return the number of sets."""
+        return len(self._names)
 
 
 def rows_removed(data: Path, names: Sequence[str] | None = None) -> Mapping[str, tuple[int, int]]:

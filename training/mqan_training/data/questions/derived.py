@@ -110,8 +110,13 @@ def _together(row: EverydayRow, rng: np.random.Generator) -> Asked | None:
     facts = shuffled(rng, [(row.question, _verdict(row)), *some_of(rng, others, int(rng.integers(1, 3)))])
     verdicts = [verdict for _, verdict in facts]
     listed = " ".join(f"({number}) {question}" for number, (question, _) in enumerate(facts, start=1))
-    forms = [(_ALL, _all(verdicts)), (_ANY, _some(verdicts, 1)), (_NOT_ALL, _flipped(_all(verdicts)))]
-    forms += [(_NONE, _flipped(_some(verdicts, 1)))] + ([(_TWO, _some(verdicts, 2))] if len(facts) > 2 else [])
+    forms: list[tuple[Sequence[str], str]] = [
+        (_ALL, _all(verdicts)),
+        (_ANY, _some(verdicts, 1)),
+        (_NOT_ALL, _flipped(_all(verdicts))),
+        (_NONE, _flipped(_some(verdicts, 1))),
+        *([(_TWO, _some(verdicts, 2))] if len(facts) > 2 else []),
+    ]
     templates, verdict = one_of(rng, forms)
     return _fact(row, one_of(rng, templates).format(list=listed), verdict, keeps_evidence=False)
 
