@@ -220,7 +220,7 @@ class Answer:
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """How likely each choice is: its share of all, of all and none, or with several that can be right, by itself."""
+        """How likely each choice is: its share of all, of all and none, or with several that can be right by itself."""
         if self.is_multiple:
             return tuple(choice.against_refusal for choice in self.choices)
         return tuple(choice.probability if self.may_be_none else choice.among_choices for choice in self.choices)

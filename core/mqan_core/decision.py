@@ -144,7 +144,8 @@ def _chosen(
         for t in request.choice_tokens[best]
         if t.end <= len(label)  # its description stands behind it
     ]
-    tokens[0] = replace(tokens[0], probability=masses[best])
-    answer = compose(tokens, masses[best], False, request.context, named_in)
+    sure = masses[best] if may_be_none else choices[best].among_choices
+    tokens[0] = replace(tokens[0], probability=sure)
+    answer = compose(tokens, sure, False, request.context, named_in)
     # spaces around it are not in the text
     return replace(answer, refusal=refusal, choices=choices, chosen=(label,), may_be_none=may_be_none)

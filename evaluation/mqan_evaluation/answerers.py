@@ -157,7 +157,7 @@ def decision_of(ask: Ask, answer: Answer) -> Decision:
     masses = tuple(choice.probability for choice in answer.choices)
     if not ask.multiple:
         labels: tuple[str, ...] = (answer.text,) if answer.answered else ()
-        probability = max(masses) if answer.answered else answer.refusal
+        probability = answer.probability if answer.answered else answer.refusal
         return Decision(answer.text if answer.answered else None, labels, probability, answer.refusal, masses, answer)
     beside = [choice.against_refusal for choice in answer.choices]
     labels = tuple(choice.label for choice in answer.choices if choice.against_refusal > HOLDS)

@@ -2,8 +2,8 @@
 
 Letters: N windows, S word pieces of a window, T words of a window, M width of the reader; B requests, U slots,
 C context, Q question (the separators of choices included), K room for steps of the answer, D width of the decoder,
-H heads, W width of a head, E width of evidence, F fields of the trace. What the decoder keeps for each of its layers is a tensor a layer,
-``NAME_0`` and so on.
+H heads, W width of a head, E width of evidence, F fields of the trace. What the decoder keeps for each of its layers is
+a tensor a layer, ``NAME_0`` and so on.
 """
 
 from typing import Final

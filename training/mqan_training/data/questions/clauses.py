@@ -172,6 +172,8 @@ def _second_verbs(rest: list[str], helper: str, first: str) -> list[str] | None:
         if bare in w.SUBORDINATORS or bare in w.NOMINATIVES - {"it", "you"}:
             return changed
         before = rest[place - 1] if place else ""
+        if before.endswith("ly") and place > 1:
+            before = rest[place - 2]
         after_conjunction = before in ("and", "or", "but", "then")
         if not after_conjunction:
             continue
@@ -406,12 +408,9 @@ def _is_clear(words: list[str], weak: list[int]) -> bool:
     if past is not None and past == word:
         return _number(words[:place]) == "singular" and following in w.DETERMINERS
     if past is not None:
+        has_object = following in w.DETERMINERS | {"him", "them", "it"} or words[place + 1 : place + 2] != [following]
         opens_clause = following in w.SUBORDINATORS and _base(word) not in _OF_CLAUSES
-        if (
-            following == "by"
-            or opens_clause
-            or (word in _OF_STATES and following not in w.DETERMINERS | {"him", "them", "it"})
-        ):
+        if following == "by" or opens_clause or (word in _OF_STATES and not has_object):
             return False
         return len(weak) == 1 or following in w.DETERMINERS
     third = w.base_of_third(word)
@@ -423,6 +422,11 @@ def _is_clear(words: list[str], weak: list[int]) -> bool:
     has_preposition = any(part in w.PREPOSITIONS for part in bare_subject)
     if third not in w.NOUN_VERBS:
         return True
+    if any(
+        later in w.verbs() - w.NOUN_VERBS and before not in w.MODALS | w.DO | {"to"}
+        for before, later in zip(words[place:], words[place + 1 :], strict=False)
+    ):
+        return False
     certain = not has_preposition and (bare_subject[0] in w.SINGULAR or (bare_subject[0] == "the" and place == 2))
     opens = following in w.DETERMINERS | w.PREPOSITIONS | w.ADVERBS | w.SUBORDINATORS | {""} or following.endswith(
         ("ly", "ing")

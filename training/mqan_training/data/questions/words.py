@@ -97,7 +97,7 @@ def _bases_of_third() -> dict[str, str]:
 def participles() -> frozenset[str]:
     """Return the participles that stand behind "has"."""
     return frozenset(irregular()[base][1] if base in irregular() else past_of(base) for base in verbs()) | frozenset(
-        {"been", "had", "done", "gone", "gotten", "travelled", "cancelled", "labelled", "modelled"}
+        {"been", "had", "done", "born", "gone", "gotten", "travelled", "cancelled", "labelled", "modelled"}
     )
 
 
@@ -130,7 +130,9 @@ def lowered(words: list[str]) -> str:
     if len(words) > 1 and words[1][:1].isupper() and words[1] != "I":
         return first
     is_subject = len(words) > 1 and words[1] in {"is", "was", "has"} | MODALS
-    is_sort = _NAME_OF_SORT.search(small) is not None and not is_subject
+    is_sort = _NAME_OF_SORT.search(small) is not None and not is_subject and small not in listed("like_names")
+    if small.endswith("ing"):
+        is_sort = not verbs().isdisjoint((small[:-3], f"{small[:-3]}e", small[:-4]))
     is_common = small in COMMON or is_sort or small in PLURAL_NOUNS
     if "-" in stem:
         is_common = all(part in COMMON or part in closed for part in small.split("-"))
