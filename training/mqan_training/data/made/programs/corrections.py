@@ -108,7 +108,7 @@ def ask_corrections(chance: Random, rng: np.random.Generator, *, held_back: bool
 
 def _tell(chance: Random, states: list[_State]) -> Told:
     told, layout = Told(), chance.choice(_LAYOUTS)
-    name = chance.choice(("Anna", "Karl", "Mei", "Omar", "P. Lund", "Reception", "The office"))
+    name = chance.choice(("Anna", "Karl", "Mei", "Omar", "P. Lund", "Reception", "R. Kaya"))
     order = list(states)
     chance.shuffle(order)
     if layout in ("arrow", "list"):
