@@ -50,5 +50,4 @@ _SHAPES: dict[str, Callable[[Failure], tuple[int, dict[str, Any]]]] = {
     "/v1/models": _openai,
     "/v1/hf/question-answering": _hugging_face,
     "/v1/hf/zero-shot-classification": _hugging_face,
-    "/v1/hf/zero-shot-classification/list": _hugging_face,
 }

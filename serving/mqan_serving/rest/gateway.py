@@ -36,7 +36,6 @@ _METHODS = {
     "/v1/decisions": "AnswerMany",
     "/v1/hf/question-answering": "AnswerMany",
     "/v1/hf/zero-shot-classification": "AnswerMany",
-    "/v1/hf/zero-shot-classification/list": "AnswerMany",
     "/v2": "GetModel",
     "/health/live": _HEALTH,
     "/health/ready": _HEALTH,
