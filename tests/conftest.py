@@ -45,8 +45,6 @@ settings.load_profile("any machine")
 # They begin first, and so does a long file that would come last, when the other worker has nothing left to do.
 _TOGETHER = {
     "e2e": "e2e",
-    "test_inflight.py": "ladder",
-    "test_ladder.py": "ladder",
     "page": "page",
     "test_made.py": "made",
     "test_roundtrip.py": "roundtrip",
@@ -306,27 +304,6 @@ def sibling_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], 
             return folder / "bundle" if (folder / "bundle" / "manifest.json").exists() else make_bundle(kind, folder)
 
     return bundle
-
-
-LADDER: dict[str, dict[str, Any]] = {
-    "s2s": {"num_layers": 0, "coattention": False, "question_pointer": False},
-    "+satt": {"num_layers": 1, "coattention": False, "question_pointer": False},
-    "+catt": {"num_layers": 1, "question_pointer": False},
-    "+qptr": {},
-}
-"""The rungs of the paper's table 2, as settings of the model; layers upon each other only where all tests share it."""
-
-
-@pytest.fixture(scope="session", params=LADDER)
-def rung(request: pytest.FixtureRequest) -> "Network":
-    """A small network of each rung of the ladder."""
-    return make_network(**LADDER[request.param])
-
-
-@pytest.fixture(scope="session")
-def rung_bundle(rung: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a bundle."""
-    return bundle_of(rung, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

@@ -198,9 +198,7 @@ class DeviceLoop(GreedyLoop):
         return self._make_place(self._step, sizes, (_NOT_CAPTURED,) * 2)
 
     def _complete(self, rows: int, context: int, question: int, slots: int, room: int) -> dict[str, int]:
-        attended = context + question if self._joined else context
-        given = {"B": rows, "C": context, "Q": question, "U": slots, "J": attended, "K": room}
-        return {**self._sizes, **given}
+        return {**self._sizes, "B": rows, "C": context, "Q": question, "U": slots, "K": room}
 
     def _make_place(
         self, session: onnxruntime.InferenceSession, sizes: dict[str, int], graphs: tuple[str, str]
