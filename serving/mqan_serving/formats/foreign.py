@@ -53,7 +53,7 @@ class Format:
         path: where it is spoken.
         operation: its id in the documentation.
         summary: what it does.
-        parse: reads the questions of a document: each has a ``question`` and a ``place`` in the document.
+        parse: reads the questions of a document, or raises ``PlacedError``: each has a ``question`` and a ``place``.
         tell: makes the response of these, their answers and the model's name.
         fields: where ``context`` and ``choices`` stand in the document, where that is not the question's place.
         request: an example.

@@ -45,15 +45,7 @@ class Asked:
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the texts of a document and what is asked about them.
-
-    Args:
-        body: the document.
-        model: what is served.
-
-    Raises:
-        PlacedError: something in it is wrong; it says where.
-    """
+    """Read the texts of a document and what is asked about them, for ``foreign.Format``."""
     document = read_object(body)
     inputs = get(document, "inputs", ())
     parameters = read_parameters(document, _PARAMETERS)
