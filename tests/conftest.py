@@ -57,6 +57,18 @@ _ALONE = {
 }
 
 
+_DEFAULT_PORTS = {8000, 8001, 9000}  # of REST, of `mqan mcp` and of gRPC
+
+
+def _refuse_default_ports(event: str, arguments: tuple[Any, ...]) -> None:
+    """Fail what would depend on whether a server runs on this machine."""
+    if event in ("socket.bind", "socket.connect") and isinstance(arguments[1], tuple):
+        assert arguments[1][1] not in _DEFAULT_PORTS, f"{event} {arguments[1]}: take one of free_ports"
+
+
+sys.addaudithook(_refuse_default_ports)
+
+
 def _is_one_of_several() -> bool:
     return "PYTEST_XDIST_WORKER" in os.environ
 
