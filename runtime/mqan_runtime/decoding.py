@@ -37,7 +37,6 @@ class Batch:
     """Padded requests.
 
     Attributes:
-        inputs: the encoder's inputs by name.
         slot_ids: generator id of each slot, V where it has none, int64 [B, U].
         max_tokens: most answer tokens of each row, [B].
     """

@@ -221,10 +221,6 @@ class _Place:
     """Buffers on the device, and the step bound to them both ways.
 
     Attributes:
-        session: of the step.
-        sizes: by axis.
-        axes: of every tensor.
-        constants: what stays the same during an answer.
         states: the state before and after a step, in turns.
         graphs: ids of the captured graphs, one a turn.
         holder: the decoding that is in it.

@@ -36,8 +36,6 @@ class Decoding:
         is_live: which rows have not left, [B].
         max_tokens: most answer tokens of each row, [B].
         num_steps: steps taken; of rows that came together, by those that came first.
-        sizes: the axes' sizes.
-        constants, state: the step's inputs.
         spare: buffers for the state after the next step; empty until they are needed.
         bindings: of the step, the next turn's first; made when they are needed.
     """
