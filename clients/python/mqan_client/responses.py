@@ -1,4 +1,4 @@
-"""What a server says, as the client's own types: documents of REST and messages of gRPC, which name the same fields."""
+"""Responses as the client's own types: documents of REST and messages of gRPC, which name the same fields."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator

@@ -42,7 +42,7 @@ _OPTIONS = (("grpc.min_reconnect_backoff_ms", 5_000), ("grpc.max_receive_message
 
 
 class RpcCalls:
-    """What can be asked for, by methods and messages."""
+    """The calls, by methods and messages."""
 
     def answer(self, question: Question) -> Call[Answer]:
         """Answer one question."""

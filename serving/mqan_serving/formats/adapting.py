@@ -1,4 +1,4 @@
-"""What the formats of others share: reading their documents, and telling shares, confidence and evidence."""
+"""Reading documents of the formats of others, and telling shares, confidence and evidence."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

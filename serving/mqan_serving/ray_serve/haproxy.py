@@ -1,4 +1,4 @@
-"""What HAProxy says and lets through in front of Ray Serve, and how it ends.
+"""HAProxy in front of Ray Serve: what it says and lets through, and how it ends.
 
 Ray writes its configuration anew for every change of its replicas, and has settings for few lines of it. The others are
 put in here, by the command that Ray starts in HAProxy's place.

@@ -1,4 +1,4 @@
-"""How errors look on the paths whose formats are others': by the path, since a request can be refused unread."""
+"""Errors on the paths whose formats are others': by the path, since a request can be refused unread."""
 
 from collections.abc import Callable
 from typing import Any

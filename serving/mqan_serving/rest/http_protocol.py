@@ -29,7 +29,7 @@ _SLACK_S = 15.0  # beyond what the application itself allows
 
 
 class Stage(Enum):
-    """What a connection waits for."""
+    """The next thing that a connection waits for."""
 
     HEAD = auto()
     BODY = auto()
@@ -40,10 +40,9 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the connections of a server may take.
+    """Bounds of the connections of a server.
 
     Attributes:
-        max_connections: most of them.
         max_head_bytes: most bytes of a request line and headers, of trailers, and between two bytes of a body.
         max_unread_bytes: most that a peer may send after its refusal until it reads that.
         request_timeout_s: longest time for a body, and for a response.
@@ -77,7 +76,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     @property
     def stage(self) -> Stage:
-        """What it waits for."""
+        """The stage that it is in."""
         return self._stage
 
     def connection_made(self, transport: Any) -> None:
@@ -231,7 +230,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 class _Ending:
-    """What a request takes for its connection's transport: it ends the connection so that the response is read."""
+    """The transport that a request gets: it ends the connection so that the response is read."""
 
     def __init__(self, connection: BoundedProtocol) -> None:
         self.write = connection.transport.write
