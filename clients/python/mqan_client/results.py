@@ -298,7 +298,7 @@ class Model:
         num_generated: pieces that it can generate.
         num_words: words that have a pretrained vector.
         scores: validation scores as measured.
-        server_version: version of the server's software; empty where it does not say, as before 0.16.
+        server_version: version of the server's software.
         questions: those that a model of fixed tasks takes; none of a model that takes any.
     """
 

@@ -117,8 +117,3 @@ HF_LABELS_RESPONSE: Final[dict[str, Any]] = {
         {"source": "context", "start": 27, "end": 32, "text": "order"},
     ],
 }
-HF_LABELS_LIST: Final[list[dict[str, Any]]] = [
-    {"label": "billing", "score": 0.967},
-    {"label": "technical support", "score": 0.018},
-    {"label": "shipping", "score": 0.015},
-]
