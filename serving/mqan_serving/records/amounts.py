@@ -70,7 +70,7 @@ _WORDS: Final[Mapping[str, int]] = {
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
     )
 }
-_MORE_WORDS: Final = re.compile(r"(?:\w+ty|hundred|thousand|million|point)(?:\s+and)?[\s-]*$", re.IGNORECASE)
+_MORE_WORDS: Final = re.compile(r"(?:\wty|hundred|thousand|million|point)(?:\s+and)?[\s-]*$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

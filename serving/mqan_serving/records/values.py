@@ -25,7 +25,7 @@ _LATE: Final = re.compile(  # in the day; "Good evening" says nothing of a time
     r"\b(?:tonight|(?<!good )(?:evening|afternoon)|(?:at|last|tomorrow|\w+day) night)\b", re.IGNORECASE
 )
 _BLANKS: Final = re.compile(r"[^\S\n]+")
-_LINE_ENDS: Final = re.compile(r"\s*\n\s*")
+_LINE_ENDS: Final = re.compile(r" ?\n[ \n]*")  # where blanks are single spaces
 
 
 class Kind(StrEnum):
@@ -148,7 +148,8 @@ def _of_iso(iso: str) -> Value:
 
 # Addresses
 
-_EMAIL: Final = re.compile(r"[^\s@<>()\[\],;:\"]+@[^\s@<>()\[\],;:\"]+")
+_IN_EMAIL: Final = r"[^\s@<>()\[\],;:\"]"
+_EMAIL: Final = re.compile(rf"(?<!{_IN_EMAIL}){_IN_EMAIL}+@{_IN_EMAIL}+")
 _LIKE_EMAIL: Final = re.compile(
     r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)", re.IGNORECASE
 )
