@@ -17,6 +17,7 @@ from mqan_serving.service.batching import Batcher
 from mqan_serving.service.errors import ServingError
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.waiting import choose
+from mqan_serving.service.watch import Watch
 
 BatcherFactory = Callable[..., Batcher]
 
@@ -32,7 +33,7 @@ async def make_batcher(engine: Any) -> AsyncIterator[BatcherFactory]:
             "max_batch_tokens": max_batch_tokens,
             "max_running_tokens": max_running_tokens,
         }
-        batchers.append(Batcher(engine, executor, Metrics(), **limits))
+        batchers.append(Batcher(engine, executor, Metrics(), Watch(60), **limits))
         return batchers[-1]
 
     yield make
@@ -183,7 +184,7 @@ async def test_several_threads_answer_side_by_side(engine: Any) -> None:
     engine.may_answer.clear()
     with ThreadPoolExecutor(2) as executor:
         limits = {"max_batch_size": 1, "max_batch_tokens": 100, "max_running_tokens": 100}
-        batcher: Batcher = Batcher(engine, executor, Metrics(), num_threads=2, **limits)
+        batcher: Batcher = Batcher(engine, executor, Metrics(), Watch(60), num_threads=2, **limits)
         first = [ask(batcher, engine, text) for text in ("one", "two")]
         await until(lambda: engine.num_started == 2)
         others = [ask(batcher, engine, f"text {i}", more_steps=i % 3) for i in range(20)]

@@ -15,6 +15,7 @@ from mqan_runtime.interface import AnswerEngine, ServedEngine, open_engine
 from mqan_serving.observability.logs import num_dropped_lines
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Admission
+from mqan_serving.service.asked import ParseName
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.errors import ServingError, refuse
 from mqan_serving.service.health import Health
@@ -22,6 +23,7 @@ from mqan_serving.service.reading import FairReader
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import Limits, Question, ReadRequest, Validator
 from mqan_serving.service.waiting import Tell
+from mqan_serving.service.watch import Watch
 from mqan_serving.settings import Settings
 
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
@@ -112,12 +114,14 @@ class Service:
         self._num_calls = 0  # of many questions
         num_threads = settings.threads_on(engine.provider)
         self.num_side_by_side = 2 * num_threads * settings.batch_size_on(engine.provider)
+        self._watch = Watch(settings.unready_after_s, num_threads)
         self._executor = executor or _engine_threads(num_threads)
         self._reader = FairReader()
         self._batcher = Batcher(
             engine,
             self._executor,
             self.metrics,
+            self._watch,
             num_threads=num_threads,
             max_batch_size=settings.batch_size_on(engine.provider),
             max_batch_tokens=settings.max_batch_tokens,
@@ -137,7 +141,7 @@ class Service:
         oldest_s = self._admission.oldest_s
         if oldest_s > self._unready_after_s:
             return f"The server is too slow: a question has waited {oldest_s:.0f} s for its answer."
-        return None
+        return self._watch.complaint
 
     async def warm_up(self) -> None:
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
@@ -210,7 +214,7 @@ class Service:
                 raise ServingError("deadline_exceeded", message) from None
         if question.parse is None:
             return answer
-        return await asyncio.to_thread(parse_answer, question.parse, answer, question.context, question.question)
+        return await asyncio.to_thread(self._parse, question.parse, answer, question)
 
     def check_live(self) -> None:
         """Check that the process works.
@@ -266,12 +270,14 @@ class Service:
         self.health.set_draining()
         if self._observer is not None:
             self._observer.cancel()
+            self._watch.end()
         await self._batcher.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._reader.close()
 
     async def _observe(self) -> None:
         while True:
+            self._watch.look()
             self.metrics.set_queue(self._batcher.num_waiting, self._admission.oldest_s)
             self.metrics.set_dropped_lines(num_dropped_lines())
             if not self._batcher.is_alive:
@@ -284,11 +290,16 @@ class Service:
         return await self._reader.read(question.num_chars, lambda: self._check_and_read(question))
 
     def _check_and_read(self, question: Question) -> tuple[ReadRequest, int]:
-        max_answer_tokens = self.validator.check(question)
-        if question.parse is not None and self.model.questions:
-            message = "This model answers with the classes of its own tasks: they have no structure."
-            raise refuse("option_not_supported", "parse", message, "Leave parse out.")
-        return self._engine.read(question.context, question.question, question.options), max_answer_tokens
+        with self._watch.over("The reading of a question"):
+            max_answer_tokens = self.validator.check(question)
+            if question.parse is not None and self.model.questions:
+                message = "This model answers with the classes of its own tasks: they have no structure."
+                raise refuse("option_not_supported", "parse", message, "Leave parse out.")
+            return self._engine.read(question.context, question.question, question.options), max_answer_tokens
+
+    def _parse(self, parse: ParseName, answer: Answer, question: Question) -> Answer:
+        with self._watch.over("The parsing of an answer"):
+            return parse_answer(parse, answer, question.context, question.question)
 
 
 async def open_service(folder: Path, settings: Settings, metrics: Metrics | None = None) -> Service:

@@ -21,6 +21,7 @@ from mqan_serving.service.errors import ServingError
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import ReadRequest
 from mqan_serving.service.waiting import Tell, Waiting, WaitingQueue
+from mqan_serving.service.watch import Watch
 
 _RETRY_AFTER_S = 1
 _YOUNG_STEPS = 3  # small decodings that have taken more go on together: one step of four rows costs less than of two
@@ -50,12 +51,14 @@ class _Rounds:
         engine: Stepper,
         queue: WaitingQueue,
         metrics: Metrics,
+        watch: Watch,
         max_merged: int,
         max_running_tokens: int,
     ) -> None:
         self._engine = engine
         self._queue = queue
         self._metrics = metrics
+        self._watch = watch
         self._max_merged = max_merged
         self._max_running_tokens = max_running_tokens
         self._readings: list[_Reading] = []
@@ -65,12 +68,13 @@ class _Rounds:
     def run(self) -> None:
         """Work until there is nothing to do."""
         while not self.is_closing:
-            for reading, rows in self._take_readings():
-                self._read_on(reading, rows)
-            if not (self._readings or self._decodings):
-                return
-            for decoding, rows in self._take_decodings():
-                self._step(decoding, rows)
+            with self._watch.over("A round of the engine"):
+                for reading, rows in self._take_readings():
+                    self._read_on(reading, rows)
+                if not (self._readings or self._decodings):
+                    return
+                for decoding, rows in self._take_decodings():
+                    self._step(decoding, rows)
 
     def _take_readings(self) -> list[_Reading]:
         """Return what is encoded in this round: one batch of what waits, and what was left longest of the earlier."""
@@ -177,6 +181,7 @@ class Batcher:
         engine: called on the executor only, by each of its threads with decodings of its own.
         executor: a pool of at least ``num_threads`` threads.
         metrics: where batches are counted.
+        watch: over the rounds of the engine.
         num_threads: threads that answer.
         max_batch_size: most requests that are encoded together, or go on together after that.
         max_batch_tokens: most tokens of those encoded, padding included; a longer request goes alone.
@@ -188,6 +193,7 @@ class Batcher:
         engine: Stepper,
         executor: Executor,
         metrics: Metrics,
+        watch: Watch,
         *,
         num_threads: int = 1,
         max_batch_size: int,
@@ -197,7 +203,7 @@ class Batcher:
         self._executor = executor
         self._queue: WaitingQueue = WaitingQueue(max_batch_size, max_batch_tokens)
         room = max_running_tokens // num_threads
-        self._idle = [_Rounds(engine, self._queue, metrics, max_batch_size, room) for _ in range(num_threads)]
+        self._idle = [_Rounds(engine, self._queue, metrics, watch, max_batch_size, room) for _ in range(num_threads)]
         self._busy: dict[asyncio.Future[None], _Rounds] = {}
         self._inside: set[Waiting] = set()  # all without an answer
         self._is_closed = False
