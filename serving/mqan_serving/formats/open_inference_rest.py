@@ -104,9 +104,15 @@ def add_inference_routes(
     async def infer(request: Request, model_name: str, model_version: str = "") -> Response:
         async def run(service: Service, record: RequestRecord) -> Response:
             check_model(service.model, model_name, model_version)
-            read = _read(await request.body(), request.headers.get(_HEADER))
-            outcomes = await wait(request, answer_texts(service, texts_of(service, read.asked), record))
-            return _response(read, outputs_of(read.asked, outcomes, service.model), service.model)
+            body = await request.body()
+            read = _read(body, request.headers.get(_HEADER))
+            texts = await service.aside(len(body), lambda: texts_of(service, read.asked))
+            outcomes = await wait(request, answer_texts(service, texts, record))
+
+            def tell() -> Response:
+                return _response(read, outputs_of(read.asked, outcomes, service.model), service.model)
+
+            return await service.aside(len(body), tell)
 
         return await respond(request, run, _MEDIA_TYPES)
 

@@ -90,8 +90,13 @@ class InferenceMethods(RpcMethods):
             request = parse_message(pb2.ModelInferRequest, message)
             check_model(service.model, request.model_name, request.model_version)
             asked = _read(request)
-            outcomes = await answer_texts(service, texts_of(service, asked), record)
-            return _response(request, outputs_of(asked, outcomes, service.model), service.model)
+            texts = await service.aside(len(message), lambda: texts_of(service, asked))
+            outcomes = await answer_texts(service, texts, record)
+
+            def tell() -> pb2.ModelInferResponse:
+                return _response(request, outputs_of(asked, outcomes, service.model), service.model)
+
+            return await service.aside(len(message), tell)
 
         return await self._guard.run("AnswerMany", run, pb2.ModelInferResponse, grpc_context)
 

@@ -200,10 +200,16 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
         tags=["answering"],
     )
     async def answer_many(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel:
-            texts = parse_texts(service.validator, await request.body())
+        async def run(service: Service, record: RequestRecord) -> Response:
+            body = await request.body()
+            texts = await service.aside(len(body), lambda: parse_texts(service.validator, body))
             outcomes = await _while_connected(request, answer_texts(service, texts, record))
-            return answers_document(texts, outcomes, service.model)
+
+            def tell() -> Response:
+                document = answers_document(texts, outcomes, service.model)
+                return Response(document.model_dump_json(), media_type=JSON_ONLY[0])
+
+            return await service.aside(len(body), tell)
 
         return await _respond(request, get_service, run)
 
@@ -234,7 +240,8 @@ def _add_records(app: FastAPI, get_service: Callable[[], Service], dependencies:
     )
     async def fill(request: Request) -> Response:
         async def run(service: Service, record: RequestRecord) -> BaseModel:
-            wanted = parse_record(service.validator, await request.body())
+            body = await request.body()
+            wanted = await service.aside(len(body), lambda: parse_record(service.validator, body))
             filled = await _while_connected(request, fill_record(service, wanted, record))
             return RecordDocument.of(filled, service.model)
 
