@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mqan_core.answer import Answer
+from mqan_core.answering import AnsweringBundle
 from mqan_core.parsed import parse_answer
 from mqan_core.wordings import AcceptedQuestion, samples_of
 from mqan_runtime.interface import AnswerEngine, ServedEngine, open_engine
@@ -100,6 +101,8 @@ class Service:
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
             engine.bundle.questions,
         )
+        # whether a word is one of the language that is read, where the model knows words of one
+        self.knows = engine.bundle.word_pieces.knows if isinstance(engine.bundle, AnsweringBundle) else str.isascii
         self.metrics = metrics or Metrics()
         self.metrics.describe_server(
             name=manifest.name,
