@@ -23,8 +23,10 @@ from pathlib import Path
 from mqan_core.request import Request
 from mqan_runtime.interface import AnswerEngine, Stepper, open_engine
 from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.admission import Pace
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.watch import Watch
 
 SENTENCE = "The harbour office keeps a list of every ship that entered the bay between March and late October of {}. "
 IN_FLIGHT = 64
@@ -114,6 +116,8 @@ async def open_batcher(stepper: Stepper, num_threads: int) -> AsyncIterator[Batc
             stepper,
             executor,
             Metrics(),
+            Watch(60),
+            Pace(),
             num_threads=num_threads,
             max_batch_size=4,
             max_batch_tokens=8192,

@@ -19,6 +19,7 @@ Shape letters: S pieces of a window, T words of a window.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 import numpy as np
@@ -132,6 +133,19 @@ class Layout:
         windows = [first.window(context_ids[words], words, counted, self._between) for words, counted in parts]
         words = parts[0][0]
         return [*windows, *(head.window(context_ids[words], words, slice(0, 0), self._between) for head in others)]
+
+
+def count_read(num_question: int, num_labels: int, num_context: int) -> int:
+    """Return how many pieces are read of a request in all its windows, or an estimate out of its numbers of words.
+
+    Args:
+        num_question, num_context: pieces of question and context.
+        num_labels: pieces of all labels, with the separators in front of them.
+    """
+    head = num_question + min(num_labels, TOGETHER) + _NUM_MARKS
+    size = max(WINDOW - head, LEAST_CONTEXT)
+    num_windows = 1 + max(0, ceil((num_context - size) / (size - OVERLAP))) + max(0, ceil(num_labels / TOGETHER) - 1)
+    return num_windows * (head + min(num_context, size))
 
 
 def _groups(lengths: Sequence[int]) -> list[slice]:

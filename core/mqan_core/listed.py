@@ -30,7 +30,7 @@ _FEW_WORDS: Final = 3  # of a label after a question mark
 _CLEAR: Final = 3  # labels that are a list after "which ...:" without an "or"
 _ANNOUNCEMENTS: Final = 4  # that are looked at
 _END: Final = ".?! \t\r\n"
-_ABBREVIATED: Final = re.compile(r"(?:(?<!\w)(?:\w\.){2,}|\b(?:Co|Corp|Inc|Jr|Ltd|Sr)\.)\Z")  # keeps its last full stop
+_ABBREVIATED: Final = re.compile(r"(?:(?<!\w)\w\.\w\.|\b(?:Co|Corp|Inc|Jr|Ltd|Sr)\.)\Z")  # keeps its last full stop
 _AROUND: Final = " \t\r\n\"'“”‘’"
 _QUOTED: Final = re.compile(  # whole labels: not the inches and apostrophes within words
     r"(?<![^\s,;|/(\[{])(?:\"[^\"]*\"|“[^”]*”|'[^']*'|‘[^’]*’)(?![^\s,;|/)\]}])"
@@ -77,8 +77,7 @@ _YES_NO = re.compile(
     re.IGNORECASE,
 )
 _LINE = re.compile(r"(?:[-–*•]|(\d{1,3})[.)]|\(?([A-Za-z])[.)]) ?(?=\S)")
-_LINE_END = re.compile(r"(?:[,;.]|,? or|,? and)+\Z")
-_LAST_LINE = re.compile(r"\n\s*(?:your )?(?:answer|label|category|choice)\s?:?\s*\Z", re.IGNORECASE)
+_LAST_LINE = re.compile(r"\n[^\S\n]*(?:your )?(?:answer|label|category|choice)\s?:?\s*\Z", re.IGNORECASE)
 _OR = re.compile(r",? or ")
 _LEADING = re.compile(r"(?:or|and) ")
 _AND = re.compile(r" and ")
@@ -131,7 +130,7 @@ def _in_lines(question: str, most: int) -> Listed | None:
         if mark is None or not start:
             break
         first = end - len(line)
-        labels.insert(0, _trimmed(question, first + mark.end(), first + len(_LINE_END.sub("", line))))
+        labels.insert(0, _trimmed(question, first + mark.end(), first + len(_without_end(line))))
         marks.insert(0, (mark[1] or mark[2] or "").casefold())
         end = len(question[:start].rstrip())
     above = question[question.rfind("\n", 0, end) + 1 : end][-_LONGEST_LINE:]
@@ -141,6 +140,13 @@ def _in_lines(question: str, most: int) -> Listed | None:
     if not in_order or not _ANNOUNCES_LINES.search(above) or any("?" in text or not text for text in texts):
         return None
     return Listed(Span(end, len(question)), tuple(labels))
+
+
+def _without_end(line: str) -> str:
+    """Return a line without the marks, "or" and "and" that join it to the next one."""
+    while (shorter := line.rstrip(",;.").removesuffix(" or").removesuffix(" and")) != line:
+        line = shorter
+    return line
 
 
 def _announced(question: str) -> Listed | None:

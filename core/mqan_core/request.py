@@ -51,6 +51,11 @@ class Request:
         """Tokens of the question."""
         return len(self.question_tokens)
 
+    @property
+    def num_read(self) -> int:
+        """Tokens that are read."""
+        return self.num_context_tokens + self.num_question_tokens
+
 
 def read_request(vocabulary: Vocabulary, context: str, question: str, choices: Sequence[Choice] = ()) -> Request:
     """Tokenise a context, a question and the labels to choose from.

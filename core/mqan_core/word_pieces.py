@@ -55,6 +55,10 @@ class WordPieces:
         """Return the number of a piece."""
         return self._id_of[piece]
 
+    def knows(self, word: str) -> bool:
+        """Return whether a word is one piece."""
+        return word in self._id_of
+
     def ids(self, word: str) -> tuple[int, ...]:
         """Return the numbers of a word's pieces, at least one."""
         known = self._known.get(word)

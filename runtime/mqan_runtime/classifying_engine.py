@@ -42,6 +42,11 @@ class ClassRequest:
     num_context_tokens: int
     num_question_tokens: int
 
+    @property
+    def num_read(self) -> int:
+        """Tokens that are read."""
+        return self.num_context_tokens + self.num_question_tokens
+
 
 class TurnLoop:
     """Takes the steps of requests that wait for each other's turn: a step reads one of them whole.

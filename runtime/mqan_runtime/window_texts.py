@@ -32,6 +32,7 @@ from mqan_runtime.denormals import denormals_as_zero
 from mqan_runtime.session import CPU
 from mqan_runtime.step_loop import Array, Buffers, allocate
 
+_MOST_IN_TURN: Final = 512  # pieces read of several requests without a pause, and one window more
 _LARGE: Final = 1024  # pieces read at once, whose memory onnxruntime shall not keep for ever
 
 
@@ -61,6 +62,11 @@ class WindowedRequest:
     def num_question_tokens(self) -> int:
         """Tokens of the question."""
         return self.request.num_question_tokens
+
+    @property
+    def num_read(self) -> int:
+        """Pieces of all windows."""
+        return sum(len(window.pieces) for window in self.windows)
 
 
 class TextReader:
@@ -100,7 +106,8 @@ class TextReader:
     def read(self, requests: Sequence[WindowedRequest]) -> Generator[None, None, tuple[Buffers, dict[str, int]]]:
         """Return what stays the same while requests are answered, padded, and the sizes of its axes.
 
-        It pauses before each window of a request but its first.
+        It pauses before each window of a request but its first, and before one that others are read in front of at
+        length.
         """
         sizes = {
             **self._sizes,
@@ -117,9 +124,12 @@ class TextReader:
         for row, windowed in enumerate(requests):
             _describe(windowed.request, windowed.options, row, constants)
         flat = ((row, windowed, window) for row, windowed in enumerate(requests) for window in windowed.windows)
+        num_pieces = 0  # since the last pause
         while some := list(islice(flat, self._num_together)):
-            if some[0][2] is not some[0][1].windows[0]:
+            if some[0][2] is not some[0][1].windows[0] or num_pieces > _MOST_IN_TURN:
+                num_pieces = 0
                 yield
+            num_pieces += sum(len(window.pieces) for _, _, window in some)
             outputs = self._run([window for _, _, window in some])
             for n, (row, windowed, window) in enumerate(some):
                 self._place({name: array[n] for name, array in outputs.items()}, windowed, window, row, constants)

@@ -43,6 +43,16 @@ def test_clients_of_node(node: str, run: Callable[..., str], server: Any) -> Non
     assert 0 <= told["aiSdk"]["haste"] <= 1
 
 
+def test_openais_client_in_a_page(
+    node: str, run: Callable[..., str], start_server: Callable[..., Any], default_bundle: Path
+) -> None:
+    origin = "https://app.example"
+    server = start_server("local", bundle=default_bundle, cors_origins=origin)
+    told = json.loads(run([node, "openai_in_a_page.mjs", server.rest, origin]))
+    assert told["team"] == "billing"
+    assert [name for name in told["sent"] if name.startswith("x-stainless-")]
+
+
 def test_tritons_client(ask: Ask, locked_server: tuple[Any, str]) -> None:
     server, key = locked_server
     told = ask("tritonclient", "triton_client.py", server.rest.removeprefix("http://"), key)

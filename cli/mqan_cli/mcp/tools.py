@@ -35,7 +35,12 @@ def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
         longest_s: how long a call may take, all of its fields together.
     """
     server = PlainServer(
-        "mqan", title="mqan", description="Answers with sources", instructions=_INSTRUCTIONS, version=__version__
+        "mqan",
+        title="mqan",
+        description="Answers with sources",
+        instructions=_INSTRUCTIONS,
+        version=__version__,
+        subscriptions=False,  # the tools are always the same: a stream of their changes would have no end
     )
     server.longest_s = longest_s
 

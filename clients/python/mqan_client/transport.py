@@ -2,7 +2,6 @@
 
 import math
 import random
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -224,7 +223,8 @@ class Attempts:
 
 def shown_url(url: str) -> str:
     """Return a URL for a message: without a user name and a password."""
-    return re.sub(r"//.*@", "//", url, flags=re.DOTALL)
+    scheme, slashes, rest = url.partition("//")
+    return scheme + slashes + rest.rpartition("@")[2]
 
 
 def authorization(api_key: str | None) -> dict[str, str]:

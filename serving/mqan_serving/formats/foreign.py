@@ -1,10 +1,9 @@
 """The routes whose formats are others': each turns its document into the service's questions, and its answers back."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -19,7 +18,6 @@ from mqan_serving.service.answer_service import Model, Service
 from mqan_serving.service.errors import CODES_OF_ANSWER, ERRORS, Failure
 from mqan_serving.service.many import Outcome, answer_texts, check_shared
 
-ResultT = TypeVar("ResultT")
 Run = Callable[[Service, RequestRecord], Awaitable[BaseModel | Response]]
 Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
@@ -27,7 +25,6 @@ JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
 _EITHER: Final = {"anyOf": [_OBJECT, {"type": "array", "items": {}}]}
 _PLACE_OF_LABELS: Final = ("parameters", "candidate_labels")
-_PARSED_INLINE: Final = 16_384  # bytes; what is longer is read and told on a thread
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
 
@@ -162,24 +159,25 @@ def add_foreign_routes(
 
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
     async def decide(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel:
+        async def run(service: Service, record: RequestRecord) -> Response:
             service.check_open()
             body = await request.body()
-            rows = await _aside(len(body), lambda: spoken.parse(body, service.model))
+            rows = await service.aside(len(body), lambda: spoken.parse(body, service.model))
             number = sum(len(choice.label) for row in rows for choice in row.question.choices or ())
             check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
             texts = asked([row.question for row in rows])
             outcomes = await wait(request, answer_texts(service, texts, record))
             found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows], spoken.fields)
-            return RootModel[Any](await _aside(len(body), lambda: spoken.tell(rows, found, service.model.name)))
+
+            def tell() -> Response:
+                told = RootModel[Any](spoken.tell(rows, found, service.model.name))
+                return Response(told.model_dump_json(), media_type=JSON_ONLY[0])
+
+            return await service.aside(len(body), tell)
 
         return await respond(request, run)
 
     return decide
-
-
-async def _aside(num_bytes: int, call: Callable[[], ResultT]) -> ResultT:
-    return call() if num_bytes <= _PARSED_INLINE else await asyncio.to_thread(call)
 
 
 def responses(

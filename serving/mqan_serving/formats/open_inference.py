@@ -126,9 +126,11 @@ def add_inference_routes(
     async def infer(request: Request, model_name: str, model_version: str = "") -> Response:
         async def run(service: Service, record: RequestRecord) -> Response:
             _check_model(service.model, model_name, model_version)
-            asked, tensors = _read(await request.body(), request.headers.get(_HEADER))
-            outcomes = await wait(request, answer_texts(service, _texts_of(service, asked, tensors), record))
-            return _response(asked, outcomes, service.model)
+            body = await request.body()
+            asked, tensors = _read(body, request.headers.get(_HEADER))
+            texts = await service.aside(len(body), lambda: _texts_of(service, asked, tensors))
+            outcomes = await wait(request, answer_texts(service, texts, record))
+            return await service.aside(len(body), lambda: _response(asked, outcomes, service.model))
 
         return await respond(request, run, _MEDIA_TYPES)
 

@@ -10,6 +10,7 @@ from pydantic_core import ValidationError, from_json
 from mqan_core.answer import Answer, AnswerSpan
 from mqan_core.errors import InputError
 from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.records.around import Knows
 from mqan_serving.records.balance import balanced
 from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
@@ -144,7 +145,7 @@ async def fill_record(service: Service, request: RecordRequest, record: RequestR
     for field, outcome in zip(request.fields, outcomes, strict=True):
         if not isinstance(outcome.result, Answer):
             raise _refused(field, outcome.result)
-        filled.append(_fill(request.context, field, outcome.result))
+        filled.append(_fill(request.context, field, outcome.result, service.knows))
     return Record(_values(request.fields, filled), tuple(filled))
 
 
@@ -192,7 +193,7 @@ def _refused(field: RecordField, failure: Failure) -> AnsweringError:
     return AnsweringError(named, ("schema", "properties", field.name))
 
 
-def _fill(context: str, field: RecordField, answer: Answer) -> FilledField:
+def _fill(context: str, field: RecordField, answer: Answer, knows: Knows) -> FilledField:
     if answer.choices:
         text = answer.text
         spans = tuple(dict.fromkeys(place.span for choice in answer.choices for place in choice.evidence))
@@ -213,7 +214,7 @@ def _fill(context: str, field: RecordField, answer: Answer) -> FilledField:
         return replace(found, value=[field.options[label] for label in answer.chosen])
     if field.kind is Kind.TEXTS:
         return replace(found, value=list(dict.fromkeys(span.text for span in spans)))
-    return _read(context, field, found)
+    return _read(context, field, found, knows)
 
 
 def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
@@ -227,12 +228,12 @@ def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
     return answer
 
 
-def _read(context: str, field: RecordField, found: FilledField) -> FilledField:
+def _read(context: str, field: RecordField, found: FilledField, knows: Knows) -> FilledField:
     """Return a field with the value that its quotation stands for, or the reason why it stands for none."""
     [span] = found.spans  # it was asked for as one unbroken quotation
     before, after = context[max(0, span.start - NEAR_CHARS) : span.start], context[span.end : span.end + NEAR_CHARS]
     try:
-        read = read_value(field.kind, found.text, before, after)
+        read = read_value(field.kind, found.text, before, after, knows)
     except NoValueError as error:
         return replace(found, answered=False, reason=f"The quotation {error}.")
     if field.bounds is not None:

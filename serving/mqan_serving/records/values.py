@@ -12,10 +12,12 @@ from urllib.parse import urlsplit
 
 from mqan_core.text import INVISIBLE
 from mqan_serving.records.amounts import NUMBER_WORDS, Quoted, is_share, read_amount
+from mqan_serving.records.around import WIDE_GAP, Knows
 from mqan_serving.records.errors import NoValueError
-from mqan_serving.records.moments import read_moment
+from mqan_serving.records.moments import check_around, read_moment
 
 NEAR_CHARS: Final = 24  # around a quotation, which can change its number
+_COLUMN: Final = 2  # blanks that stand between columns
 _MOST_CHARS: Final = 100  # of a quotation that is read; no number or date is as long
 _SHOWN: Final = dict.fromkeys(map(ord, INVISIBLE))
 _A_M: Final = r"\s*[ap]\.?\s?m\b"
@@ -25,7 +27,7 @@ _LATE: Final = re.compile(  # in the day; "Good evening" says nothing of a time
     r"\b(?:tonight|(?<!good )(?:evening|afternoon)|(?:at|last|tomorrow|\w+day) night)\b", re.IGNORECASE
 )
 _BLANKS: Final = re.compile(r"[^\S\n]+")
-_LINE_ENDS: Final = re.compile(r"\s*\n\s*")
+_LINE_ENDS: Final = re.compile(rf"[ {WIDE_GAP}]?\n[ {WIDE_GAP}\n]*")  # where blanks are single spaces
 
 
 class Kind(StrEnum):
@@ -83,7 +85,7 @@ def is_of_kind(kind: Kind, quotation: str, after: str = "") -> bool:
     return kind not in _NEEDED or _NEEDED[kind].search(quotation) is not None
 
 
-def read_value(kind: Kind, quotation: str, before: str = "", after: str = "") -> Value:
+def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", knows: Knows = str.isascii) -> Value:
     """Return the value that a quotation stands for.
 
     Args:
@@ -91,6 +93,7 @@ def read_value(kind: Kind, quotation: str, before: str = "", after: str = "") ->
         quotation: words of the caller's text.
         before: the last ``NEAR_CHARS`` characters in front of the quotation in the text; fewer where the text begins.
         after: the first ``NEAR_CHARS`` characters after it.
+        knows: whether a word, in lower case, is one of the text's language; by default all in ASCII are.
 
     Raises:
         NoValueError: it is nothing of this kind, or may be one of several.
@@ -100,13 +103,18 @@ def read_value(kind: Kind, quotation: str, before: str = "", after: str = "") ->
     if len(quotation) > _MOST_CHARS:
         raise NoValueError(f"is too long for this: it has over {_MOST_CHARS} characters")
     text = " ".join(quotation.translate(_SHOWN).split())
-    return _READERS[kind](Quoted(text, _lines(before if len(before) >= NEAR_CHARS else f"\n{before}"), _lines(after)))
+    before = before if len(before) >= NEAR_CHARS else f"\n{before}"
+    return _READERS[kind](Quoted(text, _lines(before), _lines(after), knows))
 
 
 def _lines(around: str) -> str:
-    """Return text with a line feed for the end of each line, and one space for other white space."""
-    shown = _BLANKS.sub(" ", around.translate(_SHOWN))
+    """Return text with a line feed for the end of each line, and one space, or a wide gap, for other white space."""
+    shown = _BLANKS.sub(_blank, around.translate(_SHOWN))
     return _LINE_ENDS.sub("\n", shown)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return WIDE_GAP if len(found[0]) >= _COLUMN or "\t" in found[0] else " "
 
 
 def _integer(quoted: Quoted) -> Value:
@@ -129,6 +137,7 @@ def _money(quoted: Quoted) -> Value:
 
 
 def _date(quoted: Quoted) -> Value:
+    check_around(quoted.line_before, quoted.line_after)
     return _of_iso(read_moment(quoted.text, ("year", "month", "day"), ignores_zone=True).date().isoformat())
 
 
@@ -146,9 +155,10 @@ def _time(quoted: Quoted) -> Value:
 
 def _check_half_of_day(quoted: Quoted, hour: int) -> None:
     """Refuse a time whose half of the day stands around it: 7:30, of "tonight at 7:30"."""
+    check_around(quoted.line_before, quoted.line_after)
     if _A_M_BEHIND.match(quoted.after):
         raise NoValueError("has am or pm after it")
-    around = quoted.before.rpartition("\n")[2], quoted.after.partition("\n")[0]
+    around = quoted.line_before, quoted.line_after
     if hour <= 12 and not _HAS_A_M.search(quoted.text) and any(map(_LATE.search, around)):
         raise NoValueError("is late in the day, as the words around it say")
 
@@ -159,7 +169,8 @@ def _of_iso(iso: str) -> Value:
 
 # Addresses
 
-_EMAIL: Final = re.compile(r"[^\s@<>()\[\],;:\"]+@[^\s@<>()\[\],;:\"]+")
+_IN_EMAIL: Final = r"[^\s@<>()\[\],;:\"]"
+_EMAIL: Final = re.compile(rf"(?<!{_IN_EMAIL}){_IN_EMAIL}+@{_IN_EMAIL}+")
 _LIKE_EMAIL: Final = re.compile(
     r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)", re.IGNORECASE
 )

@@ -84,9 +84,10 @@ class QuestionAnsweringMethods(RpcMethods):
             service = self._get_service()
             service.validator.check_size(len(message))
             request = parse_message(answer_pb2.AnswerManyRequest, message)
-            texts = texts_of(request, remaining_s_of(grpc_context))
+            remaining_s = remaining_s_of(grpc_context)
+            texts = await service.aside(len(message), lambda: texts_of(request, remaining_s))
             outcomes = await answer_texts(service, texts, record)
-            return answers_response(texts, outcomes, service.model)
+            return await service.aside(len(message), lambda: answers_response(texts, outcomes, service.model))
 
         return await self._guard.run("AnswerMany", run, answer_pb2.AnswerManyResponse, grpc_context)
 

@@ -135,10 +135,10 @@ class AskedFor(BaseModel):
         return options
 
     @property
-    def num_chars_of_choices(self) -> int:
-        """Characters of all labels and their descriptions."""
+    def labels(self) -> list[str]:
+        """All labels, with their descriptions."""
         given = (*(self.choices or ()), *(self.scale or ()))
-        return sum(len(one) if isinstance(one, str) else len(one.label) + len(one.description) for one in given)
+        return [one if isinstance(one, str) else f"{one.label} {one.description}" for one in given]
 
     def _choices(self) -> tuple[Choice, ...]:
         if self.yes_no:
