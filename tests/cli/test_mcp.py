@@ -263,8 +263,8 @@ async def test_streamable_http(free_ports: Callable[[int], list[int]], tmp_path:
         slash = httpx2.post(f"{url}/", json=listed, headers=accept)
         assert (slash.status_code, slash.json()["code"]) == (404, "not_found"), "no redirect, which would copy Host"
         listen = {**listed, "method": "subscriptions/listen", "params": {"notifications": {"toolsListChanged": True}}}
-        told = httpx2.post(url, json=listen, headers=accept | {"mcp-protocol-version": "2026-07-28"}, timeout=5)
-        assert "event-stream" not in told.headers["content-type"]
+        heard = httpx2.post(url, json=listen, headers=accept | {"mcp-protocol-version": "2026-07-28"}, timeout=5)
+        assert "event-stream" not in heard.headers["content-type"]
         taken = subprocess.run(
             [*PROGRAM, "--transport", "http", "--port", str(port)], capture_output=True, text=True, timeout=START_S
         )

@@ -1,5 +1,6 @@
 """The image and the compose file: what is in them is named by its hash, and what runs in them is confined."""
 
+import http.client
 import re
 import socket
 import subprocess
@@ -166,7 +167,7 @@ def test_an_empty_variable_is_not_set(
     def refuse(host: str, port: int, **_: Any) -> Any:
         raise ConnectionRefusedError(f"{host} {port} is not asked here")
 
-    monkeypatch.setattr(probe.http.client, "HTTPConnection", refuse)
+    monkeypatch.setattr(http.client, "HTTPConnection", refuse)
     assert probe.main() == 1
     assert capsys.readouterr().err == "127.0.0.1, port 8000: 127.0.0.1 8000 is not asked here\n"
 

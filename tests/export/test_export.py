@@ -52,7 +52,9 @@ def test_nothing_is_written_without_examples(write: Any, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("part", ["coattention", "question_pointer"])
 def test_an_ablation_is_refused_before_anything_is_written(tiny_network: Network, tmp_path: Path, part: str) -> None:
-    config = SimpleNamespace(name="rung", tasks=[], model=replace(tiny_network.mqan.config, **{part: False}))
+    model = tiny_network.mqan.config
+    model = replace(model, coattention=False) if part == "coattention" else replace(model, question_pointer=False)
+    config = SimpleNamespace(name="rung", tasks=[], model=model)
     checkpoint: Any = SimpleNamespace(train_config=config, step=1, training={})
     with pytest.raises(ValueError, match="ablations of the paper's table 2 .* are not exported"):
         export.export_bundle(checkpoint, tmp_path / "bundle", EXAMPLES, name="rung", version="1", model_card="")

@@ -148,7 +148,9 @@ def document(answer: str, **more: Any) -> dict[str, Any]:
     """An answer as the contract of REST has it."""
     model = {"name": "m", "version": "1"}
     plain = {"answer": answer, "probability": 0.75, "confidence": 0.75, "answered": True, "truncated": False}
-    empty = {name: [] for name in ("tokens", "spans", "choices", "chosen", "places", "alternatives", "steps")}
+    empty: dict[str, list[Any]] = {
+        name: [] for name in ("tokens", "spans", "choices", "chosen", "places", "alternatives", "steps")
+    }
     return plain | empty | {"expected": None, "windows": 1, "model": model} | more
 
 

@@ -224,10 +224,10 @@ def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[Q
 
 def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
     for record in records:
-        labels = record.get("labels", record.get("levels", ()))
+        labels: Any = record.get("labels", record.get("levels", ()))
         meanings = record.get("descriptions", {})
-        given = record["answers"] if "answers" in record else record["answer"]
-        answers = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
+        given: Any = record["answers"] if "answers" in record else record["answer"]
+        answers: list[str] = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
         yield EverydayRow(
             record["text"],
             record["kind"],
@@ -259,7 +259,7 @@ def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
 def _places(text: str, passages: Any, *, is_clean: bool = True) -> tuple[tuple[int, int], ...] | None:
     """Return where passages stand; None where one of them does not, or none of them stands in one place alone."""
     listed = passages if isinstance(passages, list) else [passages]
-    wanted: list[str] = [clean(passage) for passage in listed] if is_clean else listed
+    wanted = [clean(passage) if is_clean else str(passage) for passage in listed]
     if not all(passage and passage in text for passage in wanted):
         return None
     starts = ((text.index(passage), passage) for passage in wanted if text.count(passage) == 1)
