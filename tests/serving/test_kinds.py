@@ -66,7 +66,8 @@ def test_one_of_the_choices_is_the_answer_whatever_their_order(served: Any) -> N
         assert sum(choice.probability for choice in answer.choices) == pytest.approx(1, abs=1e-6)
         assert answer.text in labels
         assert answer.chosen == (answer.text,)
-        assert answer.confidence == answer.probability == max(choice.probability for choice in answer.choices)
+        assert answer.confidence == max(choice.probability for choice in answer.choices)
+        assert answer.probability == pytest.approx(answer.confidence)
         [chosen] = [choice for choice in answer.choices if choice.label == answer.text]
         assert chosen.evidence
         assert all(text[place.span.start : place.span.end] == place.span.text for place in chosen.evidence)
@@ -85,7 +86,7 @@ def test_where_none_may_be_the_answer_it_is_one_of_the_outcomes(served: Any, ask
     for _ in range(20):
         answer = ask(served, make_text(chance, 20), **asked)
         assert sum(choice.probability for choice in answer.choices) + answer.none == pytest.approx(1, abs=1e-6)
-        assert answer.confidence == (answer.probability if answer.answered else answer.none)
+        assert answer.confidence == pytest.approx(answer.probability if answer.answered else answer.none)
         found.add(answer.answered)
     assert found == {True, False}
 
