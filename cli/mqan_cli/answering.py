@@ -10,7 +10,6 @@ import typer
 
 from mqan_cli.errors import CommandError
 from mqan_cli.show import to_document
-from mqan_cli.speech import other_url, speaks
 
 if TYPE_CHECKING:
     from mqan_client import Answer, Client, ClientError
@@ -152,25 +151,19 @@ def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
 
 
 def explain(error: "ClientError", url: str) -> str:
-    """Return why a server did not answer and what to do; asks its port for the protocol where that may be the reason.
+    """Return why a server did not answer and what to do.
 
     Args:
         error: how asking failed.
         url: the server that was asked.
     """
-    from mqan_client import DeadlineExceededError, ServerError, UnauthenticatedError, UnavailableError
+    from mqan_client import UnauthenticatedError, UnavailableError
 
     if isinstance(error, UnauthenticatedError):
         return f"{error} {_about_keys(url)}"
-    if isinstance(error, UnavailableError | DeadlineExceededError | ServerError):
-        other, is_spoken = other_url(url), speaks(url)
-        if other is not None:
-            spoken = "REST" if other.startswith("http") else "gRPC"
-            if is_spoken:  # as proxies do, and HAProxy on all its ports
-                return f"no answer from {url} ({error}). It also speaks {spoken}: try --server {other}"
-            return f"{url} speaks {spoken}: give --server {other}"
-        if isinstance(error, UnavailableError) and not is_spoken:
-            return f"no answer from {url} ({error}). Start a server with `mqan serve`, or give --bundle."
+    if isinstance(error, UnavailableError):
+        start = "Start a server with `mqan serve`, or give --bundle"
+        return f"no answer from {url} ({error}). {start}; gRPC and REST have ports of their own."
     return str(error)
 
 

@@ -1,4 +1,4 @@
-"""How ``mqan ask`` shows an answer: as text coloured by where its words came from, or as the REST document."""
+"""An answer as ``mqan ask`` shows it: as text coloured by where its words came from, or as the REST document."""
 
 import dataclasses
 import io

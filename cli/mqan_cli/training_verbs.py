@@ -63,9 +63,6 @@ def train(
             help="Model to start from: a bundle, or for the paper's network a checkpoint.",
         ),
     ] = None,
-    cache: Annotated[
-        Path, typer.Option(help="Folder for tokenised examples of the paper's network: its next start is faster.")
-    ] = Path("runs/cache"),
     ray_workers: Annotated[
         int | None,
         typer.Option(min=1, help="Train with this many workers on a Ray cluster; needs the extra `cluster`."),
@@ -106,11 +103,9 @@ def train(
         config = load_config(recipe, parse_overrides(overrides))
         folder = output or Path("runs") / config.name
         if ray_workers is None:
-            checkpoint = run_recipe(config, data, folder, resume=resume, start=start, cache=cache)
+            checkpoint = run_recipe(config, data, folder, resume=resume, start=start)
         else:
-            checkpoint = run_on_ray(
-                config, data, folder, num_workers=ray_workers, resume=resume, start=start, cache=cache
-            )
+            checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=start)
     if is_first_process():
         print(checkpoint)
 

@@ -62,13 +62,8 @@ MALFORMED: Final = (AttributeError, KeyError, RecursionError, TypeError, ValueEr
 class Bundle:
     """An opened and verified bundle.
 
-    Attributes:
-        manifest: its manifest.
-        sha256: hash of the manifest, which covers every other file: the identity of the model.
-        encoder: bytes of the encoder graph.
-        decoder_step: bytes of the decoding step graph.
-        vocabulary: words and generator pieces.
-        vectors: input vectors of words.
+    ``sha256`` is the hash of the manifest, which covers every other file: the identity of the model. The graphs are
+    bytes of ONNX.
     """
 
     manifest: Manifest
@@ -108,13 +103,7 @@ def open_bundle(folder: Path) -> Bundle:
 
 @dataclass(frozen=True, slots=True)
 class GraphsBundle(Generic[ManifestT]):
-    """An opened bundle whose graphs are read, and checked, when they are asked for.
-
-    Attributes:
-        folder: where it lies.
-        manifest: its manifest.
-        sha256: hash of the manifest, which covers every other file: the identity of the model.
-    """
+    """An opened bundle whose graphs are read, and checked, when they are asked for; ``sha256`` as of ``Bundle``."""
 
     folder: Path
     manifest: ManifestT

@@ -48,12 +48,7 @@ class Attended:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EvidenceVectors:
-    """Vectors whose product is the logit of a word of the text deciding for a label.
-
-    Attributes:
-        labels_LE: of each choice.
-        words_CE: of each word of the context.
-    """
+    """Vectors of labels and words whose product is the logit of a word of the context deciding for a label."""
 
     labels_LE: Floats
     words_CE: Floats

@@ -1,4 +1,4 @@
-"""What options make of a decided answer: evidence, expected values, several labels, a least probability."""
+"""The options' part in a decided answer: evidence, expected values, several labels, a least probability."""
 
 import math
 from collections.abc import Sequence

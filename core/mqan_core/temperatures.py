@@ -1,4 +1,4 @@
-"""How sure a model with a pretrained reader may be: one map for each kind of question and number of choices.
+"""The confidence of a model with a pretrained reader: one map for each kind of question and number of choices.
 
 The masses of choices are divided by a temperature in logits (Guo et al. 2017): ``m_i ** (1 / T)``, renormalised over
 choices and refusal, so that the order of the choices by probability, and with it the answer, stays. A free answer and
@@ -27,7 +27,7 @@ _UNCHANGED = Calibration(1.0, 0.0)
 
 
 class QuestionKind(StrEnum):
-    """What is asked for."""
+    """A kind of question."""
 
     FREE = "free"
     CHOICES = "choices"

@@ -1,4 +1,4 @@
-"""What a model for questions of every kind can do, measured in one run of ``mqan evaluate``.
+"""A model for questions of every kind, measured in one run of ``mqan evaluate``.
 
 Probabilities are fitted first, so that what follows can say how far they can be trusted.
 """
@@ -29,7 +29,7 @@ SECTIONS: Final = (CALIBRATION, EVERYDAY, LABELS, FIELDS, MADE, SQUAD2, INSTRUCT
 
 @dataclass(slots=True)
 class Measured:
-    """What a run of the suite found.
+    """The findings of a run of the suite.
 
     Attributes:
         title: name of the model.

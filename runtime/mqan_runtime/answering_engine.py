@@ -83,12 +83,7 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         num_together: most windows that are read together, padded; by default 1 on a CPU.
 
     Attributes:
-        bundle: what is run.
         provider: execution provider that really runs it.
-        precision: of the reader's products.
-        layout: lays texts out for the reader.
-        reader: reads them.
-        loop: the loop over token ids below the text.
     """
 
     loop: AnsweringLoop

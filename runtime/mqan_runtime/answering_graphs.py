@@ -84,7 +84,7 @@ DYNAMIC: Final = frozenset("NSTBUCQK")
 
 
 EVIDENCE_CONSTANTS: Final[Tensors] = {"question_evidence": ("B", "Q", "E"), "context_evidence": ("B", "C", "E")}
-"""What is gathered of a request's evidence, beside what the steps read."""
+"""The part of a request's evidence that the steps do not read."""
 
 
 def reader_outputs(num_layers: int, evidence_width: int) -> Tensors:

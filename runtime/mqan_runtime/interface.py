@@ -1,4 +1,4 @@
-"""What whoever asks an engine knows of it: the one interface that every kind of bundle is run behind."""
+"""The one interface of engines, whatever the kind of bundle."""
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ from mqan_core.wordings import AcceptedQuestion, samples_of
 
 
 class ServedManifest(Protocol):
-    """What a bundle says of itself, whatever its kind."""
+    """A manifest of any kind."""
 
     @property
     def name(self) -> str:
@@ -52,7 +52,7 @@ class ServedBundle(Protocol):
 
     @property
     def manifest(self) -> ServedManifest:
-        """What it says of itself."""
+        """Its manifest."""
 
     @property
     def sha256(self) -> str:
@@ -68,7 +68,7 @@ class ServedBundle(Protocol):
 
 
 class Stepper(Protocol):
-    """What decodes, blocking. Requests are those of ``ServedEngine.read``, decodings those of ``start_in_turns``."""
+    """A decoder whose calls block, of requests of ``ServedEngine.read``; decodings are those of ``start_in_turns``."""
 
     def start_in_turns(
         self, requests: Sequence[Any], max_answer_tokens: Sequence[int], keys: Sequence[Any]
@@ -97,11 +97,11 @@ class Stepper(Protocol):
 
 
 class ServedEngine(Stepper, Protocol):
-    """What a server needs of a bundle that is ready to answer."""
+    """A bundle that is ready to answer, as a server needs it."""
 
     @property
     def bundle(self) -> ServedBundle:
-        """What is run."""
+        """The bundle that is run."""
 
     @property
     def provider(self) -> str:

@@ -1,4 +1,4 @@
-"""What engines of all kinds of bundle have in common: rows of requests that decode together."""
+"""The common part of engines: rows of requests that decode together."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Mapping, Sequence
@@ -16,7 +16,7 @@ Request = TypeVar("Request")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row(Generic[Request]):
-    """What a row of a decoding answers."""
+    """A request, as the row of a decoding that answers it."""
 
     key: Any
     request: Request
@@ -25,14 +25,14 @@ class Row(Generic[Request]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ended(Generic[Request]):
-    """What has been decoded of a request, as the loop hands it out, to be written as an answer."""
+    """A request that has been decoded, as the loop hands it out, to be written as an answer."""
 
     row: Row[Request]
     decoded: Any
 
 
 class RowLoop(Protocol):
-    """What takes the steps of rows: ``StepLoop``, or one without a decoder."""
+    """A loop that takes the steps of rows: ``StepLoop``, or one without a decoder."""
 
     def step(self, decoding: Decoding) -> list[tuple[Any, Any]]:
         """Take one step, of at least one row; return the rows that it ended, and what was decoded of them."""
@@ -45,11 +45,7 @@ class RowLoop(Protocol):
 
 
 class RowEngine(ABC, Generic[Request]):
-    """Answers requests, row by row of a decoding.
-
-    Attributes:
-        loop: the loop below the text.
-    """
+    """Answers requests, row by row of a decoding."""
 
     loop: RowLoop
 

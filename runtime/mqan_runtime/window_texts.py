@@ -37,12 +37,9 @@ _LARGE: Final = 1024  # pieces read at once, whose memory onnxruntime shall not 
 
 @dataclass(frozen=True, slots=True)
 class WindowedRequest:
-    """A request as the engine reads it.
+    """A request and its word pieces.
 
     Attributes:
-        request: its words.
-        windows: its pieces.
-        options: what is asked for beside the question.
         scores: of its words, where quotations are asked for and it has been read.
         pointers: of each step that was taken, where they are asked for and it has been read.
         evidence: of its choices, where it has some and has been read.
@@ -76,9 +73,6 @@ class TextReader:
         num_layers: of the decoder.
         num_together: most windows that are read together, padded; 1 on a CPU.
         refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits.
-
-    Attributes:
-        refusal_offset: as given; what is read later has another one if it is set.
     """
 
     def __init__(
@@ -207,7 +201,7 @@ def _describe(request: Request, options: Options, row: int, constants: Buffers) 
 
 
 def padded_windows(windows: Sequence[Window]) -> dict[str, Array]:
-    """Return the inputs of windows, with zeros behind those that are shorter than the longest."""
+    """Return the inputs of windows, with zeros after those that are shorter than the longest."""
     fields: Iterator[str] = (name for name in ("pieces", *READER_INPUTS) if name != "vectors")
     padded: dict[str, Array] = {}
     for name in fields:

@@ -149,8 +149,9 @@ def test_a_server_that_asks_for_a_key(browse: Any, start_server: Any, tmp_path: 
 def document(answer: str, **more: Any) -> dict[str, Any]:
     """An answer as the contract of REST has it."""
     model = {"name": "m", "version": "1"}
-    plain = {"answer": answer, "probability": 0.75, "tokens": [], "spans": [], "truncated": False, "model": model}
-    return plain | more
+    plain = {"answer": answer, "probability": 0.75, "confidence": 0.75, "answered": True, "truncated": False}
+    empty = {name: [] for name in ("tokens", "spans", "choices", "chosen", "places", "alternatives", "steps")}
+    return plain | empty | {"none": 0.0, "expected": None, "windows": 1, "model": model} | more
 
 
 @pytest.mark.parametrize("kind", ["mt-dnn", "paper"])
@@ -169,8 +170,8 @@ def test_choices_and_refusals(browse: Any, page_server: str) -> None:
     documents = {
         "Which team?": document(
             _ATTACK,
-            answered=True,
             none=0.125,
+            chosen=[_ATTACK],
             choices=[
                 {"label": _ATTACK, "probability": 0.75, "evidence": [bill]},
                 {"label": "sales", "probability": 0.25, "evidence": []},

@@ -204,7 +204,7 @@ def prepare_run(
     if device.type == "cuda" and shutil.which(os.environ.get("CC", "gcc")):
         _compile(network)
     if start is not None and checkpoint is None:
-        _load(network, start)
+        take_weights(network, start)
     optimizer = make_optimizer(network, recipe)
     average = WeightAverage(network, recipe.average_decay)
     stream = MixtureStream(sources, recipe, vocabulary, layout, kept)
@@ -275,7 +275,8 @@ def _refuse_other_start(checkpoint: Checkpoint, recipe: Recipe, start: Start | N
         )
 
 
-def _load(network: PretrainedNetwork, start: Start) -> None:
+def take_weights(network: PretrainedNetwork, start: Start) -> None:
+    """Give a network the weights of a start; what that lacks because it is older stays untrained."""
     untrained = {name: value for name, value in network.state_dict().items() if name.startswith("evidence.")}
     try:
         network.load_state_dict(untrained | dict(start.weights))  # bundles did not always have evidence

@@ -1,4 +1,4 @@
-"""Who answers the tools: a running server, or a bundle in this process, behind the service that servers have."""
+"""The answerers of the tools: a running server, or a bundle in this process with the service that servers have."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""What the tools return: documents with the places of everything quoted, and the same in words.
+"""The results of the tools: documents with the places of everything quoted, and the same in words.
 
 Places are half-open ranges of Unicode code points: ``text[start:end]`` in Python.
 """

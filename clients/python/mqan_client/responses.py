@@ -1,4 +1,4 @@
-"""What a server says, as the client's own types: documents of REST and messages of gRPC, which name the same fields."""
+"""Responses as the client's own types: documents of REST and messages of gRPC, which name the same fields."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -82,7 +82,6 @@ def read_word(said: Any) -> StreamedWord:
 @_reads
 def read_answer(said: Any) -> Answer:
     """Return an answer."""
-    is_old = not getattr(said, "windows", 0)  # a server before 0.17
     return Answer(
         said.answer,
         said.probability,
@@ -90,19 +89,19 @@ def read_answer(said: Any) -> Answer:
         _read_spans(said.spans),
         said.truncated,
         _read_version(said.model),
-        is_old or said.answered,
-        said.probability if is_old else said.confidence,
-        getattr(said, "none", 0.0),
-        tuple(ChoiceProbability(c.label, c.probability, _read_places(c, "evidence")) for c in _listed(said, "choices")),
-        tuple(_listed(said, "chosen")),
+        said.answered,
+        said.confidence,
+        said.none,
+        tuple(ChoiceProbability(c.label, c.probability, _read_places(c.evidence)) for c in said.choices),
+        tuple(said.chosen),
         _given(said, "expected"),
-        1 if is_old else said.windows,
-        _read_places(said, "places"),
+        said.windows,
+        _read_places(said.places),
         tuple(
             Alternative(a.answer, a.probability, tuple(map(_read_token, a.tokens)), _read_spans(a.spans))
-            for a in _listed(said, "alternatives")
+            for a in said.alternatives
         ),
-        tuple(map(_read_step, _listed(said, "steps"))),
+        tuple(map(_read_step, said.steps)),
         _read_parsed(said),
         _given(said, "parse_error"),
     )
@@ -139,8 +138,8 @@ def read_model(said: Any) -> Model:
         said.num_generated,
         said.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in said.scores),
-        str(getattr(said, "server_version", "")),
-        tuple(AcceptedQuestion(q.task, q.question, q.context, tuple(q.labels)) for q in _listed(said, "questions")),
+        said.server_version,
+        tuple(AcceptedQuestion(q.task, q.question, q.context, tuple(q.labels)) for q in said.questions),
     )
 
 
@@ -148,12 +147,6 @@ def _given(said: Any, name: str) -> Any:
     """Return a field that may be absent, or None."""
     is_absent = hasattr(said, "HasField") and not said.HasField(name)
     return None if is_absent else getattr(said, name, None)
-
-
-def _listed(said: Any, name: str) -> Iterable[Any]:
-    """Return a list that older servers do not send."""
-    found: Iterable[Any] = getattr(said, name, ())
-    return found
 
 
 def _named(said: Any, name: str) -> Iterator[tuple[str, Any]]:
@@ -215,8 +208,8 @@ def _read_span(said: Any) -> AnswerSpan:
     return AnswerSpan(_read_source(said.source), said.start, said.end, said.text)
 
 
-def _read_places(said: Any, name: str) -> tuple[Place, ...]:
-    return tuple(Place(_read_span(getattr(p, "span", p)), p.probability) for p in _listed(said, name))
+def _read_places(places: Any) -> tuple[Place, ...]:
+    return tuple(Place(_read_span(getattr(place, "span", place)), place.probability) for place in places)
 
 
 def _read_range(said: Any) -> Span:

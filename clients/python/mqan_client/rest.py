@@ -44,7 +44,7 @@ _HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
 
 class RestCalls:
-    """What can be asked for, by paths and bodies; what only describes the server has no body."""
+    """The calls, by paths and bodies; those that only describe the server have no body."""
 
     def answer(self, question: Question) -> Call[Answer]:
         """Answer one question."""

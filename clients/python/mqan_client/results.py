@@ -103,7 +103,7 @@ class ChoiceProbability:
         label: as it was given.
         probability: its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and with
             ``none`` or ``min_probability``; with ``multiple`` how likely it is by itself.
-        evidence: the words of the context that decide for it, where it was chosen; empty of an older server.
+        evidence: the words of the context that decide for it, where it was chosen.
     """
 
     label: str
@@ -298,7 +298,7 @@ class Model:
         num_generated: pieces that it can generate.
         num_words: words that have a pretrained vector.
         scores: validation scores as measured.
-        server_version: version of the server's software; empty where it does not say, as before 0.16.
+        server_version: version of the server's software.
         questions: those that a model of fixed tasks takes; none of a model that takes any.
     """
 

@@ -1,4 +1,4 @@
-"""What a client needs of a transport, and the policy that both transports follow."""
+"""Calls and questions as transports take them, and the policy of retries that both follow."""
 
 import math
 import random
@@ -36,7 +36,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked; the fields are those of the contract."""
+    """A question with its options; the fields are those of the contract."""
 
     context: str
     question: str
@@ -56,7 +56,7 @@ class Question:
 
 
 class Asked(TypedDict, total=False):
-    """What may be asked for beside context and question: the fields of ``Question``."""
+    """The options of a question: the fields of ``Question``."""
 
     max_answer_tokens: int | None
     choices: Sequence[str | Choice] | None

@@ -66,15 +66,7 @@ class Asked:
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the questions of a document.
-
-    Args:
-        body: the document.
-        model: what is served.
-
-    Raises:
-        PlacedError: something in it is wrong; it says where.
-    """
+    """Read the questions of a document, for ``foreign.Format``."""
     document = read_object(body)
     check_model(get(document, "model", ()), model.name)
     context = _read_input(get(document, "input", ()))

@@ -25,14 +25,8 @@ Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[O
 
 JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
-_LIST: Final = {"type": "array", "items": {}}
-_EITHER: Final = {"anyOf": [_OBJECT, _LIST]}
+_EITHER: Final = {"anyOf": [_OBJECT, {"type": "array", "items": {}}]}
 _PLACE_OF_LABELS: Final = ("parameters", "candidate_labels")
-_LABELS: Final = {
-    "choice": _PLACE_OF_LABELS,
-    "choices": _PLACE_OF_LABELS,
-    "question": ("parameters", "hypothesis_template"),
-}
 _PARSED_INLINE: Final = 16_384  # bytes; what is longer is read and told on a thread
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
@@ -59,7 +53,7 @@ class Format:
         path: where it is spoken.
         operation: its id in the documentation.
         summary: what it does.
-        parse: reads the questions of a document: each has a ``question`` and a ``place`` in the document.
+        parse: reads the questions of a document, or raises ``PlacedError``: each has a ``question`` and a ``place``.
         tell: makes the response of these, their answers and the model's name.
         fields: where ``context`` and ``choices`` stand in the document, where that is not the question's place.
         request: an example.
@@ -118,21 +112,14 @@ FORMATS: Final = (
         "Choose among labels as transformers' zero-shot-classification pipeline does",
         hf_zero_shot.parse,
         hf_zero_shot.respond,
-        _LABELS,
+        {
+            "choice": _PLACE_OF_LABELS,
+            "choices": _PLACE_OF_LABELS,
+            "question": ("parameters", "hypothesis_template"),
+        },
         foreign_examples.HF_LABELS_REQUEST,
         foreign_examples.HF_LABELS_RESPONSE,
         _EITHER,
-    ),
-    Format(
-        "/v1/hf/zero-shot-classification/list",
-        "hfZeroShotClassificationList",
-        "The same with the response that Hugging Face's clients read: a list of labels",
-        hf_zero_shot.parse,
-        hf_zero_shot.respond_with_list,
-        _LABELS,
-        foreign_examples.HF_LABELS_REQUEST,
-        foreign_examples.HF_LABELS_LIST,
-        _LIST,
     ),
 )
 

@@ -105,8 +105,3 @@ HF_LABELS_RESPONSE: Final[dict[str, Any]] = {
     "scores": [0.789, 0.209, 0.003],
     **_beside(0.021, (6, "charged twice", 0.31)),
 }
-HF_LABELS_LIST: Final[list[dict[str, Any]]] = [
-    {"label": "billing", "score": 0.789},
-    {"label": "shipping", "score": 0.209},
-    {"label": "technical support", "score": 0.003},
-]

@@ -54,7 +54,7 @@ _BELOW: Final = re.compile(
     r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b", re.IGNORECASE
 )
 _SHARE: Final = re.compile(r"[\s-]*(?:%|per\s?cent\b|pct\b)", re.IGNORECASE)
-_OF_MONEY: Final = re.compile(  # behind other numbers these are units: m stands for metres
+_OF_MONEY: Final = re.compile(  # after other numbers these are units: m stands for metres
     r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
 )
 _FRACTION: Final = re.compile(
@@ -80,7 +80,7 @@ class Quoted:
     Attributes:
         text: the quotation, with single spaces for all white space.
         before: a few characters in front of it; a line begins with a line feed.
-        after: a few characters behind it.
+        after: a few characters after it.
     """
 
     text: str
@@ -128,7 +128,7 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
     _check_letters(quoted, before, price.currency, is_money=is_money)
     _check_brackets(quoted, front, behind, is_money=is_money)
     if after.strip() and re.fullmatch(_DASH, after.strip()):
-        raise NoValueError("has a sign behind its number")
+        raise NoValueError("has a sign after its number")
     is_below = _is_below_zero(front, len(quoted.before), is_money=is_money, is_date=_is_year(digits, front, behind))
     return (-price.amount if is_below else price.amount), price.currency
 
@@ -190,13 +190,13 @@ def _check_behind(behind: str, *, is_money: bool) -> None:
         raise NoValueError("has a word that multiplies its number")
     rest = behind.lstrip()
     if (rest and unicodedata.category(rest[0]) == "No") or _FRACTION.match(behind):
-        raise NoValueError("has a fraction or a power behind its number")
+        raise NoValueError("has a fraction or a power after its number")
     if is_money and _SHARE.match(behind):
         raise NoValueError("is a share, not an amount of money")
     if _BELOW.match(behind):
-        raise NoValueError("is below zero, as the words behind it say")
+        raise NoValueError("is below zero, as the words after it say")
     if _SIGN_BEHIND.match(behind):
-        raise NoValueError("has a sign behind its number")
+        raise NoValueError("has a sign after its number")
 
 
 def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
@@ -211,7 +211,7 @@ def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
 
 
 def _check_letters(quoted: Quoted, before: str, currency: str | None, *, is_money: bool) -> None:
-    """Refuse digits directly behind letters that are no currency."""
+    """Refuse digits directly after letters that are no currency."""
     if before:
         is_inside = before[-1].isalpha() and not (currency and before.endswith(currency))
     else:
@@ -247,8 +247,8 @@ def _check_brackets(quoted: Quoted, front: str, behind: str, *, is_money: bool) 
 def _is_below_zero(front: str, num_outside: int, *, is_money: bool, is_date: bool) -> bool:
     """Return whether the quotation has a sign in front of its number.
 
-    A dash is a sign where it stands directly in front of the number or its currency, and behind white space or nothing.
-    It is none behind a letter, between two spaces behind a word, and where it begins a line that is not quoted.
+    A dash is a sign where it stands directly in front of the number or its currency, and after white space or nothing.
+    It is none after a letter, between two spaces after a word, and where it begins a line that is not quoted.
 
     Raises:
         NoValueError: the sign is not in the quotation, or it is not clear whether there is one.

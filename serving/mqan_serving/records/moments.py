@@ -39,7 +39,7 @@ _LENGTH: Final = re.compile(
     r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b",
     re.IGNORECASE,
 )
-_OFFSET: Final = re.compile(  # that is no end of a range: behind UTC, seconds or T, or with a plus
+_OFFSET: Final = re.compile(  # that is no end of a range: after UTC, seconds or T, or with a plus
     r"(\d(?=\s?\+)|(?<![A-Za-z])(?:UTC|GMT|Z)|:\d\d:\d\d(?:[.,]\d+)?|\dT\d\d:?\d\d)\s?[+-]\d\d?(?::?\d\d)?(?![\d:])"
 )
 _ISO_WITH_SPACE: Final = re.compile(r"(\d{4}-\d\d-\d\d (\d\d):(\d\d))\s?-(\d\d):?(\d\d)?$")

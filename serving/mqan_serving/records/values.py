@@ -29,7 +29,7 @@ _LINE_ENDS: Final = re.compile(r"\s*\n\s*")
 
 
 class Kind(StrEnum):
-    """What the value of a field is."""
+    """The kind of a field's value."""
 
     TEXT = "text"
     TEXTS = "texts"
@@ -49,11 +49,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Normalized:
-    """What a library made of a quotation.
+    """A quotation as a library normalised it.
 
     Attributes:
-        library: which one.
-        amount: the number.
         currency: of an amount of money, as the text has it; None where it names none.
         iso: date or time as ISO 8601 has it.
     """
@@ -92,7 +90,7 @@ def read_value(kind: Kind, quotation: str, before: str = "", after: str = "") ->
         kind: what it is to be; not one of the kinds that are chosen.
         quotation: words of the caller's text.
         before: the last ``NEAR_CHARS`` characters in front of the quotation in the text; fewer where the text begins.
-        after: the first ``NEAR_CHARS`` characters behind it.
+        after: the first ``NEAR_CHARS`` characters after it.
 
     Raises:
         NoValueError: it is nothing of this kind, or may be one of several.
@@ -149,7 +147,7 @@ def _time(quoted: Quoted) -> Value:
 def _check_half_of_day(quoted: Quoted, hour: int) -> None:
     """Refuse a time whose half of the day stands around it: 7:30, of "tonight at 7:30"."""
     if _A_M_BEHIND.match(quoted.after):
-        raise NoValueError("has am or pm behind it")
+        raise NoValueError("has am or pm after it")
     around = quoted.before.rpartition("\n")[2], quoted.after.partition("\n")[0]
     if hour <= 12 and not _HAS_A_M.search(quoted.text) and any(map(_LATE.search, around)):
         raise NoValueError("is late in the day, as the words around it say")

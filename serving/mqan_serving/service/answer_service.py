@@ -41,7 +41,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is served, and what a request may be."""
+    """The served model, and the limits of requests."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""What waits for a batch and for its answer, and which of it goes next.
+"""Requests that wait for a batch and for their answers, and which of them go next.
 
 The oldest request always goes, joined by those of the most similar length while the padded batch stays within a budget
 of tokens.
@@ -24,10 +24,6 @@ class Waiting:
     """A request that waits for its answer.
 
     Attributes:
-        request: what is asked.
-        max_answer_tokens: most tokens of the answer.
-        num_tokens: of the request.
-        timeline: where its stages are marked.
         answer: what the caller awaits.
         loop: the caller's event loop.
         deadline: when the answer is of no use any more, on the monotonic clock.
@@ -78,7 +74,7 @@ class Waiting:
 
 
 class WaitingQueue:
-    """What waits to be encoded, in order of arrival, for all threads."""
+    """Requests that wait to be encoded, in order of arrival, for all threads."""
 
     def __init__(self, max_batch_size: int, max_batch_tokens: int) -> None:
         self._max_batch_size = max_batch_size

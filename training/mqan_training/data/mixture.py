@@ -15,7 +15,7 @@ from mqan_training.data.adversarial import AdversarialSource
 from mqan_training.data.changed import ChangedSource
 from mqan_training.data.facts import FactsSource
 from mqan_training.data.held_out import held_out_texts, texts_of_examples
-from mqan_training.data.made.source import MadeSource
+from mqan_training.data.made.source import made_source
 from mqan_training.data.metrics import UNANSWERABLE
 from mqan_training.data.questions.asked import Asked
 from mqan_training.data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
@@ -221,7 +221,7 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
 
 def _source_named(name: str, data: Path, split: str) -> Source:
     if name.startswith(_MADE):
-        return MadeSource(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
+        return made_source(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
     for derived in _DERIVED:
         if name.endswith(derived.suffix):
             return derived(_source_named(name.removesuffix(derived.suffix), data, split))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from mqan_training.data.questions import words as w
-from mqan_training.data.questions.clauses import bare_of
+from mqan_training.data.questions.finite import bare_of
 
 _ASKED = re.compile(
     r"^(?:(?P<preposition>In|On|At|By|For|To|From|With|Under|During|Of|Into|Through) )?"

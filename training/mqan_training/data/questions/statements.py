@@ -4,7 +4,8 @@ import re
 
 from mqan_training.data.questions import words as w
 from mqan_training.data.questions.answered import said, when
-from mqan_training.data.questions.clauses import bare_of, clause_of, looks_finite
+from mqan_training.data.questions.clauses import clause_of, looks_finite
+from mqan_training.data.questions.finite import bare_of
 
 _FRONT = re.compile(r"^(?:In|On|At|During|By|Since|After|Before) [^,]{1,40}$")
 _QUANTIFIED = w.listed("quantified")

@@ -11,7 +11,7 @@ _PATH = Path(__file__).resolve().parent / "words.yaml"
 _VOWELS = "aeiou"
 _SHORT = re.compile(r"[^aeiou]*(?:qu)?[aeiou][^aeiouwxy]")  # one syllable whose last letter is doubled
 _NAME_OF_SORT = re.compile(  # endings of words that are no names
-    r"(?:ing|ed|ers|ous|tion|sion|ment|ness|ity|ly|ance|ence|ology|ists|tions|ments|ical|able|ible|ful|less|like)$"
+    r"(?:ing|ed|ers|ous|tion|sion|ments?|ness|ity|ly|ance|ence|ology|\wists|tions|ical|able|ible|ful|less|like)$"
 )
 
 
