@@ -106,10 +106,7 @@ class ChoiceResult(_Result):
         description="Its share of all choices, which sum to 1; of the choices and `none` for yes and no, and with "
         "`none`; with `multiple` how likely it is by itself."
     )
-    evidence: list[Evidence] = Field(
-        description="The words of the context that decide for it, where it was chosen; none of a model that does not "
-        "say."
-    )
+    evidence: list[Evidence] = Field(description="The words of the context that decide for it, where it was chosen.")
 
 
 class DecideResult(_Result):

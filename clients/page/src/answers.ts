@@ -30,7 +30,7 @@ export function makeCard(name: string, question: string, answer: Answer, links: 
   const items: Item[] = [];
   const parts = answer.answered ? words(name, answer, items, links, look) : [absent(answer)];
   if (answer.expected !== null) parts.push(make("p", { class: "of" }, `Expected value ${answer.expected.toFixed(2)}`));
-  if (answer.choices.length) parts.push(bars(name, answer, items, links, look));
+  if (answer.choices.length) parts.push(bars(name, answer, items, links, look), without(answer));
   if (answer.windows > 1) parts.push(make("p", { class: "of" }, `Read in ${answer.windows} parts.`));
   const asked = items.filter((item) => item.source === "question");
   const title = make("h2", { dir: "auto" }, ...markPlaces(question, asked, links));
@@ -39,7 +39,17 @@ export function makeCard(name: string, question: string, answer: Answer, links: 
 }
 
 function absent(answer: Answer): HTMLElement {
-  return make("p", { class: "absent" }, "∅ Not in the text ", make("span", { class: "of" }, percent(answer.probability)));
+  const told = answer.choices.length && !isYesNo(answer) ? "∅ None of the choices " : "∅ Not in the text ";
+  return make("p", { class: "absent" }, told, make("span", { class: "of" }, percent(answer.probability)));
+}
+
+function isYesNo({ choices }: Answer): boolean {
+  return ["no yes", "false true"].includes(choices.map(({ label }) => label.trim().toLowerCase()).sort().join(" "));
+}
+
+/** Say how likely none of the choices is right. */
+function without(answer: Answer): HTMLElement {
+  return make("p", { class: "of" }, `${isYesNo(answer) ? "Not stated" : "None of these"}: ${percent(answer.none)}`);
 }
 
 function words(name: string, answer: Answer, items: Item[], links: Links, look: Look): HTMLElement[] {
@@ -104,7 +114,7 @@ function bars(name: string, answer: Answer, items: Item[], links: Links, look: L
     const label = make("bdi", {}, isChosen ? `✓ ${choice.label}` : choice.label);
     const of = make("span", { class: "of" }, percent(choice.probability));
     const row = button({ class: isChosen ? "choice chosen" : "choice" }, () => {}, label, of, bar);
-    for (const span of choice.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
+    for (const { source, start, end } of choice.evidence) items.push({ id, source, start, end });
     links.addWord(id, row, () => look(isChosen ? (answer.steps[0]?.context ?? []) : []));
     return make("li", {}, row);
   }));

@@ -103,7 +103,7 @@ class ChoiceProbability:
         label: as it was given.
         probability: its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and with
             ``none`` or ``min_probability``; with ``multiple`` how likely it is by itself.
-        evidence: the words of the context that decide for it, where it was chosen; empty of a model that does not say.
+        evidence: the words of the context that decide for it, where it was chosen.
     """
 
     label: str

@@ -30,7 +30,7 @@ export type FilledRecord = components["schemas"]["RecordDocument"];
 /** A field of a record, and what the text says of it. */
 export type FilledField = components["schemas"]["FieldDocument"];
 
-/** One label of a question with choices, and the words of the text that spoke for it. */
+/** One label of a question with choices, and the words of the text that decide for it. */
 export type Choice = components["schemas"]["ChoiceDocument"];
 
 /** A query that an answer was read as, with its SQL; `parse: "sql"`. */

@@ -4,116 +4,121 @@
 # source: mqan/v1/answer.proto
 # Protobuf Python Version: 7.35.1
 """Generated protocol buffer code."""
-
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pool as _descriptor_pool
 from google.protobuf import runtime_version as _runtime_version
 from google.protobuf import symbol_database as _symbol_database
 from google.protobuf.internal import builder as _builder
-
-_runtime_version.ValidateProtobufRuntimeVersion(_runtime_version.Domain.PUBLIC, 7, 35, 1, "", "mqan/v1/answer.proto")
+_runtime_version.ValidateProtobufRuntimeVersion(
+    _runtime_version.Domain.PUBLIC,
+    7,
+    35,
+    1,
+    '',
+    'mqan/v1/answer.proto'
+)
 # @@protoc_insertion_point(imports)
 
 _sym_db = _symbol_database.Default()
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(
-    b'\n\x14mqan/v1/answer.proto\x12\x07mqan.v1"\x88\x03\n\rAnswerRequest\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x1e\n\x11max_answer_tokens\x18\x03 \x01(\rH\x00\x88\x01\x01\x12 \n\x07\x63hoices\x18\x04 \x03(\x0b\x32\x0f.mqan.v1.Choice\x12\x10\n\x08multiple\x18\x05 \x01(\x08\x12\x0e\n\x06yes_no\x18\x06 \x01(\x08\x12\r\n\x05scale\x18\x07 \x03(\t\x12 \n\x07sources\x18\x08 \x03(\x0e\x32\x0f.mqan.v1.Source\x12\x1c\n\x0fmin_probability\x18\t \x01(\x01H\x01\x88\x01\x01\x12\x12\n\ncontiguous\x18\n \x01(\x08\x12\x0b\n\x03\x61ll\x18\x0b \x01(\x08\x12\x14\n\x0c\x61lternatives\x18\x0c \x01(\r\x12\x0f\n\x07\x65xplain\x18\r \x01(\x08\x12!\n\x05parse\x18\x0e \x01(\x0e\x32\x12.mqan.v1.ParseKind\x12\x0c\n\x04none\x18\x0f \x01(\x08\x42\x14\n\x12_max_answer_tokensB\x12\n\x10_min_probability",\n\x06\x43hoice\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t"\xca\x04\n\x0e\x41nswerResponse\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12$\n\x06tokens\x18\x03 \x03(\x0b\x32\x14.mqan.v1.AnswerToken\x12"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12$\n\x05model\x18\x06 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\x12\x10\n\x08\x61nswered\x18\x07 \x01(\x08\x12\x12\n\nconfidence\x18\x08 \x01(\x01\x12+\n\x07\x63hoices\x18\t \x03(\x0b\x32\x1a.mqan.v1.ChoiceProbability\x12\x0e\n\x06\x63hosen\x18\n \x03(\t\x12\x15\n\x08\x65xpected\x18\x0b \x01(\x01H\x01\x88\x01\x01\x12\x0f\n\x07windows\x18\x0c \x01(\r\x12\x1e\n\x06places\x18\r \x03(\x0b\x32\x0e.mqan.v1.Place\x12*\n\x0c\x61lternatives\x18\x0e \x03(\x0b\x32\x14.mqan.v1.Alternative\x12\x1c\n\x05steps\x18\x0f \x03(\x0b\x32\r.mqan.v1.Step\x12%\n\x05query\x18\x10 \x01(\x0b\x32\x14.mqan.v1.ParsedQueryH\x00\x12%\n\x05state\x18\x11 \x01(\x0b\x32\x14.mqan.v1.ParsedStateH\x00\x12\x18\n\x0bparse_error\x18\x12 \x01(\tH\x02\x88\x01\x01\x12\x0c\n\x04none\x18\x13 \x01(\x01\x42\x08\n\x06parsedB\x0b\n\t_expectedB\x0e\n\x0c_parse_error"g\n\x0bParsedQuery\x12\x0e\n\x06select\x18\x01 \x01(\t\x12\x13\n\x0b\x61ggregation\x18\x02 \x01(\t\x12&\n\nconditions\x18\x03 \x03(\x0b\x32\x12.mqan.v1.Condition\x12\x0b\n\x03sql\x18\x04 \x01(\t"`\n\tCondition\x12\x0e\n\x06\x63olumn\x18\x01 \x01(\t\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\t\x12"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan"Z\n\x0bParsedState\x12!\n\x05slots\x18\x01 \x03(\x0b\x32\x12.mqan.v1.SlotValue\x12(\n\x08requests\x18\x02 \x03(\x0b\x32\x16.mqan.v1.RequestedSlot"L\n\tSlotValue\x12\x0c\n\x04slot\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12"\n\x05spans\x18\x03 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan"A\n\rRequestedSlot\x12\x0c\n\x04slot\x18\x01 \x01(\t\x12"\n\x05spans\x18\x02 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan"6\n\x11\x41nswerManyRequest\x12!\n\x05texts\x18\x01 \x03(\x0b\x32\x12.mqan.v1.AskedText"_\n\tAskedText\x12\x0f\n\x02id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x0f\n\x07\x63ontext\x18\x02 \x01(\t\x12)\n\tquestions\x18\x03 \x03(\x0b\x32\x16.mqan.v1.AskedQuestionB\x05\n\x03_id"x\n\rAskedQuestion\x12\x0f\n\x02id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\'\n\x07request\x18\x02 \x01(\x0b\x32\x16.mqan.v1.AnswerRequest\x12\x17\n\ntimeout_ms\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x05\n\x03_idB\r\n\x0b_timeout_ms"`\n\x12\x41nswerManyResponse\x12$\n\x05texts\x18\x01 \x03(\x0b\x32\x15.mqan.v1.AnsweredText\x12$\n\x05model\x18\x02 \x01(\x0b\x32\x15.mqan.v1.ModelVersion"Q\n\x0c\x41nsweredText\x12\x0f\n\x02id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12)\n\x07\x61nswers\x18\x02 \x03(\x0b\x32\x18.mqan.v1.QuestionOutcomeB\x05\n\x03_id"\x87\x01\n\x0fQuestionOutcome\x12\x0f\n\x02id\x18\x01 \x01(\tH\x01\x88\x01\x01\x12)\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x17.mqan.v1.AnswerResponseH\x00\x12\'\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.mqan.v1.QuestionErrorH\x00\x42\x08\n\x06resultB\x05\n\x03_id"<\n\rQuestionError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t"q\n\x14\x41nswerStreamResponse\x12%\n\x04word\x18\x01 \x01(\x0b\x32\x15.mqan.v1.StreamedWordH\x00\x12)\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x17.mqan.v1.AnswerResponseH\x00\x42\x07\n\x05\x65vent"B\n\x0cStreamedWord\x12#\n\x05token\x18\x01 \x01(\x0b\x32\x14.mqan.v1.AnswerToken\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\t"\x81\x01\n\x04Step\x12\'\n\x07\x63ontext\x18\x01 \x03(\x0b\x32\x16.mqan.v1.PointerWeight\x12(\n\x08question\x18\x02 \x03(\x0b\x32\x16.mqan.v1.PointerWeight\x12&\n\ncandidates\x18\x03 \x03(\x0b\x32\x12.mqan.v1.Candidate"@\n\rPointerWeight\x12\x1f\n\x04span\x18\x01 \x01(\x0b\x32\x11.mqan.v1.TextSpan\x12\x0e\n\x06weight\x18\x02 \x01(\x01"O\n\tCandidate\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\x1f\n\x06source\x18\x03 \x01(\x0e\x32\x0f.mqan.v1.Source"?\n\x05Place\x12!\n\x04span\x18\x01 \x01(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x13\n\x0bprobability\x18\x02 \x01(\x01"|\n\x0b\x41lternative\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12$\n\x06tokens\x18\x03 \x03(\x0b\x32\x14.mqan.v1.AnswerToken\x12"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan"f\n\x11\x43hoiceProbability\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12 \n\x08\x65vidence\x18\x04 \x03(\x0b\x32\x0e.mqan.v1.PlaceJ\x04\x08\x03\x10\x04R\x05spans"\x99\x01\n\x0b\x41nswerToken\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\x1f\n\x06source\x18\x03 \x01(\x0e\x32\x0f.mqan.v1.Source\x12%\n\x06masses\x18\x04 \x01(\x0b\x32\x15.mqan.v1.SourceMasses\x12\x1f\n\x04span\x18\x05 \x01(\x0b\x32\x11.mqan.v1.TextSpan"E\n\x0cSourceMasses\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\x01\x12\x10\n\x08question\x18\x02 \x01(\x01\x12\x12\n\nvocabulary\x18\x03 \x01(\x01"&\n\x08TextSpan\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r"W\n\nAnswerSpan\x12\x1f\n\x06source\x18\x01 \x01(\x0e\x32\x0f.mqan.v1.Source\x12\r\n\x05start\x18\x02 \x01(\r\x12\x0b\n\x03\x65nd\x18\x03 \x01(\r\x12\x0c\n\x04text\x18\x04 \x01(\t"-\n\x0cModelVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t"4\n\x11\x46illRecordRequest\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t"\x81\x01\n\x12\x46illRecordResponse\x12\x0e\n\x06record\x18\x01 \x01(\t\x12\x0f\n\x07missing\x18\x02 \x03(\t\x12$\n\x06\x66ields\x18\x03 \x03(\x0b\x32\x14.mqan.v1.FilledField\x12$\n\x05model\x18\x04 \x01(\x0b\x32\x15.mqan.v1.ModelVersion"\xe3\x01\n\x0b\x46illedField\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x10\n\x08\x61nswered\x18\x05 \x01(\x08\x12\x13\n\x0bprobability\x18\x06 \x01(\x01\x12\x10\n\x08question\x18\x07 \x01(\t\x12,\n\nnormalized\x18\x08 \x01(\x0b\x32\x18.mqan.v1.NormalizedValue\x12\x13\n\x06reason\x18\t \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_reason"\x80\x01\n\x0fNormalizedValue\x12\x0f\n\x07library\x18\x01 \x01(\t\x12\x13\n\x06\x61mount\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\x08\x63urrency\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x10\n\x03iso\x18\x04 \x01(\tH\x02\x88\x01\x01\x42\t\n\x07_amountB\x0b\n\t_currencyB\x06\n\x04_iso"\x11\n\x0fGetModelRequest"\x8b\x02\n\x10GetModelResponse\x12$\n\x05model\x18\x01 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\x1f\n\x06limits\x18\x04 \x01(\x0b\x32\x0f.mqan.v1.Limits\x12\x15\n\rnum_generated\x18\x05 \x01(\r\x12\x11\n\tnum_words\x18\x06 \x01(\r\x12\x1e\n\x06scores\x18\x07 \x03(\x0b\x32\x0e.mqan.v1.Score\x12\x16\n\x0eserver_version\x18\x08 \x01(\t\x12,\n\tquestions\x18\t \x03(\x0b\x32\x19.mqan.v1.AcceptedQuestion"S\n\x10\x41\x63\x63\x65ptedQuestion\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontext\x18\x03 \x01(\t\x12\x0e\n\x06labels\x18\x04 \x03(\t"\x82\x02\n\x06Limits\x12\x19\n\x11max_request_bytes\x18\x01 \x01(\r\x12\x1a\n\x12max_context_tokens\x18\x02 \x01(\r\x12\x1b\n\x13max_question_tokens\x18\x03 \x01(\r\x12\x19\n\x11max_answer_tokens\x18\x04 \x01(\r\x12\x17\n\x0fmax_word_length\x18\x05 \x01(\r\x12\x1a\n\x12max_metadata_bytes\x18\x06 \x01(\r\x12\x16\n\x0emax_timeout_ms\x18\x07 \x01(\r\x12\x1f\n\x17max_concurrent_requests\x18\x08 \x01(\r\x12\x1b\n\x13max_queued_requests\x18\t \x01(\r"4\n\x05Score\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x01*Z\n\tParseKind\x12\x1a\n\x16PARSE_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0ePARSE_KIND_SQL\x10\x01\x12\x1d\n\x19PARSE_KIND_DIALOGUE_STATE\x10\x02*`\n\x06Source\x12\x16\n\x12SOURCE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSOURCE_CONTEXT\x10\x01\x12\x13\n\x0fSOURCE_QUESTION\x10\x02\x12\x15\n\x11SOURCE_VOCABULARY\x10\x03\x32\xff\x02\n\x11QuestionAnswering\x12>\n\x06\x41nswer\x12\x16.mqan.v1.AnswerRequest\x1a\x17.mqan.v1.AnswerResponse"\x03\x90\x02\x01\x12J\n\nAnswerMany\x12\x1a.mqan.v1.AnswerManyRequest\x1a\x1b.mqan.v1.AnswerManyResponse"\x03\x90\x02\x01\x12L\n\x0c\x41nswerStream\x12\x16.mqan.v1.AnswerRequest\x1a\x1d.mqan.v1.AnswerStreamResponse"\x03\x90\x02\x01\x30\x01\x12J\n\nFillRecord\x12\x1a.mqan.v1.FillRecordRequest\x1a\x1b.mqan.v1.FillRecordResponse"\x03\x90\x02\x01\x12\x44\n\x08GetModel\x12\x18.mqan.v1.GetModelRequest\x1a\x19.mqan.v1.GetModelResponse"\x03\x90\x02\x01\x62\x06proto3'
-)
+
+
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14mqan/v1/answer.proto\x12\x07mqan.v1\"\x88\x03\n\rAnswerRequest\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x1e\n\x11max_answer_tokens\x18\x03 \x01(\rH\x00\x88\x01\x01\x12 \n\x07\x63hoices\x18\x04 \x03(\x0b\x32\x0f.mqan.v1.Choice\x12\x10\n\x08multiple\x18\x05 \x01(\x08\x12\x0e\n\x06yes_no\x18\x06 \x01(\x08\x12\r\n\x05scale\x18\x07 \x03(\t\x12 \n\x07sources\x18\x08 \x03(\x0e\x32\x0f.mqan.v1.Source\x12\x1c\n\x0fmin_probability\x18\t \x01(\x01H\x01\x88\x01\x01\x12\x12\n\ncontiguous\x18\n \x01(\x08\x12\x0b\n\x03\x61ll\x18\x0b \x01(\x08\x12\x14\n\x0c\x61lternatives\x18\x0c \x01(\r\x12\x0f\n\x07\x65xplain\x18\r \x01(\x08\x12!\n\x05parse\x18\x0e \x01(\x0e\x32\x12.mqan.v1.ParseKind\x12\x0c\n\x04none\x18\x0f \x01(\x08\x42\x14\n\x12_max_answer_tokensB\x12\n\x10_min_probability\",\n\x06\x43hoice\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\"\xca\x04\n\x0e\x41nswerResponse\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12$\n\x06tokens\x18\x03 \x03(\x0b\x32\x14.mqan.v1.AnswerToken\x12\"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x11\n\ttruncated\x18\x05 \x01(\x08\x12$\n\x05model\x18\x06 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\x12\x10\n\x08\x61nswered\x18\x07 \x01(\x08\x12\x12\n\nconfidence\x18\x08 \x01(\x01\x12+\n\x07\x63hoices\x18\t \x03(\x0b\x32\x1a.mqan.v1.ChoiceProbability\x12\x0e\n\x06\x63hosen\x18\n \x03(\t\x12\x15\n\x08\x65xpected\x18\x0b \x01(\x01H\x01\x88\x01\x01\x12\x0f\n\x07windows\x18\x0c \x01(\r\x12\x1e\n\x06places\x18\r \x03(\x0b\x32\x0e.mqan.v1.Place\x12*\n\x0c\x61lternatives\x18\x0e \x03(\x0b\x32\x14.mqan.v1.Alternative\x12\x1c\n\x05steps\x18\x0f \x03(\x0b\x32\r.mqan.v1.Step\x12%\n\x05query\x18\x10 \x01(\x0b\x32\x14.mqan.v1.ParsedQueryH\x00\x12%\n\x05state\x18\x11 \x01(\x0b\x32\x14.mqan.v1.ParsedStateH\x00\x12\x18\n\x0bparse_error\x18\x12 \x01(\tH\x02\x88\x01\x01\x12\x0c\n\x04none\x18\x13 \x01(\x01\x42\x08\n\x06parsedB\x0b\n\t_expectedB\x0e\n\x0c_parse_error\"g\n\x0bParsedQuery\x12\x0e\n\x06select\x18\x01 \x01(\t\x12\x13\n\x0b\x61ggregation\x18\x02 \x01(\t\x12&\n\nconditions\x18\x03 \x03(\x0b\x32\x12.mqan.v1.Condition\x12\x0b\n\x03sql\x18\x04 \x01(\t\"`\n\tCondition\x12\x0e\n\x06\x63olumn\x18\x01 \x01(\t\x12\x10\n\x08operator\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\t\x12\"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\"Z\n\x0bParsedState\x12!\n\x05slots\x18\x01 \x03(\x0b\x32\x12.mqan.v1.SlotValue\x12(\n\x08requests\x18\x02 \x03(\x0b\x32\x16.mqan.v1.RequestedSlot\"L\n\tSlotValue\x12\x0c\n\x04slot\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\"\n\x05spans\x18\x03 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\"A\n\rRequestedSlot\x12\x0c\n\x04slot\x18\x01 \x01(\t\x12\"\n\x05spans\x18\x02 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\"6\n\x11\x41nswerManyRequest\x12!\n\x05texts\x18\x01 \x03(\x0b\x32\x12.mqan.v1.AskedText\"_\n\tAskedText\x12\x0f\n\x02id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x0f\n\x07\x63ontext\x18\x02 \x01(\t\x12)\n\tquestions\x18\x03 \x03(\x0b\x32\x16.mqan.v1.AskedQuestionB\x05\n\x03_id\"x\n\rAskedQuestion\x12\x0f\n\x02id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\'\n\x07request\x18\x02 \x01(\x0b\x32\x16.mqan.v1.AnswerRequest\x12\x17\n\ntimeout_ms\x18\x03 \x01(\rH\x01\x88\x01\x01\x42\x05\n\x03_idB\r\n\x0b_timeout_ms\"`\n\x12\x41nswerManyResponse\x12$\n\x05texts\x18\x01 \x03(\x0b\x32\x15.mqan.v1.AnsweredText\x12$\n\x05model\x18\x02 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\"Q\n\x0c\x41nsweredText\x12\x0f\n\x02id\x18\x01 \x01(\tH\x00\x88\x01\x01\x12)\n\x07\x61nswers\x18\x02 \x03(\x0b\x32\x18.mqan.v1.QuestionOutcomeB\x05\n\x03_id\"\x87\x01\n\x0fQuestionOutcome\x12\x0f\n\x02id\x18\x01 \x01(\tH\x01\x88\x01\x01\x12)\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x17.mqan.v1.AnswerResponseH\x00\x12\'\n\x05\x65rror\x18\x03 \x01(\x0b\x32\x16.mqan.v1.QuestionErrorH\x00\x42\x08\n\x06resultB\x05\n\x03_id\"<\n\rQuestionError\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x0c\n\x04hint\x18\x03 \x01(\t\"q\n\x14\x41nswerStreamResponse\x12%\n\x04word\x18\x01 \x01(\x0b\x32\x15.mqan.v1.StreamedWordH\x00\x12)\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x17.mqan.v1.AnswerResponseH\x00\x42\x07\n\x05\x65vent\"B\n\x0cStreamedWord\x12#\n\x05token\x18\x01 \x01(\x0b\x32\x14.mqan.v1.AnswerToken\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\t\"\x81\x01\n\x04Step\x12\'\n\x07\x63ontext\x18\x01 \x03(\x0b\x32\x16.mqan.v1.PointerWeight\x12(\n\x08question\x18\x02 \x03(\x0b\x32\x16.mqan.v1.PointerWeight\x12&\n\ncandidates\x18\x03 \x03(\x0b\x32\x12.mqan.v1.Candidate\"@\n\rPointerWeight\x12\x1f\n\x04span\x18\x01 \x01(\x0b\x32\x11.mqan.v1.TextSpan\x12\x0e\n\x06weight\x18\x02 \x01(\x01\"O\n\tCandidate\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\x1f\n\x06source\x18\x03 \x01(\x0e\x32\x0f.mqan.v1.Source\"?\n\x05Place\x12!\n\x04span\x18\x01 \x01(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\"|\n\x0b\x41lternative\x12\x0e\n\x06\x61nswer\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12$\n\x06tokens\x18\x03 \x03(\x0b\x32\x14.mqan.v1.AnswerToken\x12\"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\"f\n\x11\x43hoiceProbability\x12\r\n\x05label\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12 \n\x08\x65vidence\x18\x04 \x03(\x0b\x32\x0e.mqan.v1.PlaceJ\x04\x08\x03\x10\x04R\x05spans\"\x99\x01\n\x0b\x41nswerToken\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x13\n\x0bprobability\x18\x02 \x01(\x01\x12\x1f\n\x06source\x18\x03 \x01(\x0e\x32\x0f.mqan.v1.Source\x12%\n\x06masses\x18\x04 \x01(\x0b\x32\x15.mqan.v1.SourceMasses\x12\x1f\n\x04span\x18\x05 \x01(\x0b\x32\x11.mqan.v1.TextSpan\"E\n\x0cSourceMasses\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\x01\x12\x10\n\x08question\x18\x02 \x01(\x01\x12\x12\n\nvocabulary\x18\x03 \x01(\x01\"&\n\x08TextSpan\x12\r\n\x05start\x18\x01 \x01(\r\x12\x0b\n\x03\x65nd\x18\x02 \x01(\r\"W\n\nAnswerSpan\x12\x1f\n\x06source\x18\x01 \x01(\x0e\x32\x0f.mqan.v1.Source\x12\r\n\x05start\x18\x02 \x01(\r\x12\x0b\n\x03\x65nd\x18\x03 \x01(\r\x12\x0c\n\x04text\x18\x04 \x01(\t\"-\n\x0cModelVersion\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\"4\n\x11\x46illRecordRequest\x12\x0f\n\x07\x63ontext\x18\x01 \x01(\t\x12\x0e\n\x06schema\x18\x02 \x01(\t\"\x81\x01\n\x12\x46illRecordResponse\x12\x0e\n\x06record\x18\x01 \x01(\t\x12\x0f\n\x07missing\x18\x02 \x03(\t\x12$\n\x06\x66ields\x18\x03 \x03(\x0b\x32\x14.mqan.v1.FilledField\x12$\n\x05model\x18\x04 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\"\xe3\x01\n\x0b\x46illedField\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\"\n\x05spans\x18\x04 \x03(\x0b\x32\x13.mqan.v1.AnswerSpan\x12\x10\n\x08\x61nswered\x18\x05 \x01(\x08\x12\x13\n\x0bprobability\x18\x06 \x01(\x01\x12\x10\n\x08question\x18\x07 \x01(\t\x12,\n\nnormalized\x18\x08 \x01(\x0b\x32\x18.mqan.v1.NormalizedValue\x12\x13\n\x06reason\x18\t \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_reason\"\x80\x01\n\x0fNormalizedValue\x12\x0f\n\x07library\x18\x01 \x01(\t\x12\x13\n\x06\x61mount\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x15\n\x08\x63urrency\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x10\n\x03iso\x18\x04 \x01(\tH\x02\x88\x01\x01\x42\t\n\x07_amountB\x0b\n\t_currencyB\x06\n\x04_iso\"\x11\n\x0fGetModelRequest\"\x8b\x02\n\x10GetModelResponse\x12$\n\x05model\x18\x01 \x01(\x0b\x32\x15.mqan.v1.ModelVersion\x12\x0e\n\x06sha256\x18\x02 \x01(\t\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\x1f\n\x06limits\x18\x04 \x01(\x0b\x32\x0f.mqan.v1.Limits\x12\x15\n\rnum_generated\x18\x05 \x01(\r\x12\x11\n\tnum_words\x18\x06 \x01(\r\x12\x1e\n\x06scores\x18\x07 \x03(\x0b\x32\x0e.mqan.v1.Score\x12\x16\n\x0eserver_version\x18\x08 \x01(\t\x12,\n\tquestions\x18\t \x03(\x0b\x32\x19.mqan.v1.AcceptedQuestion\"S\n\x10\x41\x63\x63\x65ptedQuestion\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x0f\n\x07\x63ontext\x18\x03 \x01(\t\x12\x0e\n\x06labels\x18\x04 \x03(\t\"\x82\x02\n\x06Limits\x12\x19\n\x11max_request_bytes\x18\x01 \x01(\r\x12\x1a\n\x12max_context_tokens\x18\x02 \x01(\r\x12\x1b\n\x13max_question_tokens\x18\x03 \x01(\r\x12\x19\n\x11max_answer_tokens\x18\x04 \x01(\r\x12\x17\n\x0fmax_word_length\x18\x05 \x01(\r\x12\x1a\n\x12max_metadata_bytes\x18\x06 \x01(\r\x12\x16\n\x0emax_timeout_ms\x18\x07 \x01(\r\x12\x1f\n\x17max_concurrent_requests\x18\x08 \x01(\r\x12\x1b\n\x13max_queued_requests\x18\t \x01(\r\"4\n\x05Score\x12\x0c\n\x04task\x18\x01 \x01(\t\x12\x0e\n\x06metric\x18\x02 \x01(\t\x12\r\n\x05value\x18\x03 \x01(\x01*Z\n\tParseKind\x12\x1a\n\x16PARSE_KIND_UNSPECIFIED\x10\x00\x12\x12\n\x0ePARSE_KIND_SQL\x10\x01\x12\x1d\n\x19PARSE_KIND_DIALOGUE_STATE\x10\x02*`\n\x06Source\x12\x16\n\x12SOURCE_UNSPECIFIED\x10\x00\x12\x12\n\x0eSOURCE_CONTEXT\x10\x01\x12\x13\n\x0fSOURCE_QUESTION\x10\x02\x12\x15\n\x11SOURCE_VOCABULARY\x10\x03\x32\xff\x02\n\x11QuestionAnswering\x12>\n\x06\x41nswer\x12\x16.mqan.v1.AnswerRequest\x1a\x17.mqan.v1.AnswerResponse\"\x03\x90\x02\x01\x12J\n\nAnswerMany\x12\x1a.mqan.v1.AnswerManyRequest\x1a\x1b.mqan.v1.AnswerManyResponse\"\x03\x90\x02\x01\x12L\n\x0c\x41nswerStream\x12\x16.mqan.v1.AnswerRequest\x1a\x1d.mqan.v1.AnswerStreamResponse\"\x03\x90\x02\x01\x30\x01\x12J\n\nFillRecord\x12\x1a.mqan.v1.FillRecordRequest\x1a\x1b.mqan.v1.FillRecordResponse\"\x03\x90\x02\x01\x12\x44\n\x08GetModel\x12\x18.mqan.v1.GetModelRequest\x1a\x19.mqan.v1.GetModelResponse\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
-_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, "mqan.v1.answer_pb2", _globals)
+_builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'mqan.v1.answer_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
-    DESCRIPTOR._loaded_options = None
-    _globals["_QUESTIONANSWERING"].methods_by_name["Answer"]._loaded_options = None
-    _globals["_QUESTIONANSWERING"].methods_by_name["Answer"]._serialized_options = b"\220\002\001"
-    _globals["_QUESTIONANSWERING"].methods_by_name["AnswerMany"]._loaded_options = None
-    _globals["_QUESTIONANSWERING"].methods_by_name["AnswerMany"]._serialized_options = b"\220\002\001"
-    _globals["_QUESTIONANSWERING"].methods_by_name["AnswerStream"]._loaded_options = None
-    _globals["_QUESTIONANSWERING"].methods_by_name["AnswerStream"]._serialized_options = b"\220\002\001"
-    _globals["_QUESTIONANSWERING"].methods_by_name["FillRecord"]._loaded_options = None
-    _globals["_QUESTIONANSWERING"].methods_by_name["FillRecord"]._serialized_options = b"\220\002\001"
-    _globals["_QUESTIONANSWERING"].methods_by_name["GetModel"]._loaded_options = None
-    _globals["_QUESTIONANSWERING"].methods_by_name["GetModel"]._serialized_options = b"\220\002\001"
-    _globals["_PARSEKIND"]._serialized_start = 4555
-    _globals["_PARSEKIND"]._serialized_end = 4645
-    _globals["_SOURCE"]._serialized_start = 4647
-    _globals["_SOURCE"]._serialized_end = 4743
-    _globals["_ANSWERREQUEST"]._serialized_start = 34
-    _globals["_ANSWERREQUEST"]._serialized_end = 426
-    _globals["_CHOICE"]._serialized_start = 428
-    _globals["_CHOICE"]._serialized_end = 472
-    _globals["_ANSWERRESPONSE"]._serialized_start = 475
-    _globals["_ANSWERRESPONSE"]._serialized_end = 1061
-    _globals["_PARSEDQUERY"]._serialized_start = 1063
-    _globals["_PARSEDQUERY"]._serialized_end = 1166
-    _globals["_CONDITION"]._serialized_start = 1168
-    _globals["_CONDITION"]._serialized_end = 1264
-    _globals["_PARSEDSTATE"]._serialized_start = 1266
-    _globals["_PARSEDSTATE"]._serialized_end = 1356
-    _globals["_SLOTVALUE"]._serialized_start = 1358
-    _globals["_SLOTVALUE"]._serialized_end = 1434
-    _globals["_REQUESTEDSLOT"]._serialized_start = 1436
-    _globals["_REQUESTEDSLOT"]._serialized_end = 1501
-    _globals["_ANSWERMANYREQUEST"]._serialized_start = 1503
-    _globals["_ANSWERMANYREQUEST"]._serialized_end = 1557
-    _globals["_ASKEDTEXT"]._serialized_start = 1559
-    _globals["_ASKEDTEXT"]._serialized_end = 1654
-    _globals["_ASKEDQUESTION"]._serialized_start = 1656
-    _globals["_ASKEDQUESTION"]._serialized_end = 1776
-    _globals["_ANSWERMANYRESPONSE"]._serialized_start = 1778
-    _globals["_ANSWERMANYRESPONSE"]._serialized_end = 1874
-    _globals["_ANSWEREDTEXT"]._serialized_start = 1876
-    _globals["_ANSWEREDTEXT"]._serialized_end = 1957
-    _globals["_QUESTIONOUTCOME"]._serialized_start = 1960
-    _globals["_QUESTIONOUTCOME"]._serialized_end = 2095
-    _globals["_QUESTIONERROR"]._serialized_start = 2097
-    _globals["_QUESTIONERROR"]._serialized_end = 2157
-    _globals["_ANSWERSTREAMRESPONSE"]._serialized_start = 2159
-    _globals["_ANSWERSTREAMRESPONSE"]._serialized_end = 2272
-    _globals["_STREAMEDWORD"]._serialized_start = 2274
-    _globals["_STREAMEDWORD"]._serialized_end = 2340
-    _globals["_STEP"]._serialized_start = 2343
-    _globals["_STEP"]._serialized_end = 2472
-    _globals["_POINTERWEIGHT"]._serialized_start = 2474
-    _globals["_POINTERWEIGHT"]._serialized_end = 2538
-    _globals["_CANDIDATE"]._serialized_start = 2540
-    _globals["_CANDIDATE"]._serialized_end = 2619
-    _globals["_PLACE"]._serialized_start = 2621
-    _globals["_PLACE"]._serialized_end = 2684
-    _globals["_ALTERNATIVE"]._serialized_start = 2686
-    _globals["_ALTERNATIVE"]._serialized_end = 2810
-    _globals["_CHOICEPROBABILITY"]._serialized_start = 2812
-    _globals["_CHOICEPROBABILITY"]._serialized_end = 2914
-    _globals["_ANSWERTOKEN"]._serialized_start = 2917
-    _globals["_ANSWERTOKEN"]._serialized_end = 3070
-    _globals["_SOURCEMASSES"]._serialized_start = 3072
-    _globals["_SOURCEMASSES"]._serialized_end = 3141
-    _globals["_TEXTSPAN"]._serialized_start = 3143
-    _globals["_TEXTSPAN"]._serialized_end = 3181
-    _globals["_ANSWERSPAN"]._serialized_start = 3183
-    _globals["_ANSWERSPAN"]._serialized_end = 3270
-    _globals["_MODELVERSION"]._serialized_start = 3272
-    _globals["_MODELVERSION"]._serialized_end = 3317
-    _globals["_FILLRECORDREQUEST"]._serialized_start = 3319
-    _globals["_FILLRECORDREQUEST"]._serialized_end = 3371
-    _globals["_FILLRECORDRESPONSE"]._serialized_start = 3374
-    _globals["_FILLRECORDRESPONSE"]._serialized_end = 3503
-    _globals["_FILLEDFIELD"]._serialized_start = 3506
-    _globals["_FILLEDFIELD"]._serialized_end = 3733
-    _globals["_NORMALIZEDVALUE"]._serialized_start = 3736
-    _globals["_NORMALIZEDVALUE"]._serialized_end = 3864
-    _globals["_GETMODELREQUEST"]._serialized_start = 3866
-    _globals["_GETMODELREQUEST"]._serialized_end = 3883
-    _globals["_GETMODELRESPONSE"]._serialized_start = 3886
-    _globals["_GETMODELRESPONSE"]._serialized_end = 4153
-    _globals["_ACCEPTEDQUESTION"]._serialized_start = 4155
-    _globals["_ACCEPTEDQUESTION"]._serialized_end = 4238
-    _globals["_LIMITS"]._serialized_start = 4241
-    _globals["_LIMITS"]._serialized_end = 4499
-    _globals["_SCORE"]._serialized_start = 4501
-    _globals["_SCORE"]._serialized_end = 4553
-    _globals["_QUESTIONANSWERING"]._serialized_start = 4746
-    _globals["_QUESTIONANSWERING"]._serialized_end = 5129
+  DESCRIPTOR._loaded_options = None
+  _globals['_QUESTIONANSWERING'].methods_by_name['Answer']._loaded_options = None
+  _globals['_QUESTIONANSWERING'].methods_by_name['Answer']._serialized_options = b'\220\002\001'
+  _globals['_QUESTIONANSWERING'].methods_by_name['AnswerMany']._loaded_options = None
+  _globals['_QUESTIONANSWERING'].methods_by_name['AnswerMany']._serialized_options = b'\220\002\001'
+  _globals['_QUESTIONANSWERING'].methods_by_name['AnswerStream']._loaded_options = None
+  _globals['_QUESTIONANSWERING'].methods_by_name['AnswerStream']._serialized_options = b'\220\002\001'
+  _globals['_QUESTIONANSWERING'].methods_by_name['FillRecord']._loaded_options = None
+  _globals['_QUESTIONANSWERING'].methods_by_name['FillRecord']._serialized_options = b'\220\002\001'
+  _globals['_QUESTIONANSWERING'].methods_by_name['GetModel']._loaded_options = None
+  _globals['_QUESTIONANSWERING'].methods_by_name['GetModel']._serialized_options = b'\220\002\001'
+  _globals['_PARSEKIND']._serialized_start=4555
+  _globals['_PARSEKIND']._serialized_end=4645
+  _globals['_SOURCE']._serialized_start=4647
+  _globals['_SOURCE']._serialized_end=4743
+  _globals['_ANSWERREQUEST']._serialized_start=34
+  _globals['_ANSWERREQUEST']._serialized_end=426
+  _globals['_CHOICE']._serialized_start=428
+  _globals['_CHOICE']._serialized_end=472
+  _globals['_ANSWERRESPONSE']._serialized_start=475
+  _globals['_ANSWERRESPONSE']._serialized_end=1061
+  _globals['_PARSEDQUERY']._serialized_start=1063
+  _globals['_PARSEDQUERY']._serialized_end=1166
+  _globals['_CONDITION']._serialized_start=1168
+  _globals['_CONDITION']._serialized_end=1264
+  _globals['_PARSEDSTATE']._serialized_start=1266
+  _globals['_PARSEDSTATE']._serialized_end=1356
+  _globals['_SLOTVALUE']._serialized_start=1358
+  _globals['_SLOTVALUE']._serialized_end=1434
+  _globals['_REQUESTEDSLOT']._serialized_start=1436
+  _globals['_REQUESTEDSLOT']._serialized_end=1501
+  _globals['_ANSWERMANYREQUEST']._serialized_start=1503
+  _globals['_ANSWERMANYREQUEST']._serialized_end=1557
+  _globals['_ASKEDTEXT']._serialized_start=1559
+  _globals['_ASKEDTEXT']._serialized_end=1654
+  _globals['_ASKEDQUESTION']._serialized_start=1656
+  _globals['_ASKEDQUESTION']._serialized_end=1776
+  _globals['_ANSWERMANYRESPONSE']._serialized_start=1778
+  _globals['_ANSWERMANYRESPONSE']._serialized_end=1874
+  _globals['_ANSWEREDTEXT']._serialized_start=1876
+  _globals['_ANSWEREDTEXT']._serialized_end=1957
+  _globals['_QUESTIONOUTCOME']._serialized_start=1960
+  _globals['_QUESTIONOUTCOME']._serialized_end=2095
+  _globals['_QUESTIONERROR']._serialized_start=2097
+  _globals['_QUESTIONERROR']._serialized_end=2157
+  _globals['_ANSWERSTREAMRESPONSE']._serialized_start=2159
+  _globals['_ANSWERSTREAMRESPONSE']._serialized_end=2272
+  _globals['_STREAMEDWORD']._serialized_start=2274
+  _globals['_STREAMEDWORD']._serialized_end=2340
+  _globals['_STEP']._serialized_start=2343
+  _globals['_STEP']._serialized_end=2472
+  _globals['_POINTERWEIGHT']._serialized_start=2474
+  _globals['_POINTERWEIGHT']._serialized_end=2538
+  _globals['_CANDIDATE']._serialized_start=2540
+  _globals['_CANDIDATE']._serialized_end=2619
+  _globals['_PLACE']._serialized_start=2621
+  _globals['_PLACE']._serialized_end=2684
+  _globals['_ALTERNATIVE']._serialized_start=2686
+  _globals['_ALTERNATIVE']._serialized_end=2810
+  _globals['_CHOICEPROBABILITY']._serialized_start=2812
+  _globals['_CHOICEPROBABILITY']._serialized_end=2914
+  _globals['_ANSWERTOKEN']._serialized_start=2917
+  _globals['_ANSWERTOKEN']._serialized_end=3070
+  _globals['_SOURCEMASSES']._serialized_start=3072
+  _globals['_SOURCEMASSES']._serialized_end=3141
+  _globals['_TEXTSPAN']._serialized_start=3143
+  _globals['_TEXTSPAN']._serialized_end=3181
+  _globals['_ANSWERSPAN']._serialized_start=3183
+  _globals['_ANSWERSPAN']._serialized_end=3270
+  _globals['_MODELVERSION']._serialized_start=3272
+  _globals['_MODELVERSION']._serialized_end=3317
+  _globals['_FILLRECORDREQUEST']._serialized_start=3319
+  _globals['_FILLRECORDREQUEST']._serialized_end=3371
+  _globals['_FILLRECORDRESPONSE']._serialized_start=3374
+  _globals['_FILLRECORDRESPONSE']._serialized_end=3503
+  _globals['_FILLEDFIELD']._serialized_start=3506
+  _globals['_FILLEDFIELD']._serialized_end=3733
+  _globals['_NORMALIZEDVALUE']._serialized_start=3736
+  _globals['_NORMALIZEDVALUE']._serialized_end=3864
+  _globals['_GETMODELREQUEST']._serialized_start=3866
+  _globals['_GETMODELREQUEST']._serialized_end=3883
+  _globals['_GETMODELRESPONSE']._serialized_start=3886
+  _globals['_GETMODELRESPONSE']._serialized_end=4153
+  _globals['_ACCEPTEDQUESTION']._serialized_start=4155
+  _globals['_ACCEPTEDQUESTION']._serialized_end=4238
+  _globals['_LIMITS']._serialized_start=4241
+  _globals['_LIMITS']._serialized_end=4499
+  _globals['_SCORE']._serialized_start=4501
+  _globals['_SCORE']._serialized_end=4553
+  _globals['_QUESTIONANSWERING']._serialized_start=4746
+  _globals['_QUESTIONANSWERING']._serialized_end=5129
 # @@protoc_insertion_point(module_scope)

@@ -76,7 +76,7 @@ class ChoiceDocument(Document):
     )
     evidence: list[PlaceDocument] = Field(
         description="The words of the context that decide for it, up to three places in the order of the text, where "
-        "it was chosen; empty of a model that does not say."
+        "it was chosen. Of a model that was not trained to tell, those that it looked at most."
     )
 
 
