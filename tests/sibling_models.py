@@ -1,4 +1,4 @@
-"""Data of the siblings' tasks in their official formats, in small; models trained on it, and their bundles."""
+"""Data of the siblings' tasks in their official formats, in small, and models trained on it."""
 
 import gzip
 import json
@@ -147,19 +147,3 @@ def train_mt_dnn(folder: Path, data: Path, **changes: Any) -> Path:
     }
     run(MtDnnRecipe(**{**settings, **changes}), data, folder / "mt-dnn")
     return folder / "mt-dnn" / "joint"
-
-
-def export(model: Path, folder: Path, data: Path) -> Path:
-    """Export a model, and return the folder of its bundle."""
-    from mqan_export.classifying import export_classifying_bundle
-
-    export_classifying_bundle(model, folder, data, 30, name=None, version="1", model_card=None)
-    return folder
-
-
-def make_bundle(kind: str, folder: Path) -> Path:
-    """Make data, train a model of a kind on it, and export it, all below a folder; return that of the bundle."""
-    folder.mkdir(exist_ok=True)
-    data = write_data(folder / "data")
-    train = {"shared-memory": train_shared_memory, "mt-dnn": train_mt_dnn}[kind]
-    return export(train(folder / "run", data), folder / "bundle", data)

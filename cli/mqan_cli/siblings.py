@@ -138,28 +138,27 @@ def adapt(recipe: Recipe, data: Data = Path("data"), output: Output = None, over
 @app.command()
 def compare(
     recipe: Recipe,
+    checkpoint: Annotated[
+        Path, typer.Option(exists=True, file_okay=False, help="Checkpoint of the question-answering system.")
+    ],
     output: Annotated[Path, typer.Option(file_okay=False, help="Folder of the run.")],
     data: Data = Path("data"),
-    bundle: Annotated[
-        Path | None, typer.Option(help="Bundle of the question-answering system; the default one if not given.")
-    ] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most test rows of a task, drawn by the recipe's seed.")] = 400,
     price: Annotated[float, typer.Option(min=0, help="Price of a core for an hour, in any currency.")] = 0.05,
     overrides: Overrides = None,
 ) -> None:
     """Compare question answering with both siblings on the tasks they share; print the tables.
 
-    Trains and exports the siblings where that is not done yet. Accuracy, size, time and cost of an answer, renamed
+    Trains the siblings where that is not done yet. Accuracy, size, time and cost of an answer, renamed
     classes, and learning from few rows; written to comparison.md and comparison.json, too.
     """
     with told_in_one_line():
         from mqan_evaluation.comparison import compare as compare_systems
         from mqan_evaluation.comparison_recipe import load_comparison
-        from mqan_serving.default_bundle import default_bundle
 
         loaded = load_comparison(recipe, parse_overrides(overrides))
         make_folder(output)
-        text = compare_systems(loaded, data, output, bundle or default_bundle(), limit=limit, price=price)
+        text = compare_systems(loaded, data, output, checkpoint, limit=limit, price=price)
     print(text, end="")
 
 

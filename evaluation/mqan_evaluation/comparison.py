@@ -1,37 +1,33 @@
-"""The question-answering system beside its siblings: trains and exports what is missing, asks all of them the same.
+"""The question-answering system beside its siblings: trains what is missing, asks all of them the same, in torch.
 
 What is written below a folder, each part once, so that an interrupted run goes on:
 
-arc-ii/, mt-dnn/           the siblings, as ``mqan siblings train`` writes them; bundles in ``bundle/``
+arc-ii/, mt-dnn/           the siblings, as ``mqan siblings train`` writes them
 few/ROWS/arc-ii/, mt-dnn/  the same of one task, from few rows
 comparison.json, .md       what was measured, and its tables
 """
 
-import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from mqan_core.manifest import MANIFEST
 from mqan_core.wordings import Wording
-from mqan_evaluation.comparison_measures import (
-    bytes_on_cpu,
-    describe,
-    measure_all,
-    open_for_one_core,
-    questions_of,
-)
+from mqan_evaluation.comparison_measures import describe, measure_all, questions_of
 from mqan_evaluation.comparison_recipe import ComparisonRecipe
 from mqan_evaluation.comparison_report import report
-from mqan_export.classifying import export_classifying_bundle
-from mqan_runtime.interface import AnswerEngine
+from mqan_evaluation.comparison_systems import (
+    System,
+    mt_dnn_system,
+    question_answering_system,
+    shared_memory_system,
+)
 from mqan_training.mt_dnn.learning import run as run_mt_dnn
 from mqan_training.shared_memory.learning import Texts
 from mqan_training.shared_memory.learning import run as run_shared_memory
 from mqan_training.shared_memory.words import make_vectors
 from mqan_training.siblings.batches import draw
-from mqan_training.siblings.folders import weights_sha256, write_json
+from mqan_training.siblings.folders import write_json
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import MtDnnRecipe, SharedMemoryRecipe
 from mqan_training.siblings.tasks import sibling_task
@@ -40,35 +36,32 @@ from mqan_training.siblings.wordings import wordings_of
 MEMORY: Final = "ARC-II"
 MT_DNN: Final = "MT-DNN"
 ASKED: Final = "mqan"
-_PARITY_ROWS: Final = 100  # of each task, that torch and a bundle have to classify alike
 _JOINT: Final = "joint"
 
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
-    """A sibling, trained and exported.
+    """A trained sibling.
 
     Attributes:
-        bundle: its folder.
+        system: what is asked.
         training: what it learnt from, for readers.
         seconds: that its training took.
     """
 
-    bundle: Path
+    system: System
     training: dict[str, Any]
     seconds: float
 
 
-def compare(
-    recipe: ComparisonRecipe, data: Path, folder: Path, question_answering: Path, *, limit: int, price: float
-) -> str:
-    """Train, export, ask and measure; write ``comparison.json`` and ``comparison.md``.
+def compare(recipe: ComparisonRecipe, data: Path, folder: Path, checkpoint: Path, *, limit: int, price: float) -> str:
+    """Train, ask and measure; write ``comparison.json`` and ``comparison.md``.
 
     Args:
         recipe: what is compared.
         data: folder of the datasets.
         folder: of the run.
-        question_answering: folder of the bundle that takes any question.
+        checkpoint: folder of that of the question-answering system.
         limit: most test rows of a task.
         price: of a core for an hour.
 
@@ -78,11 +71,10 @@ def compare(
     Raises:
         ValueError: a setting is wrong, or the folder has a run with other settings.
         MissingFileError, DatasetError: a data set is not there, or malformed.
-        BundleError: the bundle of question answering is damaged.
-        ParityError: an exported bundle does not compute what was trained.
+        CheckpointError: the question-answering system is missing or damaged.
     """
     memory, mt_dnn = recipe.memory_recipe(folder), recipe.mt_dnn_recipe()
-    asked = open_for_one_core(question_answering)  # first: what is damaged is told before a night of training
+    asked = question_answering_system(checkpoint)  # first: what is damaged is told before a night of training
     siblings = _siblings(memory, mt_dnn, data, folder)
     rows = {task: draw(sibling_task(task).rows(data, "test"), limit, recipe.seed) for task in recipe.tasks}
     document = measure_systems(recipe, siblings, asked, rows)
@@ -95,7 +87,7 @@ def compare(
 
 
 def measure_systems(
-    recipe: ComparisonRecipe, siblings: Mapping[str, Sibling], asked: AnswerEngine, rows: Mapping[str, list[Row]]
+    recipe: ComparisonRecipe, siblings: Mapping[str, Sibling], asked: System, rows: Mapping[str, list[Row]]
 ) -> dict[str, Any]:
     """Ask all systems about the same rows, in the tasks' own words and with renamed classes.
 
@@ -109,34 +101,43 @@ def measure_systems(
         ``systems``: what they are; ``tasks`` and ``renamed``: of each task what was asked and what each system is
         worth; ``not_trained_on``: tasks that are new to the question-answering system.
     """
-    engines = {name: open_for_one_core(sibling.bundle) for name, sibling in siblings.items()} | {ASKED: asked}
-    systems = {name: _describe_system(engine, siblings.get(name)) for name, engine in engines.items()}
-    known = set(asked.bundle.manifest.training.get("tasks", ()))
-    new = [task for task in recipe.tasks if recipe.trained_as.get(task, task) not in known]
+    systems = _systems(siblings, asked)
+    described = {name: _describe_system(system, siblings.get(name)) for name, system in systems.items()}
+    new = [task for task in recipe.tasks if recipe.trained_as.get(task, task) not in asked.sources]
     wordings = {task: own[0] for task, own in wordings_of(recipe.tasks).items()}
     tasks, renamed = {}, {}
     for task, wording in wordings.items():
-        tasks[task] = _measure(engines, rows[task], wording, sibling_task(task).labels)
+        tasks[task] = _measure(systems, task, rows[task], wording, sibling_task(task).labels)
         if task in recipe.renamed:
-            other = recipe.wording_of_renamed(task, wording)
-            renamed[task] = _measure(engines, rows[task], other, recipe.renamed[task].labels)
-    return {"systems": systems, "not_trained_on": new, "tasks": tasks, "renamed": renamed}
+            other, labels = recipe.wording_of_renamed(task, wording), recipe.renamed[task].labels
+            renamed[task] = _measure(systems, task, rows[task], other, labels, is_renamed=True)
+    return {"systems": described, "not_trained_on": new, "tasks": tasks, "renamed": renamed}
 
 
 def _measure(
-    engines: Mapping[str, AnswerEngine], rows: list[Row], wording: Wording, labels: tuple[str, ...]
+    systems: Mapping[str, System],
+    task: str,
+    rows: list[Row],
+    wording: Wording,
+    labels: tuple[str, ...],
+    *,
+    is_renamed: bool = False,
 ) -> dict[str, Any]:
-    questions = questions_of(rows, wording, labels)
+    questions = questions_of(task, rows, wording, labels)
+    if is_renamed:
+        questions = [replace(question, task=None) for question in questions]
     asked = {"question": wording.question, "labels": list(labels)}
-    return {**asked, **describe(questions), "systems": measure_all(engines, questions)}
+    return {**asked, **describe(questions), "systems": measure_all(systems, questions)}
 
 
-def _describe_system(engine: AnswerEngine, sibling: Sibling | None) -> dict[str, Any]:
-    manifest = engine.bundle.manifest
+def _systems(siblings: Mapping[str, Sibling], asked: System) -> dict[str, System]:
+    return {**{name: sibling.system for name, sibling in siblings.items()}, ASKED: asked}
+
+
+def _describe_system(system: System, sibling: Sibling | None) -> dict[str, Any]:
     return {
-        "model": f"{manifest.name} {manifest.version}",
-        "precision": engine.precision,
-        "bytes": bytes_on_cpu(engine),
+        "model": system.model,
+        "bytes": system.num_bytes,
         "training": sibling.training if sibling else {},
         "seconds": sibling.seconds if sibling else 0.0,
     }
@@ -145,7 +146,7 @@ def _describe_system(engine: AnswerEngine, sibling: Sibling | None) -> dict[str,
 def _measure_few(
     recipe: ComparisonRecipe,
     full: tuple[SharedMemoryRecipe | None, MtDnnRecipe],
-    asked: AnswerEngine,
+    asked: System,
     rows: Mapping[str, list[Row]],
     data: Path,
     folder: Path,
@@ -157,8 +158,8 @@ def _measure_few(
     for number in few.rows:
         memory, mt_dnn = few_recipes(recipe, full, number)
         siblings = _siblings(memory, mt_dnn, data, folder / "few" / str(number))
-        engines = {name: open_for_one_core(sibling.bundle) for name, sibling in siblings.items()} | {ASKED: asked}
-        measured = _measure(engines, rows[few.task], wording, sibling_task(few.task).labels)
+        systems = _systems(siblings, asked)
+        measured = _measure(systems, few.task, rows[few.task], wording, sibling_task(few.task).labels)
         found[str(number)] = measured["systems"]
     return {"task": few.task, "questions": len(rows[few.task]), "rows": found}
 
@@ -178,7 +179,7 @@ def few_recipes(
 
 
 def _siblings(memory: SharedMemoryRecipe | None, mt_dnn: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Sibling]:
-    """Train and export what is not there yet."""
+    """Train what is not there yet."""
     found = {}
     if memory is not None:
         if memory.vectors and not Path(memory.vectors).is_file():
@@ -186,19 +187,9 @@ def _siblings(memory: SharedMemoryRecipe | None, mt_dnn: MtDnnRecipe, data: Path
         place = folder / memory.architecture
         results = run_shared_memory(memory, memory.architecture, Texts(memory, data), place)
         learnt = {"steps": memory.steps, "most rows of a task": memory.most_rows or "all"}
-        found[MEMORY] = Sibling(_export(place, data), learnt, results["seconds"])
+        found[MEMORY] = Sibling(shared_memory_system(place / _JOINT), learnt, results["seconds"])
     place = folder / "mt-dnn"
     results = run_mt_dnn(mt_dnn, data, place)
     learnt = {"epochs": mt_dnn.epochs, "most rows of a task": mt_dnn.most_rows or "all"}
-    found[MT_DNN] = Sibling(_export(place, data), learnt, results["seconds"])
+    found[MT_DNN] = Sibling(mt_dnn_system(place / _JOINT), learnt, results["seconds"])
     return found
-
-
-def _export(place: Path, data: Path) -> Path:
-    """Export the joint model of a run, unless that was done with its weights; return the folder of its bundle."""
-    bundle, note = place / "bundle", place / "exported.json"
-    exported = {"sha256": weights_sha256(place / _JOINT)}
-    if not (bundle / MANIFEST).is_file() or not note.is_file() or json.loads(note.read_text()) != exported:
-        export_classifying_bundle(place / _JOINT, bundle, data, _PARITY_ROWS, name=None, version="1", model_card=None)
-        write_json(note, exported)
-    return bundle

@@ -5,15 +5,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
-from mqan_core.answer import Answer
-from mqan_core.answering import AnsweringBundle
+import torch
+
 from mqan_core.errors import InputError
-from mqan_core.options import PLAIN, Options, choices_of
 from mqan_core.wordings import Wording
-from mqan_runtime.interface import AnswerEngine, open_engine
+from mqan_evaluation.comparison_systems import Question, System
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.scores import score
 
@@ -22,27 +20,11 @@ _NONE: Final = -1  # number of the class where no class was answered
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """A row, as it is asked.
-
-    Attributes:
-        context, question: as ``Answer`` takes them.
-        labels: the classes; told to a system that takes choices.
-        gold: number of the right one.
-    """
-
-    context: str
-    question: str
-    labels: tuple[str, ...]
-    gold: int
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
     """What a system made of a question.
 
     Attributes:
-        label: the class that is the likeliest to it; None where it named none.
+        label: the class that is the likeliest to it; None where it refused.
         refused: code of the error; None where it answered.
         ms: milliseconds of processor time.
     """
@@ -52,41 +34,29 @@ class Reply:
     ms: float
 
 
-def questions_of(rows: Sequence[Row], wording: Wording, labels: Sequence[str]) -> list[Question]:
-    """Return rows of a task as questions."""
-    return [Question(*wording.fill(*row.texts), tuple(labels), int(row.gold)) for row in rows]
+def questions_of(task: str, rows: Sequence[Row], wording: Wording, labels: Sequence[str]) -> list[Question]:
+    """Return rows of a task as questions in its own words."""
+    return [Question(task, row.texts, *wording.fill(*row.texts), tuple(labels), int(row.gold)) for row in rows]
 
 
-def open_for_one_core(folder: Path) -> AnswerEngine:
-    """Open a bundle on a CPU, with one thread."""
-    return open_engine(folder, provider="cpu", num_threads=1)
-
-
-def ask(engine: AnswerEngine, question: Question) -> Reply:
-    """Ask a system; it is offered the classes as choices where it takes any question.
-
-    Of an answer the likeliest class counts, also where the system would rather say that none is right.
-    """
-    options = PLAIN if engine.bundle.questions else Options(choices=choices_of(question.labels))
+def ask(system: System, question: Question) -> Reply:
+    """Ask a system."""
     begun = time.thread_time()
     try:
-        request = engine.read(question.context, question.question, options)
-        answer: Answer = engine.answer([request], [engine.max_answer_tokens])[0]
+        label, refused = system.choose(question), None
     except InputError as error:
-        return Reply(None, error.code, 1000 * (time.thread_time() - begun))
-    ms = 1000 * (time.thread_time() - begun)
-    likeliest = max(answer.choices, key=lambda choice: choice.probability, default=None)
-    return Reply(likeliest.label if likeliest else None, None, ms)
+        label, refused = None, error.code
+    return Reply(label, refused, 1000 * (time.thread_time() - begun))
 
 
-def ask_in_turns(engines: Mapping[str, AnswerEngine], questions: Sequence[Question]) -> dict[str, list[Reply]]:
+def ask_in_turns(systems: Mapping[str, System], questions: Sequence[Question]) -> dict[str, list[Reply]]:
     """Ask all systems all questions, one at a time, some in a turn; the first of a turn is asked once more before."""
-    replies: dict[str, list[Reply]] = {name: [] for name in engines}
+    replies: dict[str, list[Reply]] = {name: [] for name in systems}
     for start in range(0, len(questions), _TURN):
-        for name, engine in engines.items():
+        for name, system in systems.items():
             turn = questions[start : start + _TURN]
-            ask(engine, turn[0])
-            replies[name] += [ask(engine, question) for question in turn]
+            ask(system, turn[0])
+            replies[name] += [ask(system, question) for question in turn]
     return replies
 
 
@@ -114,9 +84,15 @@ def measure(questions: Sequence[Question], replies: Sequence[Reply]) -> dict[str
     }
 
 
-def measure_all(engines: Mapping[str, AnswerEngine], questions: Sequence[Question]) -> dict[str, dict[str, Any]]:
-    """Return what all systems' replies to the same questions are worth, by name of the system."""
-    return {name: measure(questions, replies) for name, replies in ask_in_turns(engines, questions).items()}
+def measure_all(systems: Mapping[str, System], questions: Sequence[Question]) -> dict[str, dict[str, Any]]:
+    """Return what all systems' replies to the same questions are worth, by name of the system; on one core."""
+    num_threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        replies = ask_in_turns(systems, questions)
+    finally:
+        torch.set_num_threads(num_threads)
+    return {name: measure(questions, found) for name, found in replies.items()}
 
 
 def describe(questions: Sequence[Question]) -> dict[str, Any]:
@@ -128,17 +104,6 @@ def describe(questions: Sequence[Question]) -> dict[str, Any]:
         "words": statistics.median(words),
         "most_frequent": 100 * most / len(questions),
     }
-
-
-def bytes_on_cpu(engine: AnswerEngine) -> int:
-    """Return the bytes of the files that a CPU needs: graphs that are only for another device are left out."""
-    files, bundle = engine.bundle.manifest.files, engine.bundle
-    unused: set[str] = set()
-    if isinstance(bundle, AnsweringBundle):
-        graphs = bundle.manifest.graphs.values()
-        used = {name for one in graphs if one.precision == engine.precision for name in (one.reader, one.decoder_step)}
-        unused = {name for one in graphs for name in (one.reader, one.decoder_step)} - used
-    return sum(entry.num_bytes for name, entry in files.items() if name not in unused)
 
 
 def cost_of_a_million(ms: float, price: float) -> float:

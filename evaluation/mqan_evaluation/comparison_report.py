@@ -83,17 +83,14 @@ def _time(document: Mapping[str, Any]) -> str:
             ms = found["systems"][name]["ms"]
             cells += [CANNOT, ""] if ms is None else [f"{ms:.2f}", f"{cost_of_a_million(ms, price):.2f}"]
         rows.append([task, f"{found['words']:g}", *cells])
-    sizes = [
-        [name, system["model"], system["precision"], f"{system['bytes'] / _MIB:.1f}"]
-        for name, system in document["systems"].items()
-    ]
+    sizes = [[name, system["model"], f"{system['bytes'] / _MIB:.1f}"] for name, system in document["systems"].items()]
     heads = [head for name in names for head in (f"{name}, ms", "cost")]
     return (
-        "## Size, time and cost\n\nMiB of a bundle that a CPU needs.\n\n"
-        f"{markdown_table(['system', 'model', 'precision', 'MiB'], sizes)}\n"
-        "Milliseconds of processor time for an answer: one caller, one core, the median of the rows above, the systems "
-        f"in turns. Cost of a million answers, from that time, at {price:g} for a core and hour (an assumption; "
-        "`--price` takes another). Words are the median of context and question together.\n\n"
+        "## Size, time and cost\n\nMiB of weights in float32.\n\n"
+        f"{markdown_table(['system', 'model', 'MiB'], sizes)}\n"
+        "Milliseconds of processor time for an answer, in torch: one caller, one core, the median of the rows above, "
+        f"the systems in turns. Cost of a million answers, from that time, at {price:g} for a core and hour (an "
+        "assumption; `--price` takes another). Words are the median of context and question together.\n\n"
         f"{markdown_table(['task', 'words', *heads], rows)}"
     )
 

@@ -1,32 +1,38 @@
 """The comparison of question answering with its siblings: the numbers, and the whole of it in small."""
 
 import json
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
+from mqan_core.options import choices_of
+from mqan_core.request import read_request
 from mqan_core.wordings import Wording
 from mqan_evaluation import comparison
 from mqan_evaluation.comparison_measures import (
-    Question,
     Reply,
     ask,
     ask_in_turns,
-    bytes_on_cpu,
     cost_of_a_million,
     describe,
     measure,
-    open_for_one_core,
+    measure_all,
     questions_of,
 )
 from mqan_evaluation.comparison_recipe import ComparisonRecipe, load_comparison
 from mqan_evaluation.comparison_report import cell
+from mqan_evaluation.comparison_systems import System, question_answering_system
+from mqan_training.checkpoint import load_checkpoint
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.tasks import SiblingTask
+from mqan_training.torch_answers import answer_batch
+from mqan_training.trained import load_trained
+from tests.sibling_models import train_mt_dnn, train_shared_memory
 
 LABELS = ("negative", "positive")
 SENTIMENT = Wording("Is this sentence negative or positive?", "{first}")
@@ -72,7 +78,7 @@ def test_a_million_answers_of_3_6_ms_take_a_core_for_an_hour() -> None:
 
 
 def test_accuracy_counts_what_is_refused_and_what_is_not_answered_as_wrong() -> None:
-    questions = questions_of([*ROWS, Row(("long",), 1)], SENTIMENT, LABELS)
+    questions = questions_of("sst-2", [*ROWS, Row(("long",), 1)], SENTIMENT, LABELS)
     replies = [
         Reply("positive", None, 4.0),
         Reply("negative", None, 2.0),
@@ -86,48 +92,65 @@ def test_accuracy_counts_what_is_refused_and_what_is_not_answered_as_wrong() -> 
     assert (described["questions"], described["words"], described["most_frequent"]) == (4, 9.5, 50.0)
 
 
-@pytest.mark.parametrize("kind", ["shared-memory", "mt-dnn"])
-def test_renamed_classes_cannot_be_asked_of_a_sibling(kind: str, sibling_bundle: Callable[[str], Path]) -> None:
-    engine = open_for_one_core(sibling_bundle(kind))
-    renamed = Wording("Is this sentence bad or good?", "{first}")
-    questions = questions_of(ROWS, renamed, ("bad", "good"))
-    assert ask(engine, questions[0]).refused == "unknown_question"
-    found = measure(questions, ask_in_turns({kind: engine}, questions)[kind])
-    assert found == {"accuracy": None, "ms": None, "refused": {"unknown_question": 3}}
-    assert cell(found, 3) == "cannot be asked"
+@pytest.fixture(scope="module")
+def memory(sibling_data: Path, tmp_path_factory: pytest.TempPathFactory) -> System:
+    """Shared-memory LSTMs that have learnt to tell good from bad."""
+    return comparison.shared_memory_system(train_shared_memory(tmp_path_factory.mktemp("memory"), sibling_data))
 
 
-def test_a_sibling_and_question_answering_answer_the_same_question(
-    sibling_bundle: Callable[[str], Path], small_bundle: Path
-) -> None:
-    engines = {"memory": open_for_one_core(sibling_bundle("shared-memory")), "asked": open_for_one_core(small_bundle)}
-    questions = questions_of(ROWS * 5, SENTIMENT, LABELS)
-    replies = ask_in_turns(engines, questions)
-    assert measure(questions, replies["memory"])["accuracy"] == 100
-    assert all(reply.label in LABELS and reply.ms > 0 for reply in replies["asked"])
-    assert len(replies["asked"]) == len(questions)
+@pytest.fixture(scope="module")
+def mt_dnn(sibling_data: Path, tmp_path_factory: pytest.TempPathFactory) -> System:
+    """An MT-DNN that was hardly trained."""
+    folder = train_mt_dnn(tmp_path_factory.mktemp("mt-dnn"), sibling_data, tasks=("cola", "rte"), epochs=1)
+    return comparison.mt_dnn_system(folder)
 
 
-def test_only_what_a_cpu_needs_is_counted(sibling_bundle: Callable[[str], Path], small_bundle: Path) -> None:
-    sibling, asked = open_for_one_core(sibling_bundle("mt-dnn")), open_for_one_core(small_bundle)
-    assert bytes_on_cpu(sibling) == sum(entry.num_bytes for entry in sibling.bundle.manifest.files.values())
-    left_out = {name for name in asked.bundle.manifest.files if name.endswith("-float32.onnx")}
-    kept = [entry.num_bytes for name, entry in asked.bundle.manifest.files.items() if name not in left_out]
-    assert asked.precision == "int8"
-    assert left_out
-    assert bytes_on_cpu(asked) == sum(kept)
+@pytest.mark.parametrize("name", ["memory", "mt_dnn"])
+def test_a_sibling_refuses_what_it_was_not_trained_to_answer(name: str, request: pytest.FixtureRequest) -> None:
+    system: System = request.getfixturevalue(name)
+    task = system.sources[0]
+    (own,) = questions_of(task, [Row(("dull film",), 0)], SENTIMENT, LABELS)
+    assert ask(system, own).refused is None
+    renamed, unknown, long = replace(own, task=None), replace(own, task="mnli"), replace(own, texts=("film " * 61,))
+    found = measure([renamed, unknown], ask_in_turns({name: system}, [renamed, unknown])[name])
+    assert found == {"accuracy": None, "ms": None, "refused": {"unknown_question": 2}}
+    assert cell(found, 2) == "cannot be asked"
+    assert ask(system, long).refused == "context_too_long"
 
 
-def test_a_question_without_a_class_is_wrong() -> None:
-    question = Question("a film", "Is it?", LABELS, 0)
-    assert measure([question], [Reply(None, None, 1.0)])["accuracy"] == 0
+def test_a_sibling_and_question_answering_answer_the_same_question(memory: System, small_checkpoint: Path) -> None:
+    systems = {"memory": memory, "asked": question_answering_system(small_checkpoint)}
+    questions = questions_of("sst-2", ROWS * 5, SENTIMENT, LABELS)
+    num_threads = torch.get_num_threads()
+    found = measure_all(systems, questions)
+    assert torch.get_num_threads() == num_threads
+    assert found["memory"]["accuracy"] == 100
+    assert found["asked"]["refused"] == {}
+    assert found["asked"]["ms"] > 0
+    replies = ask_in_turns(systems, questions)["asked"]
+    assert len(replies) == len(questions)
+    assert {reply.label for reply in replies} <= {*LABELS}
+
+
+def test_question_answering_chooses_as_its_answers_do(small_checkpoint: Path) -> None:
+    system, trained = question_answering_system(small_checkpoint), load_trained(load_checkpoint(small_checkpoint))
+    labels = ("the harbour", "1923", "who wrote notes")
+    for text in ("ada wrote notes", "storms had torn its walls", "it was closed in 1923"):
+        (question,) = questions_of("x", [Row((text,))], SENTIMENT, labels)
+        request = read_request(trained.vocabulary, question.context, question.question, choices_of(labels))
+        (answer,) = answer_batch(trained.network, trained.vocabulary, trained.layout, [request], 4)
+        shares = {choice.label: choice.probability for choice in answer.choices}
+        assert system.choose(question) == max(shares, key=shares.__getitem__)
+    assert system.sources == ("clickbait", "isear_like")
+    assert system.num_bytes == sum(tensor.nbytes for tensor in trained.network.state_dict().values())
 
 
 def test_the_whole_comparison(
-    recipe: Path, sibling_data: Path, tiny_encoder: Path, small_bundle: Path, tmp_path: Path
+    recipe: Path, sibling_data: Path, tiny_encoder: Path, small_checkpoint: Path, tmp_path: Path
 ) -> None:
     output = tmp_path / "run"
-    arguments = [str(recipe), "--data", str(sibling_data), "--output", str(output), "--bundle", str(small_bundle)]
+    arguments = [str(recipe), "--data", str(sibling_data), "--output", str(output)]
+    arguments += ["--checkpoint", str(small_checkpoint)]
     arguments += ["--limit", "12", "--price", "0.1", "--set", f"mt_dnn.changes.encoder={tiny_encoder}"]
     result = CliRunner().invoke(app, ["siblings", "compare", *arguments])
     assert result.exit_code == 0, result.output
@@ -145,12 +168,8 @@ def test_the_whole_comparison(
     assert result.stdout.count("| sst-2 |") == 3
     assert "at 0.1 for a core and hour" in result.stdout
     written = {path: path.stat().st_mtime_ns for path in output.rglob("model.safetensors")}
-    exported = {path: path.stat().st_mtime_ns for path in output.rglob("manifest.json")}
-    (output / "arc-ii" / "exported.json").write_text('{"sha256": "of other weights"}')
     assert CliRunner().invoke(app, ["siblings", "compare", *arguments]).exit_code == 0
     assert {path: path.stat().st_mtime_ns for path in output.rglob("model.safetensors")} == written
-    again = {path for path, at in exported.items() if path.stat().st_mtime_ns != at}
-    assert again == {output / "arc-ii" / "bundle" / "manifest.json"}
 
 
 def test_a_sibling_that_cannot_learn_the_task_of_few_rows_has_a_cell(
@@ -158,7 +177,7 @@ def test_a_sibling_that_cannot_learn_the_task_of_few_rows_has_a_cell(
 ) -> None:
     """And what was measured is written before its tables are made."""
     measured = {"accuracy": 50.0, "ms": 1.0, "refused": {}}
-    system = {"model": "m 1", "precision": "float32", "bytes": 1, "training": {}, "seconds": 0.0}
+    system = {"model": "m 1", "bytes": 1, "training": {}, "seconds": 0.0}
     document: dict[str, Any] = {
         "systems": dict.fromkeys(("ARC-II", "MT-DNN", "mqan"), system),
         "not_trained_on": [],
@@ -166,7 +185,7 @@ def test_a_sibling_that_cannot_learn_the_task_of_few_rows_has_a_cell(
         "renamed": {},
     }
     few = {"task": "rte", "questions": 2, "rows": {"8": {"MT-DNN": measured, "mqan": measured}}}
-    for name, value in (("open_for_one_core", None), ("_siblings", {}), ("draw", []), ("_measure_few", few)):
+    for name, value in (("question_answering_system", None), ("_siblings", {}), ("draw", []), ("_measure_few", few)):
         monkeypatch.setattr(comparison, name, lambda *_, value=value: value)
     monkeypatch.setattr(comparison, "measure_systems", lambda *_: dict(document))
     monkeypatch.setattr(SiblingTask, "rows", lambda *_: [])

@@ -106,21 +106,6 @@ def weights_sha256(folder: Path) -> str:
     return sha256_of(folder / _WEIGHTS)
 
 
-def is_model(folder: Path) -> bool:
-    """Return whether a folder holds a model of ``mqan siblings``."""
-    return (folder / _DOCUMENT).is_file()
-
-
-def kind_of(folder: Path) -> Any:
-    """Return the kind that a model states.
-
-    Raises:
-        CheckpointError: it is missing, damaged or of an unknown version.
-    """
-    document, _ = _read_model(folder)
-    return document.get("kind")
-
-
 def read_results(folder: Path, settings: Mapping[str, Any], *, apart: Collection[str] = ()) -> dict[str, Any] | None:
     """Return the results that a run wrote; None if it has not ended here.
 
