@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from mqan_core.wordings import Wording
 from mqan_evaluation.comparison_measures import describe, measure_all, questions_of
 from mqan_evaluation.comparison_recipe import ComparisonRecipe
 from mqan_evaluation.comparison_report import report
@@ -31,7 +30,7 @@ from mqan_training.siblings.folders import write_json
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.recipes import MtDnnRecipe, SharedMemoryRecipe
 from mqan_training.siblings.tasks import sibling_task
-from mqan_training.siblings.wordings import wordings_of
+from mqan_training.siblings.wordings import Wording, wording_of
 
 MEMORY: Final = "ARC-II"
 MT_DNN: Final = "MT-DNN"
@@ -104,9 +103,9 @@ def measure_systems(
     systems = _systems(siblings, asked)
     described = {name: _describe_system(system, siblings.get(name)) for name, system in systems.items()}
     new = [task for task in recipe.tasks if recipe.trained_as.get(task, task) not in asked.sources]
-    wordings = {task: own[0] for task, own in wordings_of(recipe.tasks).items()}
     tasks, renamed = {}, {}
-    for task, wording in wordings.items():
+    for task in recipe.tasks:
+        wording = wording_of(task)
         tasks[task] = _measure(systems, task, rows[task], wording, sibling_task(task).labels)
         if task in recipe.renamed:
             other, labels = recipe.wording_of_renamed(task, wording), recipe.renamed[task].labels
@@ -153,7 +152,7 @@ def _measure_few(
 ) -> dict[str, Any]:
     """Train the siblings on few rows of one task, and ask all systems about its test rows."""
     few = recipe.few_shot
-    wording = wordings_of((few.task,))[few.task][0]
+    wording = wording_of(few.task)
     found: dict[str, Any] = {}
     for number in few.rows:
         memory, mt_dnn = few_recipes(recipe, full, number)

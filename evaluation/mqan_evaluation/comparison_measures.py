@@ -10,10 +10,10 @@ from typing import Any, Final
 import torch
 
 from mqan_core.errors import InputError
-from mqan_core.wordings import Wording
 from mqan_evaluation.comparison_systems import Question, System
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.scores import score
+from mqan_training.siblings.wordings import Wording
 
 _TURN: Final = 10  # questions that a system answers before the next has its turn
 _NONE: Final = -1  # number of the class where no class was answered

@@ -6,10 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
 
-from mqan_core.wordings import Wording
 from mqan_training.config import read_settings, validated
 from mqan_training.siblings.recipes import MtDnnRecipe, SharedMemoryRecipe, parse_recipe
 from mqan_training.siblings.tasks import sibling_task
+from mqan_training.siblings.wordings import Wording
 
 
 class _Settings(BaseModel):

@@ -90,6 +90,7 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         loop: the loop over token ids below the text.
     """
 
+    bundle: AnsweringBundle
     loop: AnsweringLoop
 
     def __init__(

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 from mqan_cli.main import app
 from mqan_core.options import choices_of
 from mqan_core.request import read_request
-from mqan_core.wordings import Wording
 from mqan_evaluation import comparison
 from mqan_evaluation.comparison_measures import (
     Reply,
@@ -30,6 +29,7 @@ from mqan_evaluation.comparison_systems import System, question_answering_system
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.siblings.formats import Row
 from mqan_training.siblings.tasks import SiblingTask
+from mqan_training.siblings.wordings import Wording
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import load_trained
 from tests.sibling_models import train_mt_dnn, train_shared_memory

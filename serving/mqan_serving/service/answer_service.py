@@ -10,13 +10,12 @@ from pathlib import Path
 
 from mqan_core.answer import Answer
 from mqan_core.parsed import parse_answer
-from mqan_core.wordings import AcceptedQuestion, samples_of
-from mqan_runtime.interface import AnswerEngine, ServedEngine, open_engine
+from mqan_runtime.interface import SAMPLE, ServedEngine, open_engine
 from mqan_serving.observability.logs import num_dropped_lines
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Admission
 from mqan_serving.service.batching import Batcher
-from mqan_serving.service.errors import ServingError, refuse
+from mqan_serving.service.errors import ServingError
 from mqan_serving.service.health import Health
 from mqan_serving.service.reading import FairReader
 from mqan_serving.service.timeline import Timeline
@@ -51,7 +50,6 @@ class Model:
     num_generated: int
     num_words: int
     scores: tuple[Score, ...]
-    questions: tuple[AcceptedQuestion, ...]  # none: any
 
 
 class Service:
@@ -94,7 +92,6 @@ class Service:
             engine.bundle.vocabulary.num_generated,
             len(engine.bundle.vocabulary.words),
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
-            engine.bundle.questions,
         )
         self.metrics = metrics or Metrics()
         self.metrics.describe_server(
@@ -141,9 +138,8 @@ class Service:
 
     async def warm_up(self) -> None:
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
-        for context, question in samples_of(self.model.questions):
-            request = self._engine.read(context, question)
-            await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
+        request = self._engine.read(*SAMPLE)
+        await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
         self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
@@ -285,9 +281,6 @@ class Service:
 
     def _check_and_read(self, question: Question) -> tuple[ReadRequest, int]:
         max_answer_tokens = self.validator.check(question)
-        if question.parse is not None and self.model.questions:
-            message = "This model answers with the classes of its own tasks: they have no structure."
-            raise refuse("option_not_supported", "parse", message, "Leave parse out.")
         return self._engine.read(question.context, question.question, question.options), max_answer_tokens
 
 
@@ -299,7 +292,7 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
     """
     opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 
-    def open_here() -> AnswerEngine:
+    def open_here() -> ServedEngine:
         return open_engine(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
     engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)

@@ -1,73 +1,62 @@
-"""How the siblings' tasks are asked for where they are served: in decaNLP's words, and in plain ones.
+"""How a task is asked of a system that takes questions: in decaNLP's words where it has them.
 
-A sentence is the whole context. A pair is a premise in the context and a hypothesis in the question, as in decaNLP, or
-both in the context, one below the other.
+A sentence is the whole context. Of a pair the premise is the context and the hypothesis is in the question, as in
+decaNLP, or both are in the context, one below the other.
 """
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from mqan_core.wordings import FIRST, SECOND, Wording
 from mqan_training.siblings.tasks import sibling_task
 
-LEVELS: Final = ("0", "1", "2", "3", "4", "5")  # of a similarity, as STS-B has it
-RELEVANCE: Final = ("not relevant", "relevant")  # of a candidate of a ranking
-
-_ANY_REVIEW: Final = "Is this review negative or positive?"
-_OF_SENTENCES: Final[Mapping[str, Sequence[str]]] = {
-    "sst-1": ("Is this sentence very negative, negative, neutral, positive, or very positive?",),
-    "sst-2": ("Is this sentence negative or positive?", _ANY_REVIEW),
-    "subj": ("Is this sentence subjective or objective?",),
-    "imdb": ("Is this movie review negative or positive?", _ANY_REVIEW),
-    "books": ("Is this review of a book negative or positive?", _ANY_REVIEW),
-    "dvds": ("Is this review of a DVD negative or positive?", _ANY_REVIEW),
-    "electronics": ("Is this review of an electronic device negative or positive?", _ANY_REVIEW),
-    "kitchen": ("Is this review of a kitchen appliance negative or positive?", _ANY_REVIEW),
-    "cola": ("Is this sentence acceptable or unacceptable?", "Is this sentence grammatical?"),
-}
-_BELOW: Final = f"{FIRST}\n{SECOND}"
-_OF_PAIRS: Final[Mapping[str, Sequence[Wording]]] = {
-    "qqp": (Wording("Do the two questions ask the same?", _BELOW),),
-    "mrpc": (Wording("Do the two sentences mean the same?", _BELOW),),
-    "sts-b": (Wording("How similar are the two sentences, from 0 to 5?", _BELOW),),
-    "qnli": (Wording("Does the sentence answer the question?", f"Question: {FIRST}\nSentence: {SECOND}"),),
-    "qnli-ranking": (
-        Wording("How relevant is the sentence to the question?", f"Question: {FIRST}\nSentence: {SECOND}"),
-    ),
-}
+_FIRST, _SECOND = "{first}", "{second}"
+_MARKER: Final = re.compile(r"\{first\}|\{second\}")
 
 
-def wordings_of(tasks: Sequence[str]) -> dict[str, tuple[Wording, ...]]:
-    """Return how each of the tasks of a model is asked for.
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """Templates of a question and its context.
 
-    A question has to say which task is meant: one that several of the tasks have gets the task's name before it.
+    Raises:
+        ValueError: the places of the texts, ``{first}`` and of a pair ``{second}``, do not stand there once each.
     """
-    own = {task: _own(task) for task in tasks}
-    shared = Counter(wording for wordings in own.values() for wording in wordings)
-    return {
-        task: tuple(
-            wording if shared[wording] == 1 else Wording(f"{task}: {wording.question}", wording.context)
-            for wording in wordings
-        )
-        for task, wordings in own.items()
-    }
+
+    question: str
+    context: str = _FIRST
+
+    def __post_init__(self) -> None:
+        if sorted(_MARKER.findall(self.question + self.context)) not in ([_FIRST], [_FIRST, _SECOND]):
+            raise ValueError(f"a wording has {_FIRST}, and for a pair {_SECOND}, once: {self.question!r}")
+
+    def fill(self, *texts: str) -> tuple[str, str]:
+        """Return context and question that ask about one text or two."""
+        of_marker = dict(zip((_FIRST, _SECOND), texts, strict=False))
+        context, question = (_MARKER.sub(lambda found: of_marker[found[0]], t) for t in (self.context, self.question))
+        return context, question
 
 
-def labels_of(task: str) -> tuple[str, ...]:
-    """Return the classes that a task is served with."""
-    found = sibling_task(task)
-    return {"similarity": LEVELS, "ranking": RELEVANCE}.get(found.form, found.labels)
+_OF_TASK: Final[Mapping[str, Wording]] = {
+    "sst-1": Wording("Is this sentence very negative, negative, neutral, positive, or very positive?"),
+    "sst-2": Wording("Is this sentence negative or positive?"),
+    "subj": Wording("Is this sentence subjective or objective?"),
+    "imdb": Wording("Is this movie review negative or positive?"),
+    "books": Wording("Is this review of a book negative or positive?"),
+    "dvds": Wording("Is this review of a DVD negative or positive?"),
+    "electronics": Wording("Is this review of an electronic device negative or positive?"),
+    "kitchen": Wording("Is this review of a kitchen appliance negative or positive?"),
+    "cola": Wording("Is this sentence acceptable or unacceptable?"),
+    "qqp": Wording("Do the two questions ask the same?", f"{_FIRST}\n{_SECOND}"),
+    "mrpc": Wording("Do the two sentences mean the same?", f"{_FIRST}\n{_SECOND}"),
+    "qnli": Wording("Does the sentence answer the question?", f"Question: {_FIRST}\nSentence: {_SECOND}"),
+}
 
 
-def _own(task: str) -> tuple[Wording, ...]:
-    if task in _OF_SENTENCES:
-        return tuple(Wording(question, FIRST) for question in _OF_SENTENCES[task])
-    if task in _OF_PAIRS:
-        return tuple(_OF_PAIRS[task])
+def wording_of(task: str) -> Wording:
+    """Return how a task with classes is asked for."""
+    if task in _OF_TASK:
+        return _OF_TASK[task]
     *labels, last = sibling_task(task).labels
     named = f"{', '.join(labels)}, or {last}" if len(labels) > 1 else f"{labels[0]} or {last}"
-    return (
-        Wording(f'Hypothesis: "{SECOND}" -- {named}?', f'Premise: "{FIRST}"'),
-        Wording("Does the hypothesis follow from the premise?", f"Premise: {FIRST}\nHypothesis: {SECOND}"),
-    )
+    return Wording(f'Hypothesis: "{_SECOND}" -- {named}?', f'Premise: "{_FIRST}"')
