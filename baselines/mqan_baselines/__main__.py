@@ -3,15 +3,12 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from mqan_core.errors import MqanError
-
-if TYPE_CHECKING:
-    from mqan_baselines.recipes import MtDnnRecipe, SharedMemoryRecipe
 
 
 class _Verbs(TyperGroup):
@@ -39,28 +36,22 @@ app = typer.Typer(
 
 Recipe = Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Recipe, as in baselines/recipes.")]
 Data = Annotated[Path, typer.Option(envvar="MQAN_DATA", help="Folder of the datasets; each has a folder there.")]
-Output = Annotated[
-    Path | None, typer.Option(file_okay=False, help="Folder of the run; runs/baselines/NAME if not given.")
-]
-Overrides = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Setting to change, for example epochs=1.")
-]
+Output = Annotated[Path | None, typer.Option(file_okay=False, help="Folder of the run: runs/baselines/NAME, or this.")]
+Overrides = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Setting: epochs=1.")]
 
 
 @app.command()
 def embed(
     recipe: Recipe,
     data: Data = Path("data"),
-    encoder: Annotated[
-        Path | None, typer.Option(help="Folder of a sentence encoder to distil; the packaged one if not given.")
-    ] = None,
+    encoder: Annotated[Path | None, typer.Option(help="Folder of another sentence encoder to distil.")] = None,
     glove: Annotated[Path | None, typer.Option(help="GloVe text file to read instead of distilling.")] = None,
     overrides: Overrides = None,
 ) -> None:
     """Make the word vectors that a recipe of shared-memory LSTMs starts from."""
     from mqan_baselines.shared_memory.words import make_vectors
 
-    loaded = _shared_memory(recipe, overrides)
+    loaded = _load(recipe, overrides, "shared-memory")
     num_words = make_vectors(loaded, data, encoder=encoder, glove=glove)
     print(f"{loaded.vectors}: {num_words} words")
 
@@ -107,23 +98,10 @@ def table(recipe: Recipe, data: Data = Path("data"), output: Output = None, over
 
 
 @app.command()
-def grid(recipe: Recipe, data: Data = Path("data"), output: Output = None, overrides: Overrides = None) -> None:
-    """Try every learning rate and L2 of a recipe's grid in a short joint training; print them, the best first."""
-    from mqan_baselines.shared_memory.learning import Texts, search
-
-    loaded = _shared_memory(recipe, overrides)
-    for found in search(loaded, Texts(loaded, data), _folder(loaded.name, output) / "grid"):
-        print(f"rate {found['rate']:g}, l2 {found['l2']:g}: {found['tune']:.2f} % on the tuning splits")
-
-
-@app.command()
 def follow(
     text: Annotated[str, typer.Argument(help="Text to read.")],
     task: Annotated[str, typer.Option(help="Task of the models, for example sst-2.")],
-    models: Annotated[
-        list[str],
-        typer.Option("--model", metavar="[LABEL=]FOLDER", help="Folder of a model below a run's; may be repeated."),
-    ],
+    models: Annotated[list[str], typer.Option("--model", metavar="[LABEL=]FOLDER", help="Folder of a model, each.")],
     output: Annotated[Path, typer.Option(help="Picture to write: .svg, .png or .pdf.")] = Path("follow.svg"),
 ) -> None:
     """Draw the score of the predicted class and the fusion gate of shared-memory LSTMs, word by word (figure 3)."""
@@ -145,18 +123,14 @@ def adapt(recipe: Recipe, data: Data = Path("data"), output: Output = None, over
     """Adapt MT-DNN and its encoder alone to new tasks from shares of their rows; draw both curves (figure 2)."""
     from mqan_baselines.mt_dnn.adaptation import adapt as adapt_mt_dnn
 
-    loaded = _load(recipe, overrides)
-    if loaded.kind != "mt-dnn":
-        raise ValueError(f"{recipe} is of the kind {loaded.kind!r}: domains are adapted to by mt-dnn")
+    loaded = _load(recipe, overrides, "mt-dnn")
     print(adapt_mt_dnn(loaded, data, _folder(loaded.name, output)), end="")
 
 
 @app.command()
 def compare(
     recipe: Recipe,
-    checkpoint: Annotated[
-        Path, typer.Option(exists=True, file_okay=False, help="Checkpoint of the question-answering system.")
-    ],
+    checkpoint: Annotated[Path, typer.Option(exists=True, file_okay=False, help="Of the question-answering model.")],
     output: Annotated[Path, typer.Option(file_okay=False, help="Folder of the run.")],
     data: Data = Path("data"),
     limit: Annotated[int, typer.Option(min=1, help="Most test rows of a task, drawn by the recipe's seed.")] = 400,
@@ -184,16 +158,12 @@ def _parse(overrides: list[str] | None) -> dict[str, str]:
     return {key: value for key, _, value in pairs}
 
 
-def _load(recipe: Path, overrides: list[str] | None) -> "SharedMemoryRecipe | MtDnnRecipe":
+def _load(recipe: Path, overrides: list[str] | None, kind: str = "") -> Any:
     from mqan_baselines.recipes import load_recipe
 
-    return load_recipe(recipe, _parse(overrides))
-
-
-def _shared_memory(recipe: Path, overrides: list[str] | None) -> "SharedMemoryRecipe":
-    loaded = _load(recipe, overrides)
-    if loaded.kind != "shared-memory":
-        raise ValueError(f"{recipe} is of the kind {loaded.kind!r}: this verb is for shared-memory")
+    loaded = load_recipe(recipe, _parse(overrides))
+    if kind and loaded.kind != kind:
+        raise ValueError(f"{recipe} is of the kind {loaded.kind!r}: this verb is for {kind}")
     return loaded
 
 

@@ -1,4 +1,4 @@
-"""The folders that the baselines write: models (safetensors and JSON), results and logs.
+"""The folders that training writes: models (safetensors and JSON), results and logs.
 
 model.safetensors   weights
 model.json          what they are of: recipe, tasks, words; the weights' hash; written last
@@ -8,20 +8,18 @@ log.jsonl           a line for each look at the tuning split, or for every so ma
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from mqan_baselines.recipes import MtDnnRecipe, SharedMemoryRecipe, parse_recipe
+from mqan_baselines.recipes import RecipeT, parse_recipe
 from mqan_training.data.download import sha256_of
 from mqan_training.errors import CheckpointError
-
-RecipeT = TypeVar("RecipeT", SharedMemoryRecipe, MtDnnRecipe)
 
 FORMAT_VERSION: Final = 1
 RESULTS: Final = "results.json"
@@ -39,66 +37,35 @@ def save_model(folder: Path, document: Mapping[str, Any], weights: Mapping[str, 
     write_json(folder / _DOCUMENT, stated)
 
 
-def load_model(
-    folder: Path, kind: str, recipe_type: type[RecipeT], *keys: str
-) -> tuple[dict[str, Any], dict[str, Tensor], RecipeT]:
-    """Read a model of one kind.
-
-    Args:
-        folder: of the model.
-        kind: which.
-        recipe_type: what its recipe must be.
-        keys: of its document, beside kind and recipe.
-
-    Returns:
-        What ``save_model`` was given, and the recipe.
+@contextmanager
+def opened_model(
+    folder: Path, recipe_type: type[RecipeT]
+) -> Iterator[tuple[dict[str, Any], dict[str, Tensor], RecipeT]]:
+    """Read a model's document, weights and recipe; what fails within, while its network is built, is damage, too.
 
     Raises:
         CheckpointError: it is missing, damaged or of an unknown version.
-        ValueError: it is a model of another kind.
+        ValueError: it is of another kind.
     """
-    document, weights = _read_model(folder)
-    if document.get("kind") != kind:
-        raise ValueError(f"{folder} holds a model of the kind {document.get('kind')!r}, not {kind!r}")
-    for key in ("recipe", *keys):
-        if key not in document:
-            raise CheckpointError(f"{folder}: malformed model: {key!r} is missing")
-    try:
-        recipe = parse_recipe(document["recipe"], str(folder))
-    except ValueError as error:
-        raise CheckpointError(f"{folder}: malformed model: {error}") from error
-    if not isinstance(recipe, recipe_type):
-        raise CheckpointError(f"{folder}: malformed model: its recipe is of the kind {recipe.kind!r}")
-    return document, weights, recipe
-
-
-def _read_model(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     try:
         document = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))
-        if document.pop("format_version") != FORMAT_VERSION:
+        if document["format_version"] != FORMAT_VERSION:
             raise CheckpointError(f"{folder}: a model of a version that is unknown to this release")
-        if document.pop("sha256") != sha256_of(folder / _WEIGHTS):
+        if document["sha256"] != weights_sha256(folder):
             raise CheckpointError(f"{folder}: {_WEIGHTS} does not have the SHA-256 that {_DOCUMENT} states")
-        return document, load_file(folder / _WEIGHTS)
+        recipe = parse_recipe(document["recipe"], _DOCUMENT)
+        if isinstance(recipe, recipe_type):
+            yield document, load_file(folder / _WEIGHTS), recipe
+            return
     except FileNotFoundError as error:
         raise CheckpointError(
             f"{folder} holds no model of `mqan_baselines`: {error.filename} is missing; give a folder below a run's"
         ) from error
-    except (ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
-        raise CheckpointError(f"{folder}: malformed model: {error}") from error
-
-
-@contextmanager
-def told_as_damage(folder: Path) -> Iterator[None]:
-    """Tell what fails while a network is built of a model's document and weights as damage of its folder.
-
-    Raises:
-        CheckpointError: something failed.
-    """
-    try:
-        yield
-    except (RuntimeError, AttributeError, KeyError, TypeError, ValueError) as error:
-        raise CheckpointError(f"{folder}: {_DOCUMENT} and {_WEIGHTS} do not fit each other: {error!r}") from error
+    except CheckpointError:
+        raise
+    except (RuntimeError, AttributeError, KeyError, TypeError, ValueError, SafetensorError) as error:
+        raise CheckpointError(f"{folder}: malformed model: {error!r}") from error
+    raise ValueError(f"{folder} holds a model of the kind {recipe.kind!r}")
 
 
 def weights_sha256(folder: Path) -> str:
@@ -106,13 +73,8 @@ def weights_sha256(folder: Path) -> str:
     return sha256_of(folder / _WEIGHTS)
 
 
-def read_results(folder: Path, settings: Mapping[str, Any], *, apart: Collection[str] = ()) -> dict[str, Any] | None:
+def read_results(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the results that a run wrote; None if it has not ended here.
-
-    Args:
-        folder: of the run.
-        settings: that they must have been made with.
-        apart: dotted keys of settings that they do not depend on.
 
     Raises:
         CheckpointError: the file is damaged.
@@ -123,26 +85,16 @@ def read_results(folder: Path, settings: Mapping[str, Any], *, apart: Collection
         return None
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
-        stated, results = dict(document["settings"]), dict(document["results"])
+        had, results = dict(document["settings"]), dict(document["results"])
     except (ValueError, KeyError, TypeError) as error:
         raise CheckpointError(f"{path}: malformed results: {error!r}; delete the file to make them again") from error
-    had, has = (_without(one, apart) for one in (stated, json.loads(json.dumps(settings))))
-    if had != has:
-        other = [key for key in has if key not in had or had[key] != has[key]]
+    has = json.loads(json.dumps(settings))
+    if other := [key for key in {**had, **has} if key not in had or key not in has or had[key] != has[key]]:
         raise ValueError(
-            f"{path} has the results of a run with other settings ({', '.join(other) or 'fewer keys'}): give another "
-            "--output, or delete the folder"
+            f"{path} has the results of a run with other settings ({', '.join(other)}): give another --output, or "
+            "delete the folder"
         )
     return results
-
-
-def _without(settings: Mapping[str, Any], apart: Collection[str], prefix: str = "") -> dict[str, Any]:
-    """Return settings without some, given by their dotted keys."""
-    return {
-        key: _without(value, apart, f"{prefix}{key}.") if isinstance(value, dict) else value
-        for key, value in settings.items()
-        if prefix + key not in apart
-    }
 
 
 def write_results(folder: Path, settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
     BaseModel,
@@ -22,9 +22,13 @@ from mqan_training.config import read_settings, validated
 Architecture = Literal["lstm", "me-lstm", "arc-i", "arc-ii"]
 
 
-class _Recipe(BaseModel):
+class Settings(BaseModel):
+    """Settings of which unknown ones are refused."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+
+class _Recipe(Settings):
     name: str
     tasks: tuple[str, ...] = Field(min_length=1)
     most_rows: NonNegativeInt = 0  # of each split of each task, drawn by the seed; 0: all
@@ -40,14 +44,10 @@ class _Recipe(BaseModel):
         return names
 
 
-class Grid(BaseModel):
-    """Settings of which ``mqan_baselines grid`` tries every combination (shared memory, section 5.3)."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    rate: tuple[PositiveFloat, ...] = (0.1, 0.01)
-    l2: tuple[NonNegativeFloat, ...] = (0.0, 5e-5, 1e-5)
-    steps: PositiveInt  # of joint training, of each combination
+def _of_form(form: str, names: tuple[str, ...], why: str) -> tuple[str, ...]:
+    if wrong := [name for name in names if baseline_task(name).form != form]:
+        raise ValueError(f"{', '.join(wrong)}: {why}")
+    return names
 
 
 class SharedMemoryRecipe(_Recipe):
@@ -68,20 +68,15 @@ class SharedMemoryRecipe(_Recipe):
     tune_every: PositiveInt = 500  # steps between two looks at the tuning split
     most_words: PositiveInt = 400  # of a text; what is longer is cut
     least_count: PositiveInt = 2  # how often a word stands in training texts to get a vector of its own
-    grid: Grid | None = None
 
     @field_validator("tasks")
     @classmethod
     def _classes(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [name for name in names if baseline_task(name).form != "sentence"]:
-            raise ValueError(f"{', '.join(wrong)}: shared-memory LSTMs classify single texts")
-        return names
+        return _of_form("sentence", names, "shared-memory LSTMs classify single texts")
 
 
-class Adaptation(BaseModel):
+class Adaptation(Settings):
     """Domain adaptation (MT-DNN, section 4.5): new tasks, learnt from so many of their training rows."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tasks: tuple[str, ...] = Field(min_length=1)
     shares: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.001, 0.01, 0.1, 1.0)  # of the rows at hand
@@ -91,9 +86,7 @@ class Adaptation(BaseModel):
     @field_validator("tasks")
     @classmethod
     def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        if wrong := [name for name in names if baseline_task(name).form != "pair"]:
-            raise ValueError(f"{', '.join(wrong)}: domains are adapted to on pairs of texts")
-        return names
+        return _of_form("pair", names, "domains are adapted to on pairs of texts")
 
 
 class MtDnnRecipe(_Recipe):
@@ -117,12 +110,13 @@ class MtDnnRecipe(_Recipe):
     adaptation: Adaptation | None = None
 
 
+RecipeT = TypeVar("RecipeT", SharedMemoryRecipe, MtDnnRecipe)
 Recipe = Annotated[SharedMemoryRecipe | MtDnnRecipe, Field(discriminator="kind")]
 _ADAPTER: TypeAdapter[SharedMemoryRecipe | MtDnnRecipe] = TypeAdapter(Recipe)
 
 
 def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> SharedMemoryRecipe | MtDnnRecipe:
-    """Read a recipe, with overrides such as ``{"steps": "100", "grid.steps": "10"}``, whose values are YAML.
+    """Read a recipe, with overrides such as ``{"steps": "100"}``, whose values are YAML.
 
     Raises:
         ValueError: the file is not YAML, a key is unknown or missing, or a value is not what its key takes.
@@ -131,9 +125,5 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Share
 
 
 def parse_recipe(document: Mapping[str, Any], where: str) -> SharedMemoryRecipe | MtDnnRecipe:
-    """Build a recipe from plain types; the reverse is ``model_dump``.
-
-    Raises:
-        ValueError: a key is unknown or missing, or a value is not what its key takes; the message names it.
-    """
+    """Build a recipe from plain types, the reverse of ``model_dump``; errors are those of ``load_recipe``."""
     return validated(_ADAPTER.validate_python, document, where, "kind", ("shared-memory", "mt-dnn"))

@@ -32,11 +32,7 @@ SCORES: Final[dict[str, Callable[[FloatArray, FloatArray], float]]] = {
 
 
 def refuse_not_finite(predictions: object) -> None:
-    """Check that predictions are finite: the place of the largest of others says nothing.
-
-    Raises:
-        ValueError: one is not.
-    """
+    """Check that predictions are finite (ValueError): the place of the largest of others says nothing."""
     if isinstance(predictions, float):
         if not math.isfinite(predictions):
             raise ValueError(f"a prediction is {predictions}: the network has diverged; lower the rate")
@@ -46,12 +42,7 @@ def refuse_not_finite(predictions: object) -> None:
 
 
 def score(names: Sequence[str], gold: Sequence[float], predicted: Sequence[float]) -> dict[str, float]:
-    """Return scores of predictions, times 100.
-
-    Args:
-        names: keys into ``SCORES``.
-        gold: what is right, of each example.
-        predicted: what was said, in the same order.
+    """Return scores of predictions, times 100, by their names in ``SCORES``.
 
     Raises:
         ValueError: the lengths differ, there is nothing to score, or a prediction is not finite.
@@ -75,9 +66,6 @@ def score_task(
         gold: what is right, of each row.
         outputs: of each row, of each of its sequences (of a ranking its candidates, the right one first): the
             probabilities of the classes, or one number of a similarity or a relevance.
-
-    Raises:
-        ValueError: there is nothing to score, or a prediction is not finite.
     """
     refuse_not_finite(outputs)
     if task.form == "ranking":
@@ -96,16 +84,8 @@ def score_task(
 def score_rankings(relevances: Sequence[Sequence[float]]) -> dict[str, float]:
     """Return how well candidates are ranked, times 100.
 
-    - ``paired``: questions of which the right candidate is above the first other one. A model that classifies pairs
-      can be measured so, too; choosing one of two is easier
-      than saying of each pair alone whether it is right.
-    - ``top1``: questions of which the right candidate is above all others.
-
-    Args:
-        relevances: of the candidates of each question, the right one first.
-
-    Raises:
-        ValueError: there is nothing to score, or a prediction is not finite.
+    Of each question the right candidate comes first. ``paired``: it is above the first other one, by which a model that
+    classifies pairs can be measured, too; ``top1``: it is above all others.
     """
     refuse_not_finite(relevances)
     if not relevances:

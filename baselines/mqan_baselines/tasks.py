@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
-from mqan_baselines import formats, qnli
+from mqan_baselines import formats
 from mqan_baselines.formats import Row
 
 Form = Literal["sentence", "pair", "similarity", "ranking"]
@@ -26,6 +26,7 @@ _TENTHS: Final = 10
 _NLI: Final = ("entailment", "neutral", "contradiction")
 _TWO: Final = ("entailment", "not entailment")
 _SENTIMENT: Final = ("negative", "positive")
+_SUBJ: Final = ("objective", "subjective")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,11 @@ class BaselineTask:
     """One task.
 
     Attributes:
-        name: what recipes call it.
-        form: what it is given and asked for.
         labels: names of its classes; empty for a similarity and a ranking.
         scores: names of its scores (``scores.py``); the first one counts.
         train: reads the training file of the folder of datasets.
         test: reads the file to report on; None for a tenth of the training file.
-        together: how many rows, one behind the other, belong together: the two pairs of a question of QNLI.
+        together: how many rows, one after the other, belong together: the two pairs of a question of QNLI.
     """
 
     name: str
@@ -51,15 +50,7 @@ class BaselineTask:
     together: int = 1
 
     def rows(self, data: Path, *splits: Split) -> list[Row]:
-        """Return the rows of splits, in the order of the files.
-
-        Args:
-            data: folder of the datasets.
-            splits: which.
-
-        Raises:
-            MissingFileError, DatasetError: a file is not there, or malformed.
-        """
+        """Return the rows of splits, in the order of the files in the folder of datasets."""
         found: list[Row] = []
         if {"train", "tune"} & set(splits) or self.test is None:
             found = [row for row in self.train(data) if self._split(row) in splits]
@@ -72,12 +63,12 @@ class BaselineTask:
         return "tune" if tenth == 0 else "test" if tenth == 1 and self.test is None else "train"
 
 
-def _movies(task: str, split: str) -> Source:
-    return lambda data: formats.rows_of_examples(task, data, split, _SENTIMENT)
+def _examples(task: str, split: str, labels: Sequence[str] = _SENTIMENT, id_prefix: str = "") -> Source:
+    return lambda data: formats.rows_of_examples(task, data, split, labels, id_prefix)
 
 
-def _products(domain: str, split: str) -> Source:
-    return lambda data: formats.rows_of_examples("product_reviews", data, split, _SENTIMENT, f"{domain}/")
+def _product(domain: str, split: str) -> Source:
+    return _examples("product_reviews", split, id_prefix=f"{domain}/")
 
 
 def _part(
@@ -93,6 +84,10 @@ def _part(
         for s in ("train", test)
     )
     return train, report
+
+
+def _qnli(split: str) -> Source:
+    return lambda data: formats.pairs_of(formats.rankings(data, split))
 
 
 def _mnli(data: Path) -> Iterator[Row]:
@@ -111,19 +106,14 @@ _DOMAINS: Final = {"books": "books", "dvds": "dvd", "electronics": "electronics"
 
 _SHARED_MEMORY = (  # Liu et al. 2016, table 1: movie reviews, then product reviews
     BaselineTask("sst-1", "sentence", _FIVE, ("accuracy",), *_part("sst.stars", _FROM_0, ("text",))),
-    BaselineTask("sst-2", "sentence", _SENTIMENT, ("accuracy",), _movies("sst", "train"), _movies("sst", "validation")),
     BaselineTask(
-        "subj",
-        "sentence",
-        ("objective", "subjective"),
-        ("accuracy",),
-        lambda data: formats.rows_of_examples("subj", data, "train", ("objective", "subjective")),
-        None,
+        "sst-2", "sentence", _SENTIMENT, ("accuracy",), _examples("sst", "train"), _examples("sst", "validation")
     ),
-    BaselineTask("imdb", "sentence", _SENTIMENT, ("accuracy",), _movies("imdb", "train"), _movies("imdb", "test")),
+    BaselineTask("subj", "sentence", _SUBJ, ("accuracy",), _examples("subj", "train", _SUBJ), None),
+    BaselineTask("imdb", "sentence", _SENTIMENT, ("accuracy",), _examples("imdb", "train"), _examples("imdb", "test")),
     *(
         BaselineTask(
-            name, "sentence", _SENTIMENT, ("accuracy",), _products(domain, "train"), _products(domain, "validation")
+            name, "sentence", _SENTIMENT, ("accuracy",), _product(domain, "train"), _product(domain, "validation")
         )
         for name, domain in _DOMAINS.items()
     ),
@@ -143,21 +133,15 @@ _GLUE = (  # Liu et al. 2019, table 1; SST-2 is above
     BaselineTask("mrpc", "pair", _SAME, ("f1", "accuracy"), *_part("mrpc.paraphrase", _FROM_0[:2], test="test")),
     BaselineTask("sts-b", "similarity", (), ("pearson", "spearman"), *_part("stsb.similarity", ())),
     BaselineTask(
-        "qnli",
-        "pair",
-        qnli.LABELS,
-        ("accuracy", "paired"),
-        lambda data: qnli.pairs_of(qnli.rankings(data, "train")),
-        lambda data: qnli.pairs_of(qnli.rankings(data, "validation")),
-        together=2,
+        "qnli", "pair", formats.QNLI_LABELS, ("accuracy", "paired"), _qnli("train"), _qnli("validation"), together=2
     ),
     BaselineTask(
         "qnli-ranking",
         "ranking",
         (),
         ("paired", "top1"),
-        lambda data: qnli.rankings(data, "train"),
-        lambda data: qnli.rankings(data, "validation"),
+        partial(formats.rankings, split="train"),
+        partial(formats.rankings, split="validation"),
     ),
 )
 _ADAPTATION = (  # the paper's second data set, SciTail, is not at hand: SICK stands in its place

@@ -17,11 +17,7 @@ _MARKER: Final = re.compile(r"\{first\}|\{second\}")
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Templates of a question and its context.
-
-    Raises:
-        ValueError: the places of the texts, ``{first}`` and of a pair ``{second}``, do not stand there once each.
-    """
+    """Templates of a question and its context, with a place for each text: ``{first}`` and of a pair ``{second}``."""
 
     question: str
     context: str = _FIRST

@@ -10,8 +10,14 @@ import torch
 from torch import nn
 
 from mqan_baselines.recipes import Architecture, SharedMemoryRecipe
-from mqan_baselines.shared_memory.architectures import Fusion, MemoryLstm, ReaderState, SharedMemoryNetwork
-from mqan_baselines.shared_memory.memory import Memory, MemoryState
+from mqan_baselines.shared_memory.architectures import (
+    Fusion,
+    Memory,
+    MemoryLstm,
+    MemoryState,
+    ReaderState,
+    SharedMemoryNetwork,
+)
 
 Array = npt.NDArray[np.float64]
 ALL: tuple[Architecture, ...] = ("lstm", "me-lstm", "arc-i", "arc-ii")

@@ -185,7 +185,7 @@ def test_a_baseline_that_cannot_learn_the_task_of_few_rows_has_a_cell(
         "renamed": {},
     }
     few = {"task": "rte", "questions": 2, "rows": {"8": {"MT-DNN": measured, "mqan": measured}}}
-    for name, value in (("question_answering_system", None), ("_baselines", {}), ("draw", []), ("_measure_few", few)):
+    for name, value in (("question_answering_system", None), ("_trained", {}), ("draw", []), ("_measure_few", few)):
         monkeypatch.setattr(comparison, name, lambda *_, value=value: value)
     monkeypatch.setattr(comparison, "measure_systems", lambda *_: dict(document))
     monkeypatch.setattr(BaselineTask, "rows", lambda *_: [])

@@ -7,14 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
-from mqan_baselines.mt_dnn.heads import (
+from mqan_baselines.mt_dnn.network import (
     ClassHead,
     SanHead,
     ScoreHead,
     ranking_loss,
 )
-from mqan_baselines.mt_dnn.packer import Packed
-from mqan_baselines.mt_dnn.packing import Sequences, stack
+from mqan_baselines.mt_dnn.packing import Packed, Sequences, stack
 
 NO_SEQUENCES = stack([Packed((0, 1, 2), 3)])
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from mqan_baselines.shared_memory.memory import Memory, MemoryState, read_memory, write_memory
+from mqan_baselines.shared_memory.architectures import Memory, MemoryState, read_memory, write_memory
 
 
 def test_attention_is_the_softmax_of_cosines_and_weighs_what_is_read() -> None:

@@ -189,8 +189,6 @@ def test_joint_training_lowers_every_loss(tiny_encoder: Path, baseline_data: Pat
     logged = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
     assert logged[-1]["step"] == 20 * sum(-(-len(items) // 8) for items in of_task.values())
     assert evaluate(network, baseline_task("cola"), of_task["cola"])["matthews"] > 80
-    with pytest.raises(ValueError, match="no rows: train of cola"):
-        train_tasks(network, {"cola": []}, recipe, 1, tmp_path)
 
 
 def test_a_joint_run_keeps_its_model_and_its_scores(joint: tuple[MtDnnRecipe, Path], baseline_data: Path) -> None:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from mqan_baselines.mt_dnn.packer import Packed, Packer
-from mqan_baselines.mt_dnn.packing import packer_of, stack
+from mqan_baselines.mt_dnn.packing import Packed, Packer, packer_of, stack
 from mqan_training.errors import MissingEncoderError
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "a", "b", "##b", "c", "."]

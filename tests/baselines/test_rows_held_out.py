@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from mqan_baselines.formats import Row
-from mqan_baselines.held_out import held_out_rows, not_held_out
 from mqan_baselines.mt_dnn.learning import read_items
 from mqan_baselines.mt_dnn.packing import packer_of
 from mqan_baselines.recipes import MtDnnRecipe, SharedMemoryRecipe
 from mqan_baselines.shared_memory.learning import Texts
+from mqan_baselines.splits import held_out_rows, not_held_out
 from mqan_baselines.tasks import baseline_task
 
 _LONG = "one two three four five six seven eight nine ten " * 2

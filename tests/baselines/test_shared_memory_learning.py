@@ -13,13 +13,13 @@ import torch._inductor.config
 from torch._dynamo.utils import counters
 
 from mqan_baselines.formats import Row
+from mqan_baselines.mt_dnn.learning import load_network as load_mt_dnn
 from mqan_baselines.recipes import SharedMemoryRecipe
 from mqan_baselines.shared_memory.architectures import SharedMemoryNetwork
-from mqan_baselines.shared_memory.learning import Texts, compile_steps, load_network, run, search, train_tasks
-from mqan_baselines.shared_memory.lexicon import UNKNOWN, Lexicon
+from mqan_baselines.shared_memory.learning import Texts, compile_steps, load_network, run, train_tasks
 from mqan_baselines.shared_memory.picture import draw_followed, follow
 from mqan_baselines.shared_memory.tables import ARCHITECTURES, comparison
-from mqan_baselines.shared_memory.words import make_lexicon, make_vectors, start_vectors
+from mqan_baselines.shared_memory.words import UNKNOWN, Lexicon, make_lexicon, make_vectors, start_vectors
 from mqan_training.errors import CheckpointError, DivergedError, MissingVectorsError
 from mqan_training.model.embeddings import quantized_vectors, write_vectors
 
@@ -132,10 +132,8 @@ def test_a_damaged_model_and_none_are_told(runs: Path, tmp_path: Path) -> None:
     folder.mkdir()
     for name in ("model.safetensors", "model.json"):
         (folder / name).write_bytes((runs / "lstm" / "sst-2" / name).read_bytes())
-    document = json.loads((folder / "model.json").read_text())
-    (folder / "model.json").write_text(json.dumps({**document, "kind": "mt-dnn"}))
-    with pytest.raises(ValueError, match="of the kind 'mt-dnn'"):
-        load_network(folder)
+    with pytest.raises(ValueError, match="of the kind 'shared-memory'"):
+        load_mt_dnn(folder)
     with (folder / "model.safetensors").open("ab") as file:
         file.write(b"x")
     with pytest.raises(CheckpointError, match="does not have the SHA-256"):
@@ -155,7 +153,7 @@ def test_a_model_that_does_not_fit_its_weights_and_damaged_results_are_told(
     )
     for change in changes:
         (folder / "model.json").write_text(json.dumps(document | change))
-        with pytest.raises(CheckpointError, match=r"copy: model\.json and model\.safetensors do not fit"):
+        with pytest.raises(CheckpointError, match="copy: malformed model"):
             load_network(folder)
     for recipe in (1, {**document["recipe"], "colour": "red"}):
         (folder / "model.json").write_text(json.dumps(document | {"recipe": recipe}))
@@ -167,32 +165,14 @@ def test_a_model_that_does_not_fit_its_weights_and_damaged_results_are_told(
             run(_recipe(), "lstm", texts, tmp_path)
 
 
-def test_a_grid_may_change_after_a_run_and_grow(texts: Texts, runs: Path, tmp_path: Path) -> None:
-    with_grid = _recipe(grid={"steps": 3})
-    assert run(with_grid, "lstm", texts, runs / "lstm") == run(_recipe(), "lstm", texts, runs / "lstm")
-    first = search(_recipe(grid={"rate": (0.1,), "l2": (0.0,), "steps": 3}), texts, tmp_path)
-    log = tmp_path / "rate-0.1-l2-0" / "log.jsonl"
-    before = log.stat().st_mtime_ns
-    more = search(_recipe(grid={"rate": (0.1, 1e-6), "l2": (0.0,), "steps": 3}, rate=0.5), texts, tmp_path)
-    assert first[0] in more
-    assert len(more) == 2
-    assert log.stat().st_mtime_ns == before
-    with pytest.raises(ValueError, match=r"other settings \(grid\)"):
-        search(_recipe(grid={"rate": (0.1,), "l2": (0.0,), "steps": 4}), texts, tmp_path)
-
-
 def test_results_of_before_test_rows_were_left_out_are_refused(texts: Texts, tmp_path: Path) -> None:
-    recipe = _recipe(steps=2, fine_tune_steps=0, grid={"rate": (0.1,), "l2": (0.0,), "steps": 2})
+    recipe = _recipe(steps=2, fine_tune_steps=0)
     run(recipe, "lstm", texts, tmp_path)
-    search(recipe, texts, tmp_path)
-    for path in tmp_path.rglob("results.json"):
-        document = json.loads(path.read_text())
-        document["settings"].pop("left_out", None)
-        path.write_text(json.dumps(document))
+    document = json.loads((tmp_path / "results.json").read_text())
+    del document["settings"]["left_out"]
+    (tmp_path / "results.json").write_text(json.dumps(document))
     with pytest.raises(ValueError, match=r"other settings \(left_out\)"):
         run(recipe, "lstm", texts, tmp_path)
-    with pytest.raises(ValueError, match=r"other settings \(left_out\)"):
-        search(recipe, texts, tmp_path)
 
 
 def test_a_log_is_of_one_run(texts: Texts, tmp_path: Path) -> None:
@@ -211,17 +191,6 @@ def test_a_run_that_diverges_and_an_empty_split_are_told(baseline_data: Path, te
     (data / "sst" / "dev_binary_sent.csv").write_text("label,sentence\n")
     with pytest.raises(ValueError, match="no rows: test of sst-2"):
         Texts(_recipe(), data)
-
-
-def test_the_grid_is_tried_whole_and_sorted(texts: Texts, tmp_path: Path) -> None:
-    recipe = _recipe(architecture="arc-i", grid={"rate": (0.1, 1e-6), "l2": (0.0, 1e-5), "steps": 40})
-    found = search(recipe, texts, tmp_path)
-    assert {(one["rate"], one["l2"]) for one in found} == {(r, l2) for r in (0.1, 1e-6) for l2 in (0.0, 1e-5)}
-    assert [one["tune"] for one in found] == sorted((one["tune"] for one in found), reverse=True)
-    assert found[0]["rate"] == 0.1
-    assert search(recipe, texts, tmp_path) == found
-    with pytest.raises(ValueError, match="no `grid`"):
-        search(_recipe(), texts, tmp_path)
 
 
 def test_the_table_has_ours_beside_the_published() -> None:

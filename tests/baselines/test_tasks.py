@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from mqan_baselines.batches import draw, endless_batches, mini_batches, sorted_batches
-from mqan_baselines.formats import Row
-from mqan_baselines.qnli import _ranking, pairs_of
-from mqan_baselines.recipes import SharedMemoryRecipe, load_recipe
+from mqan_baselines.formats import Row, _ranking, pairs_of
+from mqan_baselines.recipes import MtDnnRecipe, SharedMemoryRecipe, load_recipe
 from mqan_baselines.scores import score, score_rankings, score_task
+from mqan_baselines.splits import draw, endless_batches, mini_batches, sorted_batches
 from mqan_baselines.tasks import TASKS, baseline_task
 from mqan_core.example import Example
 from mqan_training.errors import DatasetError, MissingFileError
@@ -237,8 +236,11 @@ def test_a_wrong_recipe_is_told(tmp_path: Path, text: str, overrides: dict[str, 
 def test_overrides_change_a_recipe(tmp_path: Path) -> None:
     path = tmp_path / "recipe.yaml"
     path.write_text("kind: shared-memory\nname: x\ntasks: [sst-2]\nsteps: 1")
-    loaded = load_recipe(path, {"steps": "7", "grid.steps": "3", "grid.rate": "[0.5]"})
+    loaded = load_recipe(path, {"steps": "7", "tasks": "[subj]"})
     assert isinstance(loaded, SharedMemoryRecipe)
-    assert loaded.steps == 7
-    assert loaded.grid is not None
-    assert (loaded.grid.rate, loaded.grid.steps) == ((0.5,), 3)
+    assert (loaded.steps, loaded.tasks) == (7, ("subj",))
+    path.write_text("kind: mt-dnn\nname: x\ntasks: [rte]\nadaptation: {tasks: [sick]}")
+    other = load_recipe(path, {"adaptation.epochs": "3", "adaptation.shares": "[0.5]"})
+    assert isinstance(other, MtDnnRecipe)
+    assert other.adaptation is not None
+    assert (other.adaptation.shares, other.adaptation.epochs) == ((0.5,), 3)

@@ -18,7 +18,6 @@ segments: 3
 segment_width: 3
 steps: 4
 tune_every: 2
-grid: {rate: [0.1], l2: [0.0], steps: 2}
 """
 
 
@@ -30,7 +29,7 @@ def recipe(tmp_path: Path) -> Path:
     return path
 
 
-def test_vectors_table_grid_and_picture(recipe: Path, baseline_data: Path, tmp_path: Path) -> None:
+def test_vectors_table_and_picture(recipe: Path, baseline_data: Path, tmp_path: Path) -> None:
     glove = tmp_path / "glove.txt"
     glove.write_text("warm 1 2 3 4 5 6\n")
     vectors = tmp_path / "v.safetensors"
@@ -46,8 +45,6 @@ def test_vectors_table_grid_and_picture(recipe: Path, baseline_data: Path, tmp_p
     assert result.exit_code == 0, result.output
     assert result.stdout == (tmp_path / "run" / "table.md").read_text()
     assert result.stdout.count("(95.0)") == 1  # ARC-II's published SUBJ
-    result = runner.invoke(app, ["grid", *run])
-    assert result.stdout.startswith("rate 0.1, l2 0: ")
     result = runner.invoke(app, ["train", *run])  # ARC-II, which the table has trained already
     assert json.loads(result.stdout)["tasks"].keys() == {"sst-2", "subj"}
     picture = tmp_path / "p.svg"
@@ -76,7 +73,7 @@ def test_mt_dnn_is_trained_and_adapted(tiny_encoder: Path, baseline_data: Path, 
     ("arguments", "message"),
     [
         (["train", "RECIPE", "--set", "steps=0"], "steps: Input should be greater than 0"),
-        (["adapt", "RECIPE"], "domains are adapted to by mt-dnn"),
+        (["adapt", "RECIPE"], "this verb is for mt-dnn"),
         (["train", "RECIPE", "--data", "nowhere"], "sst: found no dev_binary_sent.csv in nowhere/sst"),
         (["follow", "x", "--task", "sst-2", "--model", "nowhere"], "nowhere holds no model"),
     ],

@@ -21,21 +21,15 @@ _NONE: Final = -1  # number of the class where no class was answered
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a system made of a question.
-
-    Attributes:
-        label: the class that is the likeliest to it; None where it refused.
-        refused: code of the error; None where it answered.
-        ms: milliseconds of processor time.
-    """
+    """The likeliest class to a system, or the code of its refusal, and milliseconds of processor time."""
 
     label: str | None
     refused: str | None
     ms: float
 
 
-def questions_of(task: str, rows: Sequence[Row], wording: Wording, labels: Sequence[str]) -> list[Question]:
-    """Return rows of a task as questions in its own words."""
+def questions_of(task: str | None, rows: Sequence[Row], wording: Wording, labels: Sequence[str]) -> list[Question]:
+    """Return rows of a task as questions; ``task`` is None where these are not its own words."""
     return [Question(task, row.texts, *wording.fill(*row.texts), tuple(labels), int(row.gold)) for row in rows]
 
 
@@ -61,14 +55,9 @@ def ask_in_turns(systems: Mapping[str, System], questions: Sequence[Question]) -
 
 
 def measure(questions: Sequence[Question], replies: Sequence[Reply]) -> dict[str, Any]:
-    """Return what a system's replies are worth.
+    """Return the accuracy of a system's replies, a refusal being wrong, and its median time where it answered.
 
-    Returns:
-        ``accuracy``, a refusal being wrong, and ``ms``, the median of what was answered, both None where nothing was
-        answered; ``refused``, how often by code of the error.
-
-    Raises:
-        ValueError: there are no questions.
+    Both are None where nothing was answered; ``refused`` counts the codes of errors.
     """
     refused = Counter(reply.refused for reply in replies if reply.refused)
     answered = [reply.ms for reply in replies if not reply.refused]
@@ -107,10 +96,5 @@ def describe(questions: Sequence[Question]) -> dict[str, Any]:
 
 
 def cost_of_a_million(ms: float, price: float) -> float:
-    """Return what a million answers cost.
-
-    Args:
-        ms: milliseconds of one core that an answer takes.
-        price: of a core for an hour.
-    """
+    """Return what a million answers cost, of so many milliseconds of a core that costs so much an hour."""
     return ms * 1e6 / 3.6e6 * price

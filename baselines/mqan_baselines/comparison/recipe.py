@@ -1,64 +1,46 @@
 """The recipe of the comparison: the tasks, how each baseline is trained on them, and other words for the classes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveInt, field_validator, model_validator
 
-from mqan_baselines.recipes import MtDnnRecipe, SharedMemoryRecipe, parse_recipe
+from mqan_baselines.recipes import MtDnnRecipe, RecipeT, Settings, SharedMemoryRecipe, parse_recipe
 from mqan_baselines.tasks import baseline_task
 from mqan_baselines.wordings import Wording
 from mqan_training.config import read_settings, validated
 
 
-class _Settings(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class SystemSettings(_Settings):
+class SystemSettings(Settings):
     """How a baseline is trained: a recipe of its kind, in the same folder, and what is changed in it."""
 
     recipe: Path
     changes: dict[str, Any] = {}
 
 
-class Renamed(_Settings):
-    """A task with other words for its classes.
-
-    Attributes:
-        question: template of the question, as a wording has it.
-        labels: the classes, in the order of the task's own.
-    """
+class Renamed(Settings):
+    """A task with other words for its classes, in the order of its own, and so another question."""
 
     question: str
     labels: tuple[str, ...]
 
 
-class FewShot(_Settings):
-    """The baselines, each learning one task from few rows.
-
-    Attributes:
-        task: which.
-        rows: how many training rows, of each point of the curve.
-        steps: mini-batches that are taken, whatever the number of rows.
-    """
+class FewShot(Settings):
+    """The baselines, each learning one task from so many rows in so many mini-batches."""
 
     task: str
     rows: tuple[PositiveInt, ...] = Field(min_length=1)
     steps: PositiveInt
 
 
-class ComparisonRecipe(_Settings):
+class ComparisonRecipe(Settings):
     """What is compared.
 
     Attributes:
-        name: of the comparison.
         tasks: sentences and pairs, that the baselines are trained on together.
         renamed: by task; tasks that are not compared may be among them, and below.
         trained_as: what the question-answering system calls a task, where it has another name.
-        shared_memory, mt_dnn: the baselines.
-        few_shot: learning from few rows.
         seed: of training, and of the rows that are asked about.
         folder: of the recipe's file.
     """
@@ -97,50 +79,32 @@ class ComparisonRecipe(_Settings):
     def memory_recipe(self, folder: Path) -> SharedMemoryRecipe | None:
         """Return the recipe of shared-memory LSTMs; None if no task is about single texts, which are all they read.
 
-        Args:
-            folder: of the run, where word vectors go if the recipe has any.
-
-        Raises:
-            ValueError: a setting is wrong.
+        Word vectors, if it has any, go into the folder of the run.
         """
         tasks = [task for task in self.tasks if baseline_task(task).form == "sentence"]
         if not tasks:
             return None
-        document = self._document(self.shared_memory, "shared-memory", tasks)
-        if document.get("vectors"):
-            document["vectors"] = str(folder / "vectors.safetensors")
-        recipe = parse_recipe(document, "shared_memory")
-        if not isinstance(recipe, SharedMemoryRecipe):
-            raise ValueError(f"shared_memory.recipe: {self.shared_memory.recipe} is of the kind {recipe.kind!r}")
-        return recipe
+        recipe = self._recipe("shared_memory", SharedMemoryRecipe, tasks)
+        return recipe.model_copy(update={"vectors": str(folder / "vectors.safetensors")}) if recipe.vectors else recipe
 
     def mt_dnn_recipe(self) -> MtDnnRecipe:
-        """Return the recipe of MT-DNN, which is not adapted to other tasks here.
-
-        Raises:
-            ValueError: a setting is wrong.
-        """
-        recipe = parse_recipe(self._document(self.mt_dnn, "mt-dnn", self.tasks), "mt_dnn")
-        if not isinstance(recipe, MtDnnRecipe):
-            raise ValueError(f"mt_dnn.recipe: {self.mt_dnn.recipe} is of the kind {recipe.kind!r}")
-        return recipe.model_copy(update={"adaptation": None})
+        """Return the recipe of MT-DNN, which is not adapted to other tasks here."""
+        return self._recipe("mt_dnn", MtDnnRecipe, self.tasks).model_copy(update={"adaptation": None})
 
     def wording_of_renamed(self, task: str, own: Wording) -> Wording:
         """Return how a task is asked with its classes renamed: the context stays as it is."""
         return Wording(self.renamed[task].question, own.context)
 
-    def _document(self, system: SystemSettings, kind: str, tasks: Any) -> dict[str, Any]:
-        document = read_settings(self.folder / system.recipe)
-        fixed = {"name": f"{self.name}-{kind}", "tasks": list(tasks), "seed": self.seed}
-        return {**document, **system.changes, **fixed}
+    def _recipe(self, key: str, recipe_type: type[RecipeT], tasks: Sequence[str]) -> RecipeT:
+        system: SystemSettings = getattr(self, key)
+        fixed = {"name": f"{self.name}-{key.replace('_', '-')}", "tasks": list(tasks), "seed": self.seed}
+        recipe = parse_recipe({**read_settings(self.folder / system.recipe), **system.changes, **fixed}, key)
+        if not isinstance(recipe, recipe_type):
+            raise ValueError(f"{key}.recipe: {system.recipe} is of the kind {recipe.kind!r}")
+        return recipe
 
 
 def _refuse_unknown(key: str, names: Iterable[str]) -> None:
-    """Check the tasks that a setting names.
-
-    Raises:
-        ValueError: the baselines have no such task.
-    """
     for name in names:
         try:
             baseline_task(name)
@@ -151,8 +115,7 @@ def _refuse_unknown(key: str, names: Iterable[str]) -> None:
 def load_comparison(path: Path, overrides: Mapping[str, str] | None = None) -> ComparisonRecipe:
     """Read a recipe, with overrides such as ``{"mt_dnn.changes.epochs": "1"}``, whose values are YAML.
 
-    Raises:
-        ValueError: the file is not YAML, a key is unknown or missing, or a value is not what its key takes.
+    Errors are those of ``load_recipe``.
     """
     document = {**read_settings(path, overrides), "folder": path.parent}
     return validated(ComparisonRecipe.model_validate, document, str(path), "recipe")

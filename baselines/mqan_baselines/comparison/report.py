@@ -11,19 +11,8 @@ _MIB: Final = 2**20
 
 
 def report(document: Mapping[str, Any]) -> str:
-    """Return all tables.
-
-    Args:
-        document: what ``comparison.measure_systems`` returned.
-    """
-    return "\n".join(
-        (
-            _accuracy(document),
-            _renamed(document),
-            _time(document),
-            _few_shot(document),
-        )
-    )
+    """Return all tables of what ``compare`` measured."""
+    return "\n".join((_accuracy(document), _renamed(document), _time(document), _few_shot(document)))
 
 
 def cell(measured: Mapping[str, Any], num_rows: int) -> str:

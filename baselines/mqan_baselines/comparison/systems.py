@@ -1,8 +1,9 @@
 """The systems that are compared, in torch: a question in, the likeliest of its classes out."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,14 +23,11 @@ from mqan_training.trained import load_trained
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A row, as it is asked.
+    """A row as it is asked: texts for a system of fixed tasks, or context and question, and the classes.
 
     Attributes:
         task: whose own words it is asked in; None where its classes are renamed.
-        texts: what a system of fixed tasks reads.
-        context, question: what a system that takes questions reads.
-        labels: the classes, to choose from.
-        gold: number of the right one.
+        gold: number of the right class.
     """
 
     task: str | None
@@ -46,23 +44,21 @@ class System:
 
     Attributes:
         model: its name.
-        num_bytes: of its weights.
         sources: what it was trained on.
         choose: returns the likeliest class of a question; raises InputError where it cannot be asked.
+        training, seconds: how it was trained here, for readers, and how long that took.
     """
 
     model: str
-    num_bytes: int
+    network: nn.Module
     sources: tuple[str, ...]
     choose: Callable[[Question], str]
+    training: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
 
 
 def shared_memory_system(folder: Path) -> System:
-    """Read shared-memory LSTMs.
-
-    Raises:
-        CheckpointError: the model is missing or damaged.
-    """
+    """Read shared-memory LSTMs; errors are those of ``load_network``."""
     network, lexicon, labels, recipe = shared_memory.load_network(folder)
 
     def read(task: str, texts: tuple[str, ...]) -> Tensor:
@@ -74,12 +70,7 @@ def shared_memory_system(folder: Path) -> System:
 
 
 def mt_dnn_system(folder: Path) -> System:
-    """Read an MT-DNN.
-
-    Raises:
-        CheckpointError: the model is missing or damaged.
-        MissingEncoderError: the word pieces of its encoder are not there.
-    """
+    """Read an MT-DNN; errors are those of ``load_network`` and ``packer_of``."""
     network, recipe = mt_dnn.load_network(folder)
     packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     labels = {task: baseline_task(task).labels for task in network.heads}
@@ -109,7 +100,7 @@ def question_answering_system(folder: Path) -> System:
         return max(answer.choices, key=lambda choice: choice.probability).label
 
     recipe = checkpoint.recipe
-    return System(f"{recipe.name}, step {checkpoint.step:,}", _num_bytes(network), tuple(recipe.sources), choose)
+    return System(f"{recipe.name}, step {checkpoint.step:,}", network, tuple(recipe.sources), choose)
 
 
 def _of_fixed_tasks(
@@ -130,8 +121,4 @@ def _of_fixed_tasks(
             raise InputError("context_too_long", "context", f"{length} units; {most} are read.", "Send less.")
         return labels[question.task][int(read(question.task, question.texts).argmax())]
 
-    return System(name, _num_bytes(network), tuple(labels), choose)
-
-
-def _num_bytes(network: nn.Module) -> int:
-    return sum(tensor.nbytes for tensor in network.state_dict().values())
+    return System(name, network, tuple(labels), choose)

@@ -8,7 +8,7 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import matplotlib
 from matplotlib.figure import Figure
@@ -27,15 +27,14 @@ from mqan_training.runlog import console
 JOINT: Final = "mt-dnn/joint"  # below a run's folder: the model that `mqan_baselines train` left
 _MODELS: Final = ("MT-DNN", "BERT")
 
-Point = tuple[int, float]
-"""How many rows were learnt from, and the accuracy."""
+Items = Sequence[Item]
+Point = tuple[int, float]  # how many rows were learnt from, and the accuracy
 
 
 def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
     """Adapt both encoders to each task from each share; draw figure 2; return its numbers as Markdown.
 
-    Points that have ended already are not computed again. Written: ``adaptation/`` below the folder, with a folder a
-    point, ``figure-2.svg`` and ``figure-2.md``.
+    Written: ``adaptation/`` below the folder, with a folder a point; one that has ended is not computed again.
 
     Raises:
         ValueError: the recipe says nothing of adaptation, the joint model was trained on a task to adapt to, or there
@@ -66,18 +65,14 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
 
 
 def _point(
-    recipe: MtDnnRecipe,
-    adaptation: Adaptation,
-    folder: Path,
-    model: str,
-    task: str,
-    training: Sequence[Item],
-    test: Sequence[Item],
+    recipe: MtDnnRecipe, adaptation: Adaptation, folder: Path, model: str, task: str, training: Items, test: Items
 ) -> Point:
-    """Adapt one model to one task from some rows."""
+    """Adapt one model to one task from some rows; MT-DNN's result depends on the joint model, too."""
     place = folder / "adaptation" / f"{task}-{model.lower()}-{len(training)}"
-    settings = _settings(recipe, folder, model)
-    found = read_results(place, settings, apart=("adaptation.shares",))
+    settings = recipe.model_dump(mode="json", exclude={"adaptation": {"shares"}})
+    if model == "MT-DNN":
+        settings["joint_model"] = weights_sha256(folder / JOINT)
+    found = read_results(place, settings)
     if found is None:
         network = pretrained_network(recipe, (task,)).to(prepare_device())
         if model == "MT-DNN":
@@ -90,12 +85,6 @@ def _point(
         write_results(place, settings, found)
     console.print(f"{task}, {model}, {found['rows']} rows: accuracy {found['accuracy']:.1f} of {len(test)}")
     return found["rows"], found["accuracy"]
-
-
-def _settings(recipe: MtDnnRecipe, folder: Path, model: str) -> dict[str, Any]:
-    """Return what a point depends on: MT-DNN's on the joint model, too."""
-    settings = recipe.model_dump(mode="json")
-    return {**settings, "joint_model": weights_sha256(folder / JOINT)} if model == "MT-DNN" else settings
 
 
 def draw_adaptation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: Path) -> None:

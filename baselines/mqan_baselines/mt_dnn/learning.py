@@ -15,30 +15,19 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mqan_baselines.batches import draw, mini_batches, refuse_empty, sorted_batches
-from mqan_baselines.folders import (
-    append_log,
-    begin_log,
-    load_model,
-    read_results,
-    save_model,
-    told_as_damage,
-    write_results,
-)
+from mqan_baselines.folders import append_log, begin_log, opened_model, read_results, save_model, write_results
 from mqan_baselines.formats import Row
-from mqan_baselines.held_out import held_out_rows, not_held_out, print_left_out
-from mqan_baselines.mt_dnn.heads import ranking_loss
-from mqan_baselines.mt_dnn.network import MtDnn, network_of, pretrained_network
-from mqan_baselines.mt_dnn.packer import Packed, Packer
-from mqan_baselines.mt_dnn.packing import checked_packer, stack
+from mqan_baselines.mt_dnn.network import MtDnn, pretrained_network, ranking_loss
+from mqan_baselines.mt_dnn.packing import Packed, Packer, checked_packer, stack
 from mqan_baselines.recipes import MtDnnRecipe
 from mqan_baselines.scores import score_task
+from mqan_baselines.splits import mini_batches, read_splits, sorted_batches
 from mqan_baselines.tasks import BaselineTask, baseline_task
 from mqan_training.device import moved, prepare_device
+from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.optim import rate_share, refuse_divergence
 from mqan_training.runlog import console
 
-KIND: Final = "mt-dnn"
 _EVALUATED_TOGETHER: Final = 64  # sequences
 _LOG_EVERY: Final = 50  # steps
 
@@ -66,29 +55,13 @@ def pack_rows(task: BaselineTask, rows: Sequence[Row], packer: Packer) -> list[I
 def read_items(
     names: Sequence[str], recipe: MtDnnRecipe, data: Path, packer: Packer, others: Sequence[str] = ()
 ) -> tuple[dict[str, list[Item]], dict[str, list[Item]]]:
-    """Read what tasks are trained on and what they report on, of each at most ``most_rows``.
-
-    Rows to train on that stand in the test file of one of the tasks, whichever, or of ``others``, are left out; how
-    many is printed.
-
-    Raises:
-        ValueError: of a task there are no rows to train on or to report on.
-    """
-    tasks = [baseline_task(name) for name in names]
-    tests = {name: baseline_task(name).rows(data, "test") for name in (*names, *others)}
-    held_out = held_out_rows(tests)
-    training: dict[str, list[Item]] = {}
-    left_out: dict[str, int] = {}
-    for task in tasks:
-        rows = draw(task.rows(data, "train", "tune"), recipe.most_rows, recipe.seed, task.together)
-        kept = not_held_out(task, rows, held_out)
-        training[task.name] = pack_rows(task, kept, packer)
-        left_out[task.name] = len(rows) - len(kept)
-    print_left_out(left_out)
-    drawn = {task.name: draw(tests[task.name], recipe.most_rows, recipe.seed, task.together) for task in tasks}
-    refuse_empty({f"train of {name}": items for name, items in training.items()})
-    refuse_empty({f"test of {name}": rows for name, rows in drawn.items()})
-    return training, {task.name: pack_rows(task, drawn[task.name], packer) for task in tasks}
+    """Read what tasks are trained on, and what they report on; arguments and errors are those of ``read_splits``."""
+    rows = read_splits(names, data, {"train": ("train", "tune")}, recipe.most_rows, recipe.seed, others)
+    training, tests = (
+        {name: pack_rows(baseline_task(name), of[split], packer) for name, of in rows.items()}
+        for split in ("train", "test")
+    )
+    return training, tests
 
 
 def batch_loss(
@@ -110,26 +83,13 @@ def batch_loss(
 
 
 def train_tasks(
-    network: MtDnn,
-    of_task: Mapping[str, Sequence[Item]],
-    recipe: MtDnnRecipe,
-    epochs: int,
-    folder: Path,
+    network: MtDnn, of_task: Mapping[str, Sequence[Item]], recipe: MtDnnRecipe, epochs: int, folder: Path
 ) -> None:
-    """Train in place by algorithm 1, on the device that the network is on.
-
-    Args:
-        network: what to train.
-        of_task: the training rows of each task.
-        recipe: rate, batch and so on.
-        epochs: how often each row is seen.
-        folder: of the log.
+    """Train in place by algorithm 1, on the device that the network is on; ``folder`` gets the log.
 
     Raises:
-        ValueError: a task has no rows.
         DivergedError: a loss or the gradient is not finite.
     """
-    refuse_empty({f"train of {name}": items for name, items in of_task.items()})
     begin_log(folder)
     generator = random.Random(recipe.seed)  # noqa: S311
     torch.manual_seed(recipe.seed)
@@ -195,21 +155,19 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
 
     With ``joint``, all tasks are trained together, and with ``fine_tune_epochs`` a copy of the network goes on with
     each task alone; test rows of the tasks to adapt to are left out. Without it each task is trained alone from the
-    pretrained encoder (ST-DNN). Written below ``folder``: the joint model in ``joint``, others in folders of their
-    tasks' names, and ``results.json``.
+    pretrained encoder (ST-DNN). Written: the joint model in ``joint``, others in folders of their tasks' names.
 
     Returns:
         ``tasks``: the scores of each task and ``num_test``; ``joint``: those before fine-tuning; ``seconds``.
 
     Raises:
         MissingEncoderError: the encoder's folder holds none.
-        ValueError: the folder has results of other settings, the encoder does not read sequences so long, or a task
-            has no rows.
+        ValueError: the folder has results of other settings, or a sequence or a split does not fit.
         DivergedError: a loss or the gradient is not finite.
     """
     others = recipe.adaptation.tasks if recipe.joint and recipe.adaptation else ()
-    settings = {**recipe.model_dump(mode="json"), **({"left_out_for": others} if others else {})}
-    if (results := read_results(folder, settings, apart=("adaptation",))) is not None:
+    settings = {**recipe.model_dump(mode="json", exclude={"adaptation"}), "left_out_for": others}
+    if (results := read_results(folder, settings)) is not None:
         return results
     begun = time.perf_counter()
     device = prepare_device()
@@ -242,15 +200,11 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
 
 
 def load_network(folder: Path) -> tuple[MtDnn, MtDnnRecipe]:
-    """Read a model that ``run`` wrote.
-
-    Raises:
-        CheckpointError: it is missing or damaged.
-        ValueError: it is a model of another kind.
-    """
-    document, weights, recipe = load_model(folder, KIND, MtDnnRecipe, "encoder", "tasks")
-    with told_as_damage(folder):
-        network = network_of(recipe, document["encoder"], weights, tuple(document["tasks"]))
+    """Read a model that ``run`` wrote; errors are those of ``opened_model``."""
+    with opened_model(folder, MtDnnRecipe) as (document, weights, recipe):
+        encoder = Bert(BertConfig.model_validate(document["encoder"]), recipe.dropout)
+        network = MtDnn(recipe, encoder, tuple(document["tasks"]))
+        network.load_state_dict(weights)
     return network.eval(), recipe
 
 
@@ -263,7 +217,6 @@ def _report(network: MtDnn, task: BaselineTask, items: Sequence[Item], how: str)
 
 def _save(folder: Path, recipe: MtDnnRecipe, network: MtDnn, tasks: Sequence[str]) -> None:
     document = {
-        "kind": KIND,
         "tasks": {task: list(baseline_task(task).labels) for task in tasks},
         "recipe": recipe.model_dump(mode="json"),
         "encoder": network.encoder.config.model_dump(mode="json"),

@@ -1,6 +1,9 @@
-"""Sequences of word pieces side by side: what the lexicon encoder l1 reads (section 3).
+"""Sequences of word pieces, alone and side by side: what the lexicon encoder l1 reads (section 3).
 
-Segment 0 up to the first [SEP], segment 1 behind it. Shape letters: N sequences, S pieces of a sequence.
+    [CLS] first [SEP]
+    [CLS] first [SEP] second [SEP]
+
+Segment 0 up to the first [SEP], segment 1 after it. Shape letters: N sequences, S pieces of a sequence.
 """
 
 from collections.abc import Sequence
@@ -11,24 +14,61 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from mqan_baselines.mt_dnn.packer import Packed, Packer
 from mqan_baselines.recipes import MtDnnRecipe
+from mqan_core.text import read_tokens
+from mqan_core.word_pieces import BETWEEN, FIRST, UNKNOWN, WordPieces
 from mqan_training.device import moved
 from mqan_training.errors import MissingEncoderError
 from mqan_training.model.bert import read_config
 from mqan_training.sentence_encoder import encoder_folder, read_word_pieces
 
 
-class Sequences(NamedTuple):
-    """Sequences side by side, padded at the end.
+class Packed(NamedTuple):
+    """One sequence: ids of its pieces, and how many of them belong to the first text, [CLS] and [SEP] included."""
 
-    Attributes:
-        pieces_NS: ids.
-        segments_NS: 0 for the first text, 1 for the second.
-        mask_NS: which pieces are there.
-        first_NS: which are of the first text, without [CLS] and [SEP].
-        second_NS: which are of the second text, without [SEP].
-    """
+    pieces: tuple[int, ...]
+    first: int
+
+
+class Packer:
+    """Packs texts into so many pieces at most; of a pair that is longer the longer text is cut first."""
+
+    def __init__(self, word_pieces: WordPieces, most_pieces: int) -> None:
+        self._word_pieces = word_pieces
+        self._marks = word_pieces.id_of(FIRST), word_pieces.id_of(BETWEEN)
+        self._unknown = word_pieces.id_of(UNKNOWN)
+        self._most = most_pieces
+
+    def count(self, *texts: str) -> int:
+        """Return how many pieces a sequence would have, were it never cut, its marks included."""
+        return 1 + sum(len(self._ids(text)) + 1 for text in texts)
+
+    def pack(self, *texts: str) -> Packed:
+        """Pack one text or two; an empty one counts as one unknown piece."""
+        cls, sep = self._marks
+        parts = [self._ids(text) for text in texts]
+        lengths = _cut([len(part) for part in parts], self._most - 1 - len(parts))
+        pieces = [cls]
+        for part, length in zip(parts, lengths, strict=True):
+            pieces += [*part[:length], sep]
+        return Packed(tuple(pieces), lengths[0] + 2)
+
+    def _ids(self, text: str) -> list[int]:
+        return [i for token in read_tokens(text) for i in self._word_pieces.ids(token.word)] or [self._unknown]
+
+
+def _cut(lengths: Sequence[int], room: int) -> list[int]:
+    """Return the lengths of one text or two, cut to fit together: the longer one first."""
+    if sum(lengths) <= room:
+        return list(lengths)
+    if len(lengths) == 1:
+        return [room]
+    shorter = min(*lengths, room // 2)
+    return [shorter, room - shorter] if lengths[0] <= lengths[1] else [room - shorter, shorter]
+
+
+class Sequences(NamedTuple):
+    """Sequences side by side, padded at the end; ``first`` and ``second`` are the texts, without the marks."""
 
     pieces_NS: Tensor
     segments_NS: Tensor
@@ -42,11 +82,7 @@ class Sequences(NamedTuple):
 
 
 def packer_of(folder: Path, most_pieces: int) -> Packer:
-    """Return what packs texts for an encoder.
-
-    Args:
-        folder: of the encoder, with ``vocab.txt``, a piece a line.
-        most_pieces: of a sequence.
+    """Return what packs texts for the encoder in a folder.
 
     Raises:
         MissingEncoderError: there is no ``vocab.txt``, or it is none.
@@ -61,12 +97,7 @@ def packer_of(folder: Path, most_pieces: int) -> Packer:
 
 
 def checked_packer(recipe: MtDnnRecipe) -> Packer:
-    """Return what packs texts for the encoder of a recipe.
-
-    Raises:
-        MissingEncoderError: the encoder's folder holds none.
-        ValueError: the recipe's sequences are longer than what the encoder reads.
-    """
+    """Return what packs texts for a recipe's encoder; ValueError where its sequences are longer than that reads."""
     folder = encoder_folder(recipe.encoder)
     most = read_config(folder).max_position_embeddings
     if recipe.most_pieces > most:

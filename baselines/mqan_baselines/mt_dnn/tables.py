@@ -40,13 +40,8 @@ def train_rows(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
 
 
 def comparison(tasks: Sequence[str], results: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return a table in Markdown: a row a way of training, of each task our scores and the published one.
-
-    Args:
-        tasks: the columns.
-        results: of each row, what ``learning.run`` returned.
-    """
-    names = {task: _scores_of(task) for task in tasks}
+    """Return a table of what ``learning.run`` returned: a row a way of training, beside ours the published scores."""
+    names = {task: baseline_task(task).scores for task in tasks}
     heads = ["", *(f"{task}, {'/'.join(scores)} (published)" for task, scores in names.items()), "hours"]
     rows = []
     for row, result in results.items():
@@ -62,7 +57,3 @@ def comparison(tasks: Sequence[str], results: Mapping[str, Mapping[str, Any]]) -
     counts = next(iter(results.values()))["tasks"]
     told = ", ".join(f"{task} {counts[task]['num_test']}" for task in tasks)
     return f"{markdown_table(heads, rows)}\nTest rows: {told}.\n"
-
-
-def _scores_of(task: str) -> tuple[str, ...]:
-    return baseline_task(task).scores

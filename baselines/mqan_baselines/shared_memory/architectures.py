@@ -1,9 +1,9 @@
-"""LSTM, ME-LSTM, ARC-I and ARC-II (equations 1 to 4, 11 to 20): task-specific LSTMs and the memories that they read.
+"""The external memory (equations 5 to 10), and LSTM, ME-LSTM, ARC-I and ARC-II, which read it (1 to 4, 11 to 20).
 
     lstm      no memory
     me-lstm   a memory of the task's own
     arc-i     one memory that all tasks share (equations 14 and 15)
-    arc-ii    a memory of the task's own, and behind it one that all share (equations 16 to 19)
+    arc-ii    a memory of the task's own, and after it one that all share (equations 16 to 19)
 
 All four are one chain: the LSTM writes into the first memory from its state h_t, and a memory writes into the next one
 from what was read of it, r_t. Where the paper leaves a choice:
@@ -14,18 +14,78 @@ from what was read of it, r_t. Where the paper leaves a choice:
   itself what it takes from a memory. theta_q is the memory's (W_m, M_0).
 - In ARC-II the LSTM takes from both memories, each through its own gate: the terms g_t * (W_f r_t) of equation 11 add.
 
-Shape letters: N texts, T words, D width of word vectors, H width of the LSTM, K segments, M width of a segment, C
-classes.
+Two properties of the equations, both held by tests. Cosines lie between -1 and 1 and equation 7 has no temperature, so
+that no segment gets more than e^2 / (e^2 + K - 1) of the attention, 13 % of 50 segments: memory is read and written
+widely. And one writing moves an entry by at most alpha (|entry| + 1).
+
+Shape letters: N texts, T words, D width of word vectors, H width of the LSTM, K segments, M width of a segment, E
+width of what emits keys, C classes.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import Final, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
 from mqan_baselines.recipes import Architecture, SharedMemoryRecipe
-from mqan_baselines.shared_memory.memory import INIT, Memory, MemoryState, read_memory
+
+_LEAST_NORM: Final = 1e-8  # of a vector in a cosine, so that 0 has one
+INIT: Final = 0.1  # parameters are drawn from [-0.1, 0.1] (section 5.3)
+
+
+class MemoryState(NamedTuple):
+    """A memory between two words: M_t, and k_t, by which it is read at the next word."""
+
+    content_NKM: Tensor
+    key_NM: Tensor
+
+
+def read_memory(content_NKM: Tensor, key_NM: Tensor) -> tuple[Tensor, Tensor]:
+    """Address M_{t-1} by k_{t-1}, and read it.
+
+    Returns:
+        What was read, r_t [N, M], and the attention, alpha_t [N, K], which is 0 or more and sums to 1.
+    """
+    norms_NK = torch.linalg.vector_norm(content_NKM, dim=-1) * torch.linalg.vector_norm(key_NM, dim=-1, keepdim=True)
+    dots_NK = (content_NKM @ key_NM.unsqueeze(-1)).squeeze(-1)
+    alpha_NK = torch.softmax(dots_NK / norms_NK.clamp_min(_LEAST_NORM), dim=-1)  # equations 7 and 8, cosine
+    read_NM = (alpha_NK.unsqueeze(1) @ content_NKM).squeeze(1)  # equation 6
+    return read_NM, alpha_NK
+
+
+def write_memory(content_NKM: Tensor, alpha_NK: Tensor, erase_NM: Tensor, add_NM: Tensor) -> Tensor:
+    """Return M_t: M_{t-1} after e_t is erased and a_t added where the attention lies (equation 9)."""
+    alpha_NK1 = alpha_NK.unsqueeze(-1)
+    return content_NKM * (1 - alpha_NK1 * erase_NM.unsqueeze(1)) + alpha_NK1 * add_NM.unsqueeze(1)
+
+
+class Memory(nn.Module):
+    """A memory's parameters: its content before the first word, and what emits keys, erase and add vectors.
+
+    Every text begins with the same content M_0, which is learnt: what a memory holds across texts and tasks are its
+    parameters, and no text's answer depends on the texts before it.
+    """
+
+    def __init__(self, segments: int, segment_width: int, emitter_width: int) -> None:
+        super().__init__()
+        self.start_KM = nn.Parameter(torch.empty(segments, segment_width).uniform_(-INIT, INIT))
+        self.emit = nn.Linear(emitter_width, 3 * segment_width)  # W_m and b_m
+
+    def _emissions(self, emitter_NE: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return k_t, e_t and a_t, [N, M] each (equation 5)."""
+        key_NM, erase_NM, add_NM = self.emit(emitter_NE).chunk(3, dim=-1)
+        return torch.tanh(key_NM), torch.sigmoid(erase_NM), torch.tanh(add_NM)
+
+    def begin(self, emitter_NE: Tensor) -> MemoryState:
+        """Return the state before the first word; the first key comes from what the emitter is there (zeros)."""
+        key_NM, _, _ = self._emissions(emitter_NE)
+        return MemoryState(self.start_KM.expand(emitter_NE.shape[0], -1, -1), key_NM)
+
+    def write(self, state: MemoryState, alpha_NK: Tensor, emitter_NE: Tensor) -> MemoryState:
+        """Return the state after a word: f_write of equation 10, and the key for the next word."""
+        key_NM, erase_NM, add_NM = self._emissions(emitter_NE)
+        return MemoryState(write_memory(state.content_NKM, alpha_NK, erase_NM, add_NM), key_NM)
 
 
 class Fusion(nn.Module):
@@ -52,14 +112,7 @@ class ReaderState(NamedTuple):
 
 
 class MemoryLstm(nn.Module):
-    """One task's LSTM with deep fusion of what it reads from any number of memories (theta_p).
-
-    Args:
-        embedding_width: D.
-        hidden_width: H.
-        segment_width: M.
-        num_memories: how many it reads.
-    """
+    """One task's LSTM with deep fusion of what it reads from any number of memories (theta_p)."""
 
     def __init__(self, embedding_width: int, hidden_width: int, segment_width: int, num_memories: int) -> None:
         super().__init__()
@@ -78,12 +131,7 @@ class MemoryLstm(nn.Module):
         return ReaderState(zeros_NH, zeros_NH, tuple(states))
 
     def forward(self, input_N4H: Tensor, state: ReaderState, memories: Sequence[Memory]) -> tuple[ReaderState, Tensor]:
-        """Read one word (equation 13).
-
-        Args:
-            input_N4H: ``inputs`` of the word's vectors.
-            state: before the word.
-            memories: that it reads, as ``state`` has them.
+        """Read one word, given ``inputs`` of its vectors (equation 13).
 
         Returns:
             The state after the word, and the gate of the last memory [N, H]; zeros where there is none.
@@ -107,19 +155,13 @@ class MemoryLstm(nn.Module):
 
 
 class SharedMemoryNetwork(nn.Module):
-    """Word vectors and memory that tasks share, and each task's LSTM, memory and softmax layer.
-
-    Args:
-        recipe: its sizes.
-        architecture: which of the four.
-        num_classes: C of each task.
-        num_words: rows of the word vectors; the first two are of padding and of unknown words.
-    """
+    """Word vectors and memory that tasks share, and each task's LSTM, memory and softmax layer."""
 
     def __init__(
         self, recipe: SharedMemoryRecipe, architecture: Architecture, num_classes: Mapping[str, int], num_words: int
     ) -> None:
         super().__init__()
+        self.recipe, self.architecture = recipe, architecture
         hidden, segment = recipe.hidden_width, recipe.segment_width
         has_own, is_shared = architecture in ("me-lstm", "arc-ii"), architecture in ("arc-i", "arc-ii")
         self.words = nn.Embedding(num_words, recipe.embedding_width, sparse=True)
@@ -155,10 +197,7 @@ class SharedMemoryNetwork(nn.Module):
     def forward(self, task: str, words_NT: Tensor, lengths_N: Tensor) -> Tensor:
         """Return the logits of a task's classes after each text's last word, [N, C]; their softmax is equation 20.
 
-        Args:
-            task: which LSTM and softmax layer.
-            words_NT: numbers of words, padded at the end. Padding changes nothing: a state is taken before it.
-            lengths_N: words of each text.
+        Texts are padded at the end, which changes nothing: a state is taken before it.
         """
         states_NTH, _ = self.read(task, words_NT)
         last_N1H = (lengths_N - 1)[:, None, None].expand(-1, 1, states_NTH.shape[-1])

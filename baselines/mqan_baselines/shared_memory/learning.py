@@ -16,53 +16,31 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mqan_baselines.batches import draw, endless_batches, refuse_empty, sorted_batches
-from mqan_baselines.folders import (
-    append_log,
-    begin_log,
-    load_model,
-    read_results,
-    save_model,
-    told_as_damage,
-    write_results,
-)
-from mqan_baselines.formats import Row
-from mqan_baselines.held_out import held_out_rows, not_held_out, print_left_out
+from mqan_baselines.folders import append_log, begin_log, opened_model, read_results, save_model, write_results
 from mqan_baselines.recipes import Architecture, SharedMemoryRecipe
 from mqan_baselines.scores import refuse_not_finite, score
 from mqan_baselines.shared_memory.architectures import SharedMemoryNetwork
-from mqan_baselines.shared_memory.lexicon import Lexicon
-from mqan_baselines.shared_memory.words import Numbered, make_lexicon, number, start_vectors
+from mqan_baselines.shared_memory.words import Lexicon, Numbered, make_lexicon, number, start_vectors
+from mqan_baselines.splits import endless_batches, read_splits, sorted_batches
 from mqan_baselines.tasks import Split, baseline_task
 from mqan_training.optim import refuse_divergence
 from mqan_training.runlog import console
 
-KIND: Final = "shared-memory"
 _EVALUATED_TOGETHER: Final = 64
-_APART: Final = ("grid.rate", "grid.l2", "rate", "l2", "steps", "fine_tune_steps")
-"""Settings that a combination of the grid does not depend on: its own are in the name of its folder."""
 _LEFT_OUT: Final = {"left_out": "test splits of the tasks"}
 """A setting of every run, which those that learnt from such rows lack."""
 _COMPILED_FROM: Final = 200  # steps: compiling takes as long as some 50 steps of the paper's sizes save
 
+Splits = Mapping[str, Mapping[Split, Numbered]]  # of each task
+
 
 class Texts:
-    """All splits of a recipe's tasks as numbers, read once for all of its runs.
-
-    Rows to train on or to choose by that stand in the test split of one of the tasks, whichever, are left out; how
-    many is printed.
-
-    Args:
-        recipe: names the tasks.
-        data: folder of the datasets.
-
-    Attributes:
-        of_task: the splits of each task.
-    """
+    """All splits of a recipe's tasks as numbers (``of_task``), read once for all of its runs."""
 
     def __init__(self, recipe: SharedMemoryRecipe, data: Path) -> None:
         self._recipe = recipe
-        self._rows = _read_rows(recipe, data)
+        splits: dict[Split, tuple[Split]] = {"train": ("train",), "tune": ("tune",)}
+        self._rows = read_splits(recipe.tasks, data, splits, recipe.most_rows, recipe.seed)
         self.of_task: dict[str, dict[Split, Numbered]] = {}
 
     def lexicon(self, tasks: Sequence[str]) -> Lexicon:
@@ -72,28 +50,6 @@ class Texts:
             numbered = {s: number(rows, lexicon, self._recipe.most_words) for s, rows in self._rows[task].items()}
             self.of_task[task] = numbered
         return lexicon
-
-
-def _read_rows(recipe: SharedMemoryRecipe, data: Path) -> dict[str, dict[Split, list[Row]]]:
-    """Return the splits of the recipe's tasks, each of at most ``most_rows``, without rows that are held out.
-
-    Raises:
-        ValueError: a split has no rows.
-    """
-    tests = {task: baseline_task(task).rows(data, "test") for task in recipe.tasks}
-    held_out = held_out_rows(tests)
-    rows: dict[str, dict[Split, list[Row]]] = {}
-    left_out: dict[str, int] = {}
-    for name in recipe.tasks:
-        task = baseline_task(name)
-        read: dict[Split, list[Row]] = {split: task.rows(data, split) for split in ("train", "tune")}
-        drawn = {split: draw(found, recipe.most_rows, recipe.seed) for split, found in read.items()}
-        kept = {split: not_held_out(task, found, held_out) for split, found in drawn.items()}
-        left_out[name] = sum(len(drawn[split]) - len(kept[split]) for split in drawn)
-        rows[name] = {**kept, "test": draw(tests[name], recipe.most_rows, recipe.seed)}
-    print_left_out(left_out)
-    refuse_empty({f"{split} of {name}": found for name, splits in rows.items() for split, found in splits.items()})
-    return rows
 
 
 @torch.no_grad()
@@ -110,25 +66,12 @@ def accuracy(network: SharedMemoryNetwork, task: str, texts: Numbered) -> float:
 
 
 def train_tasks(
-    network: SharedMemoryNetwork,
-    of_task: Mapping[str, Mapping[Split, Numbered]],
-    recipe: SharedMemoryRecipe,
-    steps: int,
-    folder: Path,
+    network: SharedMemoryNetwork, of_task: Splits, recipe: SharedMemoryRecipe, steps: int, folder: Path
 ) -> float:
-    """Train in place on one task or several; the network ends with the weights that were best on the tuning splits.
+    """Train in place on one task or several; return the mean accuracy on the tuning splits.
 
-    The weights that it begins with count, too: fine-tuning that does not help changes nothing.
-
-    Args:
-        network: what to train.
-        of_task: the splits of each task.
-        recipe: rate, batch and so on.
-        steps: mini-batches, of all tasks together.
-        folder: of the log.
-
-    Returns:
-        The mean accuracy on the tuning splits.
+    The network ends with the weights that were best there. Those that it begins with count, too: fine-tuning that does
+    not help changes nothing. ``steps`` are those of all tasks together; ``folder`` gets the log.
 
     Raises:
         DivergedError: a loss is not finite.
@@ -182,8 +125,8 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
     """Train one architecture on the recipe's tasks; return its results, or those that are there from an earlier run.
 
     ``lstm`` and ``me-lstm`` train each task alone, for its share of the joint steps and the steps of fine-tuning.
-    ``arc-i`` and ``arc-ii`` train all jointly and then fine-tune a copy on each task. Written below ``folder``: the
-    model of each task in a folder of its name, the joint one in ``joint``, ``results.json``.
+    ``arc-i`` and ``arc-ii`` train all jointly and then fine-tune a copy on each task. Written: the model of each task
+    in a folder of its name, the joint one in ``joint``.
 
     Returns:
         ``tasks``: of each task ``tune`` and ``test`` accuracy, of ``arc-*`` also ``joint_test``, before fine-tuning,
@@ -193,7 +136,7 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
         ValueError: the folder has results of other settings.
     """
     settings = {**recipe.model_dump(mode="json"), "architecture": architecture, **_LEFT_OUT}
-    if (results := read_results(folder, settings, apart=("grid",))) is not None:
+    if (results := read_results(folder, settings)) is not None:
         return results
     begun = time.perf_counter()
     is_joint = architecture in ("arc-i", "arc-ii")
@@ -201,7 +144,7 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
     if is_joint:
         network, lexicon = _start(recipe, architecture, texts, recipe.tasks)
         train_tasks(network, texts.of_task, recipe, recipe.steps, folder / "joint")
-        _save(folder / "joint", recipe, architecture, recipe.tasks, lexicon, network)
+        _save(folder / "joint", network, lexicon, recipe.tasks)
         joint = _copy(network)
     for task in recipe.tasks:
         steps = recipe.fine_tune_steps
@@ -216,53 +159,16 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
         tasks[task]["tune"] = train_tasks(network, {task: splits}, recipe, steps, folder / task)
         tasks[task]["test"] = accuracy(network, task, splits["test"])
         tasks[task]["num_test"] = len(splits["test"].classes)
-        _save(folder / task, recipe, architecture, recipe.tasks if is_joint else (task,), lexicon, network)
+        _save(folder / task, network, lexicon, recipe.tasks if is_joint else (task,))
         console.print(f"{architecture} {task}: {tasks[task]['test']:.1f} % of {tasks[task]['num_test']} test texts")
     results = {"tasks": tasks, "seconds": round(time.perf_counter() - begun, 1)}
     write_results(folder, settings, results)
     return results
 
 
-def search(recipe: SharedMemoryRecipe, texts: Texts, folder: Path) -> list[dict[str, float]]:
-    """Train the recipe's architecture jointly with each combination of its grid; return them, the best first.
-
-    Each has ``rate``, ``l2`` and ``tune``, the mean accuracy on the tuning splits.
-
-    Raises:
-        ValueError: the recipe has no grid, or the folder has results of other settings.
-    """
-    if recipe.grid is None:
-        raise ValueError("the recipe has no `grid`: give it rates, l2 and steps")
-    settings = {**recipe.model_dump(mode="json"), **_LEFT_OUT}
-    tried = []
-    for rate in recipe.grid.rate:
-        for l2 in recipe.grid.l2:
-            place = folder / f"rate-{rate:g}-l2-{l2:g}"
-            found = read_results(place, settings, apart=_APART)
-            if found is None:
-                with_these = recipe.model_copy(update={"rate": rate, "l2": l2})
-                network, _ = _start(with_these, recipe.architecture, texts, recipe.tasks)
-                mean = train_tasks(network, texts.of_task, with_these, recipe.grid.steps, place)
-                found = {"rate": rate, "l2": l2, "tune": mean}
-                write_results(place, settings, found)
-            tried.append(found)
-    return sorted(tried, key=lambda found: -found["tune"])
-
-
-def load_network(
-    folder: Path,
-) -> tuple[SharedMemoryNetwork, Lexicon, dict[str, tuple[str, ...]], SharedMemoryRecipe]:
-    """Read a model that ``run`` wrote.
-
-    Returns:
-        The network, its words, the labels of its tasks, and the recipe that it was trained by.
-
-    Raises:
-        CheckpointError: it is missing or damaged.
-        ValueError: it is a model of another kind.
-    """
-    document, weights, recipe = load_model(folder, KIND, SharedMemoryRecipe, "architecture", "tasks", "words")
-    with told_as_damage(folder):
+def load_network(folder: Path) -> tuple[SharedMemoryNetwork, Lexicon, dict[str, tuple[str, ...]], SharedMemoryRecipe]:
+    """Read a model that ``run`` wrote, its words and the labels of its tasks; errors are those of ``opened_model``."""
+    with opened_model(folder, SharedMemoryRecipe) as (document, weights, recipe):
         lexicon = Lexicon(document["words"])
         labels = {task: tuple(names) for task, names in document["tasks"].items()}
         counts = {task: len(names) for task, names in labels.items()}
@@ -285,19 +191,11 @@ def _start(
     return network, lexicon
 
 
-def _save(
-    folder: Path,
-    recipe: SharedMemoryRecipe,
-    architecture: Architecture,
-    tasks: Sequence[str],
-    lexicon: Lexicon,
-    network: SharedMemoryNetwork,
-) -> None:
+def _save(folder: Path, network: SharedMemoryNetwork, lexicon: Lexicon, tasks: Sequence[str]) -> None:
     document = {
-        "kind": KIND,
-        "architecture": architecture,
+        "architecture": network.architecture,
         "tasks": {task: list(baseline_task(task).labels) for task in tasks},
-        "recipe": recipe.model_dump(mode="json"),
+        "recipe": network.recipe.model_dump(mode="json"),
         "words": list(lexicon.words),
     }
     save_model(folder, document, network.state_dict())
@@ -311,9 +209,7 @@ def _adagrad(network: SharedMemoryNetwork, recipe: SharedMemoryRecipe) -> torch.
     return torch.optim.Adagrad(groups, lr=recipe.rate)
 
 
-def _tuning(
-    network: SharedMemoryNetwork, of_task: Mapping[str, Mapping[Split, Numbered]], step: int, folder: Path
-) -> float:
+def _tuning(network: SharedMemoryNetwork, of_task: Splits, step: int, folder: Path) -> float:
     found = {task: accuracy(network, task, splits["tune"]) for task, splits in of_task.items()}
     append_log(folder, {"step": step, "tune": found})
     return sum(found.values()) / len(found)

@@ -26,14 +26,9 @@ _ROW_INCHES: Final = 2.4
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """How a model read a text.
+    """How a model read a text: after each of its words the classes' probabilities [T, C] and the last memory's gates.
 
-    Attributes:
-        label: of the model.
-        words: of the text as the caller wrote them, [T].
-        labels: of the classes, [C].
-        probabilities: of the classes after each word, [T, C].
-        gates: of the last memory after each word, [T, H]; None for a model without memory.
+    ``gates``, [T, H], are None for a model without memory.
     """
 
     label: str
@@ -44,13 +39,7 @@ class Followed:
 
 
 def follow(label: str, folder: Path, task: str, text: str) -> Followed:
-    """Let a model read a text, and keep what it thought after each word.
-
-    Args:
-        label: what to call the model.
-        folder: of the model.
-        task: one of its tasks.
-        text: what to read; of a text that is too long the last words.
+    """Let the model in a folder read a text, of one that is too long the last words; ``label`` is to name the model.
 
     Raises:
         ValueError: the model has no such task, or the text holds no word.
@@ -73,9 +62,6 @@ def draw_followed(followed: Sequence[Followed], path: Path) -> None:
 
     Above, the score of one class after each word, a line a model; the class is the one that the last model predicts in
     the end. Below, for each model with memory, how far each neuron's gate is open: a column a word, a row a neuron.
-
-    Raises:
-        ValueError: the file's ending names none of these.
     """
     check_format(path)
     with_memory = [(one.label, one.gates) for one in followed if one.gates is not None]

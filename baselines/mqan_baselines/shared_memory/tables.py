@@ -30,13 +30,9 @@ PUBLISHED: Final[Mapping[str, Mapping[str, float]]] = {
 
 
 def comparison(tasks: Sequence[str], results: Mapping[Architecture, Mapping[str, Any]]) -> str:
-    """Return a table in Markdown: a row an architecture, of each task our accuracy and the published one.
+    """Return a table of what ``learning.run`` returned: a row an architecture, beside ours the published accuracy.
 
     The column ``gain`` is the mean difference from our LSTMs that were trained alone.
-
-    Args:
-        tasks: the columns.
-        results: of each architecture, what ``learning.run`` returned.
     """
     heads = ["", *(f"{task}, ours (published)" for task in tasks), "gain over LSTM", "hours"]
     rows = []

@@ -1,30 +1,48 @@
-"""Texts as numbers of words (``mqan_baselines.shared_memory.lexicon``), and word vectors to begin with.
+"""Texts as numbers of words, and word vectors to begin with.
 
-Shape letters: N texts, T words, W words known, D width.
+A word is a lower-cased word of the project's own tokenizer. Shape letters: N texts, T words, W words known, D width.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from mqan_baselines.formats import Row
 from mqan_baselines.recipes import SharedMemoryRecipe
-from mqan_baselines.shared_memory.lexicon import NUM_SPECIAL, PADDING, Lexicon, words_of
 from mqan_baselines.tasks import baseline_task
+from mqan_core.text import measure, read_tokens
 from mqan_training.embed import refuse_both, write_word_vectors
 from mqan_training.model.embeddings import load_vectors, most_frequent
 
+PADDING, UNKNOWN = 0, 1
+_NUM_SPECIAL: Final = 2
 
-def count_words(rows: Iterable[Row]) -> Counter[str]:
-    """Count the words of texts, each distinct text once."""
-    counts: Counter[str] = Counter()
-    for text in dict.fromkeys(row.texts[0] for row in rows):
-        counts.update(words_of(text))
-    return counts
+
+class Lexicon:
+    """The words that have vectors, in the order of their numbers, which begin at 2; others share the unknown word's."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = tuple(words)
+        self._number_of = {word: i for i, word in enumerate(words, _NUM_SPECIAL)}
+        if len(self._number_of) != len(self.words):
+            raise ValueError("lexicon: a word is there twice")
+
+    def __len__(self) -> int:
+        return len(self.words) + _NUM_SPECIAL
+
+    def count(self, *texts: str) -> int:
+        """Return how many words there are to read."""
+        return sum(measure(text).num_tokens for text in texts)
+
+    def numbers(self, text: str, most_words: int) -> list[int]:
+        """Return the numbers of a text's last words, at least one: the state after them decides for a class."""
+        numbers = [self._number_of.get(token.word, UNKNOWN) for token in read_tokens(text)[-most_words:]]
+        return numbers or [UNKNOWN]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +71,10 @@ def number(rows: Sequence[Row], lexicon: Lexicon, most_words: int) -> Numbered:
 
 
 def make_lexicon(training_rows: Iterable[Row], least_count: int) -> Lexicon:
-    """Return the words that stand so often in training texts, the most frequent first."""
-    counts = count_words(training_rows)
+    """Return the words that stand so often in training texts, each distinct text counted once; the frequent first."""
+    counts: Counter[str] = Counter()
+    for text in dict.fromkeys(row.texts[0] for row in training_rows):
+        counts.update(token.word for token in read_tokens(text))
     kept = Counter({word: count for word, count in counts.items() if count >= least_count})
     return Lexicon(most_frequent(kept, len(kept)))
 
@@ -63,8 +83,7 @@ def start_vectors(weight_WD: Tensor, lexicon: Lexicon, path: Path) -> int:
     """Put the vectors of a file into the rows of the words that it has; return how many.
 
     Raises:
-        MissingVectorsError: there is no such file, or it holds no word vectors.
-        ValueError: they have another width.
+        MissingVectorsError, ValueError: there is no such file, it holds no word vectors, or they have another width.
     """
     vectors = load_vectors(path)
     if vectors.width != weight_WD.shape[1]:
@@ -73,7 +92,7 @@ def start_vectors(weight_WD: Tensor, lexicon: Lexicon, path: Path) -> int:
         )
     rows = torch.from_numpy(vectors.dequantized())
     row_of = {word: row for row, word in enumerate(vectors.words)}
-    known = [(i, row_of[word]) for i, word in enumerate(lexicon.words, NUM_SPECIAL) if word in row_of]
+    known = [(i, row_of[word]) for i, word in enumerate(lexicon.words, _NUM_SPECIAL) if word in row_of]
     if known:
         places, sources = (torch.tensor(column) for column in zip(*known, strict=True))
         with torch.no_grad():
@@ -86,14 +105,10 @@ def make_vectors(
 ) -> int:
     """Write the recipe's file of word vectors, for the words of its training texts; return how many there are.
 
-    Args:
-        recipe: names the tasks, the width and the file to write.
-        data: folder of the datasets.
-        encoder: folder of a sentence-transformers model to distil; the packaged one when None.
-        glove: GloVe text file to read instead, as the paper did.
+    They are distilled from an encoder, the packaged one by default, or read from a file of GloVe, as the paper did.
 
     Raises:
-        ValueError: the recipe names no file, an encoder and GloVe are given, or GloVe's vectors have another width.
+        ValueError: the recipe names no file, or the sources do not fit it or each other.
     """
     refuse_both(encoder, glove)
     if not recipe.vectors:
