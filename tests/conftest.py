@@ -304,21 +304,6 @@ def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
-def sibling_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Gives the bundle of a small trained sibling system, by its kind; made once for all tests and all workers."""
-    from tests.sibling_models import make_bundle
-
-    base = _folder_of_all(tmp_path_factory)
-
-    def bundle(kind: str) -> Path:
-        folder: Path = base / f"sibling-{kind}"
-        with FileLock(f"{folder}.lock"):
-            return folder / "bundle" if (folder / "bundle" / "manifest.json").exists() else make_bundle(kind, folder)
-
-    return bundle
-
-
-@pytest.fixture(scope="session")
 def serve_local(
     tiny_bundle: Path, free_ports: Callable[[int], list[int]]
 ) -> Callable[..., AbstractContextManager[tuple[int, int]]]:

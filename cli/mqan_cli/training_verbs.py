@@ -121,16 +121,8 @@ def export(
     ] = None,
     num_examples: Annotated[int, typer.Option(min=1, help="Number of validation examples to compare.")] = 500,
 ) -> None:
-    """Export a checkpoint to a bundle, and check that both give the same answers on validation examples.
-
-    For a model of `mqan siblings` (a folder inside its run), these are rows of the test file of each task.
-    """
+    """Export a checkpoint to a bundle, and check that both give the same answers on validation examples."""
     with told_in_one_line():
-        from mqan_training.siblings.folders import is_model
-
-        if is_model(checkpoint):
-            print(_export_sibling(checkpoint, bundle, data, num_examples, name, version, model_card))
-            return
         from mqan_export.answering import export_answering_bundle, validation_mixture
         from mqan_export.export import export_bundle
         from mqan_training.checkpoint import load_checkpoint
@@ -157,22 +149,6 @@ def export(
     print(
         f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "
         f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}"
-    )
-
-
-def _export_sibling(
-    model: Path, bundle: Path, data: Path, num_rows: int, name: str | None, version: str, model_card: Path | None
-) -> str:
-    """Export a model of ``mqan siblings``; return a line that says what was compared."""
-    from mqan_export.classifying import export_classifying_bundle
-
-    card = None if model_card is None else model_card.read_text(encoding="utf-8")
-    manifest, same = export_classifying_bundle(
-        model, bundle, data, num_rows, name=name, version=version, model_card=card
-    )
-    return (
-        f"{bundle}: {manifest.name} {version}; {same.num_texts} texts classified alike, probabilities within "
-        f"{same.max_difference:.1e}"
     )
 
 

@@ -17,7 +17,6 @@ from mqan_core.errors import BundleError
 
 FORMAT_VERSION: Final = 7  # of the paper's network
 ANSWERING_FORMAT: Final = 6  # of a model with a pretrained reader; see ``answering.py``
-CLASSIFYING_FORMAT: Final = 8  # of a model that classifies by fixed tasks; see ``classifying.py``
 MANIFEST: Final = "manifest.json"
 ENCODER: Final = "encoder.onnx"
 DECODER_STEP: Final = "decoder_step.onnx"
@@ -25,7 +24,7 @@ VOCABULARY: Final = "vocab.json"
 VECTORS: Final = "vectors.safetensors"
 MODEL_CARD: Final = "README.md"
 FILES: Final = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, MODEL_CARD)  # of a bundle of the paper's network
-_KNOWN_FORMATS: Final = (ANSWERING_FORMAT, FORMAT_VERSION, CLASSIFYING_FORMAT)
+_KNOWN_FORMATS: Final = (ANSWERING_FORMAT, FORMAT_VERSION)
 
 MAX_FILE_BYTES: Final = 512 * 1024 * 1024
 MAX_MANIFEST_BYTES: Final = 1024 * 1024

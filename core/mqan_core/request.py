@@ -8,7 +8,7 @@ from mqan_core.errors import InputError
 from mqan_core.example import Choice
 from mqan_core.listed import find_listed
 from mqan_core.options import MOST_CHOICES
-from mqan_core.text import Size, Token, has_words, read_tokens
+from mqan_core.text import Token, has_words, read_tokens
 from mqan_core.vocab import Slots, Vocabulary, number_slots
 
 
@@ -96,17 +96,6 @@ def _request(
     return Request(
         context, question, tuple(context_tokens), tuple(question_tokens), slots, tuple(choices), choice_tokens
     )
-
-
-def check_words(name: str, size: Size) -> Size:
-    """Return how much there is to read in a context or question, which is something.
-
-    Raises:
-        InputError: there is nothing.
-    """
-    if not size.num_tokens:
-        raise empty(name)
-    return size
 
 
 def empty(name: str) -> InputError:

@@ -86,6 +86,7 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         provider: execution provider that really runs it.
     """
 
+    bundle: AnsweringBundle
     loop: AnsweringLoop
 
     def __init__(

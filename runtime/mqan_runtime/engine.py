@@ -40,6 +40,7 @@ class Engine(RowEngine[Request]):
     """
 
     precision = "float32"
+    bundle: Bundle
     loop: GreedyLoop
 
     def __init__(

@@ -193,7 +193,7 @@ def test_a_quotation_that_is_nothing_of_the_type_gives_way_to_the_next(
 ) -> None:
     first, *others = (quotation_of(context, text, probability) for text, probability in quotations)
     [field] = read_schema({"properties": {"x": SCHEMA["properties"][kind]}})
-    filled = filling._fill(context, field, replace(first, refusal=refusal, alternatives=tuple(others)))
+    filled = filling._fill(context, field, replace(first, refusal=refusal, alternatives=tuple(others)), str.isascii)
     assert (filled.text, filled.value, filled.answered) == (*found, found[1] is not None)
     assert filled.probability == dict(quotations)[found[0]]
 

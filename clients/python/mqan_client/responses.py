@@ -10,7 +10,6 @@ from mqan_client.errors import ClientError, ServerError, question_error
 from mqan_client.parsed import Condition, ParsedQuery, ParsedState, RequestedSlot, SlotValue
 from mqan_client.records import Normalized, Record, RecordField
 from mqan_client.results import (
-    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -139,7 +138,6 @@ def read_model(said: Any) -> Model:
         said.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in said.scores),
         said.server_version,
-        tuple(AcceptedQuestion(q.task, q.question, q.context, tuple(q.labels)) for q in said.questions),
     )
 
 

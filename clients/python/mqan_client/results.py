@@ -269,23 +269,6 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptedQuestion:
-    """A question that a model of fixed tasks takes.
-
-    Attributes:
-        task: its task.
-        question: its words; in the places of ``{first}`` and ``{second}`` stand texts of the caller.
-        context: the form of its context, likewise.
-        labels: its classes.
-    """
-
-    task: str
-    question: str
-    context: str
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Model:
     """The served model.
 
@@ -299,7 +282,6 @@ class Model:
         num_words: words that have a pretrained vector.
         scores: validation scores as measured.
         server_version: version of the server's software.
-        questions: those that a model of fixed tasks takes; none of a model that takes any.
     """
 
     name: str
@@ -311,4 +293,3 @@ class Model:
     num_words: int
     scores: tuple[Score, ...]
     server_version: str
-    questions: tuple[AcceptedQuestion, ...] = ()

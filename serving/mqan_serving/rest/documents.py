@@ -8,8 +8,9 @@ from pydantic import Field
 
 from mqan_core import __version__
 from mqan_core.answer import Answer, AnswerToken, Place, Span
+from mqan_core.answering import AnsweringManifest
+from mqan_core.manifest import Manifest
 from mqan_core.streaming import StreamedWord
-from mqan_runtime.interface import ServedManifest
 from mqan_serving.rest.citations import CitationDocument, cite
 from mqan_serving.rest.parsed_documents import QueryDocument, StateDocument, parsed_document
 from mqan_serving.rest.quotation_documents import Document, QuotationDocument, quotation_document
@@ -183,7 +184,7 @@ class AnswerDocument(Document):
     def of(
         cls,
         answer: Answer,
-        model: Model | ServedManifest,
+        model: Model | Manifest | AnsweringManifest,
         *,
         is_cited: bool = False,
         text_index: int = 0,
@@ -303,7 +304,7 @@ class ScoreDocument(Document):
 
 
 class AcceptedQuestionDocument(Document):
-    """A question that a model of fixed tasks takes."""
+    """A question that a model of fixed tasks takes."""  # part of the contract; no such model is served
 
     task: str = Field(description="Its task.", examples=["rte"])
     question: str = Field(
@@ -348,12 +349,7 @@ class ModelDocument(Document):
             num_generated=model.num_generated,
             num_words=model.num_words,
             scores=[ScoreDocument(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
-            questions=[
-                AcceptedQuestionDocument(
-                    task=q.task, question=q.wording.question, context=q.wording.context, labels=list(q.labels)
-                )
-                for q in model.questions
-            ],
+            questions=[],
             server_version=__version__,
         )
 

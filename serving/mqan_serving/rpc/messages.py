@@ -250,11 +250,5 @@ def model_response(model: Model) -> answer_pb2.GetModelResponse:
         num_generated=model.num_generated,
         num_words=model.num_words,
         scores=[answer_pb2.Score(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
-        questions=[
-            answer_pb2.AcceptedQuestion(
-                task=q.task, question=q.wording.question, context=q.wording.context, labels=q.labels
-            )
-            for q in model.questions
-        ],
         server_version=__version__,
     )

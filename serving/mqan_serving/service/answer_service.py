@@ -11,8 +11,7 @@ from pathlib import Path
 from mqan_core.answer import Answer
 from mqan_core.answering import AnsweringBundle
 from mqan_core.parsed import parse_answer
-from mqan_core.wordings import AcceptedQuestion, samples_of
-from mqan_runtime.interface import AnswerEngine, ServedEngine, open_engine
+from mqan_runtime.interface import SAMPLE, ServedEngine, open_engine
 from mqan_serving.observability.logs import num_dropped_lines
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Admission, Pace
@@ -56,7 +55,6 @@ class Model:
     num_generated: int
     num_words: int
     scores: tuple[Score, ...]
-    questions: tuple[AcceptedQuestion, ...]  # none: any
 
 
 class Service:
@@ -99,7 +97,6 @@ class Service:
             engine.bundle.vocabulary.num_generated,
             len(engine.bundle.vocabulary.words),
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
-            engine.bundle.questions,
         )
         # whether a word is one of the language that is read, where the model knows words of one
         self.knows = engine.bundle.word_pieces.knows if isinstance(engine.bundle, AnsweringBundle) else str.isascii
@@ -152,13 +149,11 @@ class Service:
 
     async def warm_up(self) -> None:
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
-        for context, question in samples_of(self.model.questions):
-            request = self._engine.read(context, question)
-            await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
-        if not self.model.questions:  # any text is taken: it is measured how long one takes that fills a window
-            for _ in range(_TIMES_MEASURED):
-                request = self._engine.read(" ".join(["a"] * _WORDS_MEASURED), "Why?")
-                await self._batcher.answer(request, 1, Timeline())
+        request = self._engine.read(*SAMPLE)
+        await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
+        for _ in range(_TIMES_MEASURED):  # how long a text takes that fills a window
+            request = self._engine.read(" ".join(["a"] * _WORDS_MEASURED), "Why?")
+            await self._batcher.answer(request, 1, Timeline())
         self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
@@ -326,9 +321,6 @@ class Service:
     def _check_and_read(self, question: Question) -> tuple[ReadRequest, int]:
         with self._watch.over("The reading of a question"):
             max_answer_tokens = self.validator.check(question)
-            if question.parse is not None and self.model.questions:
-                message = "This model answers with the classes of its own tasks: they have no structure."
-                raise refuse("option_not_supported", "parse", message, "Leave parse out.")
             return self._engine.read(question.context, question.question, question.options), max_answer_tokens
 
     def _parse(self, parse: ParseName, answer: Answer, question: Question) -> Answer:
@@ -344,7 +336,7 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
     """
     opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 
-    def open_here() -> AnswerEngine:
+    def open_here() -> ServedEngine:
         return open_engine(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
     engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)

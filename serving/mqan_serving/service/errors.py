@@ -50,6 +50,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "senseless_combination": ErrorKind(422, _INVALID, "Leave one of the fields out."),
         "option_out_of_range": ErrorKind(422, _INVALID, "Choose a number in the accepted range."),
         "option_not_supported": ErrorKind(422, _INVALID, "Leave the field out, or serve a model that supports it."),
+        # Of models of fixed tasks, which are served no more: part of the contract.
         "unknown_question": ErrorKind(422, _INVALID, "GET /v1/model lists the questions of a model of fixed tasks."),
         "unexpected_context": ErrorKind(422, _INVALID, "GET /v1/model lists the form of each question's context."),
         "too_many_questions": ErrorKind(422, _INVALID, "Send them in several calls."),
