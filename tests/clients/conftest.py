@@ -41,6 +41,7 @@ ANSWER = {
     "truncated": False,
     "answered": True,
     "confidence": 0.5,
+    "none": 0.125,
     "choices": [],
     "chosen": [],
     "expected": None,
@@ -190,7 +191,7 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         ]
         spans = [answer_pb2.AnswerSpan(**{**ANSWER["spans"][0], "source": 1})]  # type: ignore[index]
         model = answer_pb2.ModelVersion(**ANSWER["model"])  # type: ignore[arg-type]
-        said: Any = {key: ANSWER[key] for key in ("probability", "answered", "confidence", "windows")}
+        said: Any = {key: ANSWER[key] for key in ("probability", "answered", "confidence", "none", "windows")}
         return answer_pb2.AnswerResponse(answer=self.script.text, tokens=tokens, spans=spans, model=model, **said)
 
     async def GetModel(self, request: answer_pb2.GetModelRequest, context: Any) -> answer_pb2.GetModelResponse:

@@ -71,7 +71,7 @@ def call(request: pytest.FixtureRequest) -> Ask:
 def test_answers(server: Any, transport: str, call: Ask) -> None:
     answer = call(server.urls[transport], "answer", "In Paris. 👩‍👧", "Where?", max_answer_tokens=3)
     assert isinstance(answer, Answer)
-    assert (answer.text, answer.probability, answer.truncated) == ("Paris yes", 0.5, False)
+    assert (answer.text, answer.probability, answer.none, answer.truncated) == ("Paris yes", 0.5, 0.125, False)
     assert [token.source for token in answer.tokens] == [Source.CONTEXT, Source.VOCABULARY]
     assert [token.span for token in answer.tokens] == [Span(3, 8), None]
     assert answer.tokens[0].masses.context == 0.5
