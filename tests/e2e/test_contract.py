@@ -55,24 +55,8 @@ def test_rest_answers_as_the_engine_does(
     expected = engine.answer([engine.read(context, question)], [most])[0]
     of_options = {"choices", "chosen", "expected", "places", "alternatives", "steps", "parsed", "parse_error"}
     assert set(body) == {
-<<<<<<< HEAD
-        *(
-            "answer",
-            "answered",
-            "probability",
-            "confidence",
-            "none",
-            "tokens",
-            "spans",
-            "truncated",
-            "windows",
-            "model",
-        ),
-        *of_options,
-=======
         *("answer", "answered", "probability", "confidence", "none", "tokens", "spans", "truncated"),
         *("windows", "model", *of_options),
->>>>>>> api
     }
     assert not any(body[name] for name in of_options)
     assert (body["answered"], body["windows"]) == (expected.answered, expected.num_windows)
