@@ -25,8 +25,10 @@ from mqan_core.request import Request
 from mqan_runtime.interface import ServedEngine, open_engine
 from mqan_runtime.row_engine import RowEngine
 from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.admission import Pace
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.timeline import Timeline
+from mqan_serving.service.watch import Watch
 
 SENTENCE = "The harbour office keeps a list of every ship that entered the bay between March and late October of {}. "
 IN_FLIGHT = 64
@@ -116,6 +118,8 @@ async def open_batcher(stepper: ServedEngine, num_threads: int) -> AsyncIterator
             stepper,
             executor,
             Metrics(),
+            Watch(60),
+            Pace(),
             num_threads=num_threads,
             max_batch_size=4,
             max_batch_tokens=8192,

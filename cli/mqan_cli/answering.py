@@ -10,7 +10,6 @@ import typer
 
 from mqan_cli.errors import CommandError
 from mqan_cli.show import to_document
-from mqan_cli.speech import other_url, speaks
 
 if TYPE_CHECKING:
     from mqan_client import Answer, Client, ClientError
@@ -36,6 +35,7 @@ def bundle(
     *,
     is_explained: bool = False,
     parse: Parse | None = None,
+    none: bool = False,
 ) -> Iterator[Answerer]:
     """Answer in this process; arguments as of ``server``.
 
@@ -62,7 +62,7 @@ def bundle(
         for given in (text, question, *labels):
             _check_characters(given)
         try:
-            options = Options(choices_of(labels), explain=is_explained, reads_lists=parse is None)
+            options = Options(choices_of(labels), explain=is_explained, reads_lists=parse is None, none=none)
             if parse is not None:
                 check_parse(options)
             request = engine.read(text, question, options)
@@ -86,7 +86,12 @@ def _check_characters(text: str) -> None:
 
 @contextmanager
 def server(
-    url: str | None, max_answer_tokens: int | None, *, is_explained: bool = False, parse: Parse | None = None
+    url: str | None,
+    max_answer_tokens: int | None,
+    *,
+    is_explained: bool = False,
+    parse: Parse | None = None,
+    none: bool = False,
 ) -> Iterator[Answerer]:
     """Let a server answer.
 
@@ -95,6 +100,7 @@ def server(
         max_answer_tokens: most tokens of an answer; the server's limit if None.
         is_explained: whether answers are to say what each step looked at.
         parse: what answers are to be read as.
+        none: whether none of the labels may be the answer.
     """
     from mqan_client import Client
 
@@ -102,7 +108,7 @@ def server(
     with open_client(Client, url) as client:
 
         def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
-            asked: Asked = {"max_answer_tokens": max_answer_tokens}
+            asked: Asked = {"max_answer_tokens": max_answer_tokens, "none": none}
             if labels:
                 asked["choices"] = labels
             if is_explained:
@@ -145,25 +151,19 @@ def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
 
 
 def explain(error: "ClientError", url: str) -> str:
-    """Return why a server did not answer and what to do; asks its port for the protocol where that may be the reason.
+    """Return why a server did not answer and what to do.
 
     Args:
         error: how asking failed.
         url: the server that was asked.
     """
-    from mqan_client import DeadlineExceededError, ServerError, UnauthenticatedError, UnavailableError
+    from mqan_client import UnauthenticatedError, UnavailableError
 
     if isinstance(error, UnauthenticatedError):
         return f"{error} {_about_keys(url)}"
-    if isinstance(error, UnavailableError | DeadlineExceededError | ServerError):
-        other, is_spoken = other_url(url), speaks(url)
-        if other is not None:
-            spoken = "REST" if other.startswith("http") else "gRPC"
-            if is_spoken:  # as proxies do, and HAProxy on all its ports
-                return f"no answer from {url} ({error}). It also speaks {spoken}: try --server {other}"
-            return f"{url} speaks {spoken}: give --server {other}"
-        if isinstance(error, UnavailableError) and not is_spoken:
-            return f"no answer from {url} ({error}). Start a server with `mqan serve`, or give --bundle."
+    if isinstance(error, UnavailableError):
+        start = "Start a server with `mqan serve`, or give --bundle"
+        return f"no answer from {url} ({error}). {start}; gRPC and REST have ports of their own."
     return str(error)
 
 

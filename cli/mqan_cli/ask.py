@@ -43,6 +43,7 @@ def ask(
         str | None,
         typer.Option("--choices", "-c", metavar="LABELS", help="Labels to choose from, separated by commas."),
     ] = None,
+    none: Annotated[bool, typer.Option("--none", help="None of the labels may be the answer, too.")] = False,
     record: Annotated[
         Path | None,
         typer.Option(metavar="SCHEMA", help="Fill a record: a file with the JSON Schema of its fields. Prints JSON."),
@@ -76,7 +77,7 @@ def ask(
     if file is not None and context is not None:
         raise typer.BadParameter("give --file once")
     if record is not None:
-        if any(given is not None for given in (question, choices, html, max_answer_tokens, parse)):
+        if none or any(given is not None for given in (question, choices, html, max_answer_tokens, parse)):
             raise typer.BadParameter("its schema says all that is asked; leave the rest out", param_hint="--record")
         schema = read_schema(record)
         fill(schema, read_text(text, file if context is None else context), server, bundle, provider, as_json=as_json)
@@ -91,9 +92,11 @@ def ask(
     read = read_text(text, file if context is None else context)
     shown = show_json if as_json else show
     with (
-        answering.server(server, max_answer_tokens, is_explained=html is not None, parse=parse)
+        answering.server(server, max_answer_tokens, is_explained=html is not None, parse=parse, none=none)
         if bundle is None
-        else answering.bundle(bundle, provider, max_answer_tokens, is_explained=html is not None, parse=parse)
+        else answering.bundle(
+            *(bundle, provider, max_answer_tokens), is_explained=html is not None, parse=parse, none=none
+        )
     ) as answer:
         if question is None:
             converse(read, labels, answer, shown)

@@ -19,7 +19,7 @@ _HELP = """  /file FILE       ask about another text, from a file
 
 
 def has_terminal() -> bool:
-    """Say whether somebody can be asked: on standard input and output, or, where a text is piped in, behind them."""
+    """Say whether somebody can be asked: on standard input and output, or, where a text is piped in, beside them."""
     if not sys.stdout.isatty():
         return False
     if sys.stdin.isatty():

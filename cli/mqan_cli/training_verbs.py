@@ -63,9 +63,6 @@ def train(
             help="Model to start from: a bundle, or for the paper's network a checkpoint.",
         ),
     ] = None,
-    cache: Annotated[
-        Path, typer.Option(help="Folder for tokenised examples of the paper's network: its next start is faster.")
-    ] = Path("runs/cache"),
     ray_workers: Annotated[
         int | None,
         typer.Option(min=1, help="Train with this many workers on a Ray cluster; needs the extra `cluster`."),
@@ -85,7 +82,8 @@ def train(
 
         if is_mixture(recipe):
             from mqan_export.bundle_weights import start_from_bundle
-            from mqan_training.data.mixture import load_sources, validation_examples
+            from mqan_training.data.kept import KeptPools, data_key
+            from mqan_training.data.mixture import ValidationSets, dataset_of, is_made, load_sources
             from mqan_training.mixture_run import train_mixture
 
             mixture = load_recipe(recipe, parse_overrides(overrides))
@@ -95,21 +93,19 @@ def train(
                 raise CommandError("a recipe of a pretrained reader trains in one process: start it without torchrun")
             begin = None if start is None else start_from_bundle(start)
             sources = load_sources(data, list(mixture.sources))
-            validation = {
-                name: validation_examples(data, name, mixture.validate_examples, mixture.seed)
-                for name in mixture.validate_sources
-            }
+            validation = ValidationSets(data, mixture.validate_sources, mixture.validate_examples, mixture.seed)
             folder = output or Path("runs") / mixture.name
-            print(train_mixture(mixture, sources, validation, folder, resume=resume, start=begin))
+            read = [dataset_of(source.name) for source in sources if not is_made(source.name)]
+            key = f"{data_key(data, read)} {mixture.model_dump_json()} {begin.pieces if begin else ()}"
+            kept = KeptPools(Path("runs/cache"), key)
+            print(train_mixture(mixture, sources, validation, folder, resume=resume, start=begin, kept=kept))
             return
         config = load_config(recipe, parse_overrides(overrides))
         folder = output or Path("runs") / config.name
         if ray_workers is None:
-            checkpoint = run_recipe(config, data, folder, resume=resume, start=start, cache=cache)
+            checkpoint = run_recipe(config, data, folder, resume=resume, start=start)
         else:
-            checkpoint = run_on_ray(
-                config, data, folder, num_workers=ray_workers, resume=resume, start=start, cache=cache
-            )
+            checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=start)
     if is_first_process():
         print(checkpoint)
 

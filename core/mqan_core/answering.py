@@ -83,22 +83,13 @@ class Graphs:
 
 @dataclass(frozen=True, slots=True)
 class AnsweringManifest:
-    """What a bundle of format 6 says about itself.
+    """The manifest of a bundle of format 6; what the three kinds share is said at ``Manifest``.
 
     Attributes:
-        name: name of the model.
-        version: version of the model.
-        sizes: of the graphs.
-        max_positions: most answer tokens the decoder has positions for.
         graphs: device -> the graphs that run there.
-        files: name -> size and hash.
-        scores: task -> {metric: value}, as measured on the bundle.
-        training: provenance, free-form (recipe, steps, data).
         calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.temperatures``.
         refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits;
             choices, and what is to be one quotation, are decided without it.
-        kind: what such a model does.
-        format_version: which files there are, and what is in them.
     """
 
     __pydantic_config__ = STRICT

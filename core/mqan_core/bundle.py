@@ -61,13 +61,8 @@ MALFORMED: Final = (AttributeError, KeyError, RecursionError, TypeError, ValueEr
 class Bundle:
     """An opened and verified bundle.
 
-    Attributes:
-        manifest: its manifest.
-        sha256: hash of the manifest, which covers every other file: the identity of the model.
-        encoder: bytes of the encoder graph.
-        decoder_step: bytes of the decoding step graph.
-        vocabulary: words and generator pieces.
-        vectors: input vectors of words.
+    ``sha256`` is the hash of the manifest, which covers every other file: the identity of the model. The graphs are
+    bytes of ONNX.
     """
 
     manifest: Manifest

@@ -72,7 +72,7 @@ def find_repeats(trace: Trace) -> slice | None:
     """Return the steps at which an answer begins to say for ever what it has said before; None where it does not.
 
     That is where its last words, up to ``LONGEST_REPEATED`` of them, are the same ``REPEATS`` times, from the same
-    places. The slice begins behind the first time and ends with the last.
+    places. The slice begins after the first time and ends with the last.
     """
     said = _said(trace)
     found: list[slice] = []
@@ -142,9 +142,10 @@ def _chosen(
             label[t.start : t.end], t.piece, 1.0, Source.QUESTION, switches, Span(first + t.start, first + t.end)
         )
         for t in request.choice_tokens[best]
-        if t.end <= len(label)  # its description stands behind it
+        if t.end <= len(label)  # its description stands after it
     ]
-    tokens[0] = replace(tokens[0], probability=masses[best])
-    answer = compose(tokens, masses[best], False, request.context, named_in)
+    sure = masses[best] if may_be_none else choices[best].among_choices
+    tokens[0] = replace(tokens[0], probability=sure)
+    answer = compose(tokens, sure, False, request.context, named_in)
     # spaces around it are not in the text
     return replace(answer, refusal=refusal, choices=choices, chosen=(label,), may_be_none=may_be_none)

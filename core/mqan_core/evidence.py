@@ -5,7 +5,7 @@ decide is among them. Each has the mean probability of its words.
 """
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,19 +15,40 @@ from mqan_core.request import Request
 
 MOST_SPANS: Final = 3
 LEAST_WORDS: Final = 2  # of a span, where the text has as many
+_LEAST_ATTENTION: Final = 1e-6
+_MANY_TIMES: Final = 4.0
 _LEAST_SHARE: Final = 0.35  # of the sum of the best span's logits, that another one has to have
 
 Floats = npt.NDArray[np.floating[Any]]
 
 
+class Evidence(Protocol):
+    """Which words decide for a label."""
+
+    def logits(self, label: int) -> Floats:
+        """Return the logit of each word deciding for a label, [C]."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class EvidenceVectors:
-    """Vectors whose product is the logit of a word of the text deciding for a label.
+class Attended:
+    """The words that a decision looked at, of a model that was not taught which of them decide.
 
     Attributes:
-        labels_LE: of each choice.
-        words_CE: of each word of the context.
+        shares_C: how it divided its attention over the words of the context.
     """
+
+    shares_C: Floats
+
+    def logits(self, label: int) -> Floats:
+        """Return the same for all labels: over 0 for a word with several times its share, [C]."""
+        shares_C = np.maximum(self.shares_C.astype(np.float64), _LEAST_ATTENTION)
+        logits_C: Floats = np.log(shares_C * len(shares_C) / _MANY_TIMES)
+        return logits_C
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EvidenceVectors:
+    """Vectors of labels and words whose product is the logit of a word of the context deciding for a label."""
 
     labels_LE: Floats
     words_CE: Floats

@@ -1,4 +1,4 @@
-"""How a pretrained reader sees a request: windows of word pieces, and where the words stand in them.
+"""A request as a pretrained reader sees it: windows of word pieces, and where the words stand in them.
 
 A window is one sequence, as a BERT is pretrained on:
 
@@ -19,6 +19,7 @@ Shape letters: S pieces of a window, T words of a window.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 import numpy as np
@@ -39,7 +40,7 @@ MOST_CHOICES: Final = 8192  # pieces of all labels
 _NAMED: Final = 5  # words of a choice that is too long
 MOST_QUESTION: Final = 256  # pieces of the question and of the longest label
 SHARED: Final = 1  # the group of question and context, which attend to all and which all attend to
-_NUM_MARKS = 3  # [CLS], and [SEP] behind question and context
+_NUM_MARKS = 3  # [CLS], and [SEP] after question and context
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,19 @@ class Layout:
         return [*windows, *(head.window(context_ids[words], words, slice(0, 0), self._between) for head in others)]
 
 
+def count_read(num_question: int, num_labels: int, num_context: int) -> int:
+    """Return how many pieces are read of a request in all its windows, or an estimate out of its numbers of words.
+
+    Args:
+        num_question, num_context: pieces of question and context.
+        num_labels: pieces of all labels, with the separators in front of them.
+    """
+    head = num_question + min(num_labels, TOGETHER) + _NUM_MARKS
+    size = max(WINDOW - head, LEAST_CONTEXT)
+    num_windows = 1 + max(0, ceil((num_context - size) / (size - OVERLAP))) + max(0, ceil(num_labels / TOGETHER) - 1)
+    return num_windows * (head + min(num_context, size))
+
+
 def _groups(lengths: Sequence[int]) -> list[slice]:
     """Cut labels of so many pieces into groups of at most ``TOGETHER``, one at least."""
     groups, start, total = [], 0, 0
@@ -146,7 +160,7 @@ def _groups(lengths: Sequence[int]) -> list[slice]:
 
 
 class _Head:
-    """What all windows of a request begin with."""
+    """The beginning that all windows of a request share."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""What a bundle says about itself, and the one check of it: opening, ``mqan verify`` and writing all go through here.
+"""The manifests of bundles, and the one check of them: opening, ``mqan verify`` and writing all go through here.
 
 Whoever made a bundle may mean ill. What a manifest holds reaches logs, metrics, responses and allocations: so names are
 printable and short, numbers finite and bounded, and nothing is there that is not known.
@@ -98,19 +98,15 @@ class Dimensions:
     head_width: Width  # W
     num_generated: Annotated[int, Field(ge=1, le=2**20)]  # V
     vector_width: Width  # E
-    joined: bool = False  # the decoder attends to context and question as one sequence: J = C + Q, not C
+    joined: Literal[False] = False  # true of bundles of table 2's ablations, which are no longer served
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a bundle says about itself.
+    """The manifest of a bundle.
 
     Attributes:
-        name: name of the model.
-        version: version of the model.
-        dimensions: sizes of the graphs.
         max_positions: most answer tokens the decoder has positions for.
-        files: name -> size and hash.
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
         format_version: which files there are, and what is in them.
@@ -136,7 +132,7 @@ class Manifest:
 
 
 class AnyManifest(Protocol):
-    """What the manifests of all formats have: their version, whose they are, and which files they must list."""
+    """The manifests of all formats: their version, whose they are, and which files they must list."""
 
     FORMAT: ClassVar[int]
     MODEL: ClassVar[str]
@@ -151,7 +147,7 @@ class AnyManifest(Protocol):
 
 
 class _Header(BaseModel):
-    """What tells which version a manifest is of, before anything else of it is looked at."""
+    """The version of a manifest, before anything else of it is looked at."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 

@@ -1,4 +1,4 @@
-"""What may be asked for beside the question itself, and which of it makes sense together."""
+"""The options of a question, and which of them make sense together."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ ALL_SOURCES = frozenset(Source)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is asked for beside the question.
+    """The options of a question.
 
     Attributes:
         choices: the closed set of labels to choose from; empty for a free answer.
@@ -56,7 +56,7 @@ class Options:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What is asked for beside the question: the options' names in REST; none where the question is plain."""
+        """The names in REST of the options that are asked for; none where the question is plain."""
         asked = {
             "scale" if self.is_scale else "yes_no" if self.choices == YES_NO else "choices": bool(self.choices),
             "multiple": self.multiple,

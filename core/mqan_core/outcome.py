@@ -1,4 +1,4 @@
-"""What options make of a decided answer: evidence, expected values, several labels, a least probability."""
+"""The options' part in a decided answer: evidence, expected values, several labels, a least probability."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from mqan_core.answer import Answer, ChoiceProbability
-from mqan_core.evidence import EvidenceVectors, find_evidence
+from mqan_core.evidence import Evidence, find_evidence
 from mqan_core.options import Options
 from mqan_core.request import Request
 
@@ -14,16 +14,14 @@ HOLDS: Final = 0.5
 """Of several labels, those hold that are likelier than this, each beside the refusal."""
 
 
-def complete(
-    answer: Answer, options: Options, request: Request, evidence: EvidenceVectors | None, num_windows: int = 1
-) -> Answer:
+def complete(answer: Answer, options: Options, request: Request, evidence: Evidence, num_windows: int = 1) -> Answer:
     """Return a decided answer with what its options ask for.
 
     Args:
         answer: as it was decided, its choices in any order.
         options: what is asked for.
         request: its words.
-        evidence: which words decide for which choice; None without choices, or of a model that does not say.
+        evidence: which words decide for which choice.
         num_windows: windows that the context was read in.
     """
     of_label = {choice.label: choice for choice in answer.choices}
@@ -32,16 +30,16 @@ def complete(
     if options.multiple:
         answer = _several(answer, options.min_probability)
     elif answer.choices:
-        answer = _with_shares(replace(answer, choices=_normalised(answer.choices)))
+        answer = replace(answer, choices=_normalised(answer.choices))
         if options.is_scale:
             expected = sum(level * c.among_choices for level, c in enumerate(answer.choices, start=1))
             answer = replace(answer, expected=expected)
     if not options.multiple:
         answer = withhold(answer, options.min_probability)
-    return answer if evidence is None else _with_evidence(answer, request, evidence)
+    return _with_evidence(answer, request, evidence) if answer.chosen else answer
 
 
-def _with_evidence(answer: Answer, request: Request, evidence: EvidenceVectors) -> Answer:
+def _with_evidence(answer: Answer, request: Request, evidence: Evidence) -> Answer:
     """Return an answer whose chosen labels have the words that decide for them."""
     found = {
         choice.label: find_evidence(evidence.logits(place), request)
@@ -56,15 +54,6 @@ def withhold(answer: Answer, min_probability: float | None) -> Answer:
     if answer.answered and min_probability is not None and answer.probability < min_probability:
         return replace(_unanswered(answer), explanation=())  # of words that are not given
     return answer
-
-
-def _with_shares(answer: Answer) -> Answer:
-    """Return an answer that is as sure as the choice that it names: of all choices where one of them is right."""
-    if answer.may_be_none or not answer.answered:
-        return answer
-    sure = max(choice.among_choices for choice in answer.choices)
-    tokens = (replace(answer.tokens[0], probability=sure), *answer.tokens[1:])
-    return replace(answer, probability=sure, tokens=tokens)
 
 
 def _several(answer: Answer, min_probability: float | None) -> Answer:

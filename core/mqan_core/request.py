@@ -17,14 +17,12 @@ class Request:
     """One request as the model reads it.
 
     Attributes:
-        context: the caller's context.
-        question: the caller's question.
         context_tokens: tokens of the context that the model reads.
         question_tokens: tokens of the question that the model reads: without labels that it lists, which are choices.
-        slots: their distinct pieces, numbered. Behind the question's words stand the separators of the choices, each
+        slots: their distinct pieces, numbered. After the question's words stand the separators of the choices, each
             a piece of its own.
         choices: the closed set of labels, empty for a free answer.
-        choice_tokens: tokens of each label, its description behind it.
+        choice_tokens: tokens of each label, its description after it.
         label_places: where the question has each label; empty for the caller's own choices.
     """
 
@@ -52,6 +50,11 @@ class Request:
     def num_question_tokens(self) -> int:
         """Tokens of the question."""
         return len(self.question_tokens)
+
+    @property
+    def num_read(self) -> int:
+        """Tokens that are read."""
+        return self.num_context_tokens + self.num_question_tokens
 
 
 def read_request(vocabulary: Vocabulary, context: str, question: str, choices: Sequence[Choice] = ()) -> Request:

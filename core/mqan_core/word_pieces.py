@@ -32,9 +32,6 @@ class WordPieces:
     Args:
         pieces: the vocabulary, distinct, with ``[CLS]``, ``[SEP]`` and ``[UNK]`` in it.
 
-    Attributes:
-        pieces: as given.
-
     Raises:
         ValueError: a piece is there twice, or one of the three is missing.
     """
@@ -57,6 +54,10 @@ class WordPieces:
     def id_of(self, piece: str) -> int:
         """Return the number of a piece."""
         return self._id_of[piece]
+
+    def knows(self, word: str) -> bool:
+        """Return whether a word is one piece."""
+        return word in self._id_of
 
     def ids(self, word: str) -> tuple[int, ...]:
         """Return the numbers of a word's pieces, at least one."""

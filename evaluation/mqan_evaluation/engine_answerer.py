@@ -52,6 +52,8 @@ class EngineAnswerer:
         limit = self.engine.max_answer_tokens
         return decide_all(
             asked,
-            lambda ask: self.engine.read(ask.context, ask.question, Options(choices=tuple(ask.choices))),
+            lambda ask: self.engine.read(
+                ask.context, ask.question, Options(choices=tuple(ask.choices), multiple=ask.multiple)
+            ),
             lambda requests: self.engine.answer(requests, [limit] * len(requests)),
         )

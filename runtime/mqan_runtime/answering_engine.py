@@ -13,6 +13,7 @@ from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, ope
 from mqan_core.attribution import read_words
 from mqan_core.decision import REPEATS, count_decided, decide, find_repeats
 from mqan_core.errors import BundleError
+from mqan_core.evidence import Attended
 from mqan_core.explanation import Pointers, explain_choice, explain_quotation, explain_words
 from mqan_core.layout import Layout
 from mqan_core.options import PLAIN, Options
@@ -82,12 +83,7 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         num_together: most windows that are read together, padded; by default 1 on a CPU.
 
     Attributes:
-        bundle: what is run.
         provider: execution provider that really runs it.
-        precision: of the reader's products.
-        layout: lays texts out for the reader.
-        reader: reads them.
-        loop: the loop over token ids below the text.
     """
 
     bundle: AnsweringBundle
@@ -198,7 +194,8 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
             else:
                 steps = explain_words(row.request.pointers[:num_steps], trace, request, self.bundle.vocabulary)
             answer = replace(answer, explanation=steps)
-        return complete(answer, options, request, row.request.evidence, len(row.request.windows))
+        evidence = row.request.evidence or Attended(attention[: request.num_context_tokens])
+        return complete(answer, options, request, evidence, len(row.request.windows))
 
     def read_decided(self, row: Row[WindowedRequest], trace: Trace, first: int) -> list[AnswerToken]:
         if row.request.options.min_probability is not None:

@@ -2,8 +2,8 @@
 
 Letters: N windows, S word pieces of a window, T words of a window, M width of the reader; B requests, U slots,
 C context, Q question (the separators of choices included), K room for steps of the answer, D width of the decoder,
-H heads, W width of a head, E width of evidence, F fields of the trace. What the decoder keeps for each of its layers is a tensor a layer,
-``NAME_0`` and so on.
+H heads, W width of a head, E width of evidence, F fields of the trace. What the decoder keeps for each of its layers is
+a tensor a layer, ``NAME_0`` and so on.
 """
 
 from typing import Final
@@ -84,7 +84,7 @@ DYNAMIC: Final = frozenset("NSTBUCQK")
 
 
 EVIDENCE_CONSTANTS: Final[Tensors] = {"question_evidence": ("B", "Q", "E"), "context_evidence": ("B", "C", "E")}
-"""What is gathered of a request's evidence, beside what the steps read."""
+"""The part of a request's evidence that the steps do not read."""
 
 
 def reader_outputs(num_layers: int, evidence_width: int) -> Tensors:

@@ -36,9 +36,7 @@ class Engine(RowEngine[Request]):
             are none by default.
 
     Attributes:
-        bundle: what is run.
         provider: execution provider that really runs it.
-        loop: the loop over token ids below the text.
     """
 
     precision = "float32"

@@ -1,4 +1,4 @@
-"""What whoever asks an engine knows of it: how a bundle of either format is opened, checked and run."""
+"""The one interface of engines: how a bundle of either format is opened, checked and run."""
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ SAMPLE: Final = ("The kettle is in the kitchen.", "Where is the kettle?")
 
 
 class ServedEngine(Protocol):
-    """What a server needs of an engine, blocking.
+    """An engine as a server needs it; its calls block.
 
     Requests are those of ``read``, decodings those of ``start_in_turns``.
     """

@@ -1,4 +1,4 @@
-"""What the engines of both formats of bundles have in common: rows of requests that decode together."""
+"""The common part of engines: rows of requests that decode together."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Mapping, Sequence
@@ -19,7 +19,7 @@ Request = TypeVar("Request")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row(Generic[Request]):
-    """What a row of a decoding answers."""
+    """A request, as the row of a decoding that answers it."""
 
     key: Any
     request: Request
@@ -28,7 +28,7 @@ class Row(Generic[Request]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ended(Generic[Request]):
-    """What has been decoded of a request, as the loop hands it out, to be written as an answer."""
+    """A request that has been decoded, as the loop hands it out, to be written as an answer."""
 
     row: Row[Request]
     decoded: Any

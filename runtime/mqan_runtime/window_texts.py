@@ -32,17 +32,15 @@ from mqan_runtime.denormals import denormals_as_zero
 from mqan_runtime.session import CPU
 from mqan_runtime.step_loop import Array, Buffers, allocate
 
+_MOST_IN_TURN: Final = 512  # pieces read of several requests without a pause, and one window more
 _LARGE: Final = 1024  # pieces read at once, whose memory onnxruntime shall not keep for ever
 
 
 @dataclass(frozen=True, slots=True)
 class WindowedRequest:
-    """A request as the engine reads it.
+    """A request and its word pieces.
 
     Attributes:
-        request: its words.
-        windows: its pieces.
-        options: what is asked for beside the question.
         scores: of its words, where quotations are asked for and it has been read.
         pointers: of each step that was taken, where they are asked for and it has been read.
         evidence: of its choices, where it has some and has been read.
@@ -65,6 +63,11 @@ class WindowedRequest:
         """Tokens of the question."""
         return self.request.num_question_tokens
 
+    @property
+    def num_read(self) -> int:
+        """Pieces of all windows."""
+        return sum(len(window.pieces) for window in self.windows)
+
 
 class TextReader:
     """Reads requests.
@@ -76,9 +79,6 @@ class TextReader:
         num_layers: of the decoder.
         num_together: most windows that are read together, padded; 1 on a CPU.
         refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits.
-
-    Attributes:
-        refusal_offset: as given; what is read later has another one if it is set.
     """
 
     def __init__(
@@ -106,7 +106,8 @@ class TextReader:
     def read(self, requests: Sequence[WindowedRequest]) -> Generator[None, None, tuple[Buffers, dict[str, int]]]:
         """Return what stays the same while requests are answered, padded, and the sizes of its axes.
 
-        It pauses before each window of a request but its first.
+        It pauses before each window of a request but its first, and before one that others are read in front of at
+        length.
         """
         sizes = {
             **self._sizes,
@@ -123,9 +124,12 @@ class TextReader:
         for row, windowed in enumerate(requests):
             _describe(windowed.request, windowed.options, row, constants)
         flat = ((row, windowed, window) for row, windowed in enumerate(requests) for window in windowed.windows)
+        num_pieces = 0  # since the last pause
         while some := list(islice(flat, self._num_together)):
-            if some[0][2] is not some[0][1].windows[0]:
+            if some[0][2] is not some[0][1].windows[0] or num_pieces > _MOST_IN_TURN:
+                num_pieces = 0
                 yield
+            num_pieces += sum(len(window.pieces) for _, _, window in some)
             outputs = self._run([window for _, _, window in some])
             for n, (row, windowed, window) in enumerate(some):
                 self._place({name: array[n] for name, array in outputs.items()}, windowed, window, row, constants)
@@ -207,7 +211,7 @@ def _describe(request: Request, options: Options, row: int, constants: Buffers) 
 
 
 def padded_windows(windows: Sequence[Window]) -> dict[str, Array]:
-    """Return the inputs of windows, with zeros behind those that are shorter than the longest."""
+    """Return the inputs of windows, with zeros after those that are shorter than the longest."""
     fields: Iterator[str] = (name for name in ("pieces", *READER_INPUTS) if name != "vectors")
     padded: dict[str, Array] = {}
     for name in fields:

@@ -1,4 +1,4 @@
-"""What a server prints when it is ready: three lines to try it with, as they can be pasted."""
+"""The lines that a server prints when it is ready: three to try it with, as they can be pasted."""
 
 import json
 import shlex

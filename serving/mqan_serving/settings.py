@@ -128,7 +128,8 @@ class Settings(BaseSettings):
         gt=0,
         le=3600,
         description="Age in seconds of the oldest question above which the server reports 'not ready'. A full queue of "
-        "short texts takes far less, so the machine is then too slow. A value of request_timeout_s or more: never.",
+        "short texts takes far less, so the machine is then too slow. One round of the engine, or one text's reading, "
+        "that takes as long is also logged.",
     )
 
     # How a server stops.

@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from mqan_baselines.__main__ import app
 from mqan_baselines.comparison import compare as comparison
+from mqan_baselines.comparison import systems
 from mqan_baselines.comparison.measures import (
     Reply,
     ask,
@@ -23,7 +24,7 @@ from mqan_baselines.comparison.measures import (
 )
 from mqan_baselines.comparison.recipe import ComparisonRecipe, load_comparison
 from mqan_baselines.comparison.report import cell
-from mqan_baselines.comparison.systems import System, mt_dnn_system, question_answering_system, shared_memory_system
+from mqan_baselines.comparison.systems import System, question_answering_system
 from mqan_baselines.formats import Row
 from mqan_baselines.tasks import BaselineTask
 from mqan_baselines.wordings import Wording
@@ -95,14 +96,14 @@ def test_accuracy_counts_what_is_refused_and_what_is_not_answered_as_wrong() -> 
 @pytest.fixture(scope="module")
 def memory(baseline_data: Path, tmp_path_factory: pytest.TempPathFactory) -> System:
     """Shared-memory LSTMs that have learnt to tell good from bad."""
-    return shared_memory_system(train_shared_memory(tmp_path_factory.mktemp("memory"), baseline_data))
+    return systems.shared_memory_system(train_shared_memory(tmp_path_factory.mktemp("memory"), baseline_data))
 
 
 @pytest.fixture(scope="module")
 def mt_dnn(baseline_data: Path, tmp_path_factory: pytest.TempPathFactory) -> System:
     """An MT-DNN that was hardly trained."""
     folder = train_mt_dnn(tmp_path_factory.mktemp("mt-dnn"), baseline_data, tasks=("cola", "rte"), epochs=1)
-    return mt_dnn_system(folder)
+    return systems.mt_dnn_system(folder)
 
 
 @pytest.mark.parametrize("name", ["memory", "mt_dnn"])

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.layout import MOST_PIECES, MOST_QUESTION, SHARED, WINDOW, Layout, Window
+from mqan_core.layout import MOST_PIECES, MOST_QUESTION, SHARED, WINDOW, Layout, Window, count_read
 from mqan_core.request import Request, read_request
 from mqan_core.text import read_tokens
 from mqan_core.vocab import Vocabulary
@@ -103,3 +103,11 @@ def test_a_question_that_no_window_holds_is_refused() -> None:
 def test_a_label_without_words_is_refused() -> None:
     with pytest.raises(InputError, match="The choice is empty"):
         lay_out("Ann", "Who?", "red", " ")
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 200), st.integers(0, 255), st.integers(1, 12), st.integers(1, 1500))
+def test_it_is_known_before_how_much_is_read(question: int, labels: int, words: int, context: int) -> None:
+    _, windows = lay_out("ann " * context, "who " * question, *["red " * words] * labels)
+    found = sum(len(window.pieces) for window in windows)
+    assert found / 1.1 <= count_read(question, labels * (1 + words), context) <= 2 * found

@@ -208,3 +208,12 @@ def test_a_question_is_read_without_its_list() -> None:
     assert [question[place.start : place.end] for place in request.label_places] == ["green", "red"]
     assert [choice.label for choice in request.listed] == ["red", "green"]
     assert read_listing(VOCABULARY, "It is red.", "Which colour?").listed == ()
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("end", [", or", " or", ", and", ",;.", " and,"])
+def test_what_joins_lines_is_trimmed_in_no_time_however_often_it_comes(end: str) -> None:
+    question = f"Choose one of these options\n- a{end * 33}x\n- b{end * 33}\n- c"
+    listed = find_listed(question, 255)
+    assert listed is not None
+    assert [question[label.start : label.end] for label in listed.labels] == [f"a{end * 33}x", "b", "c"]

@@ -17,7 +17,6 @@ from google.protobuf.json_format import MessageToDict
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from mqan.inference import open_inference_pb2, open_inference_pb2_grpc
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.row_engine import RowEngine
 from mqan_serving.default_bundle import default_bundle
@@ -56,7 +55,18 @@ def test_rest_answers_as_the_engine_does(
     expected = engine.answer([engine.read(context, question)], [most])[0]
     of_options = {"choices", "chosen", "expected", "places", "alternatives", "steps", "parsed", "parse_error"}
     assert set(body) == {
-        *("answer", "answered", "probability", "confidence", "tokens", "spans", "truncated", "windows", "model"),
+        *(
+            "answer",
+            "answered",
+            "probability",
+            "confidence",
+            "none",
+            "tokens",
+            "spans",
+            "truncated",
+            "windows",
+            "model",
+        ),
         *of_options,
     }
     assert not any(body[name] for name in of_options)
@@ -166,28 +176,13 @@ def test_schemas_of_no_record_are_refused_alike(rest: httpx2.Client, channel: gr
     assert error.details() == f"{response.json()['message']} {response.json()['hint']}"
 
 
-def test_the_open_inference_protocol_is_spoken_by_both_transports(rest: httpx2.Client, channel: grpc.Channel) -> None:
+def test_the_open_inference_protocol_gives_the_same_answer(rest: httpx2.Client) -> None:
     context, question, _ = QUESTIONS[0]
     name = rest.get("/v1/model").json()["model"]["name"]
     texts = {"context": context, "question": question}
     inputs = [{"name": of, "shape": [1], "datatype": "BYTES", "data": [text]} for of, text in texts.items()]
     told = rest.post(f"/v2/models/{name}/infer", json={"inputs": inputs}).json()
     assert told["outputs"][0]["data"] == [ask(rest, context, question, None)["answer"]]
-    tensors = [
-        open_inference_pb2.ModelInferRequest.InferInputTensor(
-            name=of,
-            datatype="BYTES",
-            shape=[1],
-            contents=open_inference_pb2.InferTensorContents(bytes_contents=[text.encode()]),
-        )
-        for of, text in texts.items()
-    ]
-    stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
-    response = stub.ModelInfer(open_inference_pb2.ModelInferRequest(model_name=name, inputs=tensors), timeout=30)
-    assert [list(output.contents.bytes_contents) for output in response.outputs] == [
-        [text.encode() for text in output["data"]] for output in told["outputs"]
-    ]
-    assert stub.ServerReady(open_inference_pb2.ServerReadyRequest(), timeout=10).ready
 
 
 @pytest.mark.parametrize(("context", "question", "limit"), QUESTIONS, ids=range(len(QUESTIONS)))

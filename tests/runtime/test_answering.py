@@ -129,7 +129,9 @@ def test_the_step_hands_out_what_a_choice_looked_at(engine: AnsweringEngine) -> 
 
 
 def test_a_chosen_label_is_quoted_and_a_refusal_has_no_text(engine: AnsweringEngine) -> None:
-    requests = [request for request in read_all(engine, 120, 6) if request.request.choices]
+    asked = [example for example in make_examples(120, 6) if example.choices]
+    options = [Options(choices=example.choices, none=True) for example in asked]
+    requests = [engine.read(e.context, e.question, o) for e, o in zip(asked, options, strict=True)]
     answers = engine.answer(requests, [5] * len(requests))
     assert {answer.answered for answer in answers} == {True, False}
     for answer in answers:

@@ -33,6 +33,10 @@ class ReadText:
     num_context_tokens: int
     num_question_tokens: int
 
+    @property
+    def num_read(self) -> int:
+        return self.num_context_tokens + self.num_question_tokens
+
 
 class Unlimited:
     """A semaphore that nobody waits for."""

@@ -1,6 +1,7 @@
 """Requests join and leave what the engine does without waiting, starving or harming one another."""
 
 import asyncio
+import math
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -12,11 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan_serving.observability.metrics import Metrics
-from mqan_serving.service.admission import Admission
+from mqan_serving.service.admission import Admission, Pace
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.errors import ServingError
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.waiting import choose
+from mqan_serving.service.watch import Watch
 
 BatcherFactory = Callable[..., Batcher]
 
@@ -32,7 +34,7 @@ async def make_batcher(engine: Any) -> AsyncIterator[BatcherFactory]:
             "max_batch_tokens": max_batch_tokens,
             "max_running_tokens": max_running_tokens,
         }
-        batchers.append(Batcher(engine, executor, Metrics(), **limits))
+        batchers.append(Batcher(engine, executor, Metrics(), Watch(60), Pace(), **limits))
         return batchers[-1]
 
     yield make
@@ -183,7 +185,7 @@ async def test_several_threads_answer_side_by_side(engine: Any) -> None:
     engine.may_answer.clear()
     with ThreadPoolExecutor(2) as executor:
         limits = {"max_batch_size": 1, "max_batch_tokens": 100, "max_running_tokens": 100}
-        batcher: Batcher = Batcher(engine, executor, Metrics(), num_threads=2, **limits)
+        batcher: Batcher = Batcher(engine, executor, Metrics(), Watch(60), Pace(), num_threads=2, **limits)
         first = [ask(batcher, engine, text) for text in ("one", "two")]
         await until(lambda: engine.num_started == 2)
         others = [ask(batcher, engine, f"text {i}", more_steps=i % 3) for i in range(20)]
@@ -325,7 +327,7 @@ def test_choice_is_within_its_bounds(lengths: list[int], max_size: int, max_toke
     padded = len(batch) * max(chosen)
     assert len(batch) == 1 or padded <= max_tokens
     assert padded <= 2 * sum(chosen)
-    assert len({length > 256 for length in chosen}) == 1
+    assert len({length > 384 for length in chosen}) == 1
 
 
 def test_similar_lengths_go_together() -> None:
@@ -340,6 +342,7 @@ async def test_every_request_is_answered_while_others_keep_coming(make_batcher: 
     tasks = [ask(batcher, engine, "first")]
     await until(lambda: engine.num_started == 1)
     long = ask(batcher, engine, "long " * 40)
+    await asyncio.sleep(0.05)  # so much sooner that its length does not matter
     tasks += [ask(batcher, engine, f"short {i}") for i in range(20)]
     await until(lambda: batcher.num_waiting == 21)
     engine.may_answer.set()
@@ -347,10 +350,45 @@ async def test_every_request_is_answered_while_others_keep_coming(make_batcher: 
     assert engine.batches[1] == ["long " * 40]
 
 
+async def test_what_takes_long_to_read_goes_after_what_came_soon_after_it(
+    make_batcher: BatcherFactory, engine: Any
+) -> None:
+    batcher = make_batcher()
+    engine.may_answer.clear()
+    first = ask(batcher, engine, "first")
+    await until(lambda: engine.num_started == 1)
+    tasks = [ask(batcher, engine, "long " * 10_000), ask(batcher, engine, "short")]
+    await until(lambda: batcher.num_waiting == 2)
+    engine.may_answer.set()
+    await asyncio.gather(first, *tasks)
+    assert engine.batches[1:] == [["short"], ["long " * 10_000]]
+
+
+def test_pace_is_that_of_the_best_of_the_last_long_readings() -> None:
+    pace = Pace(num_threads=2)
+    pace.note(10, 1)  # too few to tell
+    assert pace.most_in(3) == math.inf
+    for seconds in (2, 0.5, 1):
+        pace.note(1000, seconds)
+    assert pace.most_in(3) == 2 * 2000 * 3
+
+
+def test_what_is_inside_can_be_read_in_time() -> None:
+    pace = Pace()
+    pace.note(1000, 1)
+    admission = Admission(100, pace, 2)
+    with admission.admit(5000):  # one alone always may
+        assert not admission.has_room(1)
+    with admission.admit(1500):
+        assert admission.has_room(500)
+        assert not admission.has_room(501)
+    assert admission.has_room(5000)
+
+
 def test_admission_is_bounded_and_given_back() -> None:
-    admission = Admission(2)
-    with admission.admit(), admission.admit():
-        with pytest.raises(ServingError) as raised, admission.admit():
+    admission = Admission(2, Pace(), 30)
+    with admission.admit(1), admission.admit(1):
+        with pytest.raises(ServingError) as raised, admission.admit(1):
             pass
         assert raised.value.code == "overloaded"
         assert raised.value.retry_after_s == 1

@@ -43,7 +43,7 @@ async def test_named_origins_may_ask_and_read_what_they_need(start_server: Start
         assert allowed.status_code == 200
         assert allowed.headers["access-control-allow-origin"] == origin
         assert {"authorization", "content-type"} <= set(
-            allowed.headers["access-control-allow-headers"].lower().split(", ")
+            allowed.headers["access-control-allow-headers"].lower().split(",")
         )
         assert int(allowed.headers["access-control-max-age"]) > 0
         response = await callers.rest.post("/v1/answer", json=BODY, headers={"origin": origin})
@@ -53,6 +53,26 @@ async def test_named_origins_may_ask_and_read_what_they_need(start_server: Start
         exposed = response.headers["access-control-expose-headers"].split(", ")
         assert {"x-request-id", "server-timing"} <= set(exposed) & set(response.headers)
         assert "access-control-allow-credentials" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("path", "names"),
+    [
+        ("/v1/decisions", [f"x-stainless-{name}" for name in ("arch", "lang", "os", "retry-count", "timeout")]),
+        ("/v1/decisions", ["openai-organization", "openai-project", "idempotency-key", "user-agent"]),
+        ("/v1/systemone", ["x-api-key", "http-referer", "x-title"]),
+        ("/v1/answer", ["traceparent", "tracestate", "baggage", "content-encoding", "accept"]),
+        ("/v2/models/mqan-default/infer", ["inference-header-content-length"]),
+    ],
+)
+async def test_pages_may_send_what_official_clients_do(start_server: StartServer, path: str, names: list[str]) -> None:
+    callers = await start_server(cors_origins=APP)
+    asked = {**PREFLIGHT, "access-control-request-headers": ",".join(["authorization", "content-type", *names])}
+    allowed = await callers.rest.options(path, headers={"origin": APP, **asked})
+    assert allowed.status_code == 200
+    assert set(names) <= set(allowed.headers["access-control-allow-headers"].split(","))
+    refused = await callers.rest.options(path, headers={"origin": "https://evil.example", **asked})
+    assert (refused.status_code, "access-control-allow-origin" in refused.headers) == (400, False)
 
 
 async def test_an_origin_may_be_named_with_the_port_that_browsers_leave_out(start_server: StartServer) -> None:

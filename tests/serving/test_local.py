@@ -329,6 +329,35 @@ async def test_a_server_that_does_not_get_on_is_not_ready(start_server: StartSer
     await channel.close()
 
 
+async def test_a_round_without_an_end_is_told_though_nobody_waits_for_it(
+    start_server: StartServer, engine: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    callers = await start_server(unready_after_s=0.3)
+    await callers.service.warm_up()
+    engine.may_answer.clear()
+    assert (await callers.post(timeout_ms=50)).status_code == 504
+    await asyncio.sleep(1)
+    assert callers.service.num_requests == 0
+    refused = await callers.rest.get("/health/ready")
+    assert (refused.status_code, refused.json()["message"]) == (503, "A round of the engine has taken 1 s.")
+    engine.may_answer.set()
+    await until(lambda: callers.service.why_not_ready is None)
+    flush_logs()
+    assert capfd.readouterr().err.count('"event": "takes too long"') == 1
+
+
+async def test_an_event_loop_that_stands_still_is_told(
+    start_server: StartServer, capfd: pytest.CaptureFixture[str]
+) -> None:
+    callers = await start_server(unready_after_s=0.3)
+    await callers.service.warm_up()
+    await asyncio.sleep(0.1)
+    end = time.process_time() + 0.6
+    while time.process_time() < end:
+        sum(range(100_000))
+    assert "test_an_event_loop_that_stands_still_is_told" in capfd.readouterr().err
+
+
 async def test_second_server_on_a_port_is_an_error(
     start_server: StartServer, free_ports: Callable[[int], list[int]]
 ) -> None:

@@ -115,7 +115,8 @@ async def test_the_time_of_a_call_begins_with_the_call(
     [of_text] = (await ask(callers, context=CONTEXT, questions=["Where?"] * number, timeout_ms=of_call))["texts"]
     took_s = time.monotonic() - begun
     engine.may_answer.set()
-    assert {answer["error"]["code"] for answer in of_text["answers"]} == {"deadline_exceeded"}
+    told = {(answer["error"]["code"], answer["error"]["message"]) for answer in of_text["answers"]}
+    assert told == {("deadline_exceeded", "No answer within 0.3 s.")}
     assert took_s < 0.6  # and not 300 ms for each of those that wait for others
 
 
@@ -264,3 +265,57 @@ async def test_a_caller_who_goes_away_frees_all_places(start_server: Any, engine
         call.cancel()
         while callers.service.num_requests:
             await asyncio.sleep(0.001)
+
+
+LABELS = [f"v{i}" for i in range(255)]
+HEAVY = {
+    "/v1/answers": {"texts": [{"context": CONTEXT, "questions": [{"question": "Which?", "choices": LABELS}]}] * 200},
+    "/v1/hf/zero-shot-classification": {"inputs": [CONTEXT] * 200, "parameters": {"candidate_labels": LABELS}},
+    "/v1/records": {"context": CONTEXT, "schema": {"properties": {f"f{i}": {"enum": LABELS} for i in range(200)}}},
+    "/v1/systemone": {
+        "model": "jev-latest",
+        "state": CONTEXT,
+        "questions": {f"q{i}": {"type": "choice", "criteria": dict.fromkeys(LABELS)} for i in range(200)},
+    },
+    "/v2/models/stand-in/infer": {
+        "inputs": [
+            {"name": "context", "datatype": "BYTES", "shape": [200], "data": [CONTEXT] * 200},
+            {"name": "question", "datatype": "BYTES", "shape": [1], "data": ["Which?"]},
+            {"name": "choices", "datatype": "BYTES", "shape": [255], "data": LABELS},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("path", HEAVY)
+async def test_what_cannot_be_read_in_its_time_is_refused_at_once(start_server: Any, path: str) -> None:
+    callers = await start_server(max_batch_size=1)
+    callers.service._pace.note(1000, 1)
+    begun = time.monotonic()
+    refused = await callers.rest.post(path, json=HEAVY[path])
+    assert refused.status_code == 413
+    assert "this server reads about 30000 in the 30 s of the call" in refused.text
+    assert time.monotonic() - begun < 5
+    assert callers.service.num_requests == 0
+
+
+async def test_what_can_be_read_in_its_time_is_taken(start_server: Any) -> None:
+    callers = await start_server()
+    callers.service._pace.note(7000, 1)
+    texts = [{"context": CONTEXT, "questions": [{"question": "Which?", "choices": LABELS}]}] * 200
+    assert len((await ask(callers, texts=texts))["texts"]) == 200
+    refused = await callers.rest.post("/v1/answers", json={"texts": texts, "timeout_ms": 2000})
+    assert refused.status_code == 413
+
+
+async def test_questions_side_by_side_are_as_many_as_can_be_read_soon(start_server: Any, engine: Any) -> None:
+    callers = await start_server(max_batch_size=4)
+    engine.may_answer.clear()
+    most = {}
+    for name, given in {"light": {}, "heavy": {"choices": LABELS}}.items():
+        questions = [{"question": "Which?", **given}] * 20
+        call = asyncio.create_task(ask(callers, context=CONTEXT, questions=questions, timeout_ms=400))
+        await asyncio.sleep(0.3)
+        most[name] = callers.service.num_requests
+        await call
+    assert most == {"light": callers.service.num_side_by_side, "heavy": 2}

@@ -133,8 +133,9 @@ def test_a_number_with_a_fraction_has_no_value_whole_or_cut(kind: Kind, form: st
     ("kind", "before", "quotation", "after", "value"),
     [
         (Kind.MONEY, "Balance: ", "-$120.50", ".", -120.5),
-        (Kind.MONEY, "Coffee - ", "$4.50", "\n", 4.5),
-        (Kind.MONEY, "", "Coffee - $4.50", "", 4.5),
+        (Kind.MONEY, "Coffee - ", "$4.50", "\n", None),
+        (Kind.MONEY, "", "Coffee - $4.50", "", None),
+        (Kind.MONEY, "Coffee: ", "$4.50", "\n", 4.5),
         (Kind.MONEY, "costs ", "CHF 1'200", ".-", 1200.0),
         (Kind.MONEY, "about (in all) ", "$120.50", " (net)", 120.5),
         (Kind.MONEY, "paid EUR", "40", " today", 40.0),

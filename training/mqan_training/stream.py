@@ -4,6 +4,7 @@ import gc
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ from mqan_core.text import read_tokens
 from mqan_core.vocab import NUM_SPECIAL, Vocabulary
 from mqan_training.collate import TrainingBatch, collate, common_shape
 from mqan_training.data.dataset import spell_answer
+from mqan_training.data.kept import KeptPools
 from mqan_training.data.noise import add_noise
 from mqan_training.data.source import Source
 from mqan_training.prepare import Prepared, prepare
@@ -43,14 +45,26 @@ class MixtureStream(Dataset[torch.Tensor]):
         recipe: says in what proportions, and how large batches are.
         vocabulary: of the generator.
         layout: of the reader.
+        kept: where pools are kept, and where those that were drawn before are found; None for nowhere.
     """
 
-    def __init__(self, sources: Sequence[Source], recipe: Recipe, vocabulary: Vocabulary, layout: Layout) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        recipe: Recipe,
+        vocabulary: Vocabulary,
+        layout: Layout,
+        kept: KeptPools | None = None,
+    ) -> None:
         self._sources = sources
         self._recipe = recipe
         self._vocabulary = vocabulary
         self._layout = layout
-        self._shares = shares_of(sources, recipe)
+        self._kept = kept
+
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        return shares_of(self._sources, self._recipe)
 
     def draw(self, rng: np.random.Generator) -> Example:
         """Draw one example."""
@@ -72,9 +86,17 @@ class MixtureStream(Dataset[torch.Tensor]):
 
     def __getitem__(self, number: int) -> torch.Tensor:
         """Return the batches of a pool as safetensors: one block of shared memory and not one for each tensor."""
+        content = None if self._kept is None else self._kept.read_pool(number)
+        if content is None:
+            content = self._made(number)
+            if self._kept is not None:
+                self._kept.write_pool(number, content)
+        return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+
+    def _made(self, number: int) -> bytes:
         made = (collate(batch, self._layout, self._vocabulary.num_generated) for batch in self.pool(number))
         named = {f"{i}.{j}": tensor for i, batch in enumerate(made) for j, tensor in enumerate(batch.tensors())}
-        return torch.frombuffer(bytearray(save(named)), dtype=torch.uint8)
+        return save(named)
 
     def batches(
         self, pool: int, index: int, num_workers: int = 1
@@ -86,9 +108,12 @@ class MixtureStream(Dataset[torch.Tensor]):
             index: of its first batch.
             num_workers: processes; the batches are the same with any number of them.
         """
+        if num_workers > 1:
+            _ = self._shares  # read what all of them draw from once
         gc.collect()
         gc.freeze()  # the examples stay: no process need look through them, nor copy their pages
-        numbers = range(pool, _POOLS)
+        first = None if self._kept is None else self._kept.read_pool(pool)
+        numbers = range(pool + (first is not None), _POOLS)
         pools = DataLoader(
             self,
             batch_size=None,
@@ -97,8 +122,10 @@ class MixtureStream(Dataset[torch.Tensor]):
             multiprocessing_context="fork",
             generator=torch.Generator(),  # or it would take a number from the run's
         )
-        for number, saved in zip(numbers, pools, strict=True):
-            named = load(saved.numpy().tobytes())
+        drawn = iter(pools)  # from here on the others are drawn
+        for number in range(pool, _POOLS):
+            named = load(next(drawn).numpy().tobytes() if first is None else first)
+            first = None
             num_tensors = 1 + max(int(name.split(".")[1]) for name in named)
             for i in range(index, len(named) // num_tensors):
                 yield number, i + 1, TrainingBatch.of_tensors([named[f"{i}.{j}"] for j in range(num_tensors)])

@@ -20,13 +20,15 @@ from mqan_serving.keys import ApiKeys
 from mqan_serving.local import wait_for_end
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
-from mqan_serving.rest.gateway import check_host
+from mqan_serving.rest.gateway import check_host, is_allowed_host
 from mqan_serving.rest.http_server import HttpServer, listen
-from mqan_serving.service.errors import ServingError, SettingsError, describe
+from mqan_serving.service.errors import ServingError, SettingsError, describe, refuse
 from mqan_serving.service.health import Health
 from mqan_serving.settings import Settings, address, load_settings
 
 _PATH = "/mcp"
+_HINT = f"POST to {_PATH}, as clients of MCP do."
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +77,16 @@ async def _serve_stdio(server: MCPServer) -> None:
 
 
 async def _serve_http(server: MCPServer, settings: Settings, endpoint: Endpoint, health: Health) -> None:
-    # The SDK's own check knows loopback only: it gives way where names are set.
-    security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if settings.allowed_hosts else None
     app = server.streamable_http_app(
         streamable_http_path=_PATH,
         json_response=True,
         stateless_http=True,  # no call depends on another
         max_request_body_size=settings.max_request_bytes,
-        transport_security=security,
+        transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),  # the guard's own
         host=endpoint.host,
     )
-    http = HttpServer(_Guard(app, settings), settings, Metrics(), settings.drain_timeout_s)
+    app.router.redirect_slashes = False
+    http = HttpServer(_Guard(app, settings, endpoint.host), settings, Metrics(), settings.drain_timeout_s)
     shown = address(endpoint.host, endpoint.port)
     try:
         listener = listen(endpoint.host, endpoint.port)
@@ -102,27 +103,46 @@ async def _serve_http(server: MCPServer, settings: Settings, endpoint: Endpoint,
 class _Guard:
     """Lets in who REST would: by names that are allowed and holders of API keys, where there are such settings.
 
+    On loopback, where no names are set, no other names than its own are allowed. Nothing is answered but POST: without
+    sessions, the stream that GET opens would carry nothing.
+
     Args:
         app: what callers are let into.
         settings: names and keys.
+        host: where it listens.
 
     Raises:
         SettingsError: the keys cannot be read.
     """
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, host: str) -> None:
         self._app = app
-        self._allowed = settings.allowed_hosts
+        self._allowed = settings.allowed_hosts or (("localhost",) if host in _LOOPBACK else ())
         self._keys = ApiKeys(settings.api_key_file)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         try:
             check_host(headers, self._allowed)
+            self._check_origin(headers.get("origin"))
             self._keys.authenticate(headers.get("authorization"))
+            if scope["path"] != _PATH:
+                raise refuse("not_found", "path", "There is nothing at this path.", _HINT)
+            if scope["method"] != "POST":
+                raise refuse("method_not_allowed", "method", "This path does not accept this method.", _HINT)
         except (InputError, ServingError) as error:
             failure = describe(error)
             document = {"code": failure.code, "message": failure.message, "hint": failure.hint}
-            await JSONResponse(document, failure.kind.http)(scope, receive, send)
+            allow = {"allow": "POST"} if failure.code == "method_not_allowed" else None
+            await JSONResponse(document, failure.kind.http, allow)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    def _check_origin(self, origin: str | None) -> None:
+        """Refuse pages of other hosts.
+
+        Raises:
+            InputError: a browser asks for one.
+        """
+        if self._allowed and origin and not is_allowed_host(origin.rpartition("/")[2], self._allowed):
+            raise refuse("unknown_host", "origin", "The request comes from a page of another host.")

@@ -35,7 +35,12 @@ def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
         longest_s: how long a call may take, all of its fields together.
     """
     server = PlainServer(
-        "mqan", title="mqan", description="Answers with sources", instructions=_INSTRUCTIONS, version=__version__
+        "mqan",
+        title="mqan",
+        description="Answers with sources",
+        instructions=_INSTRUCTIONS,
+        version=__version__,
+        subscriptions=False,  # the tools are always the same: a stream of their changes would have no end
     )
     server.longest_s = longest_s
 
@@ -57,10 +62,15 @@ def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
             ),
         ],
         multiple: Annotated[StrictBool, Field(description="Whether several of them can be right.")] = False,
+        none: Annotated[StrictBool, Field(description="Whether none of them may be the answer, too.")] = False,
     ) -> Annotated[CallToolResult, DecideResult]:
-        """Choose the labels that apply to a text; give each a probability and the words that support it."""
+        """Choose the labels that apply to a text; give each a probability and the words that decide for it.
+
+        Of yes and no, neither is chosen where the text does not say.
+        """
         given = [ChoiceField(label=choice) if isinstance(choice, str) else choice for choice in choices]
-        return _told(DecideResult.of(await answerer.answer(context, question, choices=given, multiple=multiple)))
+        found = await answerer.answer(context, question, choices=given, multiple=multiple, none=none)
+        return _told(DecideResult.of(found))
 
     @server.tool(title="Extract fields from a text", annotations=_READS_ONLY)
     async def extract(

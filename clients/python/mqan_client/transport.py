@@ -1,8 +1,7 @@
-"""What a client needs of a transport, and the policy that both transports follow."""
+"""Calls and questions as transports take them, and the policy of retries that both follow."""
 
 import math
 import random
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked; the fields are those of the contract."""
+    """A question with its options; the fields are those of the contract."""
 
     context: str
     question: str
@@ -52,10 +51,11 @@ class Question:
     explain: bool = False
     parse: str | None = None
     min_probability: float | None = None
+    none: bool = False
 
 
 class Asked(TypedDict, total=False):
-    """What may be asked for beside context and question: the fields of ``Question``."""
+    """The options of a question: the fields of ``Question``."""
 
     max_answer_tokens: int | None
     choices: Sequence[str | Choice] | None
@@ -69,6 +69,7 @@ class Asked(TypedDict, total=False):
     explain: bool
     parse: Literal["sql", "dialogue_state"] | None
     min_probability: float | None
+    none: bool
 
 
 class AskedQuestion(Asked, total=False):
@@ -222,7 +223,8 @@ class Attempts:
 
 def shown_url(url: str) -> str:
     """Return a URL for a message: without a user name and a password."""
-    return re.sub(r"//.*@", "//", url, flags=re.DOTALL)
+    scheme, slashes, rest = url.partition("//")
+    return scheme + slashes + rest.rpartition("@")[2]
 
 
 def authorization(api_key: str | None) -> dict[str, str]:

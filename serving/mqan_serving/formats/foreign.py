@@ -1,10 +1,9 @@
 """The routes whose formats are others': each turns its document into the service's questions, and its answers back."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
@@ -19,21 +18,13 @@ from mqan_serving.service.answer_service import Model, Service
 from mqan_serving.service.errors import CODES_OF_ANSWER, ERRORS, Failure
 from mqan_serving.service.many import Outcome, answer_texts, check_shared
 
-ResultT = TypeVar("ResultT")
 Run = Callable[[Service, RequestRecord], Awaitable[BaseModel | Response]]
 Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
 JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
-_LIST: Final = {"type": "array", "items": {}}
-_EITHER: Final = {"anyOf": [_OBJECT, _LIST]}
+_EITHER: Final = {"anyOf": [_OBJECT, {"type": "array", "items": {}}]}
 _PLACE_OF_LABELS: Final = ("parameters", "candidate_labels")
-_LABELS: Final = {
-    "choice": _PLACE_OF_LABELS,
-    "choices": _PLACE_OF_LABELS,
-    "question": ("parameters", "hypothesis_template"),
-}
-_PARSED_INLINE: Final = 16_384  # bytes; what is longer is read and told on a thread
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
 
@@ -59,7 +50,7 @@ class Format:
         path: where it is spoken.
         operation: its id in the documentation.
         summary: what it does.
-        parse: reads the questions of a document: each has a ``question`` and a ``place`` in the document.
+        parse: reads the questions of a document, or raises ``PlacedError``: each has a ``question`` and a ``place``.
         tell: makes the response of these, their answers and the model's name.
         fields: where ``context`` and ``choices`` stand in the document, where that is not the question's place.
         request: an example.
@@ -118,21 +109,14 @@ FORMATS: Final = (
         "Choose among labels as transformers' zero-shot-classification pipeline does",
         hf_zero_shot.parse,
         hf_zero_shot.respond,
-        _LABELS,
+        {
+            "choice": _PLACE_OF_LABELS,
+            "choices": _PLACE_OF_LABELS,
+            "question": ("parameters", "hypothesis_template"),
+        },
         foreign_examples.HF_LABELS_REQUEST,
         foreign_examples.HF_LABELS_RESPONSE,
         _EITHER,
-    ),
-    Format(
-        "/v1/hf/zero-shot-classification/list",
-        "hfZeroShotClassificationList",
-        "The same with the response that Hugging Face's clients read: a list of labels",
-        hf_zero_shot.parse,
-        hf_zero_shot.respond_with_list,
-        _LABELS,
-        foreign_examples.HF_LABELS_REQUEST,
-        foreign_examples.HF_LABELS_LIST,
-        _LIST,
     ),
 )
 
@@ -175,24 +159,25 @@ def add_foreign_routes(
 
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
     async def decide(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel:
+        async def run(service: Service, record: RequestRecord) -> Response:
             service.check_open()
             body = await request.body()
-            rows = await _aside(len(body), lambda: spoken.parse(body, service.model))
+            rows = await service.aside(len(body), lambda: spoken.parse(body, service.model))
             number = sum(len(choice.label) for row in rows for choice in row.question.choices or ())
             check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
             texts = asked([row.question for row in rows])
             outcomes = await wait(request, answer_texts(service, texts, record))
             found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows], spoken.fields)
-            return RootModel[Any](await _aside(len(body), lambda: spoken.tell(rows, found, service.model.name)))
+
+            def tell() -> Response:
+                told = RootModel[Any](spoken.tell(rows, found, service.model.name))
+                return Response(told.model_dump_json(), media_type=JSON_ONLY[0])
+
+            return await service.aside(len(body), tell)
 
         return await respond(request, run)
 
     return decide
-
-
-async def _aside(num_bytes: int, call: Callable[[], ResultT]) -> ResultT:
-    return call() if num_bytes <= _PARSED_INLINE else await asyncio.to_thread(call)
 
 
 def responses(

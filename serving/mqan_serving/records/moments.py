@@ -23,12 +23,14 @@ _MONTH: Final = re.compile(r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|de
 _DAYS: Final = re.compile(r"\b\d{1,2}(?:[snrt][tdh])?(?:\s*(?:[-‒–—/&]|and|or|to)\s*|,)\d{1,2}(?![\d:])", re.IGNORECASE)
 _DATES: Final = re.compile(r"\d{4}-\d\d-\d\d\s*[-‒–—/]\s*\d|\d([./])\d{1,2}\1\d{4}\s*[-‒–—/]\s*\d(?!\d?:)")
 _SHORT_YEAR: Final = re.compile(r"\d\d-\d\d?-\d\d?(?!\d)|\d{6}(?!\d)")  # may be ISO's order
+_TWO_DIGITS: Final = re.compile(r"(?<!\d)\d\d(?!\d)")
 _YEAR: Final = re.compile(r"(?<![\d+])[12]\d{3}(?!\d)")
 _CLOCK_OR_YEAR: Final = re.compile(r"[^\s,]\s1[0-5][0-5]\d$")  # 12 May 1145
 _NOON: Final = re.compile(r"\b(?:12 )?noon\b", re.IGNORECASE)
 _NUMERIC_DATE: Final = re.compile(r"\d{1,4}([-/.])\s?\d{1,2}\1\s?\d{1,4}|(?<!\d)\d{8}(?!\d)")
 _CLOCK: Final = r"(?<![\d:])(?:\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\s?[ap]m\b)?|\d{1,2}\s?[ap]m\b)"
 _TIME: Final = re.compile(_CLOCK, re.IGNORECASE)
+_ISO_TIME: Final = re.compile(r"\dT\d\d")
 _BETWEEN: Final = r"\s*(?:[-‒–—/&]|to\b|and\b|or\b|until\b|till\b)\s*"
 _TIMES: Final = re.compile(
     rf"{_CLOCK}{_BETWEEN}\d{{1,2}}(?!\d)|(?<!\d)\d{{1,2}}{_BETWEEN}{_CLOCK}|,\s*\d{{1,2}},\s*{_CLOCK}|\d{{1,2}}\s*[-‒–—]\s*\d{{1,2}}$",
@@ -39,10 +41,19 @@ _LENGTH: Final = re.compile(
     r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b",
     re.IGNORECASE,
 )
-_OFFSET: Final = re.compile(  # that is no end of a range: behind UTC, seconds or T, or with a plus
+_OFFSET: Final = re.compile(  # that is no end of a range: after UTC, seconds or T, or with a plus
     r"(\d(?=\s?\+)|(?<![A-Za-z])(?:UTC|GMT|Z)|:\d\d:\d\d(?:[.,]\d+)?|\dT\d\d:?\d\d)\s?[+-]\d\d?(?::?\d\d)?(?![\d:])"
 )
 _ISO_WITH_SPACE: Final = re.compile(r"(\d{4}-\d\d-\d\d (\d\d):(\d\d))\s?-(\d\d):?(\d\d)?$")
+_OTHER_IN_FRONT: Final = re.compile(  # of which it is a part, or from which it is counted
+    r"\d[.:]$|\d\s?[-‒–—&+/]\s?$|\bhalf\s$"
+    r"|\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{2,}ty|\w{2,}teen|quarter|half|seconds?"
+    r"|min(?:ute)?s?|h(?:ou)?rs?|days?|night|morning|evening|weeks?|months?|years?|moments?|while|bit|little|shortly|just"
+    r"|soon|long|directly|immediately)\s(?:to|past|before|after|till|until|of|from|prior to|ahead of|following|since)\s"
+    r"(?:the\s)?$",
+    re.IGNORECASE,
+)
+_OTHER_BEHIND: Final = re.compile(r"[.:/+−]\d")
 _MOST_RANGE_MIN: Final = 12 * 60  # two times that are further apart are no range
 _MOST_OFFSET_S: Final = 14 * 3600
 _A_M: Final = re.compile(r"\b([ap])\.\s?m\b\.?", re.IGNORECASE)
@@ -80,6 +91,8 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
         raise NoValueError("may be several dates, or a range")
     if "hour" in wanted:
         _check_one_time(bare)
+        if not (_TIME.search(bare) or _ISO_TIME.search(bare)):
+            raise NoValueError("does not say the hour")
     elif _MONTH.search(text) and _CLOCK_OR_YEAR.search(text):
         raise NoValueError("may have a time of 24 hours in place of a year")
     orders = _orders(_TIME.sub(" ", bare))
@@ -94,7 +107,23 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
     [moment, _] = next(iter(readings))
     if "year" in wanted and years and moment.year != int(years[0]):
         raise NoValueError("is no date that can be read: its year is not where one is expected")
+    is_said = f"{moment.year:04}" in text or f"{moment.year % 100:02}" in _TWO_DIGITS.findall(text)
+    if "year" in wanted and not is_said:
+        raise NoValueError("does not say the year in two or four digits")
     return moment
+
+
+def check_around(before: str, after: str) -> None:
+    """Refuse a date or time beside which something stands that makes it another one.
+
+    Args:
+        before, after: what stands around it on its line.
+
+    Raises:
+        NoValueError: it does: "five minutes to 10:00", "3-" in front of "5 May".
+    """
+    if _OTHER_IN_FRONT.search(before) or _OTHER_BEHIND.match(after):
+        raise NoValueError("has something beside it that may make it another")
 
 
 def _with_colon(found: re.Match[str]) -> str:

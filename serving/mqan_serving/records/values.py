@@ -11,11 +11,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from mqan_core.text import INVISIBLE
-from mqan_serving.records.amounts import Quoted, read_amount
+from mqan_serving.records.amounts import NUMBER_WORDS, Quoted, is_share, read_amount
+from mqan_serving.records.around import WIDE_GAP, Knows
 from mqan_serving.records.errors import NoValueError
-from mqan_serving.records.moments import read_moment
+from mqan_serving.records.moments import check_around, read_moment
 
 NEAR_CHARS: Final = 24  # around a quotation, which can change its number
+_COLUMN: Final = 2  # blanks that stand between columns
 _MOST_CHARS: Final = 100  # of a quotation that is read; no number or date is as long
 _SHOWN: Final = dict.fromkeys(map(ord, INVISIBLE))
 _A_M: Final = r"\s*[ap]\.?\s?m\b"
@@ -25,11 +27,11 @@ _LATE: Final = re.compile(  # in the day; "Good evening" says nothing of a time
     r"\b(?:tonight|(?<!good )(?:evening|afternoon)|(?:at|last|tomorrow|\w+day) night)\b", re.IGNORECASE
 )
 _BLANKS: Final = re.compile(r"[^\S\n]+")
-_LINE_ENDS: Final = re.compile(r"\s*\n\s*")
+_LINE_ENDS: Final = re.compile(rf"[ {WIDE_GAP}]?\n[ {WIDE_GAP}\n]*")  # where blanks are single spaces
 
 
 class Kind(StrEnum):
-    """What the value of a field is."""
+    """The kind of a field's value."""
 
     TEXT = "text"
     TEXTS = "texts"
@@ -49,11 +51,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Normalized:
-    """What a library made of a quotation.
+    """A quotation as a library normalised it.
 
     Attributes:
-        library: which one.
-        amount: the number.
         currency: of an amount of money, as the text has it; None where it names none.
         iso: date or time as ISO 8601 has it.
     """
@@ -72,14 +72,28 @@ class Value:
     normalized: Normalized | None = None
 
 
-def read_value(kind: Kind, quotation: str, before: str = "", after: str = "") -> Value:
+def is_of_kind(kind: Kind, quotation: str, after: str = "") -> bool:
+    """Return whether a quotation is about a value of a kind at all, though it may be several, or not all of one.
+
+    Args:
+        kind: what it is to be; not one of the kinds that are chosen.
+        quotation: words of the caller's text.
+        after: what stands behind it.
+    """
+    if kind is Kind.MONEY and is_share(quotation, after):
+        return False
+    return kind not in _NEEDED or _NEEDED[kind].search(quotation) is not None
+
+
+def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", knows: Knows = str.isascii) -> Value:
     """Return the value that a quotation stands for.
 
     Args:
         kind: what it is to be; not one of the kinds that are chosen.
         quotation: words of the caller's text.
         before: the last ``NEAR_CHARS`` characters in front of the quotation in the text; fewer where the text begins.
-        after: the first ``NEAR_CHARS`` characters behind it.
+        after: the first ``NEAR_CHARS`` characters after it.
+        knows: whether a word, in lower case, is one of the text's language; by default all in ASCII are.
 
     Raises:
         NoValueError: it is nothing of this kind, or may be one of several.
@@ -89,13 +103,18 @@ def read_value(kind: Kind, quotation: str, before: str = "", after: str = "") ->
     if len(quotation) > _MOST_CHARS:
         raise NoValueError(f"is too long for this: it has over {_MOST_CHARS} characters")
     text = " ".join(quotation.translate(_SHOWN).split())
-    return _READERS[kind](Quoted(text, _lines(before if len(before) >= NEAR_CHARS else f"\n{before}"), _lines(after)))
+    before = before if len(before) >= NEAR_CHARS else f"\n{before}"
+    return _READERS[kind](Quoted(text, _lines(before), _lines(after), knows))
 
 
 def _lines(around: str) -> str:
-    """Return text with a line feed for the end of each line, and one space for other white space."""
-    shown = _BLANKS.sub(" ", around.translate(_SHOWN))
+    """Return text with a line feed for the end of each line, and one space, or a wide gap, for other white space."""
+    shown = _BLANKS.sub(_blank, around.translate(_SHOWN))
     return _LINE_ENDS.sub("\n", shown)
+
+
+def _blank(found: re.Match[str]) -> str:
+    return WIDE_GAP if len(found[0]) >= _COLUMN or "\t" in found[0] else " "
 
 
 def _integer(quoted: Quoted) -> Value:
@@ -118,6 +137,7 @@ def _money(quoted: Quoted) -> Value:
 
 
 def _date(quoted: Quoted) -> Value:
+    check_around(quoted.line_before, quoted.line_after)
     return _of_iso(read_moment(quoted.text, ("year", "month", "day"), ignores_zone=True).date().isoformat())
 
 
@@ -135,9 +155,10 @@ def _time(quoted: Quoted) -> Value:
 
 def _check_half_of_day(quoted: Quoted, hour: int) -> None:
     """Refuse a time whose half of the day stands around it: 7:30, of "tonight at 7:30"."""
+    check_around(quoted.line_before, quoted.line_after)
     if _A_M_BEHIND.match(quoted.after):
-        raise NoValueError("has am or pm behind it")
-    around = quoted.before.rpartition("\n")[2], quoted.after.partition("\n")[0]
+        raise NoValueError("has am or pm after it")
+    around = quoted.line_before, quoted.line_after
     if hour <= 12 and not _HAS_A_M.search(quoted.text) and any(map(_LATE.search, around)):
         raise NoValueError("is late in the day, as the words around it say")
 
@@ -148,7 +169,8 @@ def _of_iso(iso: str) -> Value:
 
 # Addresses
 
-_EMAIL: Final = re.compile(r"[^\s@<>()\[\],;:\"]+@[^\s@<>()\[\],;:\"]+")
+_IN_EMAIL: Final = r"[^\s@<>()\[\],;:\"]"
+_EMAIL: Final = re.compile(rf"(?<!{_IN_EMAIL}){_IN_EMAIL}+@{_IN_EMAIL}+")
 _LIKE_EMAIL: Final = re.compile(
     r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)", re.IGNORECASE
 )
@@ -185,6 +207,21 @@ def _phone(quoted: Quoted) -> Value:
     return Value(quoted.text)
 
 
+_A_NUMBER: Final = re.compile(
+    rf"\d|\b(?:{'|'.join(NUMBER_WORDS)}|dozen|half|hundred|thousand|[mb]illion|\w+teen|\w+ty)\b", re.IGNORECASE
+)
+_A_TIME: Final = re.compile(  # also one that does not say the day, such as "next week"
+    r"\d|day|morrow|night|morning|noon|evening|week|month|year|quarter|hour|minute|spring|summer|autumn|winter|soon|once"
+    r"|\bnow\b|immediate|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    re.IGNORECASE,
+)
+_NEEDED: Final[Mapping[Kind, re.Pattern[str]]] = {
+    **dict.fromkeys((Kind.INTEGER, Kind.NUMBER, Kind.MONEY), _A_NUMBER),
+    **dict.fromkeys((Kind.DATE, Kind.DATE_TIME, Kind.TIME), _A_TIME),
+    Kind.EMAIL: re.compile("@"),
+    Kind.URI: re.compile(r"\w\.\w"),
+    Kind.PHONE: re.compile(r"\d"),
+}
 _READERS: Final[Mapping[Kind, Callable[[Quoted], Value]]] = {
     Kind.INTEGER: _integer,
     Kind.NUMBER: _number,

@@ -17,7 +17,7 @@ from starlette.requests import ClientDisconnect
 import mqan_core
 from mqan_core.errors import MqanError
 from mqan_serving.formats.foreign import JSON_ONLY, Run, add_foreign_routes
-from mqan_serving.formats.open_inference_rest import add_inference_routes
+from mqan_serving.formats.open_inference import add_inference_routes
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics
@@ -142,11 +142,11 @@ def _create_app(
         app.add_middleware(
             CORSMiddleware,
             allow_origins=settings.cors_origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["authorization", "content-type", "x-request-id"],
+            allow_methods=["GET", "HEAD", "POST"],
+            allow_headers=["*"],  # official clients send many of their own; none lets a page in
             # a page that is named may ask a server on this machine, too; with * none is named
             allow_private_network=settings.cors_origins != ("*",),
-            expose_headers=["retry-after", "server-timing", "x-request-id"],
+            expose_headers=["inference-header-content-length", "retry-after", "server-timing", "x-request-id"],
         )
     app.add_exception_handler(MqanError, _on_error)
     app.add_exception_handler(HTTPException, _on_http_exception)
@@ -200,10 +200,16 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
         tags=["answering"],
     )
     async def answer_many(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel:
-            texts = parse_texts(service.validator, await request.body())
+        async def run(service: Service, record: RequestRecord) -> Response:
+            body = await request.body()
+            texts = await service.aside(len(body), lambda: parse_texts(service.validator, body))
             outcomes = await _while_connected(request, answer_texts(service, texts, record))
-            return answers_document(texts, outcomes, service.model)
+
+            def tell() -> Response:
+                document = answers_document(texts, outcomes, service.model)
+                return Response(document.model_dump_json(), media_type=JSON_ONLY[0])
+
+            return await service.aside(len(body), tell)
 
         return await _respond(request, get_service, run)
 
@@ -234,7 +240,8 @@ def _add_records(app: FastAPI, get_service: Callable[[], Service], dependencies:
     )
     async def fill(request: Request) -> Response:
         async def run(service: Service, record: RequestRecord) -> BaseModel:
-            wanted = parse_record(service.validator, await request.body())
+            body = await request.body()
+            wanted = await service.aside(len(body), lambda: parse_record(service.validator, body))
             filled = await _while_connected(request, fill_record(service, wanted, record))
             return RecordDocument.of(filled, service.model)
 

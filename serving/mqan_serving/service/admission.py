@@ -1,6 +1,7 @@
-"""Who is inside the server: how many at most, and since when."""
+"""Who is inside the server: how many and how much to read at most, and since when."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -9,17 +10,45 @@ from contextlib import contextmanager
 from mqan_serving.service.errors import ServingError
 
 _RETRY_AFTER_S = 1
+_MEASURED = 32  # readings that are remembered
+_LEAST_MEASURED = 256  # pieces of one that says how fast more are read
+
+
+class Pace:
+    """How fast the engine reads: as fast as in the best of its last readings, for a machine may be busy for a while.
+
+    Args:
+        num_threads: threads that read.
+    """
+
+    def __init__(self, num_threads: int = 1) -> None:
+        self._num_threads = num_threads
+        self._measured: deque[float] = deque(maxlen=_MEASURED)
+
+    def note(self, num_pieces: int, seconds: float) -> None:
+        """Take a reading into account, from any thread."""
+        if num_pieces >= _LEAST_MEASURED and seconds > 0:
+            self._measured.append(num_pieces / seconds)
+
+    def most_in(self, seconds: float) -> float:
+        """Return how many pieces are read in a time; any number, as far as is known before the first reading."""
+        return max(self._measured.copy(), default=math.inf) * self._num_threads * seconds
 
 
 class Admission:
-    """Bounds how many requests are inside the server at once, and knows the oldest.
+    """Bounds how many requests are inside the server at once and what they have to read, and knows the oldest.
 
     Args:
         max_requests: most of them.
+        pace: of the engine.
+        timeout_s: seconds in which all that is inside has to be read.
     """
 
-    def __init__(self, max_requests: int) -> None:
+    def __init__(self, max_requests: int, pace: Pace, timeout_s: float) -> None:
         self.max_requests = max_requests
+        self._pace = pace
+        self._timeout_s = timeout_s
+        self._num_pieces = 0
         self._begun: dict[object, float] = {}  # in order
         self._waiting: deque[asyncio.Future[None]] = deque()
 
@@ -33,26 +62,36 @@ class Admission:
         """Seconds since the oldest request came in; 0 where there is none."""
         return time.monotonic() - next(iter(self._begun.values())) if self._begun else 0.0
 
+    def has_room(self, num_pieces: int) -> bool:
+        """Return whether a request may come in that has so many pieces to read; one alone always may."""
+        most = self._pace.most_in(self._timeout_s)
+        return self.num_requests < self.max_requests and (not self._begun or self._num_pieces + num_pieces <= most)
+
     @contextmanager
-    def admit(self) -> Iterator[None]:
+    def admit(self, num_pieces: int) -> Iterator[None]:
         """Count a request in, and out again at the end.
+
+        Args:
+            num_pieces: that it has to read.
 
         Raises:
             ServingError: the server is full.
         """
-        if self.num_requests >= self.max_requests:
+        if not self.has_room(num_pieces):
             raise ServingError("overloaded", "The server is full.", retry_after_s=_RETRY_AFTER_S)
         request = object()
         self._begun[request] = time.monotonic()
+        self._num_pieces += num_pieces
         try:
             yield
         finally:
             del self._begun[request]
+            self._num_pieces -= num_pieces
             self._wake_next()
 
-    async def wait(self) -> None:
+    async def wait(self, num_pieces: int) -> None:
         """Return when there is room; who waits is woken in turn, and may find that another was faster."""
-        if self.num_requests < self.max_requests:
+        if self.has_room(num_pieces):
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)

@@ -2,30 +2,35 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from mqan_core.answer import Answer
+from mqan_core.answering import AnsweringBundle
 from mqan_core.parsed import parse_answer
 from mqan_runtime.interface import SAMPLE, ServedEngine, open_engine
 from mqan_serving.observability.logs import num_dropped_lines
 from mqan_serving.observability.metrics import Metrics
-from mqan_serving.service.admission import Admission
+from mqan_serving.service.admission import Admission, Pace
+from mqan_serving.service.asked import ParseName
 from mqan_serving.service.batching import Batcher
-from mqan_serving.service.errors import ServingError
+from mqan_serving.service.errors import ServingError, refuse
 from mqan_serving.service.health import Health
-from mqan_serving.service.reading import FairReader
+from mqan_serving.service.reading import FairReader, ResultT
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import Limits, Question, ReadRequest, Validator
 from mqan_serving.service.waiting import Tell
+from mqan_serving.service.watch import Watch
 from mqan_serving.settings import Settings
 
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
+_CHARS_OF_CALL_INLINE = 2048  # of a call of many questions: a few thousand can ask for 256 times 255 labels
 _RETRY_AFTER_S = 1
 _FAILED = "The server has failed and is about to be replaced."
+_WORDS_MEASURED, _TIMES_MEASURED = 300, 2  # of the text whose reading shows the pace
 _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
@@ -40,7 +45,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is served, and what a request may be."""
+    """The served model, and the limits of requests."""
 
     name: str
     version: str
@@ -93,6 +98,8 @@ class Service:
             len(engine.bundle.vocabulary.words),
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
         )
+        # whether a word is one of the language that is read, where the model knows words of one
+        self.knows = engine.bundle.word_pieces.knows if isinstance(engine.bundle, AnsweringBundle) else str.isascii
         self.metrics = metrics or Metrics()
         self.metrics.describe_server(
             name=manifest.name,
@@ -105,16 +112,20 @@ class Service:
         self._engine = engine
         self._timeout_s = settings.request_timeout_s
         self._unready_after_s = settings.unready_after_s
-        self._admission = Admission(self.limits.max_concurrent_requests)
         self._num_calls = 0  # of many questions
         num_threads = settings.threads_on(engine.provider)
+        self._pace = Pace(num_threads)
+        self._admission = Admission(self.limits.max_concurrent_requests, self._pace, self._timeout_s)
         self.num_side_by_side = 2 * num_threads * settings.batch_size_on(engine.provider)
+        self._watch = Watch(settings.unready_after_s, num_threads)
         self._executor = executor or _engine_threads(num_threads)
         self._reader = FairReader()
         self._batcher = Batcher(
             engine,
             self._executor,
             self.metrics,
+            self._watch,
+            self._pace,
             num_threads=num_threads,
             max_batch_size=settings.batch_size_on(engine.provider),
             max_batch_tokens=settings.max_batch_tokens,
@@ -134,12 +145,15 @@ class Service:
         oldest_s = self._admission.oldest_s
         if oldest_s > self._unready_after_s:
             return f"The server is too slow: a question has waited {oldest_s:.0f} s for its answer."
-        return None
+        return self._watch.complaint
 
     async def warm_up(self) -> None:
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
         request = self._engine.read(*SAMPLE)
         await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
+        for _ in range(_TIMES_MEASURED):  # how long a text takes that fills a window
+            request = self._engine.read(" ".join(["a"] * _WORDS_MEASURED), "Why?")
+            await self._batcher.answer(request, 1, Timeline())
         self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
@@ -159,9 +173,31 @@ class Service:
         finally:
             self._num_calls -= 1
 
-    async def wait_for_place(self) -> None:
+    async def aside(self, num_chars: int, call: Callable[[], ResultT]) -> ResultT:
+        """Return what is made of a call of many questions, off the event loop unless the call is a short one."""
+        return call() if num_chars <= _CHARS_OF_CALL_INLINE else await self._reader.read(num_chars, call)
+
+    async def wait_for_place(self, question: Question) -> None:
         """Return when there may be room for a question."""
-        await self._admission.wait()
+        await self._admission.wait(question.num_pieces)
+
+    def check_work(self, num_pieces: int, timeout_s: float) -> None:
+        """Check that what a call has to read can be read in its time, as far as it is more than a text may have.
+
+        Args:
+            num_pieces: of all its questions.
+            timeout_s: its time.
+
+        Raises:
+            InputError: it cannot.
+        """
+        most = max(self._pace.most_in(timeout_s), self.limits.max_context_tokens + self.limits.max_question_tokens)
+        if num_pieces > most:
+            message = (
+                f"There are about {num_pieces} word pieces to read, those of labels for each text; this server reads "
+                f"about {most:.0f} in the {timeout_s:g} s of the call."
+            )
+            raise refuse("request_too_large", "body", message, "Send fewer texts, questions or labels in a call.")
 
     async def answer(
         self,
@@ -186,14 +222,15 @@ class Service:
             InputError: it cannot be answered; the error says why and how to fix it.
             ServingError: the server is full, starting, draining or too slow.
         """
+        timeout_s = self.timeout_s_of(question)
         if is_admitted:
             self._check_working()
         else:
             self.check_open()
-        timeout_s = self.timeout_s_of(question)
+            self.check_work(question.num_pieces, timeout_s)
         deadline = time.monotonic() + timeout_s
         timeline = timeline or Timeline()
-        with self._admission.admit(), self.metrics.track_request():
+        with self._admission.admit(question.num_pieces), self.metrics.track_request():
             try:
                 async with asyncio.timeout(timeout_s):
                     timeline.begin("tokenise")
@@ -206,7 +243,7 @@ class Service:
                 raise ServingError("deadline_exceeded", message) from None
         if question.parse is None:
             return answer
-        return await asyncio.to_thread(parse_answer, question.parse, answer, question.context, question.question)
+        return await asyncio.to_thread(self._parse, question.parse, answer, question)
 
     def check_live(self) -> None:
         """Check that the process works.
@@ -262,12 +299,14 @@ class Service:
         self.health.set_draining()
         if self._observer is not None:
             self._observer.cancel()
+            self._watch.end()
         await self._batcher.close()
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._reader.close()
 
     async def _observe(self) -> None:
         while True:
+            self._watch.look()
             self.metrics.set_queue(self._batcher.num_waiting, self._admission.oldest_s)
             self.metrics.set_dropped_lines(num_dropped_lines())
             if not self._batcher.is_alive:
@@ -280,8 +319,13 @@ class Service:
         return await self._reader.read(question.num_chars, lambda: self._check_and_read(question))
 
     def _check_and_read(self, question: Question) -> tuple[ReadRequest, int]:
-        max_answer_tokens = self.validator.check(question)
-        return self._engine.read(question.context, question.question, question.options), max_answer_tokens
+        with self._watch.over("The reading of a question"):
+            max_answer_tokens = self.validator.check(question)
+            return self._engine.read(question.context, question.question, question.options), max_answer_tokens
+
+    def _parse(self, parse: ParseName, answer: Answer, question: Question) -> Answer:
+        with self._watch.over("The parsing of an answer"):
+            return parse_answer(parse, answer, question.context, question.question)
 
 
 async def open_service(folder: Path, settings: Settings, metrics: Metrics | None = None) -> Service:

@@ -1,28 +1,33 @@
 """Batches in flight: requests join the engine's work between steps, and leave at the step that ends their answer.
 
 A round takes what has come and encodes one batch of it, of long texts the first window, reads one window more of one
-earlier long text, in turns, and takes one step of everything that decodes: nobody waits for others to come, nor a short
-text or a one-word answer for a long one. Answers do not depend on the batch they are given in, so batches are formed
-for speed alone (``waiting.py``). The engine runs on one thread of its own, so the event loop is never blocked, and
-while there is work the thread goes on by itself.
+earlier long text, in turns, and takes one step of everything that decodes, after a long reading several: nobody waits
+for others to come, nor a short text or a one-word answer for a long one. Answers do not depend on the batch they are
+given in, so batches are formed for speed alone (``waiting.py``). The engine runs on one thread of its own, so the event
+loop is never blocked, and while there is work the thread goes on by itself.
 """
 
 import asyncio
 import math
+import time
 from collections.abc import Generator
 from concurrent.futures import Executor
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from mqan_core.answer import Answer
 from mqan_core.errors import EngineFailedError
 from mqan_runtime.interface import ServedEngine
 from mqan_serving.observability.metrics import Metrics
+from mqan_serving.service.admission import Pace
 from mqan_serving.service.errors import ServingError
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import ReadRequest
 from mqan_serving.service.waiting import Tell, Waiting, WaitingQueue
+from mqan_serving.service.watch import Watch
 
 _RETRY_AFTER_S = 1
+_SHORT_S = 0.1  # of reading in a round; after as much as is beyond it, as much time is given to decoding
 _YOUNG_STEPS = 3  # small decodings that have taken more go on together: one step of four rows costs less than of two
 
 
@@ -38,7 +43,15 @@ class Decoding(Protocol):
         """Tokens that it holds in memory, padding included."""
 
 
-_Reading = tuple[Generator[None, None, Any], list[Waiting]]  # requests that are encoded together
+@dataclass(slots=True)
+class _Reading:
+    """Requests that are encoded together."""
+
+    parts: Generator[None, None, Any]
+    rows: list[Waiting]
+    taken_s: float = 0.0
+
+
 _Running = tuple[Decoding, list[Waiting]]  # requests that decode together
 
 
@@ -50,12 +63,16 @@ class _Rounds:
         engine: ServedEngine,
         queue: WaitingQueue,
         metrics: Metrics,
+        watch: Watch,
+        pace: Pace,
         max_merged: int,
         max_running_tokens: int,
     ) -> None:
         self._engine = engine
         self._queue = queue
         self._metrics = metrics
+        self._watch = watch
+        self._pace = pace
         self._max_merged = max_merged
         self._max_running_tokens = max_running_tokens
         self._readings: list[_Reading] = []
@@ -65,16 +82,23 @@ class _Rounds:
     def run(self) -> None:
         """Work until there is nothing to do."""
         while not self.is_closing:
-            for reading, rows in self._take_readings():
-                self._read_on(reading, rows)
-            if not (self._readings or self._decodings):
-                return
-            for decoding, rows in self._take_decodings():
-                self._step(decoding, rows)
+            with self._watch.over("A round of the engine"):
+                begun = time.monotonic()
+                for reading in self._take_readings():
+                    self._read_on(reading)
+                if not (self._readings or self._decodings):
+                    return
+                read = time.monotonic()
+                end = read + max(0.0, read - begun - _SHORT_S)
+                while True:
+                    for decoding, rows in self._take_decodings():
+                        self._step(decoding, rows)
+                    if not self._decodings or time.monotonic() >= end:
+                        break
 
     def _take_readings(self) -> list[_Reading]:
         """Return what is encoded in this round: one batch of what waits, and what was left longest of the earlier."""
-        self._readings = [reading for reading in self._readings if any(w.is_awaited for w in reading[1])]
+        self._readings = [reading for reading in self._readings if any(w.is_awaited for w in reading.rows)]
         new = self._take_some()
         earlier = [self._readings.pop(0)] if self._readings else []
         return new + earlier
@@ -82,7 +106,7 @@ class _Rounds:
     def _take_some(self) -> list[_Reading]:
         """Take one batch of what waits, if there is room."""
         num_tokens = sum(decoding.num_tokens for decoding, _ in self._decodings)
-        num_tokens += sum(len(rows) * max(w.num_tokens for w in rows) for _, rows in self._readings)
+        num_tokens += sum(len(reading.rows) * max(w.num_tokens for w in reading.rows) for reading in self._readings)
         is_idle = not (self._readings or self._decodings)
         rows = self._queue.take(self._max_running_tokens - num_tokens, is_idle=is_idle)
         if not rows:
@@ -90,13 +114,15 @@ class _Rounds:
         for waiting in rows:
             waiting.timeline.begin("encode")
         requests, limits = [w.request for w in rows], [w.max_answer_tokens for w in rows]
-        return [(self._engine.start_in_turns(requests, limits, rows), rows)]
+        return [_Reading(self._engine.start_in_turns(requests, limits, rows), rows)]
 
-    def _read_on(self, reading: Generator[None, None, Any], rows: list[Waiting]) -> None:
+    def _read_on(self, reading: _Reading) -> None:
         """Encode up to the next pause; what has been encoded decodes."""
+        rows, begun = reading.rows, time.monotonic()
         try:
-            next(reading)
+            next(reading.parts)
         except StopIteration as done:
+            self._pace.note(sum(w.num_read for w in rows), reading.taken_s + time.monotonic() - begun)
             for waiting in rows:
                 waiting.timeline.begin("decode")
             self._metrics.count_batch(len(rows), done.value.num_tokens)
@@ -104,7 +130,8 @@ class _Rounds:
         except Exception as error:
             self._fail(rows, error)
         else:
-            self._readings.append((reading, rows))
+            reading.taken_s += time.monotonic() - begun
+            self._readings.append(reading)
 
     def _take_decodings(self) -> list[_Running]:
         """Return everything that decodes, without those that nobody waits for, the small old ones together."""
@@ -177,6 +204,8 @@ class Batcher:
         engine: called on the executor only, by each of its threads with decodings of its own.
         executor: a pool of at least ``num_threads`` threads.
         metrics: where batches are counted.
+        watch: over the rounds of the engine.
+        pace: of reading, which is measured.
         num_threads: threads that answer.
         max_batch_size: most requests that are encoded together, or go on together after that.
         max_batch_tokens: most tokens of those encoded, padding included; a longer request goes alone.
@@ -188,6 +217,8 @@ class Batcher:
         engine: ServedEngine,
         executor: Executor,
         metrics: Metrics,
+        watch: Watch,
+        pace: Pace,
         *,
         num_threads: int = 1,
         max_batch_size: int,
@@ -197,7 +228,9 @@ class Batcher:
         self._executor = executor
         self._queue: WaitingQueue = WaitingQueue(max_batch_size, max_batch_tokens)
         room = max_running_tokens // num_threads
-        self._idle = [_Rounds(engine, self._queue, metrics, max_batch_size, room) for _ in range(num_threads)]
+        self._idle = [
+            _Rounds(engine, self._queue, metrics, watch, pace, max_batch_size, room) for _ in range(num_threads)
+        ]
         self._busy: dict[asyncio.Future[None], _Rounds] = {}
         self._inside: set[Waiting] = set()  # all without an answer
         self._is_closed = False
@@ -238,7 +271,8 @@ class Batcher:
         loop = asyncio.get_running_loop()
         num_tokens = request.num_context_tokens + request.num_question_tokens
         answer: asyncio.Future[Answer] = loop.create_future()
-        waiting = Waiting(request, max_answer_tokens, num_tokens, timeline, answer, loop, deadline, tell)
+        num_read = request.num_read
+        waiting = Waiting(request, max_answer_tokens, num_tokens, timeline, answer, loop, num_read, deadline, tell)
         timeline.begin("queue")
         self._inside.add(waiting)
         self._queue.add(waiting)

@@ -18,13 +18,7 @@ from mqan_core.errors import InputError, MqanError
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """How one code is told to callers.
-
-    Attributes:
-        http: HTTP status.
-        grpc: name of the gRPC status.
-        hint: how to fix it, where the place that raises it does not say.
-    """
+    """The statuses of one code, and how to fix it where the place that raises it does not say."""
 
     http: int
     grpc: str
@@ -95,7 +89,7 @@ CODES_OF_ANSWER = (
     *(code for code, kind in ERRORS.items() if kind.grpc == _INVALID),
     *("request_too_slow", "unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
 )
-"""What a question can be refused with."""
+"""The codes that a question can be refused with."""
 
 _CODE_OF_HTTP_STATUS = {400: "malformed_request", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 

@@ -25,6 +25,7 @@ MOST_QUESTIONS: Final = 256  # about one text
 MOST_IN_ALL: Final = 1024
 CONTEXT_IN_QUESTION: Final = "The field context stands beside questions, not in a question."
 MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
+_PIECES_SIDE_BY_SIDE: Final = 256  # that each question of a call side by side may have
 _MOST_ID: Final = 200  # characters
 
 
@@ -46,7 +47,7 @@ class AskedText:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a question."""
+    """The outcome of a question."""
 
     id: str | None
     result: Answer | Failure
@@ -172,10 +173,12 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
     A question waits for a place rather than being refused for others of the same call.
 
     Raises:
+        InputError: there is more to read than can be in the time of the call.
         ServingError: the server does not take questions now.
     """
     record.note_questions(len(texts), sum(len(text.items) for text in texts))
     with service.admit_call():
+        await _check_work(service, texts)
         outcomes = await _answer_side_by_side(service, texts, record)
     results = [(outcome.result, outcome.timeline) for of_text in outcomes for outcome in of_text]
     for result, timeline in results:
@@ -188,22 +191,73 @@ async def answer_texts(service: Service, texts: Sequence[AskedText], record: Req
 async def _answer_side_by_side(
     service: Service, texts: Sequence[AskedText], record: RequestRecord
 ) -> list[list[Outcome]]:
-    side_by_side, begun = asyncio.Semaphore(service.num_side_by_side), time.monotonic()
+    begun, inside, left = time.monotonic(), _Inside(service.num_side_by_side), asyncio.Event()
 
-    async def answer(item: Item) -> Outcome:
-        async with side_by_side:
-            timeline = Timeline()
-            if isinstance(item.question, InputError):
-                return Outcome(item.id, describe(item.question), timeline)
-            try:
-                return Outcome(item.id, await _answer_patiently(service, item.question, begun, timeline), timeline)
-            except Exception as error:
-                record.log_fault(error)
-                return Outcome(item.id, describe(error), timeline)
+    async def answer(item: Item, question: Question) -> Outcome:
+        timeline = Timeline()
+        try:
+            return Outcome(item.id, await _answer_patiently(service, question, begun, timeline), timeline)
+        except Exception as error:
+            record.log_fault(error)
+            return Outcome(item.id, describe(error), timeline)
+        finally:
+            inside.count(question, -1)
+            left.set()
 
     async with asyncio.TaskGroup() as group:
-        tasks = [[group.create_task(answer(item)) for item in text.items] for text in texts]
-    return [[task.result() for task in of_text] for of_text in tasks]
+        tasks: list[list[Outcome | asyncio.Task[Outcome]]] = []
+        for text in texts:
+            tasks.append([])
+            for item in text.items:
+                if isinstance(item.question, InputError):
+                    tasks[-1].append(Outcome(item.id, describe(item.question), Timeline()))
+                    continue
+                while not inside.has_room(item.question):
+                    left.clear()
+                    await left.wait()
+                inside.count(item.question, 1)
+                tasks[-1].append(group.create_task(answer(item, item.question)))
+    return [[one.result() if isinstance(one, asyncio.Task) else one for one in of_text] for of_text in tasks]
+
+
+class _Inside:
+    """The questions of a call that are inside the server: as many as it may ask side by side, and as much to read.
+
+    Args:
+        most: how many questions.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._num_questions = 0
+        self._num_pieces = 0
+
+    def has_room(self, question: Question) -> bool:
+        """Return whether a question may go in; one alone always may."""
+        num_pieces = self._num_pieces + question.num_pieces
+        is_small = self._num_questions < self._most and num_pieces <= self._most * _PIECES_SIDE_BY_SIDE
+        return is_small or not self._num_questions
+
+    def count(self, question: Question, number: int) -> None:
+        """Count a question in, or out by -1."""
+        self._num_questions += number
+        self._num_pieces += number * question.num_pieces
+
+
+async def _check_work(service: Service, texts: Sequence[AskedText]) -> None:
+    """Check that all questions of a call can be read in the longest time that one of them has.
+
+    Raises:
+        InputError: they cannot.
+    """
+    num_pieces, timeout_s = 0, 0.0
+    for text in texts:
+        for item in text.items:
+            if isinstance(item.question, Question):
+                num_pieces += item.question.num_pieces
+                timeout_s = max(timeout_s, service.timeout_s_of(item.question))
+                await asyncio.sleep(0)  # many labels take a millisecond: others are answered between questions
+    service.check_work(num_pieces, timeout_s)
 
 
 async def _answer_patiently(service: Service, question: Question, begun: float, timeline: Timeline) -> Answer:
@@ -214,21 +268,25 @@ async def _answer_patiently(service: Service, question: Question, begun: float, 
     Raises:
         ServingError: its time is over, or the server does not take it.
     """
-    end = begun + service.timeout_s_of(question)
+    timeout_s = service.timeout_s_of(question)
+    end = begun + timeout_s
+    late = ServingError("deadline_exceeded", f"No answer within {timeout_s:g} s.")
     while True:
         left_ms = math.floor(1000 * (end - time.monotonic()))
         if left_ms < 1:
-            raise ServingError("deadline_exceeded", "The time of the call was over before this question's turn.")
+            raise late
         try:
             asked = question.model_copy(update={"timeout_ms": left_ms})
             return await service.answer(asked, timeline, is_admitted=True)
         except ServingError as error:
+            if error.code == late.code:
+                raise late from None
             if error.code != "overloaded":
                 raise
             full = error
         try:
             async with asyncio.timeout(end - time.monotonic()):
-                await service.wait_for_place()
+                await service.wait_for_place(question)
         except TimeoutError:
             raise full from None
 

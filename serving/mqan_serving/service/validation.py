@@ -2,15 +2,20 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from mqan_core.errors import InputError
+from mqan_core.layout import count_read
 from mqan_core.text import has_words, measure
 from mqan_serving.service.asked import AskedFor, ChoiceField, check_lists
 from mqan_serving.service.errors import ERRORS
+
+_CHARS_OF_LABEL = 200  # that are read in the time that a label takes beside its own
+_SAMPLE = 4096  # characters of a text whose words are counted to estimate how many it has
 
 
 class Question(AskedFor):
@@ -40,8 +45,22 @@ class Question(AskedFor):
 
     @property
     def num_chars(self) -> int:
-        """Characters that are read."""
-        return len(self.context) + len(self.question) + self.num_chars_of_choices
+        """Characters that are read, or as many as what is read takes the time of."""
+        chars_of_labels = sum(_CHARS_OF_LABEL + len(label) for label in self.labels)
+        return len(self.context) + len(self.question) + chars_of_labels
+
+    @cached_property
+    def num_pieces(self) -> int:
+        """About how many pieces are read, those of question and labels once for each part of the context."""
+        labels = self.labels
+        num_labels = _estimate(" ".join(labels)) + len(labels)
+        return count_read(_estimate(self.question), num_labels, _estimate(self.context))
+
+
+def _estimate(text: str) -> int:
+    """Return about how many words a text has, by its beginning."""
+    sample = text[:_SAMPLE]
+    return round(measure(sample).num_tokens * len(text) / max(1, len(sample)))
 
 
 def question_schema() -> dict[str, Any]:
@@ -61,7 +80,7 @@ def question_schema() -> dict[str, Any]:
 
 
 class ReadRequest(Protocol):
-    """What the engine makes of a context and a question."""
+    """A context and a question as the engine reads them."""
 
     @property
     def num_context_tokens(self) -> int:
@@ -71,10 +90,14 @@ class ReadRequest(Protocol):
     def num_question_tokens(self) -> int:
         """Tokens of the question."""
 
+    @property
+    def num_read(self) -> int:
+        """Words, or pieces of them, that are read: those of question and labels once for each part of the context."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may be; published with the model."""
+    """The limits of requests; published with the model."""
 
     max_request_bytes: int
     max_context_tokens: int

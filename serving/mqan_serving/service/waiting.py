@@ -1,21 +1,23 @@
-"""What waits for a batch and for its answer, and which of it goes next.
+"""Requests that wait for a batch and for their answers, and which of them go next.
 
-The oldest request always goes, joined by those of the most similar length while the padded batch stays within a budget
-of tokens.
+A request's turn is by when it came and how much there is to read. The first always goes, joined by those of the most
+similar length while the padded batch stays within a budget of tokens.
 """
 
 import asyncio
 import threading
 import time
+from bisect import insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mqan_core.answer import Answer, AnswerToken
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import ReadRequest
 
-_LONG = 256  # tokens; texts with more may have several windows of word pieces
+_S_PER_PIECE = 5e-4  # by which a turn comes later: some three times what it takes to read on a CPU
+_LONG = 384  # pieces; what has more has several windows, or one with many labels
 Tell = Callable[[Sequence[AnswerToken]], None]  # takes the next words of an answer that is not whole yet
 
 
@@ -24,17 +26,15 @@ class Waiting:
     """A request that waits for its answer.
 
     Attributes:
-        request: what is asked.
-        max_answer_tokens: most tokens of the answer.
-        num_tokens: of the request.
-        timeline: where its stages are marked.
         answer: what the caller awaits.
         loop: the caller's event loop.
+        num_read: pieces of it that are read.
         deadline: when the answer is of no use any more, on the monotonic clock.
         tell: takes words as they are decided; None where the whole answer is wanted.
         num_told: how many words were told; they stay told if the request is tried again.
         is_given_up: whether its caller has gone.
         is_started: whether it has been encoded, or is just being.
+        turn: when it came, on the monotonic clock, and as much later as it takes longer to read.
     """
 
     request: ReadRequest
@@ -43,11 +43,16 @@ class Waiting:
     timeline: Timeline
     answer: asyncio.Future[Answer]
     loop: asyncio.AbstractEventLoop
+    num_read: int
     deadline: float
     tell: Tell | None = None
     num_told: int = 0
     is_given_up: bool = False
     is_started: bool = False
+    turn: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turn = time.monotonic() + self.num_read * _S_PER_PIECE
 
     @property
     def is_awaited(self) -> bool:
@@ -78,7 +83,7 @@ class Waiting:
 
 
 class WaitingQueue:
-    """What waits to be encoded, in order of arrival, for all threads."""
+    """Requests that wait to be encoded, in order of their turns, for all threads."""
 
     def __init__(self, max_batch_size: int, max_batch_tokens: int) -> None:
         self._max_batch_size = max_batch_size
@@ -90,7 +95,7 @@ class WaitingQueue:
     def add(self, waiting: Waiting) -> None:
         """Let a request wait."""
         with self._lock:
-            self._waiting.append(waiting)
+            insort(self._waiting, waiting, key=lambda one: one.turn)
 
     def add_alone(self, rows: Sequence[Waiting]) -> None:
         """Let requests be tried again, each in a batch of its own, before all others."""
@@ -111,9 +116,9 @@ class WaitingQueue:
             self._alone = [w for w in self._alone if w.is_awaited]
             if self._alone:
                 return [self._alone.pop(0)]
-            lengths = [w.num_tokens for w in self._waiting]
-            if not lengths or (lengths[0] > room and not is_idle):
+            if not self._waiting or (self._waiting[0].num_tokens > room and not is_idle):
                 return []
+            lengths = [w.num_read for w in self._waiting]
             places = choose(lengths, self._max_batch_size, min(room, self._max_batch_tokens))
             chosen = [self._waiting[place] for place in places]
             for place in sorted(places, reverse=True):

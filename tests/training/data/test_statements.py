@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mqan_training.data.questions.statements import negated, question_of
+from mqan_training.data.questions.statements import negated, question_of, statement_of
 from mqan_training.data.questions.words import base_of_past, base_of_third, past_of, third_of
 
 _FILES = Path(__file__).parent / "statements"
@@ -26,6 +26,12 @@ def test_statements_are_negated_as_they_were_by_hand() -> None:
     pairs = _pairs("negated.tsv")
     assert len(pairs) >= 40
     assert [(statement, negated(statement)) for statement, _ in pairs] == pairs
+
+
+def test_questions_and_answers_become_the_statements_that_were_written_by_hand() -> None:
+    rows = _pairs("answered.tsv")
+    assert len(rows) >= 60
+    assert [(q, a, statement_of(q, a) or "") for q, a, _ in rows] == rows
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,11 @@ class Evidence(nn.Module):
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.label = nn.Linear(width, EVIDENCE_WIDTH)
-        self.word = nn.Linear(width, EVIDENCE_WIDTH)
+        self.label: nn.Linear = nn.utils.skip_init(nn.Linear, width, EVIDENCE_WIDTH)
+        self.word: nn.Linear = nn.utils.skip_init(nn.Linear, width, EVIDENCE_WIDTH)
+        nn.init.zeros_(self.label.weight)
+        nn.init.eye_(self.word.weight)
         for linear in (self.label, self.word):
-            nn.init.normal_(linear.weight, std=0.05)
             nn.init.zeros_(linear.bias)
         with torch.no_grad():  # the product of the biases is the logit of all words at first
             self.label.bias[0], self.word.bias[0] = math.sqrt(-_PRIOR), -math.sqrt(-_PRIOR)

@@ -9,11 +9,13 @@ import numpy as np
 from mqan_core.example import Choice
 from mqan_training.data.questions import wordings
 from mqan_training.data.questions.asked import NONE_OF_THESE, Asked, one_of, shuffled, some_of, with_options
+from mqan_training.data.questions.derived import ask_derived
 from mqan_training.data.questions.facts import ask_facts
 from mqan_training.data.shapes.dataset_file import FactsPart
 from mqan_training.data.shapes.rows import EverydayRow, FactRow
 
 _AS_QUESTION = FactsPart(shape="facts", format="", files={}, text="", question="question", label="")
+_DERIVED = 0.2  # share of the questions from which another one is made
 _ABOUT_ONE, _IN_TEXT, _DROPPED = 0.15, 0.1, 0.25  # shares of the questions with labels
 _NONE_NAMED = 0.35  # share of the questions of which no label is right that offer "none of these"
 _NAME = re.compile(r"[a-z][a-z0-9' -]*")
@@ -28,7 +30,9 @@ _OF_TYPE: Final[Mapping[str, str]] = {
 
 
 def ask_everyday(row: EverydayRow, rng: np.random.Generator) -> Asked:
-    """Draw a wording of a question, and of its labels: all or some of them, in any order."""
+    """Draw a wording of a question, and of its labels: all or some of them, in any order; or a question made of it."""
+    if rng.random() < _DERIVED and (derived := ask_derived(row, rng)) is not None:
+        return derived
     match row.kind:
         case "yes_no":
             verdict = row.answers[0] if row.answers else "unknown"

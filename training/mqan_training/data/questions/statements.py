@@ -3,11 +3,15 @@
 import re
 
 from mqan_training.data.questions import words as w
-from mqan_training.data.questions.clauses import bare_of, clause_of, looks_finite
+from mqan_training.data.questions.answered import said, when
+from mqan_training.data.questions.clauses import clause_of, looks_finite
+from mqan_training.data.questions.finite import bare_of
 
 _FRONT = re.compile(r"^(?:In|On|At|During|By|Since|After|Before) [^,]{1,40}$")
 _QUANTIFIED = w.listed("quantified")
 _NOT_DENIED = frozenset({"may", "might", "must", "should", "shall"})  # "may not" does not deny "may"
+_FRONTED = re.compile(r"^(?P<front>(?:In|On|At|During|After|Before|Since|By) [^,?]{1,40}), (?P<question>.+)$")
+_LIMIT = 40  # words
 
 
 def question_of(statement: str) -> str | None:
@@ -55,6 +59,28 @@ def negated(statement: str) -> str | None:
         elif clause.rest[0] not in w.DETERMINERS and not clause.rest[0][:1].isdigit():
             rest = ["no", *clause.rest]
     return _written([*clause.subject, clause.auxiliary, *rest], ".").replace(" can not ", " cannot ")
+
+
+def statement_of(question: str, answer: str) -> str | None:
+    """Return a question and its answer as one statement; None where the rules are not sure.
+
+    >>> statement_of("When did the train leave?", "at 9")
+    'The train left at 9.'
+    """
+    asked, answer = " ".join(question.split()).rstrip("?. "), " ".join(answer.split()).rstrip("., ")
+    if not answer or len(answer.split()) > 12 or asked.count(" ") > _LIMIT or re.search(r'["“”;:?!()]', asked + answer):
+        return None
+    fronted = _FRONTED.match(asked)
+    if fronted:
+        behind = fronted["question"]
+        text = statement_of(behind[:1].upper() + behind[1:], answer)
+        front = fronted["front"]
+        return None if text is None or " " in when(answer)[:3] else f"{text[:-1]} {front[:1].lower()}{front[1:]}."
+    words = said(asked, answer)
+    if words is None:
+        return None
+    text = " ".join(words)
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def _written(words: list[str], mark: str) -> str:

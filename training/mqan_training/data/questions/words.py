@@ -11,7 +11,7 @@ _PATH = Path(__file__).resolve().parent / "words.yaml"
 _VOWELS = "aeiou"
 _SHORT = re.compile(r"[^aeiou]*(?:qu)?[aeiou][^aeiouwxy]")  # one syllable whose last letter is doubled
 _NAME_OF_SORT = re.compile(  # endings of words that are no names
-    r"(?:ing|ed|ers|ous|tion|sion|ment|ness|ity|ly|ance|ence|ology|ists|tions|ments|ical|able|ible|ful|less|like)$"
+    r"(?:ing|ed|ers|ous|tion|sion|ments?|ness|ity|ly|ance|ence|ology|\wists|tions|ical|able|ible|ful|less|like)$"
 )
 
 
@@ -97,7 +97,7 @@ def _bases_of_third() -> dict[str, str]:
 def participles() -> frozenset[str]:
     """Return the participles that stand behind "has"."""
     return frozenset(irregular()[base][1] if base in irregular() else past_of(base) for base in verbs()) | frozenset(
-        {"been", "had", "done", "gone", "gotten", "travelled", "cancelled", "labelled", "modelled"}
+        {"been", "had", "done", "born", "gone", "gotten", "travelled", "cancelled", "labelled", "modelled"}
     )
 
 
@@ -130,7 +130,9 @@ def lowered(words: list[str]) -> str:
     if len(words) > 1 and words[1][:1].isupper() and words[1] != "I":
         return first
     is_subject = len(words) > 1 and words[1] in {"is", "was", "has"} | MODALS
-    is_sort = _NAME_OF_SORT.search(small) is not None and not is_subject
+    is_sort = _NAME_OF_SORT.search(small) is not None and not is_subject and small not in listed("like_names")
+    if small.endswith("ing"):
+        is_sort = not verbs().isdisjoint((small[:-3], f"{small[:-3]}e", small[:-4]))
     is_common = small in COMMON or is_sort or small in PLURAL_NOUNS
     if "-" in stem:
         is_common = all(part in COMMON or part in closed for part in small.split("-"))

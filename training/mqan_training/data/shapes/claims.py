@@ -25,7 +25,9 @@ def _everyday(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
     for _, row in read_json_lines(Path(name)):
         digest = hashlib.md5(row["id"].encode(), usedforsecurity=False).hexdigest()
         if (int(digest, 16) % _ONE_IN == 0) == (split == "validation"):
-            yield from ({**question, "id": row["id"], "text": row["text"]} for question in row["questions"])
+            asked = row["questions"]
+            facts = tuple((each["question"], each["answer"]) for each in asked if each["kind"] == "yes_no")
+            yield from ({**question, "id": row["id"], "text": row["text"], "facts": facts} for question in asked)
 
 
 def _cases(paths: Sequence[Path], _part: Part) -> Iterator[Record]:

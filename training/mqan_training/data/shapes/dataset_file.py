@@ -12,6 +12,9 @@ from mqan_training.config import parse, read_yaml
 DATASETS = Path(__file__).resolve().parent.parent / "datasets"
 """Folder of the dataset files."""
 
+OWN_DATA = DATASETS.parents[2]
+"""Folder of the datasets that come with the project; there are none beside an installed package."""
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -273,6 +276,11 @@ class Dataset:
     held_back: bool = False
     reader: str = ""
     parts: Mapping[str, AnyPart] = field(default_factory=dict)
+
+    def folder_in(self, data: Path) -> Path:
+        """Return where its files are: with the project, or below the folder of the datasets."""
+        own = OWN_DATA / self.folder
+        return own if (own / "SPEC.md").is_file() else data / self.folder
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Itera
     part = dataset.parts[part_name]
     held_out = part.hold_out and not part.files.get("validation")
     source = "train" if held_out and split == "validation" else split
-    rows = _rows(part, read_records(data / dataset.folder, part, source))
+    rows = _rows(part, read_records(dataset.folder_in(data), part, source))
     try:
         for row in rows:
             if held_out and split in ("train", "validation"):
@@ -224,10 +224,10 @@ def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[Q
 
 def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
     for record in records:
-        labels = record.get("labels", record.get("levels", ()))
+        labels: Any = record.get("labels", record.get("levels", ()))
         meanings = record.get("descriptions", {})
-        given = record["answers"] if "answers" in record else record["answer"]
-        answers = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
+        given: Any = record["answers"] if "answers" in record else record["answer"]
+        answers: list[str] = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
         yield EverydayRow(
             record["text"],
             record["kind"],
@@ -236,6 +236,7 @@ def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
             tuple(Choice(label, meanings.get(label, "")) for label in labels),
             record.get("type", ""),
             _places(record["text"], record.get("evidence", []), is_clean=False) or (),
+            record["facts"],
         )
 
 
@@ -258,7 +259,7 @@ def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
 def _places(text: str, passages: Any, *, is_clean: bool = True) -> tuple[tuple[int, int], ...] | None:
     """Return where passages stand; None where one of them does not, or none of them stands in one place alone."""
     listed = passages if isinstance(passages, list) else [passages]
-    wanted = [clean(passage) for passage in listed] if is_clean else listed
+    wanted = [clean(passage) if is_clean else str(passage) for passage in listed]
     if not all(passage and passage in text for passage in wanted):
         return None
     starts = ((text.index(passage), passage) for passage in wanted if text.count(passage) == 1)

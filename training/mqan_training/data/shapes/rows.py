@@ -135,6 +135,7 @@ class EverydayRow:
         choices: the labels, with their descriptions.
         type: of a field's value.
         evidence: spans of code points of ``text`` that decide it.
+        facts: all yes/no questions about the text, and what it makes of each.
     """
 
     text: str
@@ -144,6 +145,7 @@ class EverydayRow:
     choices: tuple[Choice, ...] = ()
     type: str = ""
     evidence: tuple[tuple[int, int], ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
 
     def texts(self) -> tuple[str, ...]:
         """Return the texts that the row is made of."""
