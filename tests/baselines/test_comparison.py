@@ -157,6 +157,9 @@ def test_the_whole_comparison(
     assert result.stdout == (output / "comparison.md").read_text()
     document = json.loads((output / "comparison.json").read_text())
     assert list(document["systems"]) == ["ARC-II", "MT-DNN", "mqan"]
+    for name, folder in (("ARC-II", "arc-ii"), ("MT-DNN", "mt-dnn")):
+        size = (output / folder / "joint" / "model.safetensors").stat().st_size
+        assert 0 <= size - document["systems"][name]["bytes"] < 10_000  # its header
     sentences, pairs = (document["tasks"][task]["systems"] for task in ("sst-2", "rte"))
     assert all(found["accuracy"] is not None for found in sentences.values())
     assert pairs["ARC-II"]["refused"] == {"unknown_question": 12}
