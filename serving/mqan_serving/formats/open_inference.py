@@ -138,7 +138,9 @@ def _tensors(inputs: Sequence[Tensor]) -> dict[str, list[str]]:
     for name in ("context", "question"):
         if name not in found:
             raise refuse("missing_field", ("inputs", name), f"The input {name} is missing.", "Send it, too.")
-        if not 1 <= len(found[name]) <= MOST_IN_ALL:
+        if not found[name]:
+            raise refuse("invalid_input", ("inputs", name), f"The input {name} has no texts.", "Send at least one.")
+        if len(found[name]) > MOST_IN_ALL:
             message = f"The input {name} has {len(found[name])} texts; 1 to {MOST_IN_ALL} are accepted."
             raise refuse("too_many_questions", ("inputs", name), message)
     return found

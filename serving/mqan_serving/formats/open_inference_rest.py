@@ -52,6 +52,7 @@ _BINARY: Final = "application/octet-stream"
 _MEDIA_TYPES: Final = ("application/json", _BINARY, "")  # NVIDIA's client sends no type
 _MODEL: Final = "/v2/models/{model_name}"
 _VERSION: Final = "/versions/{model_version}"
+_MOST_SIZE: Final = 2**63 - 1  # of a dimension, as over gRPC
 _SERVER: Final = {"name": SERVER_NAME, "version": __version__, "extensions": [BINARY_EXTENSION]}
 _CODES_OF_HEALTH: Final = ("unknown_host", "metadata_too_large", "unavailable", "internal")
 
@@ -241,7 +242,8 @@ def _read_tensor(row: Any, rest: bytes, place: Place) -> tuple[Tensor, bytes]:
     else:
         end = as_whole(size, (*place, "parameters", "binary_data_size"), 0, len(rest))
         texts, rest = decode_elements(rest[:end], place), rest[end:]
-    shape = as_list(get(row, "shape", place), (*place, "shape"), 0, 8)
+    given = as_list(get(row, "shape", place), (*place, "shape"), 0, 8)
+    shape = [as_whole(size, (*place, "shape"), -_MOST_SIZE, _MOST_SIZE) for size in given]
     datatype = as_string(get(row, "datatype", place), (*place, "datatype"))
     return Tensor(as_string(get(row, "name", place), (*place, "name")), datatype, shape, texts), rest
 
