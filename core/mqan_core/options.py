@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mqan_core.answer import Source
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
+from mqan_core.text import without_invisible
 
 MOST_CHOICES = 255
 MOST_LEVELS = 10
@@ -135,11 +136,17 @@ def _check_choices(options: Options) -> None:
         found = f"{name} has {len(options.choices)} labels; {least} to {most} are accepted."
         raise InputError("wrong_number_of_choices", name, found, "Send a number of labels that is accepted.")
     seen: set[str] = set()
+    read: dict[str, str] = {}
     for choice in options.choices:
         if choice.label in seen:
             found = f"{name} has the label {choice.label[:40]!r} twice."
             raise InputError("duplicate_choice", name, found, "Send each label once.")
         seen.add(choice.label)
+        other = read.setdefault(_as_read(f"{choice.label}\n{choice.description}"), choice.label)
+        if other != choice.label:
+            told = "The model reads them alike: send one, or describe both."
+            found = f"{name} has {other[:40]!r} and {choice.label[:40]!r}, which differ in case or white space only."
+            raise InputError("duplicate_choice", name, found, told)
     for field, is_set, why in (
         ("multiple", options.is_scale and options.multiple, "one level of a scale is right, not several"),
         ("sources", options.sources != ALL_SOURCES, "a label is chosen, not copied or generated"),
@@ -150,6 +157,11 @@ def _check_choices(options: Options) -> None:
     ):
         if is_set:
             raise _senseless(field, f"{field} makes no sense with {name}: {why}.", f"Leave out {field} or {name}.")
+
+
+def _as_read(text: str) -> str:
+    """Return a text without what is not read of it, so that texts that are read alike are alike."""
+    return " ".join(without_invisible(text).lower().split())
 
 
 def _senseless(field: str, message: str, hint: str) -> InputError:

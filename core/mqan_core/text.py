@@ -27,6 +27,8 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
+from functools import cache
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +38,12 @@ HALF_SPACE = " "
 _SELECTORS = "\ufe0e\ufe0f"  # of the variation of the character in front: text, emoji
 # Soft hyphen; zero width: space, non-joiner, joiner, word joiner, no-break space.
 INVISIBLE = "\u00ad\u200b\u200c\u200d\u2060\ufeff" + _SELECTORS
+
+# Unicode's default ignorable characters, beside most of those of format.
+_IGNORABLE = (
+    *((0x34F, 0x34F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2065, 0x2065), (0x3164, 0x3164)),
+    *((0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8), (0xE0000, 0xE0FFF)),
+)
 
 # Which side of a boundary carries the half space: the neighbour whose Unicode major class ranks higher. Neighbours of
 # one class make a token together if they are letters and marks, numbers, or symbols.
@@ -125,6 +133,21 @@ def word_of(piece: str) -> str:
 def has_words(text: str) -> bool:
     """Return whether there is anything to read in a text: more than white space and invisible characters."""
     return _READABLE.search(text) is not None
+
+
+def without_invisible(text: str) -> str:
+    """Return a text without all that shows nothing: default ignorable characters, and those of format.
+
+    Some of these are read (``INVISIBLE`` are not), because they divide words.
+    """
+    return text if text.isascii() else text.translate(_hidden())
+
+
+@cache
+def _hidden() -> dict[int, None]:
+    ignorable = chain.from_iterable(range(first, last + 1) for first, last in _IGNORABLE)
+    of_format = (code for code in range(0x20000) if unicodedata.category(chr(code)) == "Cf")
+    return dict.fromkeys(chain(ignorable, of_format))
 
 
 def tokenize(text: str) -> list[Token]:

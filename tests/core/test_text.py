@@ -18,6 +18,7 @@ from mqan_core.text import (
     measure,
     read_tokens,
     tokenize,
+    without_invisible,
     word_of,
 )
 from mqan_core.vocab import END
@@ -158,6 +159,13 @@ def test_what_stands_for_nothing_else_is_read_as_before() -> None:
     """Other characters without a width of their own change words or where they begin: they are kept."""
     for character in "\u200e\u202a\u2028\u180e\u0301\ufe00\t\x00":
         assert character in "".join(token.piece for token in tokenize(f"a{character}b"))
+
+
+def test_what_shows_nothing_is_left_out() -> None:
+    for code in (0xAD, 0x34F, 0x61C, 0x115F, 0x17B4, 0x180E, 0x200E, 0x2065, 0x2069, 0x3164, 0xFE00, 0xFEFF, 0xE0FFF):
+        assert without_invisible(f"a{chr(code)}b") == "ab", hex(code)
+    assert all(without_invisible(character) == "" for character in INVISIBLE)
+    assert without_invisible("é\u0301 \t\n\u2028日本語👩") == "é\u0301 \t\n\u2028日本語👩"
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,16 @@ async def test_a_body_is_refused_before_its_end(start_server: StartServer, frami
     writer.close()
 
 
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/v2/health/ready", "/metrics", "/docs", "/none"])
+async def test_head_is_answered_as_get_is_without_a_body(start_server: StartServer, path: str) -> None:
+    callers = await start_server()
+    for _ in range(2):  # on one connection
+        head, get = [await callers.rest.request(method, path) for method in ("HEAD", "GET")]
+        assert (head.status_code, head.content) == (get.status_code, b"")
+        assert head.headers["content-type"] == get.headers["content-type"]
+    assert (await callers.rest.head("/v1/answer")).status_code == 405
+
+
 async def test_stopping_finishes_what_is_in_progress(start_server: StartServer, engine: Any) -> None:
     callers = await start_server(drain_delay_s=0.3)
     engine.may_answer.clear()

@@ -126,6 +126,8 @@ def test_null_of_an_enum_is_no_choice() -> None:
 @pytest.mark.parametrize(
     ("name", "kind", "description", "question"),
     [
+        ("height", Kind.TEXT, "...", "What is the height?"),
+        ("height", Kind.TEXT, " ?", "What is the height?"),
         ("due_date", Kind.DATE, "", "What is the due date?"),
         ("customerID", Kind.TEXT, "", "What is the customer ID?"),
         ("IBAN", Kind.TEXT, "", "What is the IBAN?"),

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqan_core.text import INVISIBLE
 from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.values import Kind, read_value
 
+_HIDDEN = [*map(chr, [0xAD, 0x34F, 0x61C, 0x115F, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F)])]
+_HIDDEN += map(chr, [*range(0x2060, 0x2070), 0x3164, 0xFE00, 0xFE0F, 0xFEFF, 0xFFA0, 0xE0001, 0xE0041, 0xE0100])
 _QUOTED = [kind for kind in Kind if kind not in (Kind.YES_NO, Kind.CHOICE, Kind.CHOICES)]
 
 
@@ -214,9 +215,9 @@ def test_times(kind: Kind, quotation: str, iso: str) -> None:
         (Kind.URI, "https://x.org/a?b#c", "https://x.org/a?b#c"),
         *((Kind.URI, f"https://x.org/a{end}", "https://x.org/a") for end in (".", ",", ";", ":", "!", "?", ".,")),
         (Kind.URI, "https://x.org/.", "https://x.org/"),
-        *((Kind.URI, f"https://x{hidden}.org/{hidden}a{hidden}", "https://x.org/a") for hidden in INVISIBLE),
-        *((Kind.EMAIL, f"{hidden}ja{hidden}ne@x.o{hidden}rg", "jane@x.org") for hidden in INVISIBLE),
-        *((Kind.PHONE, f"{hidden}555-{hidden}0199", "555-0199") for hidden in INVISIBLE),
+        *((Kind.URI, f"https://x{hidden}.org/{hidden}a{hidden}", "https://x.org/a") for hidden in _HIDDEN),
+        *((Kind.EMAIL, f"{hidden}ja{hidden}ne@x.o{hidden}rg", "jane@x.org") for hidden in _HIDDEN),
+        *((Kind.PHONE, f"{hidden}555-{hidden}0199", "555-0199") for hidden in _HIDDEN),
         (Kind.PHONE, "+44 20 7946 0123", "+44 20 7946 0123"),
         (Kind.PHONE, "(030) 1234/56", "(030) 1234/56"),
     ],

@@ -238,7 +238,9 @@ def _tensors(inputs: Sequence[_Input], rest: bytes) -> dict[str, list[str]]:
     for needed in ("context", "question"):
         if needed not in found:
             raise refuse("missing_field", ("inputs", needed), f"The input {needed} is missing.", "Send it, too.")
-        if not 1 <= len(found[needed]) <= MOST_IN_ALL:
+        if not found[needed]:
+            raise refuse("invalid_input", ("inputs", needed), f"The input {needed} has no texts.", "Send at least one.")
+        if len(found[needed]) > MOST_IN_ALL:
             message = f"The input {needed} has {len(found[needed])} texts; 1 to {MOST_IN_ALL} are accepted."
             raise refuse("too_many_questions", ("inputs", needed), message)
     return found

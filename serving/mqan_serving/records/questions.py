@@ -18,11 +18,11 @@ def question_about(name: str, kind: Kind, description: str) -> str:
         description: of the field; may be empty.
     """
     told = description.strip()
+    if not _WORDS.search(told):
+        return _about_name(name, kind)
     if told.endswith("?"):
         return told
-    if told:
-        return _about_description(told.rstrip("."), kind)
-    return _about_name(name, kind)
+    return _about_description(told.rstrip("."), kind)
 
 
 def _about_description(told: str, kind: Kind) -> str:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
 
-from mqan_core.text import INVISIBLE
+from mqan_core.text import without_invisible
 from mqan_serving.records.amounts import NUMBER_WORDS, Quoted, is_share, read_amount
 from mqan_serving.records.around import WIDE_GAP, Knows
 from mqan_serving.records.errors import NoValueError
@@ -19,7 +19,6 @@ from mqan_serving.records.moments import check_around, read_moment
 NEAR_CHARS: Final = 24  # around a quotation, which can change its number
 _COLUMN: Final = 2  # blanks that stand between columns
 _MOST_CHARS: Final = 100  # of a quotation that is read; no number or date is as long
-_SHOWN: Final = dict.fromkeys(map(ord, INVISIBLE))
 _A_M: Final = r"\s*[ap]\.?\s?m\b"
 _A_M_BEHIND: Final = re.compile(_A_M, re.IGNORECASE)
 _HAS_A_M: Final = re.compile(rf"\d{_A_M}", re.IGNORECASE)
@@ -102,14 +101,14 @@ def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", kn
         return Value(quotation)
     if len(quotation) > _MOST_CHARS:
         raise NoValueError(f"is too long for this: it has over {_MOST_CHARS} characters")
-    text = " ".join(quotation.translate(_SHOWN).split())
+    text = " ".join(without_invisible(quotation).split())
     before = before if len(before) >= NEAR_CHARS else f"\n{before}"
     return _READERS[kind](Quoted(text, _lines(before), _lines(after), knows))
 
 
 def _lines(around: str) -> str:
     """Return text with a line feed for the end of each line, and one space, or a wide gap, for other white space."""
-    shown = _BLANKS.sub(_blank, around.translate(_SHOWN))
+    shown = _BLANKS.sub(_blank, without_invisible(around))
     return _LINE_ENDS.sub("\n", shown)
 
 

@@ -103,6 +103,8 @@ class Gateway:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if scope["method"] == "HEAD":  # is answered as GET is, without the body
+            scope, send = {**scope, "method": "GET"}, _without_body(send)
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
         method = _method_of(scope["path"])
@@ -160,6 +162,13 @@ class Gateway:
         if _encoding(headers) != ENCODING:
             return body.receive
         return Decompressed(body.receive, self._settings.max_request_bytes).receive
+
+
+def _without_body(send: Send) -> Send:
+    async def send_head(message: Message) -> None:
+        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
+
+    return send_head
 
 
 def _method_of(path: str) -> str:
