@@ -91,8 +91,8 @@ def _in_short(state: dict[str, Any]) -> str:
     return json.dumps({"slots": told, "requests": [wanted["slot"] for wanted in state["requests"]]}, ensure_ascii=False)
 
 
-def show_json(document: dict[str, Any]) -> None:
-    """Print the whole document to standard output."""
+def show_json(document: dict[str, Any] | list[dict[str, Any]]) -> None:
+    """Print the whole document, or several, to standard output."""
     speaks_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(json.dumps(document, ensure_ascii=not speaks_unicode, indent=2))
 
