@@ -11,7 +11,7 @@ from pydantic import BaseModel, RootModel
 
 from mqan_core.answer import Answer
 from mqan_serving.formats import decisions, foreign_examples, hf_question_answering, hf_zero_shot, systemone
-from mqan_serving.formats.adapting import Place, answers_of, asked
+from mqan_serving.formats.adapting import answers_of, asked
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.rest.error_bodies import body_of
 from mqan_serving.service.answer_service import Model, Service
@@ -25,12 +25,7 @@ JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
 _LIST: Final = {"type": "array", "items": {}}
 _EITHER: Final = {"anyOf": [_OBJECT, _LIST]}
-_PLACE_OF_LABELS: Final = ("parameters", "candidate_labels")
-_LABELS: Final = {
-    "choice": _PLACE_OF_LABELS,
-    "choices": _PLACE_OF_LABELS,
-    "question": ("parameters", "hypothesis_template"),
-}
+OPENROUTER: Final = "/api/alpha/decisions"  # its path for TypeSafe's requests
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
 
@@ -56,9 +51,8 @@ class Format:
         path: where it is spoken.
         operation: its id in the documentation.
         summary: what it does.
-        parse: reads the questions of a document: each has a ``question`` and a ``place`` in the document.
+        parse: reads the questions of a document: each is ``adapting.Placed``.
         tell: makes the response of these, their answers and the model's name.
-        fields: where ``context`` and ``choices`` stand in the document, where that is not the question's place.
         request: an example.
         response: what was answered to it.
         schema: JSON schema of responses.
@@ -69,7 +63,6 @@ class Format:
     summary: str
     parse: Callable[[bytes, Model], Sequence[Any]]
     tell: Callable[[Any, Sequence[Answer], str], Any]
-    fields: Mapping[str, Place]
     request: dict[str, Any]
     response: Any
     schema: Mapping[str, Any]
@@ -82,7 +75,6 @@ FORMATS: Final = (
         "Decide as TypeSafe's System One does",
         systemone.parse,
         systemone.respond,
-        {"context": ("state",)},
         foreign_examples.SYSTEMONE_REQUEST,
         foreign_examples.SYSTEMONE_RESPONSE,
         _OBJECT,
@@ -93,7 +85,6 @@ FORMATS: Final = (
         "Decide as OpenAI's Decisions do",
         decisions.parse,
         decisions.respond,
-        {"context": ("input",)},
         foreign_examples.DECISIONS_REQUEST,
         foreign_examples.DECISIONS_RESPONSE,
         _OBJECT,
@@ -104,7 +95,6 @@ FORMATS: Final = (
         "Quote an answer as Hugging Face's question-answering task does",
         hf_question_answering.parse,
         hf_question_answering.respond,
-        {"context": ("inputs", "context"), "question": ("inputs", "question")},
         foreign_examples.HF_QUESTION_REQUEST,
         foreign_examples.HF_QUESTION_RESPONSE,
         _EITHER,
@@ -115,7 +105,6 @@ FORMATS: Final = (
         "Choose among labels as transformers' zero-shot-classification pipeline does",
         hf_zero_shot.parse,
         hf_zero_shot.respond,
-        _LABELS,
         foreign_examples.HF_LABELS_REQUEST,
         foreign_examples.HF_LABELS_RESPONSE,
         _EITHER,
@@ -126,7 +115,6 @@ FORMATS: Final = (
         "The same with the response that Hugging Face's clients read: a list of labels",
         hf_zero_shot.parse,
         hf_zero_shot.respond_with_list,
-        _LABELS,
         foreign_examples.HF_LABELS_REQUEST,
         foreign_examples.HF_LABELS_LIST,
         _LIST,
@@ -156,6 +144,7 @@ def add_foreign_routes(
             operation_id=spoken.operation,
             tags=["formats of others"],
         )(_answering(spoken, respond, wait))
+    app.post(OPENROUTER, dependencies=dependencies, include_in_schema=False)(_answering(FORMATS[0], respond, wait))
 
     @app.get(
         _MODELS,
@@ -167,7 +156,7 @@ def add_foreign_routes(
     )
     async def list_models() -> Response:
         model = get_service().model
-        return JSONResponse(systemone.list_models(model.name, model.version))
+        return JSONResponse(systemone.list_models(model.name, model.version, is_jev=model.is_called(systemone.JEV)))
 
 
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
@@ -180,7 +169,7 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
             check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
             texts = asked([row.question for row in rows])
             outcomes = await wait(request, answer_texts(service, texts, record))
-            found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows], spoken.fields)
+            found = answers_of(chain.from_iterable(outcomes), rows)
 
             def tell() -> Response:
                 told = RootModel[Any](spoken.tell(rows, found, service.model.name))
