@@ -44,6 +44,11 @@ class Settings(BaseSettings):
     precision: Literal["auto", "float32", "int8"] = Field(
         "auto", description="Precision of the model. auto: 8-bit on a CPU, where it is faster; float32 on a GPU."
     )
+    model_aliases: Annotated[tuple[str, ...], NoDecode] = Field(
+        ("mqan", "jev-*", "typesafe/jev-*", "~typesafe/jev-*"),
+        description="Names, separated by commas, by which decision APIs may ask for the model beside its own; * stands "
+        "for any characters. By default those that TypeSafe and OpenRouter tell their users to pin.",
+    )
     num_threads: int = Field(
         1, ge=1, le=256, description="Threads that answer on a CPU, each with its own batch: one for each spare core."
     )
@@ -171,6 +176,14 @@ class Settings(BaseSettings):
         if given == "":
             raise ValueError(_NO_NAME)
         return given
+
+    @field_validator("model_aliases", mode="before")
+    @classmethod
+    def _read_aliases(cls, given: Any) -> Any:
+        names = [name.strip() for name in given.split(",")] if isinstance(given, str) else given
+        if isinstance(names, list | tuple) and not all(names):
+            raise ValueError("an alias is empty; give names with commas between them")
+        return names
 
     @field_validator("allowed_hosts", mode="before")
     @classmethod

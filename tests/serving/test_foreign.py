@@ -170,6 +170,39 @@ def test_a_state_with_a_number_that_is_none_is_refused(rest: httpx2.Client, numb
     assert "Infinity" not in response.text
 
 
+@pytest.mark.parametrize(
+    "name", ["mqan", "jev-latest", "jev-preview", "jev-1.13.0", "typesafe/jev-1.13", "~typesafe/jev-latest"]
+)
+def test_names_that_users_pin_are_the_models(rest: httpx2.Client, name: str) -> None:
+    assert ask(rest, model=name).json()["model"] == "small"
+
+
+@pytest.mark.parametrize("name", ["", "jev", "gpt-6", "xjev-1", "typesafe/other"])
+def test_other_names_are_refused(rest: httpx2.Client, name: str) -> None:
+    refused = ask(rest, model=name)
+    assert refused.status_code == 400
+    assert "MQAN_MODEL_ALIASES" in refused.json()["detail"]["message"]
+
+
+@pytest.mark.parametrize("path", ["/api/alpha/decisions", "/v1/decisions"])
+def test_openrouters_decisions_are_those_of_system_one(rest: httpx2.Client, path: str) -> None:
+    body = {"model": "typesafe/jev-1.13", "state": STATE, "questions": QUESTIONS}
+    told = rest.post(path, json=body)
+    assert told.status_code == 200, told.text
+    assert told.json() == ask(rest).json()
+    refused = rest.post(path, json={**body, "state": " "})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "state")
+
+
+def test_a_request_at_the_path_of_another_is_told_of_its_own(rest: httpx2.Client) -> None:
+    body = {"model": "jev-latest", "input": "Boiler leaks", "questions": []}
+    assert "send it to /v1/decisions" in rest.post("/v1/systemone", json=body).text
+    for path in ("/decisions", "/openai/v1/decisions", "/v1/decisions/"):
+        refused = rest.post(path, json=body)
+        assert (refused.status_code, refused.json()["hint"][:27]) == (404, "Did you mean /v1/decisions?")
+    assert "Did you mean" not in rest.post("/v1/chat/completions", json=body).text
+
+
 def test_decisions_refuse_with_openais_error(rest: httpx2.Client) -> None:
     assert decide(rest, input=" ").json()["error"]["param"] == "input"
     response = decide(rest, questions=[{"type": "predicate"}])

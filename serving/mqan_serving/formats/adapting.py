@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json
 
@@ -11,12 +11,11 @@ from mqan_core.answer import Answer
 from mqan_core.text import measure
 from mqan_serving.rest.documents import PlaceDocument
 from mqan_serving.rest.quotation_documents import quotation_document
+from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.errors import ERRORS, AnsweringError, PlacedError
 from mqan_serving.service.many import AskedText, Item, Outcome
 from mqan_serving.service.validation import Question
-
-MODEL_ALIASES: Final = ("jev-latest", "mqan")  # beside the model's own name
 
 Place = tuple[str, ...]
 ValueT = TypeVar("ValueT")
@@ -112,15 +111,14 @@ def unless_blank(text: str) -> str:
     return text if text.strip() else ""
 
 
-def check_model(given: Any, name: str) -> None:
+def check_model(given: Any, model: Model) -> None:
     """Check that a document asks for the model that is served.
 
     Raises:
         PlacedError: it asks for another, or not for one.
     """
-    asked = as_string(given, ("model",))
-    if asked != name and asked not in MODEL_ALIASES:
-        hint = f"Ask for {name!r}; GET /v1/models lists the models."
+    if not model.is_called(as_string(given, ("model",))):
+        hint = f"Ask for {model.name!r}; GET /v1/models lists the models, and MQAN_MODEL_ALIASES more names."
         raise refuse("unknown_model", ("model",), "The model of the request is not served here.", hint)
 
 
@@ -135,21 +133,36 @@ def asked(questions: Sequence[Question]) -> list[AskedText]:
     return [AskedText(None, tuple(Item(None, question) for question in about)) for _, about in texts]
 
 
-def answers_of(outcomes: Iterable[Outcome], places: Sequence[Place], fields: Mapping[str, Place]) -> list[Answer]:
+class Placed(Protocol):
+    """A question of a caller's document."""
+
+    @property
+    def question(self) -> Question:
+        """The service's own."""
+
+    @property
+    def place(self) -> Place:
+        """Where it stands in the document."""
+
+    @property
+    def fields(self) -> Mapping[str, Place]:
+        """Where fields of the service's own questions stand in the document, as far as that is elsewhere."""
+
+
+def answers_of(outcomes: Iterable[Outcome], rows: Sequence[Placed]) -> list[Answer]:
     """Return the answers of a call.
 
     Args:
         outcomes: what became of its questions.
-        places: where each question stands in the caller's document.
-        fields: where fields of the service's own questions stand in it, as far as that is elsewhere.
+        rows: the questions, as they were sent.
 
     Raises:
         AnsweringError: a question was not answered; it says which.
     """
     answers = []
-    for outcome, place in zip(outcomes, places, strict=True):
+    for outcome, row in zip(outcomes, rows, strict=True):
         if not isinstance(outcome.result, Answer):
-            raise AnsweringError(outcome.result, fields.get(outcome.result.field or "", place))
+            raise AnsweringError(outcome.result, row.fields.get(outcome.result.field or "", row.place))
         answers.append(outcome.result)
     return answers
 

@@ -1,12 +1,16 @@
-"""``POST /v1/decisions``: typed questions about an input, as OpenAI's clients send them."""
+"""``POST /v1/decisions``: typed questions about an input, as OpenAI's clients send them.
 
-from collections.abc import Sequence, Set
+Other clients send TypeSafe's requests to paths that end so, OpenRouter's among them: these have a ``state``.
+"""
+
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any, Final
 
 from mqan_core.answer import Answer
 from mqan_core.options import MOST_CHOICES, MOST_LEVELS
+from mqan_serving.formats import systemone
 from mqan_serving.formats.adapting import (
     Place,
     as_list,
@@ -64,18 +68,30 @@ class Asked:
     place: Place
     question: Question
 
+    @property
+    def fields(self) -> Mapping[str, Place]:
+        """Where fields stand in the document that are not the question's."""
+        return {"context": ("input",)}
 
-def parse(body: bytes, model: Model) -> list[Asked]:
+
+def parse(body: bytes, model: Model) -> list[Asked] | list[systemone.Asked]:
     """Read the questions of a document, for ``foreign.Format``."""
     document = read_object(body)
-    check_model(get(document, "model", ()), model.name)
+    if "state" in document and "input" not in document:
+        return systemone.read(document, model)
+    check_model(get(document, "model", ()), model)
     context = _read_input(get(document, "input", ()))
     rows = as_list(get(document, "questions", ()), ("questions",), 1, _MOST_QUESTIONS)
     return [_ask(context, row, ("questions", str(i))) for i, row in enumerate(rows)]
 
 
-def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any]:
+def respond(
+    asked: Sequence[Asked] | Sequence[systemone.Asked], answers: Sequence[Answer], model: str
+) -> dict[str, Any]:
     """Return the response to a document, its answers in the order of the questions."""
+    of_systemone = [one for one in asked if isinstance(one, systemone.Asked)]
+    if of_systemone:
+        return systemone.respond(of_systemone, answers, model)
     number = count_tokens([one.question for one in asked])
     usage = {
         "input_tokens": number,
@@ -84,7 +100,7 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": number,
     }
-    told = [_tell(one, answer) for one, answer in zip(asked, answers, strict=True)]
+    told = [_tell(one, answer) for one, answer in zip(asked, answers, strict=True) if isinstance(one, Asked)]
     return {"model": model, "answers": told, "usage": usage}
 
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, RootModel
 
 from mqan_core.answer import Answer
 from mqan_serving.formats import decisions, foreign_examples, hf_question_answering, hf_zero_shot, systemone
-from mqan_serving.formats.adapting import Place, answers_of, asked
+from mqan_serving.formats.adapting import answers_of, asked
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.rest.error_bodies import body_of
 from mqan_serving.service.answer_service import Model, Service
@@ -24,7 +24,7 @@ Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[O
 JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
 _EITHER: Final = {"anyOf": [_OBJECT, {"type": "array", "items": {}}]}
-_PLACE_OF_LABELS: Final = ("parameters", "candidate_labels")
+OPENROUTER: Final = "/api/alpha/decisions"  # its path for TypeSafe's requests
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
 
@@ -50,9 +50,8 @@ class Format:
         path: where it is spoken.
         operation: its id in the documentation.
         summary: what it does.
-        parse: reads the questions of a document, or raises ``PlacedError``: each has a ``question`` and a ``place``.
+        parse: reads the questions of a document, or raises ``PlacedError``: each is ``adapting.Placed``.
         tell: makes the response of these, their answers and the model's name.
-        fields: where ``context`` and ``choices`` stand in the document, where that is not the question's place.
         request: an example.
         response: what was answered to it.
         schema: JSON schema of responses.
@@ -63,7 +62,6 @@ class Format:
     summary: str
     parse: Callable[[bytes, Model], Sequence[Any]]
     tell: Callable[[Any, Sequence[Answer], str], Any]
-    fields: Mapping[str, Place]
     request: dict[str, Any]
     response: Any
     schema: Mapping[str, Any]
@@ -76,7 +74,6 @@ FORMATS: Final = (
         "Decide as TypeSafe's System One does",
         systemone.parse,
         systemone.respond,
-        {"context": ("state",)},
         foreign_examples.SYSTEMONE_REQUEST,
         foreign_examples.SYSTEMONE_RESPONSE,
         _OBJECT,
@@ -87,7 +84,6 @@ FORMATS: Final = (
         "Decide as OpenAI's Decisions do",
         decisions.parse,
         decisions.respond,
-        {"context": ("input",)},
         foreign_examples.DECISIONS_REQUEST,
         foreign_examples.DECISIONS_RESPONSE,
         _OBJECT,
@@ -98,7 +94,6 @@ FORMATS: Final = (
         "Quote an answer as Hugging Face's question-answering task does",
         hf_question_answering.parse,
         hf_question_answering.respond,
-        {"context": ("inputs", "context"), "question": ("inputs", "question")},
         foreign_examples.HF_QUESTION_REQUEST,
         foreign_examples.HF_QUESTION_RESPONSE,
         _EITHER,
@@ -109,11 +104,6 @@ FORMATS: Final = (
         "Choose among labels as transformers' zero-shot-classification pipeline does",
         hf_zero_shot.parse,
         hf_zero_shot.respond,
-        {
-            "choice": _PLACE_OF_LABELS,
-            "choices": _PLACE_OF_LABELS,
-            "question": ("parameters", "hypothesis_template"),
-        },
         foreign_examples.HF_LABELS_REQUEST,
         foreign_examples.HF_LABELS_RESPONSE,
         _EITHER,
@@ -143,6 +133,7 @@ def add_foreign_routes(
             operation_id=spoken.operation,
             tags=["formats of others"],
         )(_answering(spoken, respond, wait))
+    app.post(OPENROUTER, dependencies=dependencies, include_in_schema=False)(_answering(FORMATS[0], respond, wait))
 
     @app.get(
         _MODELS,
@@ -154,7 +145,7 @@ def add_foreign_routes(
     )
     async def list_models() -> Response:
         model = get_service().model
-        return JSONResponse(systemone.list_models(model.name, model.version))
+        return JSONResponse(systemone.list_models(model.name, model.version, is_jev=model.is_called(systemone.JEV)))
 
 
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
@@ -167,7 +158,7 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
             check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
             texts = asked([row.question for row in rows])
             outcomes = await wait(request, answer_texts(service, texts, record))
-            found = answers_of(chain.from_iterable(outcomes), [row.place for row in rows], spoken.fields)
+            found = answers_of(chain.from_iterable(outcomes), rows)
 
             def tell() -> Response:
                 told = RootModel[Any](spoken.tell(rows, found, service.model.name))

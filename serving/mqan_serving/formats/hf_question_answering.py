@@ -5,7 +5,7 @@ leave open is done as ``QuestionAnsweringPipeline`` of transformers 4 does it. T
 answer the model decides, not the order of scores, and ``top_k`` above 1 gives a list however many answers there are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -53,6 +53,11 @@ class Asked:
     def place(self) -> Place:
         """Where it stands in the document."""
         return ("inputs",)
+
+    @property
+    def fields(self) -> Mapping[str, Place]:
+        """Where fields stand in the document that are not the question's."""
+        return {"context": ("inputs", "context"), "question": ("inputs", "question")}
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:

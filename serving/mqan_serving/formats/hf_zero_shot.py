@@ -7,7 +7,7 @@ Hugging Face's models judge for each label whether the text implies a sentence w
 are choices of one question, and a template of hypotheses is made into that question.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,6 +33,7 @@ from mqan_serving.service.validation import Question
 USUAL_QUESTION: Final = "Which label fits the text?"
 _PARAMETERS: Final = frozenset({"candidate_labels", "hypothesis_template", "multi_label"})
 _GAP: Final = "{}"  # of a template: where the label goes
+_LABELS: Final = ("parameters", "candidate_labels")
 _TEMPLATE: Final = ("parameters", "hypothesis_template")
 
 
@@ -52,6 +53,11 @@ class Asked:
     def is_alone(self) -> bool:
         """Whether it was sent by itself, not in a list."""
         return len(self.place) == 1
+
+    @property
+    def fields(self) -> Mapping[str, Place]:
+        """Where fields stand in the document that are not the question's."""
+        return {"choice": _LABELS, "choices": _LABELS, "question": _TEMPLATE}
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
@@ -107,8 +113,7 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
 
 
 def _read_labels(given: Any) -> list[str]:
-    place = ("parameters", "candidate_labels")
     if isinstance(given, str):
         given = [label.strip() for label in given.split(",") if label.strip()]
-    labels = as_list(given, place, 1, MOST_CHOICES)
-    return [as_string(label, (*place, str(i))) for i, label in enumerate(labels)]
+    labels = as_list(given, _LABELS, 1, MOST_CHOICES)
+    return [as_string(label, (*_LABELS, str(i))) for i, label in enumerate(labels)]

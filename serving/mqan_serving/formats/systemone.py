@@ -1,6 +1,6 @@
 """``POST /v1/systemone``: typed questions about a state, as TypeSafe's clients send them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.many import MOST_QUESTIONS
 from mqan_serving.service.validation import Question
 
+JEV: Final = "jev-latest"  # what its clients ask for by default
 RELEASED: Final = "2026-11-26"  # of this format; its clients want a date
 
 
@@ -49,6 +50,11 @@ class Asked:
     question: Question
 
     @property
+    def fields(self) -> Mapping[str, Place]:
+        """Where fields stand in the document that are not the question's."""
+        return {"context": ("state",)}
+
+    @property
     def place(self) -> Place:
         """Where it stands in the document."""
         return ("questions", self.id, self.type)
@@ -56,8 +62,20 @@ class Asked:
 
 def parse(body: bytes, model: Model) -> list[Asked]:
     """Read the questions of a document, for ``foreign.Format``."""
-    document = read_object(body)
-    check_model(get(document, "model", ()), model.name)
+    return read(read_object(body), model)
+
+
+def read(document: dict[str, Any], model: Model) -> list[Asked]:
+    """Read the questions of a document that is parsed.
+
+    Raises:
+        PlacedError: something in it is wrong; it says where.
+    """
+    check_model(get(document, "model", ()), model)
+    if "state" not in document and "input" in document:
+        message = "The field state is missing."
+        hint = "This looks like a request of OpenAI's: send it to /v1/decisions."
+        raise refuse("missing_field", ("state",), message, hint)
     if document.get("assets"):
         raise refuse("invalid_input", ("assets",), "Images are not read here.", "Leave out assets.")
     state = as_text(get(document, "state", ()), ("state",))
@@ -75,11 +93,17 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
     return {"model": model, "answers": told, "usage": usage}
 
 
-def list_models(name: str, version: str) -> dict[str, Any]:
-    """Return what is served, for TypeSafe's clients and OpenAI's at once."""
+def list_models(name: str, version: str, *, is_jev: bool = True) -> dict[str, Any]:
+    """Return what is served, for TypeSafe's clients and OpenAI's at once.
+
+    Args:
+        name, version: of the model.
+        is_jev: whether TypeSafe's own name stands for it.
+    """
     described = {"name": name, "description": f"mqan {version}", "release_date": RELEASED}
     listed = {"id": name, "object": "model", "created": 0, "owned_by": "mqan"}
-    return {"models": [described, {**described, "name": "jev-latest"}], "object": "list", "data": [listed]}
+    names = [described, *([{**described, "name": JEV}] if is_jev else [])]
+    return {"models": names, "object": "list", "data": [listed]}
 
 
 def _ask(state: str, name: str, row: Any) -> Asked:

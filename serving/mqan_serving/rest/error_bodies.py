@@ -47,6 +47,7 @@ def _inference(failure: Failure) -> tuple[int, dict[str, Any]]:
 _SHAPES: dict[str, Callable[[Failure], tuple[int, dict[str, Any]]]] = {
     "/v1/systemone": _systemone,
     "/v1/decisions": _openai,
+    "/api/alpha/decisions": _openai,
     "/v1/models": _openai,
     "/v1/hf/question-answering": _hugging_face,
     "/v1/hf/zero-shot-classification": _hugging_face,

@@ -34,6 +34,7 @@ _METHODS = {
     "/v1/models": "GetModel",
     "/v1/systemone": "AnswerMany",
     "/v1/decisions": "AnswerMany",
+    "/api/alpha/decisions": "AnswerMany",
     "/v1/hf/question-answering": "AnswerMany",
     "/v1/hf/zero-shot-classification": "AnswerMany",
     "/v2": "GetModel",
@@ -169,6 +170,12 @@ def _without_body(send: Send) -> Send:
         await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
 
     return send_head
+
+
+def meant_path(path: str) -> str | None:
+    """Return the path that somebody may have meant who asks at another with the same end."""
+    end = path.rstrip("/").rpartition("/")[2]
+    return next((known for known in _METHODS if end and known.endswith(f"/{end}")), None)
 
 
 def _method_of(path: str) -> str:

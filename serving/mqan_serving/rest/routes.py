@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -26,7 +27,7 @@ from mqan_serving.pages.reference import render_reference
 from mqan_serving.records.filling import fill_record, parse_record
 from mqan_serving.rest.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
 from mqan_serving.rest.events import MEDIA_TYPE, EventStream
-from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response
+from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response, meant_path
 from mqan_serving.rest.many_documents import MANY_SCHEMA, answers_document, parse_texts
 from mqan_serving.rest.record_documents import RECORD_RESPONSES, RECORD_SCHEMA, RecordDocument
 from mqan_serving.service.answer_service import Service
@@ -348,5 +349,7 @@ async def _on_error(request: Request, error: Exception) -> JSONResponse:
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     failure: Failure = describe_http_status(status)
+    if failure.code == "not_found" and (meant := meant_path(request.url.path)):
+        failure = replace(failure, hint=f"Did you mean {meant}? {failure.hint}")
     headers = error.headers if isinstance(error, HTTPException) else None
     return failure_response(failure, request.state.record, headers)

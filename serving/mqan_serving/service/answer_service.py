@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from mqan_core.answer import Answer
@@ -55,6 +56,11 @@ class Model:
     num_generated: int
     num_words: int
     scores: tuple[Score, ...]
+    aliases: tuple[str, ...] = ()  # patterns of names that stand for it in the formats of others
+
+    def is_called(self, name: str) -> bool:
+        """Return whether a name is the model's, in the formats of others."""
+        return name == self.name or any(fnmatchcase(name, alias) for alias in self.aliases)
 
 
 class Service:
@@ -97,6 +103,7 @@ class Service:
             engine.bundle.vocabulary.num_generated,
             len(engine.bundle.vocabulary.words),
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
+            settings.model_aliases,
         )
         # whether a word is one of the language that is read, where the model knows words of one
         self.knows = engine.bundle.word_pieces.knows if isinstance(engine.bundle, AnsweringBundle) else str.isascii
