@@ -220,7 +220,7 @@ async def test_a_server_that_is_not_there_is_told_by_the_tool(free_ports: Callab
     async with started("--server", f"http://127.0.0.1:{port}") as client:
         told = await refusal(client, "answer", context=CONTEXT, question="What is the total?")
     assert told.startswith(f"no answer from http://127.0.0.1:{port} (")
-    assert "Start a server with `mqan serve`" in told
+    assert "Start one with `mqan serve`" in told
 
 
 @contextmanager

@@ -303,7 +303,7 @@ def check_refusal(response: httpx2.Response, status: int, code: str) -> None:
         (b"\xff\xff\xff", "malformed_request"),
         (b"\x0a\x01\xff\x12\x01q", "malformed_request"),
         (b"\x0a\x01c\x12\x01q\x7a\x01x", "unknown_field"),
-        (b"\x0a\x01c\x12\x01q" + b"\x78\x01" * 2000, "unknown_field"),
+        (b"\x0a\x01c\x12\x01q" + b"\xb8\x3e\x01" * 2000, "unknown_field"),
     ],
     ids=range(9),
 )

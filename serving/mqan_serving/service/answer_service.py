@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mqan_core.answer import Answer
 from mqan_core.answering import AnsweringBundle
+from mqan_core.layout import count_read
 from mqan_core.parsed import parse_answer
 from mqan_runtime.interface import SAMPLE, ServedEngine, open_engine
 from mqan_serving.observability.logs import num_dropped_lines
@@ -198,7 +199,8 @@ class Service:
         Raises:
             InputError: it cannot.
         """
-        most = max(self._pace.most_in(timeout_s), self.limits.max_context_tokens + self.limits.max_question_tokens)
+        of_a_text = count_read(self.limits.max_question_tokens, 0, self.limits.max_context_tokens)
+        most = max(self._pace.most_in(timeout_s), of_a_text)
         if num_pieces > most:
             message = (
                 f"There are about {num_pieces} word pieces to read, those of labels for each text; this server reads "
