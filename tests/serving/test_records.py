@@ -163,7 +163,8 @@ def test_what_stands_around_a_quotation_counts(context: str, quotation: str, val
     [field] = read_schema({"properties": {"price": SCHEMA["properties"]["price"]}})
     start = context.index(quotation)
     span = AnswerSpan(Source.CONTEXT, start, start + len(quotation), quotation)
-    found = filling._read(context, field, filling.FilledField("price", "", None, quotation, (span,), True, 1.0))
+    filled = filling.FilledField("price", "", None, quotation, (span,), True, 1.0)
+    found = filling._read(context, field, filled, str.isascii)
     assert (found.value, found.answered, found.reason is None) == (value, value is not None, value is not None)
     assert (found.text, found.spans) == (quotation, (span,)), "the quotation is kept"
 

@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Callable
 from typing import Final
 
-from price_parser.parser import CURRENCY_CODES, SAFE_CURRENCY_SYMBOLS
+from price_parser.parser import CURRENCY_CODES, SAFE_CURRENCY_SYMBOLS  # type: ignore[attr-defined]
 
 from mqan_serving.records.errors import NoValueError
 
