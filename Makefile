@@ -54,7 +54,7 @@ docs: $(VENV)/.docs  ## Build the documentation as a site into site/
 
 proto: $(VENV)/.dev  ## Generate the stubs from the contract, and the document of the REST contract
 	$(BIN)/python -m grpc_tools.protoc -Iprotos --python_out=protos --pyi_out=protos --grpc_python_out=protos \
-		protos/mqan/v1/answer.proto protos/mqan/inference/open_inference.proto
+		protos/mqan/v1/answer.proto
 	$(BIN)/python -m mqan_serving.rest.openapi > protos/openapi.json
 
 bench: $(VENV)/.dev  ## Measure the engine against the core, many requests at once, and the server against it

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 from peers.distilbert import make_distilbert
@@ -27,7 +28,8 @@ from turns import TURN, UNTIMED, flat, take_turns
 from mqan_core.answering import AnsweringBundle
 from mqan_core.example import Choice
 from mqan_core.options import Options
-from mqan_runtime.interface import AnswerEngine, open_engine
+from mqan_runtime.interface import open_engine
+from mqan_runtime.row_engine import RowEngine
 
 Ask = Callable[[str, str], object]
 
@@ -61,7 +63,7 @@ def main() -> int:
     return 0 if is_fast else 1
 
 
-def ask(engine: AnswerEngine, may_choose: bool, context: str, question: str) -> object:
+def ask(engine: RowEngine[Any], may_choose: bool, context: str, question: str) -> object:
     """Answer a question of SST by its labels, where the model can choose, and any other freely."""
     choices = LABELS if may_choose and isinstance(engine.bundle, AnsweringBundle) else ()
     return engine.answer([engine.read(context, question, Options(choices=choices))], [engine.max_answer_tokens])

@@ -1,4 +1,4 @@
-"""What benchmarks share: questions of validation sets."""
+"""Questions of validation sets, for benchmarks."""
 
 from itertools import islice
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What benchmarks share: ways of doing the same take turns, so that a busy machine slows all of them alike."""
+"""Turns of several ways of doing the same, so that a busy machine slows all of them alike."""
 
 import statistics
 import time

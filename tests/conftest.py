@@ -45,8 +45,6 @@ settings.load_profile("any machine")
 # They begin first, and so does a long file that would come last, when the other worker has nothing left to do.
 _TOGETHER = {
     "e2e": "e2e",
-    "test_inflight.py": "ladder",
-    "test_ladder.py": "ladder",
     "page": "page",
     "test_made.py": "made",
     "test_roundtrip.py": "roundtrip",
@@ -57,6 +55,18 @@ _TOGETHER = {
 _ALONE = {
     *("fault", "serving/test_batching.py", "test_connections.py", "test_many.py", "test_validation.py"),
 }
+
+
+_DEFAULT_PORTS = {8000, 8001, 9000}  # of REST, of `mqan mcp` and of gRPC
+
+
+def _refuse_default_ports(event: str, arguments: tuple[Any, ...]) -> None:
+    """Fail what would depend on whether a server runs on this machine."""
+    if event in ("socket.bind", "socket.connect") and isinstance(arguments[1], tuple):
+        assert arguments[1][1] not in _DEFAULT_PORTS, f"{event} {arguments[1]}: take one of free_ports"
+
+
+sys.addaudithook(_refuse_default_ports)
 
 
 def _is_one_of_several() -> bool:
@@ -291,42 +301,6 @@ def tiny_network() -> "Network":
 def tiny_bundle(tiny_network: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The small network as a bundle."""
     return bundle_of(tiny_network, tmp_path_factory)
-
-
-@pytest.fixture(scope="session")
-def sibling_bundle(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """Gives the bundle of a small trained sibling system, by its kind; made once for all tests and all workers."""
-    from tests.sibling_models import make_bundle
-
-    base = _folder_of_all(tmp_path_factory)
-
-    def bundle(kind: str) -> Path:
-        folder: Path = base / f"sibling-{kind}"
-        with FileLock(f"{folder}.lock"):
-            return folder / "bundle" if (folder / "bundle" / "manifest.json").exists() else make_bundle(kind, folder)
-
-    return bundle
-
-
-LADDER: dict[str, dict[str, Any]] = {
-    "s2s": {"num_layers": 0, "coattention": False, "question_pointer": False},
-    "+satt": {"num_layers": 1, "coattention": False, "question_pointer": False},
-    "+catt": {"num_layers": 1, "question_pointer": False},
-    "+qptr": {},
-}
-"""The rungs of the paper's table 2, as settings of the model; layers upon each other only where all tests share it."""
-
-
-@pytest.fixture(scope="session", params=LADDER)
-def rung(request: pytest.FixtureRequest) -> "Network":
-    """A small network of each rung of the ladder."""
-    return make_network(**LADDER[request.param])
-
-
-@pytest.fixture(scope="session")
-def rung_bundle(rung: "Network", tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a bundle."""
-    return bundle_of(rung, tmp_path_factory)
 
 
 @pytest.fixture(scope="session")

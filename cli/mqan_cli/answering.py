@@ -1,26 +1,25 @@
-"""Who answers ``mqan ask``: a server, or a bundle in this process."""
+"""Who answers ``mqan ask``: a bundle in this process, or a server."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import typer
 
+from mqan_cli.asked import Fields, for_client, texts_of
 from mqan_cli.errors import CommandError
 from mqan_cli.show import to_document
-from mqan_cli.speech import other_url, speaks
 
 if TYPE_CHECKING:
-    from mqan_client import Answer, Client, ClientError
-    from mqan_client.transport import Asked
+    from mqan_client import ClientError
 
 Provider = Literal["auto", "cpu", "cuda"]
 Parse = Literal["sql", "dialogue_state"]
-# Answers a question (second) about a text (first), choosing from labels (third) where there are any, with the document
-# of the REST API; raises CommandError.
-Answerer = Callable[[str, str, Sequence[str]], dict[str, Any]]
+# Answers a question (second: the fields of the REST API) about a text (first) with the document of the REST API; raises
+# CommandError.
+Answerer = Callable[[str, Fields], dict[str, Any]]
 
 ClientT = TypeVar("ClientT")
 
@@ -29,49 +28,45 @@ _KEY = "MQAN_API_KEY"
 
 
 @contextmanager
-def bundle(
-    folder: Path,
-    provider: Provider,
-    max_answer_tokens: int | None,
-    *,
-    is_explained: bool = False,
-    parse: Parse | None = None,
-) -> Iterator[Answerer]:
-    """Answer in this process; arguments as of ``server``.
+def bundle(folder: Path | None, provider: Provider) -> Iterator[Answerer]:
+    """Answer in this process.
+
+    Args:
+        folder: the bundle; the packaged one, or that of MQAN_BUNDLE, if None.
+        provider: what it runs on.
 
     Raises:
         CommandError: it does not run there.
         BundleError: the bundle is damaged.
+        SettingsError: there is none.
     """
     from mqan_core.errors import InputError
-    from mqan_core.options import Options, choices_of
-    from mqan_core.parsed import check_parse, parse_answer
+    from mqan_core.parsed import parse_answer
     from mqan_runtime.interface import open_engine
     from mqan_serving.rest.documents import AnswerDocument
+    from mqan_serving.service.validation import Question
 
     try:
-        engine = open_engine(folder, provider=provider)
+        engine = open_engine(find_folder(folder), provider=provider)
     except RuntimeError as error:
         raise CommandError(str(error)) from None
     limit = engine.max_answer_tokens
-    wanted = limit if max_answer_tokens is None else max_answer_tokens
-    if wanted > limit:
-        raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
 
-    def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
-        for given in (text, question, *labels):
+    def answer(text: str, asked: Fields) -> dict[str, Any]:
+        for given in (text, *texts_of(asked)):
             _check_characters(given)
+        question = Question(context=text, **asked)
+        wanted = limit if question.max_answer_tokens is None else question.max_answer_tokens
+        if wanted > limit:
+            raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
         try:
-            options = Options(choices_of(labels), explain=is_explained, reads_lists=parse is None)
-            if parse is not None:
-                check_parse(options)
-            request = engine.read(text, question, options)
+            request = engine.read(text, question.question, question.options)
         except InputError as error:
             raise CommandError(f"{error.message} {error.hint}") from None
-        (answer,) = engine.answer([request], [wanted])
-        if parse is not None:
-            answer = parse_answer(parse, answer, text, question)
-        return AnswerDocument.of(answer, engine.bundle.manifest).model_dump()
+        (found,) = engine.answer([request], [wanted])
+        if question.parse is not None:
+            found = parse_answer(question.parse, found, text, question.question)
+        return AnswerDocument.of(found, engine.bundle.manifest).model_dump()
 
     yield answer
 
@@ -85,40 +80,36 @@ def _check_characters(text: str) -> None:
 
 
 @contextmanager
-def server(
-    url: str | None, max_answer_tokens: int | None, *, is_explained: bool = False, parse: Parse | None = None
-) -> Iterator[Answerer]:
-    """Let a server answer.
+def server(url: str) -> Iterator[Answerer]:
+    """Let a server answer."""
+    from mqan_client import Client, ClientError
 
-    Args:
-        url: the server; that of MQAN_SERVER, or the default one, if None.
-        max_answer_tokens: most tokens of an answer; the server's limit if None.
-        is_explained: whether answers are to say what each step looked at.
-        parse: what answers are to be read as.
-    """
-    from mqan_client import Client
-
-    url = find_server(url)
     with open_client(Client, url) as client:
 
-        def answer(text: str, question: str, labels: Sequence[str]) -> dict[str, Any]:
-            asked: Asked = {"max_answer_tokens": max_answer_tokens}
-            if labels:
-                asked["choices"] = labels
-            if is_explained:
-                asked["explain"] = True
-            if parse is not None:
-                asked["parse"] = parse
-            return to_document(_ask(client, url, text, question, asked))
+        def answer(text: str, asked: Fields) -> dict[str, Any]:
+            given = dict(asked)
+            try:
+                return to_document(client.answer(text, given.pop("question"), **for_client(given)))
+            except ClientError as error:
+                raise CommandError(explain(error, url)) from None
 
         yield answer
 
 
-def find_server(url: str | None) -> str:
-    """Return the URL of the server to ask: the one given, that of MQAN_SERVER, or the default one."""
-    from mqan_client.client import DEFAULT_URL
+def find_server(url: str | None, folder: Path | None) -> str | None:
+    """Return the URL of the server to ask: the one given, or that of MQAN_SERVER. None: a bundle answers here."""
+    return None if folder is not None else url or os.environ.get(SERVER_VARIABLE) or None
 
-    return url or os.environ.get(SERVER_VARIABLE) or DEFAULT_URL
+
+def find_folder(folder: Path | None) -> Path:
+    """Return the folder of the bundle to open: the one given, that of MQAN_BUNDLE, or the packaged one.
+
+    Raises:
+        SettingsError: there is none.
+    """
+    from mqan_serving.settings import find_bundle, load_settings
+
+    return folder or find_bundle(load_settings())
 
 
 def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
@@ -145,35 +136,20 @@ def open_client(kind: Callable[..., ClientT], url: str) -> ClientT:
 
 
 def explain(error: "ClientError", url: str) -> str:
-    """Return why a server did not answer and what to do; asks its port for the protocol where that may be the reason.
+    """Return why a server did not answer and what to do.
 
     Args:
         error: how asking failed.
         url: the server that was asked.
     """
-    from mqan_client import DeadlineExceededError, ServerError, UnauthenticatedError, UnavailableError
+    from mqan_client import UnauthenticatedError, UnavailableError
 
     if isinstance(error, UnauthenticatedError):
         return f"{error} {_about_keys(url)}"
-    if isinstance(error, UnavailableError | DeadlineExceededError | ServerError):
-        other, is_spoken = other_url(url), speaks(url)
-        if other is not None:
-            spoken = "REST" if other.startswith("http") else "gRPC"
-            if is_spoken:  # as proxies do, and HAProxy on all its ports
-                return f"no answer from {url} ({error}). It also speaks {spoken}: try --server {other}"
-            return f"{url} speaks {spoken}: give --server {other}"
-        if isinstance(error, UnavailableError) and not is_spoken:
-            return f"no answer from {url} ({error}). Start a server with `mqan serve`, or give --bundle."
+    if isinstance(error, UnavailableError):
+        start = "Start one with `mqan serve`, or ask without a server"
+        return f"no answer from {url} ({error}). {start}; gRPC and REST have ports of their own."
     return str(error)
-
-
-def _ask(client: "Client", url: str, text: str, question: str, asked: "Asked") -> "Answer":
-    from mqan_client import ClientError
-
-    try:
-        return client.answer(text, question, **asked)
-    except ClientError as error:
-        raise CommandError(explain(error, url)) from None
 
 
 def _about_keys(url: str) -> str:

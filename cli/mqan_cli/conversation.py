@@ -3,14 +3,15 @@
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import typer
 
 from mqan_cli.answering import Answerer
+from mqan_cli.asked import KINDS, Fields, read_choices
 from mqan_cli.errors import CommandError
-from mqan_cli.texts import labels_of, paste, read_file
+from mqan_cli.texts import paste, read_file
 
 _HELP = """  /file FILE       ask about another text, from a file
   /text            paste another text to ask about
@@ -19,7 +20,7 @@ _HELP = """  /file FILE       ask about another text, from a file
 
 
 def has_terminal() -> bool:
-    """Say whether somebody can be asked: on standard input and output, or, where a text is piped in, behind them."""
+    """Say whether somebody can be asked: on standard input and output, or, where a text is piped in, beside them."""
     if not sys.stdout.isatty():
         return False
     if sys.stdin.isatty():
@@ -32,12 +33,12 @@ def has_terminal() -> bool:
     return True
 
 
-def converse(text: str, labels: Sequence[str], answer: Answerer, show: Callable[[dict[str, Any]], None]) -> None:
+def converse(text: str, asked: Fields, answer: Answerer, show: Callable[[dict[str, Any]], None]) -> None:
     """Answer questions until there are no more.
 
     Args:
         text: what the first questions are about.
-        labels: what their answers are chosen from; empty for free answers.
+        asked: what is asked for with each of them.
         answer: who answers.
         show: prints an answer.
     """
@@ -50,11 +51,12 @@ def converse(text: str, labels: Sequence[str], answer: Answerer, show: Callable[
             line = input("? ").strip()
             name, _, rest = line.partition(" ")
             if name == "/choices":
-                labels = labels_of(rest)
+                asked = {name: value for name, value in asked.items() if name not in KINDS}
+                asked |= {"choices": labels} if (labels := read_choices(rest)) else {}
             elif line.startswith("/"):
                 text = _command(line, text)
             elif line:
-                show(answer(text, line, labels))
+                show(answer(text, {**asked, "question": line}))
         except EOFError:
             print(file=sys.stderr)
             return

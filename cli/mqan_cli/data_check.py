@@ -25,10 +25,9 @@ _NAMED = 10  # losses that are named on the terminal, a task
 
 @dataclass(slots=True)
 class TaskCheck:
-    """What was found of one task.
+    """The findings of one task.
 
     Attributes:
-        task: the task.
         counts: split -> number of its examples, for each split whose files are there.
         dropped: split -> reason -> how often the reader left something out.
         missing: split -> where its files were looked for.

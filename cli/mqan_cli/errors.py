@@ -1,4 +1,4 @@
-"""How the command line fails: one line on standard error and exit status 1; 2 for wrong usage and a refused bundle."""
+"""Failures of commands: one line on standard error and exit status 1; 2 for wrong usage and a refused bundle."""
 
 import sys
 from pathlib import Path

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from mqan_cli.errors import CommandError, make_folder
-from mqan_core.manifest import ANSWERING_FORMAT, CLASSIFYING_FORMAT, MANIFEST, MODEL_CARD
+from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MODEL_CARD
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.paper_section import PaperAnswerer, choose_tasks, paper_section
@@ -138,10 +138,7 @@ def _default_bundle() -> Path:
 def _is_papers(model: Path, *, is_checkpoint: bool) -> bool:
     if is_checkpoint:
         return not has_pretrained_reader(model)
-    version = format_of(model)
-    if version == CLASSIFYING_FORMAT:
-        raise ValueError(f"{model} is of fixed tasks and was measured by the export: its README.md has the scores")
-    return version != ANSWERING_FORMAT
+    return format_of(model) != ANSWERING_FORMAT
 
 
 def _open(model: Path, is_papers: bool, *, is_checkpoint: bool, precision: Precision) -> Answerer:

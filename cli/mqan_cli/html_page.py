@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any, Final
 
-from mqan_cli.show import colour, evidence_of
+from mqan_cli.show import colour, evidence_of, without_answer
 
 # square and solid, round and dashed, slanted on dots, as on the server's own page
 _STYLE: Final = """
@@ -54,7 +54,7 @@ def html_page(text: str, question: str, document: dict[str, Any]) -> str:
 def _answer(document: dict[str, Any]) -> str:
     sure = f" <small>probability {document['confidence']:.3f}</small>"
     if not document["answered"]:
-        return ("none of the choices is right" if document["choices"] else "not in the text") + sure
+        return without_answer(document) + sure
     if document["choices"]:
         return f"<strong>{escape(document['answer'])}</strong>{sure}"
     text = document["answer"]
@@ -69,7 +69,8 @@ def _answer(document: dict[str, Any]) -> str:
 def _choices(document: dict[str, Any]) -> str:
     if not document["choices"]:
         return ""
-    known = ((escape(choice["label"]), choice["probability"]) for choice in document["choices"])
+    known = [(escape(choice["label"]), choice["probability"]) for choice in document["choices"]]
+    known.append(("<em>none of them</em>", document["none"]))
     rows = (f"<li>{label} <meter value={share:.4f}></meter> {share:.3f}</li>" for label, share in known)
     return f"<ul>{''.join(rows)}</ul>\n"
 

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from mqan_cli import siblings, training_verbs
+from mqan_cli import training_verbs
 from mqan_cli.answering import Provider
 from mqan_cli.ask import ask
 from mqan_cli.errors import CommandError
@@ -29,7 +29,6 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Get the official datasets, and check them.", no_args_is_help=True)
 app.add_typer(data_app, name="data", rich_help_panel=SECTION_OF["data"])
-app.add_typer(siblings.app, name="siblings", rich_help_panel=SECTION_OF["siblings"])
 
 
 def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

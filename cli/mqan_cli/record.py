@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from mqan_cli.answering import Provider, explain, find_server, open_client
+from mqan_cli.answering import Provider, explain, find_folder, open_client
 from mqan_cli.errors import CommandError
 from mqan_cli.show import show_json, visible
 
@@ -28,34 +28,35 @@ def read_schema(path: Path) -> Any:
         raise typer.BadParameter(f"{path} is not JSON: {error}", param_hint="--record") from None
 
 
-def fill(schema: Any, text: str, server: str | None, bundle: Path | None, provider: Provider, *, as_json: bool) -> None:
-    """Fill a record from a text, and print it.
+def fill(schema: Any, text: str, url: str | None, bundle: Path | None, provider: Provider, *, as_json: bool) -> bool:
+    """Fill a record from a text, and print it; return whether it has all fields, but for those that may be null.
 
     The record goes to standard output; what has no value, and why, to standard error.
 
     Args:
         schema: a JSON Schema.
         text: the text.
-        server: which one fills it; that of MQAN_SERVER, or the default one, if None.
-        bundle: what fills it in this process, if not None.
+        url: the server that fills it; None: a bundle does, in this process.
+        bundle: which one; the packaged one if None.
         provider: where the bundle runs.
         as_json: whether the whole document of REST is wanted.
 
     Raises:
         CommandError: there is no record; it says why.
         BundleError: the bundle is damaged.
+        SettingsError: there is no bundle.
     """
-    document = _by_server(server, text, schema) if bundle is None else _by_bundle(bundle, provider, text, schema)
+    document = _by_bundle(bundle, provider, text, schema) if url is None else _by_server(url, text, schema)
     if as_json:
         show_json(document)
     else:
         _show(document)
+    return all(name in document["record"] for name in document["missing"])
 
 
-def _by_server(url: str | None, text: str, schema: Any) -> dict[str, Any]:
+def _by_server(url: str, text: str, schema: Any) -> dict[str, Any]:
     from mqan_client import Client, ClientError
 
-    url = find_server(url)
     with open_client(Client, url) as client:
         try:
             record = client.fill_record(text, schema)
@@ -65,7 +66,7 @@ def _by_server(url: str | None, text: str, schema: Any) -> dict[str, Any]:
     return {"record": document.pop("values"), **document}
 
 
-def _by_bundle(folder: Path, provider: Provider, text: str, schema: Any) -> dict[str, Any]:
+def _by_bundle(folder: Path | None, provider: Provider, text: str, schema: Any) -> dict[str, Any]:
     from mqan_core.errors import InputError
     from mqan_serving.observability.logs import RequestRecord, set_up_logs
     from mqan_serving.observability.metrics import Metrics
@@ -80,7 +81,7 @@ def _by_bundle(folder: Path, provider: Provider, text: str, schema: Any) -> dict
 
     async def fill() -> dict[str, Any]:
         request = RecordRequest(text, tuple(read_fields(schema)), None)
-        service = await open_service(folder, load_settings(provider=provider))
+        service = await open_service(find_folder(folder), load_settings(provider=provider))
         try:
             filled = await fill_record(service, request, RequestRecord("rest", "FillRecord", "", Metrics(), {}))
             return RecordDocument.of(filled, service.model).model_dump()

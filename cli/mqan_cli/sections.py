@@ -7,7 +7,7 @@ from mqan_cli.errors import FriendlyGroup
 
 VERBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Serve and ask": ("serve", "ask", "mcp", "key"),
-    "Train": ("data", "embed", "train", "curves", "siblings"),
+    "Train": ("data", "embed", "train", "curves"),
     "Bundles": ("export", "verify", "evaluate"),
 }
 SECTION_OF: Final = {name: section for section, names in VERBS.items() for name in names}

@@ -1,4 +1,4 @@
-"""How ``mqan ask`` shows an answer: as text coloured by where its words came from, or as the REST document."""
+"""An answer as ``mqan ask`` shows it: as text coloured by where its words came from, or as the REST document."""
 
 import dataclasses
 import io
@@ -16,7 +16,8 @@ _KINDS = {"context": "from the context", "question": "from the question", "vocab
 def to_document(answer: "Answer") -> dict[str, Any]:
     """Return an answer of a client as the document that the REST API answers with: all of its fields."""
     document = dataclasses.asdict(answer)
-    document["places"] = [_flat(place) for place in document["places"]]
+    for holder, name in ((document, "places"), *((choice, "evidence") for choice in document["choices"])):
+        holder[name] = [_flat(place) for place in holder[name]]
     for step in document["steps"]:
         step |= {text: [_flat(weight) for weight in step[text]] for text in ("context", "question")}
     document["alternatives"] = [{"answer": other.pop("text"), **other} for other in document["alternatives"]]
@@ -47,13 +48,15 @@ def show(document: dict[str, Any]) -> None:
         print(answer)
     notes = Console(stderr=True, highlight=False, soft_wrap=True)
     if not document["answered"]:
-        notes.print(Text("  none of the choices is right" if document["choices"] else "  not in the text"))
+        notes.print(Text(f"  {without_answer(document)}"))
     if document["parsed"] is not None:
         notes.print(Text(f"  parsed: {visible(document['parsed'].get('sql') or _in_short(document['parsed']))}"))
     if document["parse_error"] is not None:
         notes.print(Text(f"  not parsed: {visible(document['parse_error'])}"))
     for choice in document["choices"]:
         notes.print(Text(f"  {choice['probability']:.3f} {visible(choice['label'])}"))
+    if document["choices"]:
+        notes.print(Text(f"  {document['none']:.3f} (none of them)"))
     for span in evidence_of(document):
         quotation = visible(span["text"]).replace("\n", " ")
         notes.print(Text(f"  {span['source']} {span['start']}-{span['end']}: {quotation}", STYLES[span["source"]]))
@@ -67,11 +70,19 @@ def show(document: dict[str, Any]) -> None:
 
 
 def evidence_of(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the quotations of an answer; for labels the words that spoke for them, as their own were only chosen."""
+    """Return the quotations of an answer; for labels the words that decide for them, as their own were only chosen."""
     if document["choices"]:
-        return [span for choice in document["choices"] for span in choice["spans"]]
+        return [place for choice in document["choices"] for place in choice["evidence"]]
     spans: list[dict[str, Any]] = document["spans"]
     return spans
+
+
+def without_answer(document: dict[str, Any]) -> str:
+    """Return why there is no answer."""
+    from mqan_core.options import is_yes_no
+
+    labels = [choice["label"] for choice in document["choices"]]
+    return "none of the choices is right" if labels and not is_yes_no(labels) else "not in the text"
 
 
 def _in_short(state: dict[str, Any]) -> str:
@@ -80,8 +91,8 @@ def _in_short(state: dict[str, Any]) -> str:
     return json.dumps({"slots": told, "requests": [wanted["slot"] for wanted in state["requests"]]}, ensure_ascii=False)
 
 
-def show_json(document: dict[str, Any]) -> None:
-    """Print the whole document to standard output."""
+def show_json(document: dict[str, Any] | list[dict[str, Any]]) -> None:
+    """Print the whole document, or several, to standard output."""
     speaks_unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
     print(json.dumps(document, ensure_ascii=not speaks_unicode, indent=2))
 

@@ -78,8 +78,3 @@ def write_text(path: Path, text: str) -> None:
         path.write_bytes(content)
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
-
-
-def labels_of(text: str) -> list[str]:
-    """Return labels that stand with commas between them."""
-    return [label for part in text.split(",") if (label := part.strip())]

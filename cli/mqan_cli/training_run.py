@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from mqan_training.transfer import Pretrained
 
 
-def run_recipe(
-    config: TrainConfig, data: Path, folder: Path, *, resume: bool, start: Path | None, cache: Path | None
-) -> Path:
+def run_recipe(config: TrainConfig, data: Path, folder: Path, *, resume: bool, start: Path | None) -> Path:
     """Train a recipe here; return the last checkpoint.
 
     Args:
@@ -29,11 +27,10 @@ def run_recipe(
         folder: of the run.
         resume: go on where the run in that folder was cut.
         start: checkpoint to start from; it is read only while there is no checkpoint to go on from.
-        cache: folder that keeps numbered examples.
     """
     newest = find_start(folder, resume=resume, source=None if start is None else str(start))
     pretrained = None if start is None or newest is not None else read_pretrained(start)
-    return train(config, data, folder, resume=resume, pretrained=pretrained, cache=cache)
+    return train(config, data, folder, resume=resume, pretrained=pretrained)
 
 
 def run_on_ray(
@@ -44,7 +41,6 @@ def run_on_ray(
     num_workers: int,
     resume: bool,
     start: Path | None,
-    cache: Path | None,
 ) -> Path:
     """Train a recipe in workers of a Ray cluster, each with a GPU if the cluster has any; return the last checkpoint.
 
@@ -69,7 +65,7 @@ def run_on_ray(
     find_start(folder, resume=resume, source=None if start is None else str(start))  # refuse before anything starts
     ray.init(ignore_reinit_error=True)
     has_gpus = any(node["Resources"].get("GPU", 0) for node in ray.nodes())  # type: ignore[no-untyped-call]
-    arguments = {"config": config, "data": data, "folder": folder, "resume": resume, "start": start, "cache": cache}
+    arguments = {"config": config, "data": data, "folder": folder, "resume": resume, "start": start}
     trainer = TorchTrainer(
         _work,
         train_loop_config={"folder": os.getcwd(), "arguments": arguments},

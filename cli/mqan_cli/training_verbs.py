@@ -63,9 +63,6 @@ def train(
             help="Model to start from: a bundle, or for the paper's network a checkpoint.",
         ),
     ] = None,
-    cache: Annotated[
-        Path, typer.Option(help="Folder for tokenised examples of the paper's network: its next start is faster.")
-    ] = Path("runs/cache"),
     ray_workers: Annotated[
         int | None,
         typer.Option(min=1, help="Train with this many workers on a Ray cluster; needs the extra `cluster`."),
@@ -85,7 +82,8 @@ def train(
 
         if is_mixture(recipe):
             from mqan_export.bundle_weights import start_from_bundle
-            from mqan_training.data.mixture import load_sources, validation_examples
+            from mqan_training.data.kept import KeptPools, data_key
+            from mqan_training.data.mixture import ValidationSets, dataset_of, is_made, load_sources
             from mqan_training.mixture_run import train_mixture
 
             mixture = load_recipe(recipe, parse_overrides(overrides))
@@ -95,21 +93,19 @@ def train(
                 raise CommandError("a recipe of a pretrained reader trains in one process: start it without torchrun")
             begin = None if start is None else start_from_bundle(start)
             sources = load_sources(data, list(mixture.sources))
-            validation = {
-                name: validation_examples(data, name, mixture.validate_examples, mixture.seed)
-                for name in mixture.validate_sources
-            }
+            validation = ValidationSets(data, mixture.validate_sources, mixture.validate_examples, mixture.seed)
             folder = output or Path("runs") / mixture.name
-            print(train_mixture(mixture, sources, validation, folder, resume=resume, start=begin))
+            read = [dataset_of(source.name) for source in sources if not is_made(source.name)]
+            key = f"{data_key(data, read)} {mixture.model_dump_json()} {begin.pieces if begin else ()}"
+            kept = KeptPools(Path("runs/cache"), key)
+            print(train_mixture(mixture, sources, validation, folder, resume=resume, start=begin, kept=kept))
             return
         config = load_config(recipe, parse_overrides(overrides))
         folder = output or Path("runs") / config.name
         if ray_workers is None:
-            checkpoint = run_recipe(config, data, folder, resume=resume, start=start, cache=cache)
+            checkpoint = run_recipe(config, data, folder, resume=resume, start=start)
         else:
-            checkpoint = run_on_ray(
-                config, data, folder, num_workers=ray_workers, resume=resume, start=start, cache=cache
-            )
+            checkpoint = run_on_ray(config, data, folder, num_workers=ray_workers, resume=resume, start=start)
     if is_first_process():
         print(checkpoint)
 
@@ -125,16 +121,8 @@ def export(
     ] = None,
     num_examples: Annotated[int, typer.Option(min=1, help="Number of validation examples to compare.")] = 500,
 ) -> None:
-    """Export a checkpoint to a bundle, and check that both give the same answers on validation examples.
-
-    For a model of `mqan siblings` (a folder inside its run), these are rows of the test file of each task.
-    """
+    """Export a checkpoint to a bundle, and check that both give the same answers on validation examples."""
     with told_in_one_line():
-        from mqan_training.siblings.folders import is_model
-
-        if is_model(checkpoint):
-            print(_export_sibling(checkpoint, bundle, data, num_examples, name, version, model_card))
-            return
         from mqan_export.answering import export_answering_bundle, validation_mixture
         from mqan_export.export import export_bundle
         from mqan_training.checkpoint import load_checkpoint
@@ -161,22 +149,6 @@ def export(
     print(
         f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "
         f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}"
-    )
-
-
-def _export_sibling(
-    model: Path, bundle: Path, data: Path, num_rows: int, name: str | None, version: str, model_card: Path | None
-) -> str:
-    """Export a model of ``mqan siblings``; return a line that says what was compared."""
-    from mqan_export.classifying import export_classifying_bundle
-
-    card = None if model_card is None else model_card.read_text(encoding="utf-8")
-    manifest, same = export_classifying_bundle(
-        model, bundle, data, num_rows, name=name, version=version, model_card=card
-    )
-    return (
-        f"{bundle}: {manifest.name} {version}; {same.num_texts} texts classified alike, probabilities within "
-        f"{same.max_difference:.1e}"
     )
 
 

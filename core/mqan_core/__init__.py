@@ -1,3 +1,3 @@
-"""What training, export and serving agree on: text, vocabulary, examples, answers, bundles."""
+"""The types that training, export and serving share: text, vocabulary, examples, answers, bundles."""
 
 __version__ = "0.17.0"

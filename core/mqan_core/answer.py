@@ -25,7 +25,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Masses:
-    """How the model divided its trust at one step (equation 13); the three sum to 1.
+    """The model's trust in the three sources at one step (equation 13); the three sum to 1.
 
     Attributes:
         vocabulary: gamma.
@@ -72,27 +72,26 @@ class AnswerSpan:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProbability:
-    """How likely the model holds one of the labels that it was to choose from.
+    """The probability of one of the labels to choose from.
 
     Attributes:
         label: as the caller gave it.
         probability: its share of all choices and the refusal, which sum to 1.
         among_choices: its share of the choices alone, which sum to 1.
         against_refusal: its share of itself and the refusal: over one half where it holds, when several can.
-        spans: the words of the context that the model looked at most when it decided; empty where the label was not
-            chosen.
+        evidence: the words of the context that decide for it; empty where the label was not chosen.
     """
 
     label: str
     probability: float
     among_choices: float
     against_refusal: float
-    spans: tuple[AnswerSpan, ...] = ()
+    evidence: "tuple[Place, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in the context that answers, and how likely it does."""
+    """A place in the context that answers, or decides for a label, and how likely it does."""
 
     span: AnswerSpan
     probability: float
@@ -109,7 +108,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class StepExplanation:
-    """What the model looked at when it chose a word.
+    """The words that the model looked at when it chose one.
 
     Attributes:
         context: pointer weight of each word of the context that has any to speak of, by its span; the largest first.
@@ -179,9 +178,9 @@ class Answer:
             refusal.
         probability: product of the probabilities of the tokens and, unless ``truncated``, of the end; of a chosen label
             or a refusal its own; mapped by the bundle's calibration where it has one.
-        tokens: the tokens, in order. Those of a chosen label have the question as source, and spans into the label, or
+        tokens: in order. Those of a chosen label have the question as source, and spans into the label, or
             into the question where that lists it.
-        spans: the quotations, in order.
+        spans: its quotations, in order.
         truncated: whether the answer stopped before the model ended it: at the limit of tokens, or where it would have
             said the same again and again.
         answered: whether there is an answer: not where the model says that the text has none, or that no choice is
@@ -195,6 +194,7 @@ class Answer:
         num_windows: windows that the context was read in.
         explanation: of each step, where it is asked for.
         is_multiple: whether several of the choices could be right.
+        may_be_none: whether none of the choices could be the answer, so that theirs and its probability sum to 1.
         parsed: the structure that it was read as, where one is asked for.
         parse_error: why it could not be read as that.
     """
@@ -214,17 +214,20 @@ class Answer:
     num_windows: int = 1
     explanation: tuple[StepExplanation, ...] = ()
     is_multiple: bool = False
+    may_be_none: bool = False
     parsed: ParsedQuery | ParsedState | None = None
     parse_error: str | None = None
 
     @property
     def shares(self) -> tuple[float, ...]:
-        """How likely each choice is: its share of all, or with several that can be right, by itself."""
-        return tuple(c.against_refusal if self.is_multiple else c.among_choices for c in self.choices)
+        """The probability of each choice: among all, all and none, or by itself where several can be right."""
+        if self.is_multiple:
+            return tuple(choice.against_refusal for choice in self.choices)
+        return tuple(choice.probability if self.may_be_none else choice.among_choices for choice in self.choices)
 
     @property
     def confidence(self) -> float:
-        """How sure the answer is: the best choice's share, or the probability; of no answer, that there is none."""
+        """The best choice's share, or the probability; of no answer, that there is none."""
         if self.choices and self.answered:
             return max(self.shares)
         return self.probability if self.answered else self.refusal

@@ -20,7 +20,7 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import Field
 from pydantic_core import from_json
 
-from mqan_core.bundle import MALFORMED, GraphsBundle, read_manifest, read_verified, strings
+from mqan_core.bundle import MALFORMED, read_manifest, read_verified, strings
 from mqan_core.calibration import Calibration
 from mqan_core.errors import BundleError
 from mqan_core.manifest import (
@@ -39,7 +39,6 @@ from mqan_core.manifest import (
 )
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
-from mqan_core.wordings import AcceptedQuestion
 
 EMBEDDINGS: Final = "embeddings.onnx"
 MOST_OFFSET: Final = 20.0  # of a refusal's score, in logits
@@ -63,6 +62,7 @@ class Sizes:
     head_width: Width  # W
     num_generated: Annotated[int, Field(ge=2, le=2**20)]  # V
     num_word_pieces: Annotated[int, Field(ge=3, le=2**20)]
+    evidence_width: Annotated[int, Field(ge=0, le=4096)] = 0  # E; 0 of a model that does not point at evidence
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +83,13 @@ class Graphs:
 
 @dataclass(frozen=True, slots=True)
 class AnsweringManifest:
-    """What a bundle of format 6 says about itself.
+    """The manifest of a bundle of format 6; what the three kinds share is said at ``Manifest``.
 
     Attributes:
-        name: name of the model.
-        version: version of the model.
-        sizes: of the graphs.
-        max_positions: most answer tokens the decoder has positions for.
         graphs: device -> the graphs that run there.
-        files: name -> size and hash.
-        scores: task -> {metric: value}, as measured on the bundle.
-        training: provenance, free-form (recipe, steps, data).
         calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.temperatures``.
         refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits;
             choices, and what is to be one quotation, are decided without it.
-        kind: what such a model does.
-        format_version: which files there are, and what is in them.
     """
 
     __pydantic_config__ = STRICT
@@ -126,21 +117,30 @@ class AnsweringManifest:
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweringBundle(GraphsBundle[AnsweringManifest]):
-    """An opened and verified bundle of format 6.
+class AnsweringBundle:
+    """An opened bundle of format 6, whose graphs are read, and checked, when they are asked for.
 
     Attributes:
+        folder: where it lies.
+        manifest: its manifest.
+        sha256: hash of the manifest, which covers every other file: the identity of the model.
         vocabulary: pieces of the generator; it has no words with vectors.
         word_pieces: what the reader reads.
     """
 
+    folder: Path
+    manifest: AnsweringManifest
+    sha256: str
     vocabulary: Vocabulary
     word_pieces: WordPieces
 
-    @property
-    def questions(self) -> tuple[AcceptedQuestion, ...]:
-        """None: it takes any question."""
-        return ()
+    def read_graph(self, name: str) -> bytes:
+        """Return the bytes of a graph, checked against its hash.
+
+        Raises:
+            BundleError: it is missing, is a link, or is not what the manifest says.
+        """
+        return read_verified(self.folder, name, self.manifest.files[name])
 
 
 def open_answering_bundle(folder: Path) -> AnsweringBundle:

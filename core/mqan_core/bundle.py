@@ -17,7 +17,7 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Generic
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +46,6 @@ from mqan_core.manifest import (
 )
 from mqan_core.vectors import FloatArray, WordVectors
 from mqan_core.vocab import Vocabulary
-from mqan_core.wordings import AcceptedQuestion
 
 __all__ = [
     "DECODER_STEP", "ENCODER", "FILES", "FORMAT_VERSION", "MANIFEST", "MODEL_CARD", "VECTORS", "VOCABULARY", "Bundle",
@@ -62,13 +61,8 @@ MALFORMED: Final = (AttributeError, KeyError, RecursionError, TypeError, ValueEr
 class Bundle:
     """An opened and verified bundle.
 
-    Attributes:
-        manifest: its manifest.
-        sha256: hash of the manifest, which covers every other file: the identity of the model.
-        encoder: bytes of the encoder graph.
-        decoder_step: bytes of the decoding step graph.
-        vocabulary: words and generator pieces.
-        vectors: input vectors of words.
+    ``sha256`` is the hash of the manifest, which covers every other file: the identity of the model. The graphs are
+    bytes of ONNX.
     """
 
     manifest: Manifest
@@ -77,11 +71,6 @@ class Bundle:
     decoder_step: bytes
     vocabulary: Vocabulary
     vectors: WordVectors
-
-    @property
-    def questions(self) -> tuple[AcceptedQuestion, ...]:
-        """None: it takes any question."""
-        return ()
 
 
 def open_bundle(folder: Path) -> Bundle:
@@ -104,29 +93,6 @@ def open_bundle(folder: Path) -> Bundle:
     if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
         raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
     return Bundle(manifest, sha256, contents[ENCODER], contents[DECODER_STEP], vocabulary, vectors)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphsBundle(Generic[ManifestT]):
-    """An opened bundle whose graphs are read, and checked, when they are asked for.
-
-    Attributes:
-        folder: where it lies.
-        manifest: its manifest.
-        sha256: hash of the manifest, which covers every other file: the identity of the model.
-    """
-
-    folder: Path
-    manifest: ManifestT
-    sha256: str
-
-    def read_graph(self, name: str) -> bytes:
-        """Return the bytes of a graph, checked against its hash.
-
-        Raises:
-            BundleError: it is missing, is a link, or is not what the manifest says.
-        """
-        return read_verified(self.folder, name, self.manifest.files[name])
 
 
 def read_manifest(folder: Path, kind: type[ManifestT]) -> tuple[ManifestT, str]:

@@ -1,6 +1,7 @@
 """From what a model that chooses and refuses decided to an answer: the one place for torch and onnxruntime.
 
-- A request with choices takes one step: each label has the mass of its separator, and there is the refusal's.
+- A request with choices takes one step: each label has the mass of its separator, and there is the refusal's, which
+  decides where none of them may be the answer.
 - Without choices the first step may refuse; otherwise the trace is read as an answer.
 - A decoding that says the same again and again, copied from the same places, never ends by itself. It is cut in front
   of the first repetition.
@@ -32,6 +33,8 @@ def decide(
     request: Request,
     vocabulary: Vocabulary,
     max_answer_tokens: int,
+    *,
+    may_be_none: bool = True,
 ) -> Answer:
     """Turn what was decided of one request into an answer.
 
@@ -41,11 +44,12 @@ def decide(
         request: the request.
         vocabulary: names the generated pieces.
         max_answer_tokens: most tokens of the answer; the trace may be longer.
+        may_be_none: whether none of its choices may be the answer; otherwise the likeliest is.
     """
     trace = _whole(trace[: max_answer_tokens + 1])
     refusal = float(trace[0, TraceField.REFUSAL])
     if request.choices:
-        return _chosen(trace[0], masses, request, refusal)
+        return _chosen(trace[0], masses, request, refusal, may_be_none)
     if _refuses(trace):
         return Answer("", refusal, (), (), False, answered=False, refusal=refusal)
     repeats = find_repeats(trace)
@@ -68,7 +72,7 @@ def find_repeats(trace: Trace) -> slice | None:
     """Return the steps at which an answer begins to say for ever what it has said before; None where it does not.
 
     That is where its last words, up to ``LONGEST_REPEATED`` of them, are the same ``REPEATS`` times, from the same
-    places. The slice begins behind the first time and ends with the last.
+    places. The slice begins after the first time and ends with the last.
     """
     said = _said(trace)
     found: list[slice] = []
@@ -118,15 +122,17 @@ def _said(trace: Trace) -> Trace:
     return said
 
 
-def _chosen(step: npt.NDArray[np.float32], masses: Sequence[float], request: Request, refusal: float) -> Answer:
+def _chosen(
+    step: npt.NDArray[np.float32], masses: Sequence[float], request: Request, refusal: float, may_be_none: bool
+) -> Answer:
     total = max(sum(masses), _LEAST)
     choices = tuple(
         ChoiceProbability(choice.label, mass, mass / total, mass / max(mass + refusal, _LEAST))
         for choice, mass in zip(request.choices, masses, strict=True)
     )
     best = max(range(len(masses)), key=lambda i: masses[i])
-    if refusal > masses[best]:
-        return Answer("", refusal, (), (), False, answered=False, refusal=refusal, choices=choices)
+    if may_be_none and refusal > masses[best]:
+        return Answer("", refusal, (), (), False, answered=False, refusal=refusal, choices=choices, may_be_none=True)
     label = request.choices[best].label
     first, named_in = (request.label_places[best].start, request.question) if request.label_places else (0, label)
     gamma = float(step[TraceField.GAMMA])
@@ -136,8 +142,10 @@ def _chosen(step: npt.NDArray[np.float32], masses: Sequence[float], request: Req
             label[t.start : t.end], t.piece, 1.0, Source.QUESTION, switches, Span(first + t.start, first + t.end)
         )
         for t in request.choice_tokens[best]
-        if t.end <= len(label)  # its description stands behind it
+        if t.end <= len(label)  # its description stands after it
     ]
-    tokens[0] = replace(tokens[0], probability=masses[best])
-    answer = compose(tokens, masses[best], False, request.context, named_in)
-    return replace(answer, refusal=refusal, choices=choices, chosen=(label,))  # spaces around it are not in the text
+    sure = masses[best] if may_be_none else choices[best].among_choices
+    tokens[0] = replace(tokens[0], probability=sure)
+    answer = compose(tokens, sure, False, request.context, named_in)
+    # spaces around it are not in the text
+    return replace(answer, refusal=refusal, choices=choices, chosen=(label,), may_be_none=may_be_none)

@@ -1,4 +1,4 @@
-"""What the model looked at when it chose each word of an answer (equations 8 and 13 of McCann et al. 2018)."""
+"""The words looked at for each word of an answer (equations 8 and 13 of McCann et al. 2018)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,12 +23,7 @@ Weights = npt.NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pointers:
-    """Where a step pointed: lambda alpha^C and (1 - lambda) alpha^Q, which together sum to 1.
-
-    Attributes:
-        context_C: weight of each word of the context.
-        question_Q: weight of each word of the question.
-    """
+    """Where a step pointed: lambda alpha^C and (1 - lambda) alpha^Q of the words, which together sum to 1."""
 
     context_C: Weights
     question_Q: Weights

@@ -26,11 +26,7 @@ def shown(text: str) -> str:
 
 
 class FoldedText:
-    """A folded text that knows where each of its characters was.
-
-    Attributes:
-        text: as of ``fold``.
-    """
+    """A text as of ``fold`` that knows where each of its characters was."""
 
     def __init__(self, text: str) -> None:
         self.text = fold(text)

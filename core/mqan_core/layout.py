@@ -1,4 +1,4 @@
-"""How a pretrained reader sees a request: windows of word pieces, and where the words stand in them.
+"""A request as a pretrained reader sees it: windows of word pieces, and where the words stand in them.
 
 A window is one sequence, as a BERT is pretrained on:
 
@@ -40,7 +40,7 @@ MOST_CHOICES: Final = 8192  # pieces of all labels
 _NAMED: Final = 5  # words of a choice that is too long
 MOST_QUESTION: Final = 256  # pieces of the question and of the longest label
 SHARED: Final = 1  # the group of question and context, which attend to all and which all attend to
-_NUM_MARKS = 3  # [CLS], and [SEP] behind question and context
+_NUM_MARKS = 3  # [CLS], and [SEP] after question and context
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def _groups(lengths: Sequence[int]) -> list[slice]:
 
 
 class _Head:
-    """What all windows of a request begin with."""
+    """The beginning that all windows of a request share."""
 
     def __init__(
         self,

@@ -4,13 +4,13 @@ As choices their order cannot matter, and each gets a probability. A list has to
 there has to be no doubt that one of it is asked for:
 
 - announced, at the beginning of a sentence: ``Choose from: a, b or c.``, ``Options: a; b``, also in lines below;
-- behind a colon and a question with "which" or "what", with an "or": ``Which topic: a, b or c?``;
-- behind a question mark, with an "or", of short labels: ``What is the mood? happy or angry``;
-- in lines below a question with "which", each behind a dash, a number or a letter;
+- after a colon and a question with "which" or "what", with an "or": ``Which topic: a, b or c?``;
+- after a question mark, with an "or", of short labels: ``What is the mood? happy or angry``;
+- in lines below a question with "which", each after a dash, a number or a letter;
 - yes or no, by itself: ``Is it open, yes or no?``, ``Is it open? (yes/no)``.
 
 All else is read as it stands: lists of fields to extract, of rules for the answer, in brackets that explain a word,
-within the sentence ("Is this about a, b or c?"), and behind a dash, as decaNLP asks for entailment.
+within the sentence ("Is this about a, b or c?"), and after a dash, as decaNLP asks for entailment.
 """
 
 import re
@@ -26,8 +26,8 @@ _LONGEST: Final = 60  # characters of a label within a line
 _MOST_WORDS: Final = 8  # of it
 _LONGEST_LINE: Final = 200  # characters of a label in a line of its own
 _LONGEST_LIST: Final = 20_000  # characters
-_FEW_WORDS: Final = 3  # of a label behind a question mark
-_CLEAR: Final = 3  # labels that are a list behind "which ...:" without an "or"
+_FEW_WORDS: Final = 3  # of a label after a question mark
+_CLEAR: Final = 3  # labels that are a list after "which ...:" without an "or"
 _ANNOUNCEMENTS: Final = 4  # that are looked at
 _END: Final = ".?! \t\r\n"
 _ABBREVIATED: Final = re.compile(r"(?:(?<!\w)\w\.\w\.|\b(?:Co|Corp|Inc|Jr|Ltd|Sr)\.)\Z")  # keeps its last full stop
@@ -58,7 +58,7 @@ _SENTENCE_END = re.compile(
     r"|[?] |[.] (?=(?:what|which|who|how) )|\r?\n"
 )
 _ASKS = re.compile(r"(which)\b|what\b", re.IGNORECASE)
-_ASKS_OTHERWISE = re.compile(  # for several, or for something about what stands behind the colon
+_ASKS_OTHERWISE = re.compile(  # for several, or for something about what stands after the colon
     r"\b(?:all|any|apply|are|claim|compare|correct|each|fields|following|keys|mean|means|order|paraphrase|said|say|says|stand"
     r"|statement|these|those|translate|true|write|wrote)\b",
     re.IGNORECASE,
@@ -118,7 +118,7 @@ def _asks(question: str, place: Span) -> bool:
 
 
 def _in_lines(question: str, most: int) -> Listed | None:
-    """Find labels in the last lines, each behind a mark, below a line that announces them; some more than ``most``."""
+    """Find labels in the last lines, each after a mark, below a line that announces them; some more than ``most``."""
     labels: list[Span] = []
     marks: list[str] = []
     last = _LAST_LINE.search(question[-_LONGEST:])
@@ -150,7 +150,7 @@ def _without_end(line: str) -> str:
 
 
 def _announced(question: str) -> Listed | None:
-    """Find labels behind words that announce them, up to the end of their sentence."""
+    """Find labels after words that announce them, up to the end of their sentence."""
     for place, told in enumerate(_ANNOUNCED.finditer(question)):
         if place == _ANNOUNCEMENTS:
             break
@@ -162,7 +162,7 @@ def _announced(question: str) -> Listed | None:
 
 
 def _behind_mark(question: str) -> Listed | None:
-    """Find labels behind the last colon or question mark within the question."""
+    """Find labels after the last colon or question mark within the question."""
     end = _end_of(question)
     colon, asked = question.rfind(": ", 0, end), question.rfind("? ", 0, end)
     start = max(colon, asked)

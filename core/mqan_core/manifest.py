@@ -1,4 +1,4 @@
-"""What a bundle says about itself, and the one check of it: opening, ``mqan verify`` and writing all go through here.
+"""The manifests of bundles, and the one check of them: opening, ``mqan verify`` and writing all go through here.
 
 Whoever made a bundle may mean ill. What a manifest holds reaches logs, metrics, responses and allocations: so names are
 printable and short, numbers finite and bounded, and nothing is there that is not known.
@@ -17,7 +17,6 @@ from mqan_core.errors import BundleError
 
 FORMAT_VERSION: Final = 7  # of the paper's network
 ANSWERING_FORMAT: Final = 6  # of a model with a pretrained reader; see ``answering.py``
-CLASSIFYING_FORMAT: Final = 8  # of a model that classifies by fixed tasks; see ``classifying.py``
 MANIFEST: Final = "manifest.json"
 ENCODER: Final = "encoder.onnx"
 DECODER_STEP: Final = "decoder_step.onnx"
@@ -25,7 +24,7 @@ VOCABULARY: Final = "vocab.json"
 VECTORS: Final = "vectors.safetensors"
 MODEL_CARD: Final = "README.md"
 FILES: Final = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, MODEL_CARD)  # of a bundle of the paper's network
-_KNOWN_FORMATS: Final = (ANSWERING_FORMAT, FORMAT_VERSION, CLASSIFYING_FORMAT)
+_KNOWN_FORMATS: Final = (ANSWERING_FORMAT, FORMAT_VERSION)
 
 MAX_FILE_BYTES: Final = 512 * 1024 * 1024
 MAX_MANIFEST_BYTES: Final = 1024 * 1024
@@ -99,19 +98,15 @@ class Dimensions:
     head_width: Width  # W
     num_generated: Annotated[int, Field(ge=1, le=2**20)]  # V
     vector_width: Width  # E
-    joined: bool = False  # the decoder attends to context and question as one sequence: J = C + Q, not C
+    joined: Literal[False] = False  # true of bundles of table 2's ablations, which are no longer served
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a bundle says about itself.
+    """The manifest of a bundle.
 
     Attributes:
-        name: name of the model.
-        version: version of the model.
-        dimensions: sizes of the graphs.
         max_positions: most answer tokens the decoder has positions for.
-        files: name -> size and hash.
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
         format_version: which files there are, and what is in them.
@@ -137,7 +132,7 @@ class Manifest:
 
 
 class AnyManifest(Protocol):
-    """What the manifests of all formats have: their version, whose they are, and which files they must list."""
+    """The manifests of all formats: their version, whose they are, and which files they must list."""
 
     FORMAT: ClassVar[int]
     MODEL: ClassVar[str]
@@ -152,7 +147,7 @@ class AnyManifest(Protocol):
 
 
 class _Header(BaseModel):
-    """What tells which version a manifest is of, before anything else of it is looked at."""
+    """The version of a manifest, before anything else of it is looked at."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 

@@ -1,4 +1,4 @@
-"""What may be asked for beside the question itself, and which of it makes sense together."""
+"""The options of a question, and which of them make sense together."""
 
 import math
 from collections.abc import Sequence
@@ -13,12 +13,13 @@ MOST_CHOICES = 255
 MOST_LEVELS = 10
 MOST_ALTERNATIVES = 20
 YES_NO = (Choice("yes"), Choice("no"))
+_YES_NO_LABELS = ({"yes", "no"}, {"true", "false"})
 ALL_SOURCES = frozenset(Source)
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is asked for beside the question.
+    """The options of a question.
 
     Attributes:
         choices: the closed set of labels to choose from; empty for a free answer.
@@ -32,6 +33,8 @@ class Options:
         explain: whether each step is to be explained.
         refuses: whether one quotation may be none, where the text does not say; without it the likeliest is given.
         reads_lists: whether labels that the question lists are choices.
+        none: whether none of the choices may be the answer; otherwise the likeliest is given, but where the choices are
+            yes and no, or a least probability is asked for.
     """
 
     choices: tuple[Choice, ...] = ()
@@ -45,10 +48,16 @@ class Options:
     explain: bool = False
     refuses: bool = True
     reads_lists: bool = True
+    none: bool = False
+
+    @property
+    def may_be_none(self) -> bool:
+        """Whether none of the choices may be the answer."""
+        return self.none or self.min_probability is not None or is_yes_no([choice.label for choice in self.choices])
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """What is asked for beside the question: the options' names in REST; none where the question is plain."""
+        """The names in REST of the options that are asked for; none where the question is plain."""
         asked = {
             "scale" if self.is_scale else "yes_no" if self.choices == YES_NO else "choices": bool(self.choices),
             "multiple": self.multiple,
@@ -58,6 +67,7 @@ class Options:
             "alternatives": self.alternatives > 0,
             "min_probability": self.min_probability is not None,
             "explain": self.explain,
+            "none": self.none,
         }
         return tuple(name for name, is_asked in asked.items() if is_asked)
 
@@ -81,6 +91,8 @@ class Options:
         _check_numbers(self)
         if self.choices:
             _check_choices(self)
+        elif self.none:
+            raise _senseless("none", "none is about choices, and there are none.", "Send choices, too.")
         elif self.multiple:
             raise _senseless("multiple", "multiple is about choices, and there are none.", "Send choices, too.")
         elif self.is_scale:
@@ -95,6 +107,11 @@ class Options:
 
 
 PLAIN = Options()
+
+
+def is_yes_no(labels: Sequence[str]) -> bool:
+    """Return whether labels are yes and no, or true and false: whether a text says so can then be open, too."""
+    return {label.strip().casefold() for label in labels} in _YES_NO_LABELS
 
 
 def choices_of(labels: Sequence[str]) -> tuple[Choice, ...]:
@@ -135,6 +152,7 @@ def _check_choices(options: Options) -> None:
         ("sources", options.sources != ALL_SOURCES, "a label is chosen, not copied or generated"),
         ("contiguous", options.contiguous, "a label is chosen, not quoted"),
         ("all", options.every, "a label is chosen, not quoted; multiple asks for all labels that are right"),
+        ("none", options.none and options.multiple, "multiple judges each label by itself, and all may be wrong"),
         ("alternatives", options.alternatives > 0, "every label has its probability already"),
     ):
         if is_set:

@@ -1,31 +1,27 @@
-"""What options make of a decided answer: evidence, expected values, several labels, a least probability."""
+"""The options' part in a decided answer: evidence, expected values, several labels, a least probability."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from mqan_core.answer import Answer, AnswerSpan, ChoiceProbability, Source
+from mqan_core.answer import Answer, ChoiceProbability
+from mqan_core.evidence import Evidence, find_evidence
 from mqan_core.options import Options
 from mqan_core.request import Request
-
-MOST_EVIDENCE: Final = 3
-"""Words that are looked at."""
 
 HOLDS: Final = 0.5
 """Of several labels, those hold that are likelier than this, each beside the refusal."""
 
 
-def complete(
-    answer: Answer, options: Options, request: Request, evidence: Sequence[float], num_windows: int = 1
-) -> Answer:
+def complete(answer: Answer, options: Options, request: Request, evidence: Evidence, num_windows: int = 1) -> Answer:
     """Return a decided answer with what its options ask for.
 
     Args:
         answer: as it was decided, its choices in any order.
         options: what is asked for.
         request: its words.
-        evidence: how the decision divided its attention over the context's words; read for choices only.
+        evidence: which words decide for which choice.
         num_windows: windows that the context was read in.
     """
     of_label = {choice.label: choice for choice in answer.choices}
@@ -40,11 +36,17 @@ def complete(
             answer = replace(answer, expected=expected)
     if not options.multiple:
         answer = withhold(answer, options.min_probability)
-    if not answer.chosen:
-        return answer
-    spans = evidence_spans(request, evidence)
-    choices = tuple(replace(c, spans=spans) if c.label in answer.chosen else c for c in answer.choices)
-    return replace(answer, choices=choices)
+    return _with_evidence(answer, request, evidence) if answer.chosen else answer
+
+
+def _with_evidence(answer: Answer, request: Request, evidence: Evidence) -> Answer:
+    """Return an answer whose chosen labels have the words that decide for them."""
+    found = {
+        choice.label: find_evidence(evidence.logits(place), request)
+        for place, choice in enumerate(request.choices)
+        if choice.label in answer.chosen
+    }
+    return replace(answer, choices=tuple(replace(c, evidence=found.get(c.label, ())) for c in answer.choices))
 
 
 def withhold(answer: Answer, min_probability: float | None) -> Answer:
@@ -52,20 +54,6 @@ def withhold(answer: Answer, min_probability: float | None) -> Answer:
     if answer.answered and min_probability is not None and answer.probability < min_probability:
         return replace(_unanswered(answer), explanation=())  # of words that are not given
     return answer
-
-
-def evidence_spans(request: Request, weights: Sequence[float]) -> tuple[AnswerSpan, ...]:
-    """Return the words of the context that were looked at most, at most ``MOST_EVIDENCE``, neighbours as one span."""
-    tokens = request.context_tokens
-    best = sorted(range(len(tokens)), key=lambda i: (-weights[i], i))[:MOST_EVIDENCE]
-    runs: list[list[int]] = []
-    for i in sorted(i for i in best if weights[i] > 0):
-        if runs and runs[-1][-1] == i - 1:
-            runs[-1].append(i)
-        else:
-            runs.append([i])
-    places = [(tokens[run[0]].start, tokens[run[-1]].end) for run in runs]
-    return tuple(AnswerSpan(Source.CONTEXT, start, end, request.context[start:end]) for start, end in places)
 
 
 def _several(answer: Answer, min_probability: float | None) -> Answer:

@@ -31,12 +31,7 @@ Scores = npt.NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuotationScores:
-    """What the reader says of where an answer stands.
-
-    Attributes:
-        start_C, end_C: score of each word of the context as the first and the last.
-        null: score of there being no answer.
-    """
+    """Scores of each word of the context as the first and the last of an answer, and of there being none."""
 
     start_C: Scores
     end_C: Scores

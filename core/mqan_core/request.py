@@ -8,7 +8,7 @@ from mqan_core.errors import InputError
 from mqan_core.example import Choice
 from mqan_core.listed import find_listed
 from mqan_core.options import MOST_CHOICES
-from mqan_core.text import Size, Token, has_words, read_tokens
+from mqan_core.text import Token, has_words, read_tokens
 from mqan_core.vocab import Slots, Vocabulary, number_slots
 
 
@@ -17,14 +17,12 @@ class Request:
     """One request as the model reads it.
 
     Attributes:
-        context: the caller's context.
-        question: the caller's question.
         context_tokens: tokens of the context that the model reads.
         question_tokens: tokens of the question that the model reads: without labels that it lists, which are choices.
-        slots: their distinct pieces, numbered. Behind the question's words stand the separators of the choices, each
+        slots: their distinct pieces, numbered. After the question's words stand the separators of the choices, each
             a piece of its own.
         choices: the closed set of labels, empty for a free answer.
-        choice_tokens: tokens of each label, its description behind it.
+        choice_tokens: tokens of each label, its description after it.
         label_places: where the question has each label; empty for the caller's own choices.
     """
 
@@ -98,17 +96,6 @@ def _request(
     return Request(
         context, question, tuple(context_tokens), tuple(question_tokens), slots, tuple(choices), choice_tokens
     )
-
-
-def check_words(name: str, size: Size) -> Size:
-    """Return how much there is to read in a context or question, which is something.
-
-    Raises:
-        InputError: there is nothing.
-    """
-    if not size.num_tokens:
-        raise empty(name)
-    return size
 
 
 def empty(name: str) -> InputError:

@@ -33,7 +33,6 @@ class Query:
 
     Attributes:
         aggregation: one of ``AGGREGATIONS``, in lower case.
-        column: the selected column.
         conditions: column, operator and value of each, in order.
     """
 
@@ -162,7 +161,7 @@ def _find_conditions(folded: FoldedText, begin: int, columns: frozenset[str]) ->
 
 
 class _Head(NamedTuple):
-    """What a condition begins with."""
+    """The beginning of a condition."""
 
     start: int
     column: str

@@ -18,7 +18,6 @@ class StateChange:
 
     Attributes:
         told: slots and their values, in order.
-        requests: the slots asked for, in order.
         others: what stands between the commas of the first part and is no slot with a value.
     """
 

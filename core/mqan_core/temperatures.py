@@ -1,4 +1,4 @@
-"""How sure a model with a pretrained reader may be: one map for each kind of question and number of choices.
+"""The confidence of a model with a pretrained reader: one map for each kind of question and number of choices.
 
 The masses of choices are divided by a temperature in logits (Guo et al. 2017): ``m_i ** (1 / T)``, renormalised over
 choices and refusal, so that the order of the choices by probability, and with it the answer, stays. A free answer and
@@ -17,17 +17,17 @@ from enum import StrEnum
 
 from mqan_core.answer import Answer
 from mqan_core.calibration import Calibration
+from mqan_core.options import is_yes_no
 
 BUCKETS = ((2, "2"), (5, "3-5"), (10, "6-10"), (30, "11-30"), (10**9, "31+"))
 """Most choices of each bucket, and its name."""
 
-_YES_NO = ({"yes", "no"}, {"true", "false"})
 _LEAST = 1e-12  # masses are held above it
 _UNCHANGED = Calibration(1.0, 0.0)
 
 
 class QuestionKind(StrEnum):
-    """What is asked for."""
+    """A kind of question."""
 
     FREE = "free"
     CHOICES = "choices"
@@ -42,8 +42,7 @@ def kind_of(labels: Sequence[str], multiple: bool) -> QuestionKind:
         return QuestionKind.FREE
     if multiple:
         return QuestionKind.SEVERAL
-    is_yes_no = {label.strip().casefold() for label in labels} in _YES_NO
-    return QuestionKind.YES_NO if is_yes_no else QuestionKind.CHOICES
+    return QuestionKind.YES_NO if is_yes_no(labels) else QuestionKind.CHOICES
 
 
 def bucket_of(num_choices: int) -> str:
@@ -107,7 +106,8 @@ class Temperatures:
         if kind is QuestionKind.SEVERAL:
             return math.prod(max(share, 1 - share) for share in self.against_refusal(choices, refusal))
         mapped, rest = self.masses(kind, choices, refusal)
-        return rest if is_refusal else max(mapped)
+        # one of named choices is right, and their probabilities are shares of one another
+        return rest if is_refusal else max(mapped) / (sum(mapped) if kind is QuestionKind.CHOICES else 1.0)
 
     def calibrate(self, answer: Answer) -> Answer:
         """Return an answer with its probabilities mapped. Only which of several labels hold can change with it."""
@@ -126,7 +126,7 @@ class Temperatures:
             replace(choice, probability=mass, among_choices=mass / among, against_refusal=share)
             for choice, mass, share in zip(answer.choices, mapped, beside, strict=True)
         )
-        probability = max(mapped) if answer.answered else refusal
+        probability = max(mapped) / (1.0 if answer.may_be_none else among) if answer.answered else refusal
         return replace(answer, probability=probability, refusal=refusal, choices=choices)
 
     def _map(self, kind: QuestionKind, num_choices: int) -> Calibration:

@@ -112,7 +112,7 @@ class Token(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much there is to read in a text.
+    """The amount that there is to read in a text.
 
     Attributes:
         num_tokens: tokens that the model reads.

@@ -39,9 +39,6 @@ class WordVectors:
         scales: one scale a row, float32 [W].
         ngrams: trained n-gram table, float32 [N, G].
 
-    Attributes:
-        rows, scales, ngrams: as given.
-
     Raises:
         ValueError: the shapes do not belong together, or a number is not finite or beyond ``LARGEST``.
     """

@@ -71,9 +71,8 @@ class Slots:
     """The distinct pieces of one request, numbered.
 
     Attributes:
-        pieces: distinct lower-cased pieces of context and question, U of them.
-        context: slot of each context token, shape [C].
-        question: slot of each question token, shape [Q].
+        pieces: lower-cased, U of them.
+        context, question: slot of each token, shape [C] and [Q].
         generator_ids: generator id of each slot, ``num_generated`` where it has none, shape [U].
     """
 

@@ -32,9 +32,6 @@ class WordPieces:
     Args:
         pieces: the vocabulary, distinct, with ``[CLS]``, ``[SEP]`` and ``[UNK]`` in it.
 
-    Attributes:
-        pieces: as given.
-
     Raises:
         ValueError: a piece is there twice, or one of the three is missing.
     """

@@ -1,1 +1,1 @@
-"""What a model is worth: scores, calibration, reports and the model card."""
+"""The worth of a model: scores, calibration, reports and the model card."""

@@ -1,4 +1,4 @@
-"""What answers questions, whatever runs it: a checkpoint in torch or a bundle's engine."""
+"""Answerers of questions, whatever runs them: a checkpoint in torch or a bundle's engine."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -71,7 +71,7 @@ def labels_offered(example: Example, decision: Decision) -> list[str]:
 
 
 class Answerer(Protocol):
-    """What answers batches of questions."""
+    """A model that answers batches of questions."""
 
     @property
     def title(self) -> str:
@@ -79,7 +79,7 @@ class Answerer(Protocol):
 
     @property
     def where(self) -> str:
-        """What it runs in, in words."""
+        """The runtime, in words."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -157,7 +157,7 @@ def decision_of(ask: Ask, answer: Answer) -> Decision:
     masses = tuple(choice.probability for choice in answer.choices)
     if not ask.multiple:
         labels: tuple[str, ...] = (answer.text,) if answer.answered else ()
-        probability = max(masses) if answer.answered else answer.refusal
+        probability = answer.probability if answer.answered else answer.refusal
         return Decision(answer.text if answer.answered else None, labels, probability, answer.refusal, masses, answer)
     beside = [choice.against_refusal for choice in answer.choices]
     labels = tuple(choice.label for choice in answer.choices if choice.against_refusal > HOLDS)

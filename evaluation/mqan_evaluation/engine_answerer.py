@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from mqan_core.answering import AnsweringBundle, open_answering_bundle
 from mqan_core.manifest import ANSWERING_FORMAT
@@ -10,7 +11,8 @@ from mqan_core.options import Options
 from mqan_evaluation.answerers import Ask, Decision, decide_all
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import AnswerEngine, format_of
+from mqan_runtime.interface import format_of
+from mqan_runtime.row_engine import RowEngine
 from mqan_runtime.session import CUDA, Precision
 
 
@@ -24,7 +26,7 @@ class EngineAnswerer:
         has_one_thread: whether it answers on the thread alone that opened it.
     """
 
-    def __init__(self, engine: AnswerEngine) -> None:
+    def __init__(self, engine: RowEngine[Any]) -> None:
         self.engine = engine
         manifest = engine.bundle.manifest
         self.has_one_thread = isinstance(engine, Engine) and engine.has_one_thread
@@ -50,6 +52,8 @@ class EngineAnswerer:
         limit = self.engine.max_answer_tokens
         return decide_all(
             asked,
-            lambda ask: self.engine.read(ask.context, ask.question, Options(choices=tuple(ask.choices))),
+            lambda ask: self.engine.read(
+                ask.context, ask.question, Options(choices=tuple(ask.choices), multiple=ask.multiple)
+            ),
             lambda requests: self.engine.answer(requests, [limit] * len(requests)),
         )

@@ -41,24 +41,19 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A question with what was decided.
-
-    Attributes:
-        example: the question.
-        decision: on it.
-    """
+    """A question and the decision on it."""
 
     example: Example
     decision: Decision
 
     @property
     def labels(self) -> list[str]:
-        """What the choices say."""
+        """The answer as its choices have it."""
         return labels_offered(self.example, self.decision)
 
     @property
     def kind(self) -> QuestionKind:
-        """What is asked for."""
+        """The kind of question."""
         return kind_of(self.labels, self.example.multiple)
 
     def is_right(self, temperatures: Temperatures) -> bool:
@@ -128,7 +123,7 @@ _EVENTS: Final[Mapping[str, Callable[[Observed], list[tuple[float, bool]]]]] = {
     QuestionKind.REFUSAL: lambda o: [(o.decision.refusal, not o.example.answers)],
     QuestionKind.SEVERAL: _labels_of_several,
 }
-"""What the map of a kind is fitted on: the probabilities of single events, and whether they came true."""
+"""The events that the map of a kind is fitted on: their probabilities, and whether they came true."""
 
 
 def _loss_of_choices(observed: Observed) -> FloatArray:

@@ -15,11 +15,9 @@ from mqan_training.model.network import Network
 
 @dataclass(frozen=True, slots=True)
 class WordHeat:
-    """Pointer mass behind one word of an answer.
+    """Pointer mass of one word of an answer.
 
     Attributes:
-        text: the word.
-        probability: of the word.
         vocabulary: mass that the generator had, gamma of equation 12.
         context: mass of each context token, (1 - gamma) lambda alpha^C.
         question: mass of each question token, (1 - gamma) (1 - lambda) alpha^Q.

@@ -19,7 +19,7 @@ _WORDINGS = Path(__file__).with_name("label_sets.yaml")
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """How else a set is asked.
+    """Other ways to ask a set.
 
     Attributes:
         questions: other wordings of its question.

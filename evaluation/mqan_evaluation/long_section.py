@@ -22,7 +22,7 @@ _GAP: Final = "\n\n"
 
 
 def long_section(measuring: Measuring) -> Section:
-    """Measure questions of SQuAD on their paragraph, and with other paragraphs before and behind it."""
+    """Measure questions of SQuAD on their paragraph, and with other paragraphs before and after it."""
     whole = validation_examples(measuring.data, "squad", ALL, measuring.seed)
     examples = sampled(whole, min(measuring.limit or MOST_ASKED, MOST_ASKED), measuring.seed)
     others = list(dict.fromkeys(example.context for example in whole))

@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted, and the map that makes them trustworthy."""
+"""The reliability of probabilities, and the map that improves it."""
 
 import math
 import zlib

@@ -1,4 +1,4 @@
-"""What a section of the suite gives: a table, numbers for a file, and the answers behind them."""
+"""A section of the suite: a table, numbers for a file, and the answers that they come from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,11 +34,9 @@ class Section:
 
 @dataclass(slots=True)
 class Measuring:
-    """What every section needs, and the answers that it leaves.
+    """The model and data that every section needs, and the answers that it leaves.
 
     Attributes:
-        answerer: the model.
-        data: folder of the datasets.
         limit: most examples a set; None for all.
         seed: decides which.
         threads: batches that are answered side by side.

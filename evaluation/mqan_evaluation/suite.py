@@ -1,4 +1,4 @@
-"""What a model for questions of every kind can do, measured in one run of ``mqan evaluate``.
+"""A model for questions of every kind, measured in one run of ``mqan evaluate``.
 
 Probabilities are fitted first, so that what follows can say how far they can be trusted.
 """
@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from mqan_evaluation import decanlp_section, field_sections
 from mqan_evaluation.cases import case_section
+from mqan_evaluation.everyday_section import NAME as EVERYDAY
+from mqan_evaluation.everyday_section import everyday_section
 from mqan_evaluation.fit_temperatures import calibration_section, manifest_entry, trust_rows
 from mqan_evaluation.label_views import held_back_sets
 from mqan_evaluation.long_section import long_section
@@ -22,12 +24,12 @@ from mqan_training.data.made.kind import kind_names
 CALIBRATION, LABELS, FIELDS, MADE, SQUAD2 = "calibration", "labels", "fields", "made", "squad2_dev"
 INSTRUCTIONS, CASES, DECANLP, REVIEWS = "instructions", "cases", "decanlp", "reviews"
 LONG, TRUST = "long", "trust"
-SECTIONS: Final = (CALIBRATION, LABELS, FIELDS, MADE, SQUAD2, INSTRUCTIONS, CASES, DECANLP, REVIEWS, LONG)
+SECTIONS: Final = (CALIBRATION, EVERYDAY, LABELS, FIELDS, MADE, SQUAD2, INSTRUCTIONS, CASES, DECANLP, REVIEWS, LONG)
 
 
 @dataclass(slots=True)
 class Measured:
-    """What a run of the suite found.
+    """The findings of a run of the suite.
 
     Attributes:
         title: name of the model.
@@ -121,6 +123,8 @@ def run_suite(
 
 
 def _sections(measuring: Measuring, chosen: dict[str, list[str]], cases: Path | None) -> Iterator[Section]:
+    if EVERYDAY in chosen:
+        yield everyday_section(measuring)
     if LABELS in chosen:
         yield from label_sections(measuring, chosen[LABELS])
     if FIELDS in chosen:
@@ -145,7 +149,7 @@ def _trusted(chosen: dict[str, list[str]]) -> list[str]:
     """Return the names under which answers were kept whose probabilities are looked at."""
     made = [f"made_{kind}" for kind in kind_names()] if MADE in chosen else []
     decanlp = [name for name in ("squad", "sst") if name in chosen.get(DECANLP, ())]
-    cases = [CASES] if CASES in chosen else []
+    cases = [name for name in (EVERYDAY, CASES) if name in chosen]
     return [*decanlp, *chosen.get(LABELS, ()), *cases, *made]
 
 

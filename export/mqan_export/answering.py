@@ -35,6 +35,7 @@ from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.collate import word_ids
 from mqan_training.data.mixture import validation_examples
+from mqan_training.model.evidence import EVIDENCE_WIDTH
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.recipe import Recipe
 from mqan_training.trained import Trained, load_trained
@@ -179,6 +180,7 @@ def sizes_of(trained: Trained) -> Sizes:
         head_width=config.head_width,
         num_generated=trained.vocabulary.num_generated,
         num_word_pieces=len(trained.layout.word_pieces.pieces),
+        evidence_width=EVIDENCE_WIDTH,
     )
 
 

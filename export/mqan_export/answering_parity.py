@@ -35,7 +35,7 @@ _LEAST_AGREEMENT = 0.85
 
 @dataclass(frozen=True, slots=True)
 class AnsweringParity:
-    """What was compared.
+    """The result of a comparison.
 
     Attributes:
         num_examples: examples answered in torch, in batches and alone; all answers were equal.

@@ -78,7 +78,9 @@ def _reader(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     products = ("inputs", "attention_output", "inner", "outer")
     names = [f"layers.{layer}.{product}.weight" for layer in range(num_layers) for product in products]
     is_older = "similarity.weight" not in named  # made before choices were compared with the text
+    has_evidence = "evidence.bias" in named
     names += ["word.weight", "span.weight", *([] if is_older else ["similarity.map.weight"]), "projection.weight"]
+    names += ["evidence.weight"] if has_evidence else []
     named |= dict(zip(names, _unnamed(found), strict=True))
     weights: dict[str, np.ndarray] = {}
     if is_older:  # the same answers as before
@@ -88,6 +90,9 @@ def _reader(found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         if ".inputs." in name:
             for part, own in zip(("query", "key", "value"), np.split(array, 3), strict=True):
                 weights["bert." + name.replace("inputs", part)] = own
+        elif name.startswith("evidence."):
+            for part, own in zip(("label", "word"), np.split(array, 2), strict=True):
+                weights[name.replace("evidence", f"evidence.{part}")] = own
         elif name.startswith(("positions.", "segments.", "norm.", "layers.")):
             weights["bert." + name] = array
         else:

@@ -32,7 +32,7 @@ from mqan_export.encoder_graph import EncoderGraph
 from mqan_export.lstm import translation_table
 from mqan_export.parity import NO_EXAMPLES, ParityReport, check_parity
 from mqan_export.step_graph import DecoderStepGraph
-from mqan_export.trace import EXAMPLE_SIZES, examples_of, save_graph, traced
+from mqan_export.trace import examples_of, save_graph, traced
 from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import (
     DYNAMIC_AXES,
@@ -73,11 +73,17 @@ def export_bundle(
     Raises:
         ParityError: the graphs and torch disagree; the bundle is left without a manifest.
         BundleError: the name or the version cannot be those of a bundle; nothing is written.
-        ValueError: there are no examples; nothing is written.
+        ValueError: there are no examples, or the network is an ablation of the paper's table 2; nothing is written.
     """
     check_names(name, version)
     if not examples:
         raise ValueError(NO_EXAMPLES)
+    model = checkpoint.train_config.model
+    if not (model.coattention and model.question_pointer):
+        raise ValueError(
+            "ablations of the paper's table 2 (model.coattention or model.question_pointer is false) are not exported: "
+            "score the checkpoint itself with `mqan evaluate --checkpoint`"
+        )
     network = network_of(pretrained_of(checkpoint))
     round_weights(network)
     folder.mkdir(parents=True, exist_ok=True)
@@ -131,8 +137,6 @@ def write_graphs(network: Network, folder: Path) -> None:
     num_layers, width = dimensions.num_layers, dimensions.width
     fixed = {"E": dimensions.vector_width, "D": width, "H": dimensions.num_heads, "W": dimensions.head_width}
     fixed |= {"V": dimensions.num_generated, "F": NUM_PLAIN_FIELDS}
-    if dimensions.joined:
-        fixed["J"] = EXAMPLE_SIZES["C"] + EXAMPLE_SIZES["Q"]
     state = step_state(num_layers)
     graphs: tuple[tuple[str, nn.Module, Tensors, list[str]], ...] = (
         (ENCODER, EncoderGraph(network), ENCODER_INPUTS, list(encoder_outputs(num_layers))),
@@ -170,5 +174,4 @@ def dimensions_of(network: Network) -> Dimensions:
         head_width=config.head_width,
         num_generated=network.vocabulary.num_generated,
         vector_width=network.embedder.width,
-        joined=not config.coattention,
     )

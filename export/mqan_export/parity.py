@@ -31,7 +31,7 @@ class ParityError(MqanError):
 
 @dataclass(frozen=True, slots=True)
 class ParityReport:
-    """What was compared.
+    """The result of a comparison.
 
     Attributes:
         num_examples: examples answered in torch, in batches and alone; all answers had the same tokens.

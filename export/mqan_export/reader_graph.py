@@ -18,6 +18,7 @@ from mqan_export.trace import traced
 from mqan_runtime.answering_graphs import DYNAMIC, READER_INPUTS, reader_outputs
 from mqan_training.collate import MOST_PIECES
 from mqan_training.model.bert import BertLayer
+from mqan_training.model.evidence import EVIDENCE_WIDTH
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
 from mqan_training.model.similarity import mean_of_text
 
@@ -103,6 +104,11 @@ class ReaderGraph(nn.Module):
         self.word = network.project
         self.span, self.null, self.summary = network.span, network.null, network.summary
         self.similarity = network.similarity
+        self.evidence = nn.Linear(bert.config.hidden_size, 2 * EVIDENCE_WIDTH)  # one product is faster than two
+        with torch.no_grad():
+            parts = (network.evidence.label, network.evidence.word)
+            self.evidence.weight.copy_(torch.cat([part.weight for part in parts]))
+            self.evidence.bias.copy_(torch.cat([part.bias for part in parts]))
         self.projection = decoder.projection
         self.contexts = nn.ModuleList(layer.context_attention for layer in decoder.layers)  # type: ignore[misc]
 
@@ -134,6 +140,7 @@ class ReaderGraph(nn.Module):
             self.summary(x_NSM[:, 0]),
             *(keys for keys, _ in pairs),
             *(values for _, values in pairs),
+            *self.evidence(states_NTM).chunk(2, dim=-1),
         )
 
     def _similarity(self, x_NSM: Tensor, segments_NS: Tensor, states_NTM: Tensor) -> Tensor:
@@ -170,4 +177,6 @@ def _means(x_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> Tensor:
 
 def trace_reader(graph: ReaderGraph, num_layers: int) -> onnx.ModelProto:
     """Return the graph in ONNX; ``num_layers`` are the decoder's."""
-    return traced(graph, graph.example_inputs(), READER_INPUTS, list(reader_outputs(num_layers)), DYNAMIC, OPSET)
+    return traced(
+        graph, graph.example_inputs(), READER_INPUTS, list(reader_outputs(num_layers, EVIDENCE_WIDTH)), DYNAMIC, OPSET
+    )

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from mqan_runtime.graphs import TYPES
 from mqan_runtime.half import store_half
 
-EXAMPLE_SIZES: Final = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5, "J": 13}
+_SIZES: Final = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5}
 
 
 def save_graph(path: Path, model: onnx.ModelProto) -> None:
@@ -30,7 +30,7 @@ def examples_of(axes: Mapping[str, tuple[str, ...]], fixed: Mapping[str, int]) -
         axes: of the inputs, by name.
         fixed: sizes of the axes that are not dynamic.
     """
-    sizes = {**EXAMPLE_SIZES, **fixed}
+    sizes = {**_SIZES, **fixed}
     examples = []
     for name, letters in axes.items():
         shape = [sizes[letter] for letter in letters]

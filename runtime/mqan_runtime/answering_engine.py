@@ -13,6 +13,7 @@ from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, ope
 from mqan_core.attribution import read_words
 from mqan_core.decision import REPEATS, count_decided, decide, find_repeats
 from mqan_core.errors import BundleError
+from mqan_core.evidence import Attended
 from mqan_core.explanation import Pointers, explain_choice, explain_quotation, explain_words
 from mqan_core.layout import Layout
 from mqan_core.options import PLAIN, Options
@@ -23,6 +24,7 @@ from mqan_core.temperatures import Temperatures
 from mqan_runtime.answering_graphs import (
     EMBEDDINGS_INPUTS,
     EMBEDDINGS_OUTPUTS,
+    EVIDENCE_CONSTANTS,
     NUM_FIELDS,
     READER_INPUTS,
     reader_outputs,
@@ -33,7 +35,7 @@ from mqan_runtime.graphs import NEXT
 from mqan_runtime.row_engine import Ended, Row, RowEngine
 from mqan_runtime.session import CUDA, Precision, Provider, has_cuda, is_int8, open_session
 from mqan_runtime.step_loop import Array, Buffers, Decoding, StepLoop
-from mqan_runtime.window_texts import TextReader, WindowedRequest, scores_of
+from mqan_runtime.window_texts import TextReader, WindowedRequest, evidence_of, scores_of
 
 _WINDOWS_TOGETHER: Final = 32  # on a GPU
 
@@ -66,8 +68,8 @@ class AnsweringLoop(StepLoop):
         self, state: Mapping[str, Array], row: int
     ) -> tuple[Trace, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
         trace: Trace = super().hand_out(state, row)
-        masses, evidence = (state[name][row].astype(np.float32) for name in ("masses", "evidence"))
-        return trace, masses, evidence
+        masses, attention = (state[name][row].astype(np.float32) for name in ("masses", "evidence"))
+        return trace, masses, attention
 
 
 class AnsweringEngine(RowEngine[WindowedRequest]):
@@ -81,14 +83,10 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         num_together: most windows that are read together, padded; by default 1 on a CPU.
 
     Attributes:
-        bundle: what is run.
         provider: execution provider that really runs it.
-        precision: of the reader's products.
-        layout: lays texts out for the reader.
-        reader: reads them.
-        loop: the loop over token ids below the text.
     """
 
+    bundle: AnsweringBundle
     loop: AnsweringLoop
 
     def __init__(
@@ -104,7 +102,7 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         sizes = bundle.manifest.sizes
         constants, state = step_constants(sizes.num_layers), step_state(sizes.num_layers)
         named = {
-            graphs.reader: (READER_INPUTS, reader_outputs(sizes.num_layers)),
+            graphs.reader: (READER_INPUTS, reader_outputs(sizes.num_layers, sizes.evidence_width)),
             EMBEDDINGS: (EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS),
             graphs.decoder_step: ({**constants, **state}, {NEXT + name: axes for name, axes in state.items()}),
         }
@@ -119,7 +117,13 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
         self.provider: str = sessions[graphs.reader].get_providers()[0]
         self._temperatures = Temperatures(bundle.manifest.calibration)
         self.layout = Layout(bundle.word_pieces)
-        lengths = {"D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width, "V": sizes.num_generated}
+        lengths = {
+            "D": sizes.width,
+            "H": sizes.num_heads,
+            "W": sizes.head_width,
+            "V": sizes.num_generated,
+            "E": sizes.evidence_width,
+        }
         if num_together is None:
             num_together = _WINDOWS_TOGETHER if self.provider == CUDA else 1
         reads = (sessions[EMBEDDINGS], sessions[graphs.reader])
@@ -160,6 +164,8 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
     def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Generator[None, None, Decoding]:
         constants, sizes = yield from self.reader.read([row.request for row in rows])
         rows = [_with_what_is_kept(row, constants, place) for place, row in enumerate(rows)]
+        for name in EVIDENCE_CONSTANTS:
+            constants.pop(name, None)  # no step reads them
         # a choice and a quotation are made in one step: no word of it follows
         most = [
             0 if row.request.request.choices or row.request.options.quotes else row.max_answer_tokens for row in rows
@@ -168,11 +174,13 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
 
     def write(self, ended: Ended[WindowedRequest]) -> Answer:
         row, request = ended.row, ended.row.request.request
-        trace, place_masses, evidence = ended.decoded
+        trace, place_masses, attention = ended.decoded
         behind = len(request.question_tokens)
         masses = place_masses[behind : behind + len(request.choices)].tolist()
         options, scores = row.request.options, row.request.scores
-        answer = decide(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens)
+        answer = decide(
+            *(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens), may_be_none=options.may_be_none
+        )
         # without the step at which an answer that is too long would have gone on
         num_steps = max(1, len(answer.tokens) + (not answer.truncated))
         answer = self._temperatures.calibrate(answer)
@@ -180,13 +188,14 @@ class AnsweringEngine(RowEngine[WindowedRequest]):
             answer = quote(answer, scores, options, request, row.max_answer_tokens)
         if row.request.pointers is not None:
             if request.choices:
-                steps = explain_choice(evidence[: request.num_context_tokens], request)
+                steps = explain_choice(attention[: request.num_context_tokens], request)
             elif scores is not None and options.quotes:
                 steps = explain_quotation(scores, request, refuses=options.refuses)
             else:
                 steps = explain_words(row.request.pointers[:num_steps], trace, request, self.bundle.vocabulary)
             answer = replace(answer, explanation=steps)
-        return complete(answer, options, request, evidence.tolist(), len(row.request.windows))
+        evidence = row.request.evidence or Attended(attention[: request.num_context_tokens])
+        return complete(answer, options, request, evidence, len(row.request.windows))
 
     def read_decided(self, row: Row[WindowedRequest], trace: Trace, first: int) -> list[AnswerToken]:
         if row.request.options.min_probability is not None:
@@ -198,6 +207,9 @@ def _with_what_is_kept(row: Row[WindowedRequest], constants: Buffers, place: int
     """Return a row with what its options need: the scores of its words, and room for where its steps point."""
     windowed, options = row.request, row.request.options
     needs_scores = options.quotes or options.alternatives
+    if windowed.request.choices:
+        windowed = replace(windowed, evidence=evidence_of(constants, place, windowed.request))
+        row = replace(row, request=windowed)
     if not (needs_scores or options.explain):
         return row
     scores = scores_of(constants, place, windowed.num_context_tokens) if needs_scores else None

@@ -2,8 +2,8 @@
 
 Letters: N windows, S word pieces of a window, T words of a window, M width of the reader; B requests, U slots,
 C context, Q question (the separators of choices included), K room for steps of the answer, D width of the decoder,
-H heads, W width of a head, F fields of the trace. What the decoder keeps for each of its layers is a tensor a layer,
-``NAME_0`` and so on.
+H heads, W width of a head, E width of evidence, F fields of the trace. What the decoder keeps for each of its layers is
+a tensor a layer, ``NAME_0`` and so on.
 """
 
 from typing import Final
@@ -35,6 +35,10 @@ _READER_OUTPUTS: Final[Tensors] = {
     "summary": ("N", "D"),  # from which the decoder's LSTM starts
     "keys": ("LAYER", "N", "H", "T", "W"),
     "values": ("LAYER", "N", "H", "T", "W"),
+}
+_EVIDENCE_OUTPUTS: Final[Tensors] = {
+    "label_evidence": ("N", "T", "E"),  # of a word that is a choice's separator: what decides for the choice
+    "word_evidence": ("N", "T", "E"),  # their product is the logit of a word deciding for it
 }
 NUM_NULL: Final = 2
 
@@ -79,9 +83,13 @@ _STEP_STATE: Final[Tensors] = {  # all zeros before the first step
 DYNAMIC: Final = frozenset("NSTBUCQK")
 
 
-def reader_outputs(num_layers: int) -> Tensors:
-    """Return the outputs of ``reader-*.onnx``."""
-    return by_layer(_READER_OUTPUTS, num_layers)
+EVIDENCE_CONSTANTS: Final[Tensors] = {"question_evidence": ("B", "Q", "E"), "context_evidence": ("B", "C", "E")}
+"""The part of a request's evidence that the steps do not read."""
+
+
+def reader_outputs(num_layers: int, evidence_width: int) -> Tensors:
+    """Return the outputs of ``reader-*.onnx``; a width of 0: of a bundle that was made before there was evidence."""
+    return {**by_layer(_READER_OUTPUTS, num_layers), **(_EVIDENCE_OUTPUTS if evidence_width else {})}
 
 
 def step_constants(num_layers: int) -> Tensors:

@@ -5,7 +5,7 @@ The encoder writes what the step reads; ``step_loop.py`` takes the steps.
 Shape letters as in ``graphs.py``.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,7 +37,6 @@ class Batch:
     """Padded requests.
 
     Attributes:
-        inputs: the encoder's inputs by name.
         slot_ids: generator id of each slot, V where it has none, int64 [B, U].
         max_tokens: most answer tokens of each row, [B].
     """
@@ -74,7 +73,6 @@ class GreedyLoop(StepLoop):
             "E": dimensions.vector_width,
             "F": NUM_PLAIN_FIELDS,
         }
-        self._joined = dimensions.joined
         self._has_swollen = False  # the encoder's session holds the memory of a large batch
         self._giving_back = _options_that_give_back() if encoder.get_providers() == [CPU] else None
         self._encoder_outputs = encoder_outputs(dimensions.num_layers)
@@ -100,28 +98,6 @@ class GreedyLoop(StepLoop):
         for name in ("input", "hidden", "cell"):
             decoding.state[name][...] = encoded["first_" + name]
         return decoding
-
-    def _complete_sizes(self, sizes: dict[str, int]) -> None:
-        sizes["J"] = sizes["C"] + sizes["Q"] if self._joined else sizes["C"]
-
-    def _places(
-        self, axes: Sequence[str], given: Mapping[str, int], wanted: Mapping[str, int]
-    ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """Yield where the parts of a padded tensor lie, and where they go in a wider one.
-
-        It is one part, but for the axis J of context and question as one sequence, each of which is padded.
-        """
-        if "J" not in axes or not self._joined:
-            yield from super()._places(axes, given, wanted)
-            return
-        whole = tuple(slice(given[axis]) for axis in axes)
-        at = axes.index("J")
-
-        def cut(sizes: Mapping[str, int]) -> tuple[slice, slice]:
-            return slice(given["C"]), slice(sizes["C"], sizes["C"] + given["Q"])
-
-        for source, target in zip(cut(given), cut(wanted), strict=True):
-            yield (*whole[:at], source, *whole[at + 1 :]), (*whole[:at], target, *whole[at + 1 :])
 
     def encode(self, batch: Batch) -> Buffers:
         """Return the encoder's outputs for a batch, for comparing with another implementation."""
@@ -169,8 +145,7 @@ class GreedyLoop(StepLoop):
     def _sizes_of(self, inputs: Mapping[str, Array]) -> dict[str, int]:
         num_rows, num_slots, _ = inputs["vectors"].shape
         context, question = inputs["context_slots"].shape[1], inputs["question_slots"].shape[1]
-        attended = context + question if self._joined else context
-        return {**self._sizes, "B": num_rows, "U": num_slots, "C": context, "Q": question, "J": attended}
+        return {**self._sizes, "B": num_rows, "U": num_slots, "C": context, "Q": question}
 
 
 def _options_that_give_back() -> onnxruntime.RunOptions:

@@ -198,9 +198,7 @@ class DeviceLoop(GreedyLoop):
         return self._make_place(self._step, sizes, (_NOT_CAPTURED,) * 2)
 
     def _complete(self, rows: int, context: int, question: int, slots: int, room: int) -> dict[str, int]:
-        attended = context + question if self._joined else context
-        given = {"B": rows, "C": context, "Q": question, "U": slots, "J": attended, "K": room}
-        return {**self._sizes, **given}
+        return {**self._sizes, "B": rows, "C": context, "Q": question, "U": slots, "K": room}
 
     def _make_place(
         self, session: onnxruntime.InferenceSession, sizes: dict[str, int], graphs: tuple[str, str]
@@ -223,10 +221,6 @@ class _Place:
     """Buffers on the device, and the step bound to them both ways.
 
     Attributes:
-        session: of the step.
-        sizes: by axis.
-        axes: of every tensor.
-        constants: what stays the same during an answer.
         states: the state before and after a step, in turns.
         graphs: ids of the captured graphs, one a turn.
         holder: the decoding that is in it.

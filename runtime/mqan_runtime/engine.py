@@ -36,12 +36,11 @@ class Engine(RowEngine[Request]):
             are none by default.
 
     Attributes:
-        bundle: what is run.
         provider: execution provider that really runs it.
-        loop: the loop over token ids below the text.
     """
 
     precision = "float32"
+    bundle: Bundle
     loop: GreedyLoop
 
     def __init__(

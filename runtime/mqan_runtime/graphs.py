@@ -1,8 +1,8 @@
 """Names and axes of the graphs: what the tracing side writes and the running side binds.
 
-Letters: B batch, U slots, C context, Q question, J what the decoder attends to (C, or C + Q as one sequence), K room
-for steps of the answer, E vector width; the rest is fixed. What the decoder keeps for each of its layers is a tensor a
-layer, ``NAME_0`` and so on: out of a stacked one each step would copy its part.
+Letters: B batch, U slots, C context, Q question, K room for steps of the answer, E vector width; the rest is fixed.
+What the decoder keeps for each of its layers is a tensor a layer, ``NAME_0`` and so on: out of a stacked one each step
+would copy its part.
 """
 
 from collections.abc import Mapping
@@ -21,8 +21,8 @@ ENCODER_INPUTS: Final[Tensors] = {
 _ENCODER_OUTPUTS: Final[Tensors] = {
     "context": ("B", "C", "D"),
     "question": ("B", "Q", "D"),
-    "context_keys": ("LAYER", "B", "H", "J", "W"),
-    "context_values": ("LAYER", "B", "H", "J", "W"),
+    "context_keys": ("LAYER", "B", "H", "C", "W"),
+    "context_values": ("LAYER", "B", "H", "C", "W"),
     "context_mask": ("B", "C"),
     "question_mask": ("B", "Q"),
     "slot_inputs": ("B", "U", "D"),
@@ -80,7 +80,7 @@ def by_layer(tensors: Mapping[str, tuple[str, ...]], num_layers: int) -> Tensors
 
 NEXT: Final = "next_"  # prefix of the state's names as outputs of the step
 
-DYNAMIC_AXES: Final = frozenset("BUCQJK")
+DYNAMIC_AXES: Final = frozenset("BUCQK")
 
 # numpy types of the tensors that are not float32
 TYPES: Final[dict[str, str]] = {

@@ -1,4 +1,4 @@
-"""Store the weights of a graph in half the space: float16 with a Cast behind each, as any runtime reads it.
+"""Store the weights of a graph in half the space: float16 with a Cast after each, as any runtime reads it.
 
 ``mqan export`` rounds the network to numbers that float16 holds before it compares anything, so the graph computes what
 torch does.

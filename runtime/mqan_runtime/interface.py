@@ -1,74 +1,47 @@
-"""What whoever asks an engine knows of it: the one interface that every kind of bundle is run behind."""
+"""The one interface of engines: how a bundle of either format is opened, checked and run."""
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mqan_core.answer import Answer, AnswerToken
-from mqan_core.answering import open_answering_bundle
-from mqan_core.bundle import open_bundle, read_file, read_verified
-from mqan_core.classifying import open_classifying_bundle
-from mqan_core.errors import BundleError, InputError, MqanError
-from mqan_core.manifest import (
-    ANSWERING_FORMAT,
-    CLASSIFYING_FORMAT,
-    FORMAT_VERSION,
-    MANIFEST,
-    MAX_MANIFEST_BYTES,
-    FileEntry,
-    read_format,
-)
+from mqan_core.answering import AnsweringBundle, open_answering_bundle
+from mqan_core.bundle import Bundle, open_bundle, read_file, read_verified
+from mqan_core.errors import BundleError, MqanError
+from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
 from mqan_core.options import PLAIN, Options
-from mqan_core.vocab import Vocabulary
-from mqan_core.wordings import AcceptedQuestion, samples_of
+
+if TYPE_CHECKING:  # onnxruntime is loaded with an engine, and not by who only names the interface
+    from mqan_runtime.row_engine import RowEngine
+
+SAMPLE: Final = ("The kettle is in the kitchen.", "Where is the kettle?")
+"""A context and a question, to try a model with."""
 
 
-class ServedManifest(Protocol):
-    """What a bundle says of itself, whatever its kind."""
+class ServedEngine(Protocol):
+    """An engine as a server needs it; its calls block.
 
-    @property
-    def name(self) -> str:
-        """Name of the model."""
-
-    @property
-    def version(self) -> str:
-        """Version of the model."""
-
-    @property
-    def scores(self) -> Mapping[str, Mapping[str, float]]:
-        """Task -> {metric: value}."""
+    Requests are those of ``read``, decodings those of ``start_in_turns``.
+    """
 
     @property
-    def training(self) -> Mapping[str, Any]:
-        """Provenance."""
+    def bundle(self) -> Bundle | AnsweringBundle:
+        """What is run."""
 
     @property
-    def files(self) -> Mapping[str, FileEntry]:
-        """Name -> size and hash."""
-
-
-class ServedBundle(Protocol):
-    """An opened bundle, whatever its kind."""
+    def provider(self) -> str:
+        """The execution provider that really runs it."""
 
     @property
-    def manifest(self) -> ServedManifest:
-        """What it says of itself."""
+    def max_answer_tokens(self) -> int:
+        """Most tokens that an answer can have."""
 
-    @property
-    def sha256(self) -> str:
-        """The identity of the model."""
+    def read(self, context: str, question: str, options: Options = PLAIN) -> Any:
+        """Tokenise a request.
 
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The words that it generates."""
-
-    @property
-    def questions(self) -> tuple[AcceptedQuestion, ...]:
-        """The questions that it takes; none where it takes any."""
-
-
-class Stepper(Protocol):
-    """What decodes, blocking. Requests are those of ``ServedEngine.read``, decodings those of ``start_in_turns``."""
+        Raises:
+            InputError: it cannot be answered.
+        """
 
     def start_in_turns(
         self, requests: Sequence[Any], max_answer_tokens: Sequence[int], keys: Sequence[Any]
@@ -96,45 +69,10 @@ class Stepper(Protocol):
         """Make one decoding of several."""
 
 
-class ServedEngine(Stepper, Protocol):
-    """What a server needs of a bundle that is ready to answer."""
-
-    @property
-    def bundle(self) -> ServedBundle:
-        """What is run."""
-
-    @property
-    def provider(self) -> str:
-        """The execution provider that really runs it."""
-
-    @property
-    def max_answer_tokens(self) -> int:
-        """Most tokens that an answer can have."""
-
-    def read(self, context: str, question: str, options: Options = PLAIN) -> Any:
-        """Tokenise a request.
-
-        Raises:
-            InputError: it cannot be answered.
-        """
-
-
-class AnswerEngine(ServedEngine, Protocol):
-    """A bundle, ready to answer."""
-
-    @property
-    def precision(self) -> str:
-        """Of the products that dominate."""
-
-    def start(self, requests: Sequence[Any], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Any:
-        """Read a batch without a pause; return its decoding."""
-
-    def answer(self, requests: Sequence[Any], max_answer_tokens: Sequence[int]) -> list[Answer]:
-        """Answer a batch; each answer is what its request would get alone."""
-
-
-def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, precision: Any = "auto") -> AnswerEngine:
-    """Open and verify a bundle of any kind and make it ready.
+def open_engine(
+    folder: Path, *, provider: Any = "auto", num_threads: int = 1, precision: Any = "auto"
+) -> "RowEngine[Any]":
+    """Open and verify a bundle and make it ready.
 
     Args:
         folder: the bundle.
@@ -147,28 +85,20 @@ def open_engine(folder: Path, *, provider: Any = "auto", num_threads: int = 1, p
         RuntimeError: ``cuda`` was asked for and does not run here.
         ValueError: ``int8`` was asked for on a GPU.
     """
-    # onnxruntime is loaded here, and not by who only names the interface
     from mqan_runtime.answering_engine import AnsweringEngine
-    from mqan_runtime.classifying_engine import ClassifyingEngine
     from mqan_runtime.engine import Engine
 
-    openers: Mapping[int, Callable[..., AnswerEngine]] = {
-        ANSWERING_FORMAT: AnsweringEngine.open,
-        FORMAT_VERSION: Engine.open,
-        CLASSIFYING_FORMAT: ClassifyingEngine.open,
-    }
-    engine = openers[format_of(folder)](folder, provider=provider, num_threads=num_threads, precision=precision)
+    open_kind: Callable[..., RowEngine[Any]]
+    open_kind = AnsweringEngine.open if format_of(folder) == ANSWERING_FORMAT else Engine.open
+    engine = open_kind(folder, provider=provider, num_threads=num_threads, precision=precision)
     _try_out(engine, folder)
     return engine
 
 
-def _try_out(engine: AnswerEngine, folder: Path) -> None:
+def _try_out(engine: "RowEngine[Any]", folder: Path) -> None:
     """Answer once: graphs can have the right names and types and yet not run with the sizes that are stated."""
     try:
-        samples = [engine.read(*sample) for sample in samples_of(engine.bundle.questions)]
-        engine.answer(samples, [1] * len(samples))
-    except InputError as error:
-        raise BundleError(f"bundle {folder}: does not take a question of its own: {error}") from error
+        engine.answer([engine.read(*SAMPLE)], [1])
     except MqanError:
         raise
     except Exception as error:  # onnxruntime and numpy raise many types
@@ -177,23 +107,17 @@ def _try_out(engine: AnswerEngine, folder: Path) -> None:
         raise BundleError(f"bundle {folder}: does not run with the sizes that {MANIFEST} states: {error}") from error
 
 
-def verify_files(folder: Path) -> ServedBundle:
+def verify_files(folder: Path) -> Bundle | AnsweringBundle:
     """Check every file of a bundle against its hash, also those that no engine here would read; return the bundle.
 
     Raises:
         BundleError: a file is missing, is a link, or is not what the manifest says.
     """
-    bundle = _OPENERS[format_of(folder)](folder)
+    bundle: Bundle | AnsweringBundle
+    bundle = open_answering_bundle(folder) if format_of(folder) == ANSWERING_FORMAT else open_bundle(folder)
     for name, entry in bundle.manifest.files.items():
         read_verified(folder, name, entry)
     return bundle
-
-
-_OPENERS: Mapping[int, Callable[[Path], ServedBundle]] = {
-    ANSWERING_FORMAT: open_answering_bundle,
-    FORMAT_VERSION: open_bundle,
-    CLASSIFYING_FORMAT: open_classifying_bundle,
-}
 
 
 def format_of(folder: Path) -> int:

@@ -1,22 +1,25 @@
-"""What engines of all kinds of bundle have in common: rows of requests that decode together."""
+"""The common part of engines: rows of requests that decode together."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from mqan_core.answer import Answer, AnswerToken
-from mqan_runtime.step_loop import Decoding
+from mqan_core.answering import AnsweringBundle
+from mqan_core.bundle import Bundle
+from mqan_core.options import PLAIN, Options
+from mqan_runtime.step_loop import Decoding, StepLoop
 
 Request = TypeVar("Request")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Row(Generic[Request]):
-    """What a row of a decoding answers."""
+    """A request, as the row of a decoding that answers it."""
 
     key: Any
     request: Request
@@ -25,38 +28,39 @@ class Row(Generic[Request]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ended(Generic[Request]):
-    """What has been decoded of a request, as the loop hands it out, to be written as an answer."""
+    """A request that has been decoded, as the loop hands it out, to be written as an answer."""
 
     row: Row[Request]
     decoded: Any
-
-
-class RowLoop(Protocol):
-    """What takes the steps of rows: ``StepLoop``, or one without a decoder."""
-
-    def step(self, decoding: Decoding) -> list[tuple[Any, Any]]:
-        """Take one step, of at least one row; return the rows that it ended, and what was decoded of them."""
-
-    def merge(self, decodings: Sequence[Decoding]) -> Decoding:
-        """Return the rows of decodings that have not left as one decoding."""
-
-    def trace_so_far(self, decoding: Decoding, row: int) -> npt.NDArray[np.float32]:
-        """Return what a row that has not left has chosen, [steps, F]."""
 
 
 class RowEngine(ABC, Generic[Request]):
     """Answers requests, row by row of a decoding.
 
     Attributes:
-        loop: the loop below the text.
+        bundle: what is run.
+        provider: execution provider that really runs it.
+        precision: of the products that dominate.
+        loop: the loop over token ids below the text.
     """
 
-    loop: RowLoop
+    bundle: Bundle | AnsweringBundle
+    provider: str
+    precision: str
+    loop: StepLoop
 
     @property
     @abstractmethod
     def max_answer_tokens(self) -> int:
         """Most tokens that an answer can have: the decoder's positions less one for the end."""
+
+    @abstractmethod
+    def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
+        """Tokenise a request.
+
+        Raises:
+            InputError: it cannot be answered.
+        """
 
     @abstractmethod
     def begin(self, rows: Sequence[Row[Request]]) -> Generator[None, None, Decoding]:

@@ -8,7 +8,7 @@ one-word answer does not pay for a long one.
 Shape letters as in ``graphs.py`` and ``answering_graphs.py``.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -36,8 +36,6 @@ class Decoding:
         is_live: which rows have not left, [B].
         max_tokens: most answer tokens of each row, [B].
         num_steps: steps taken; of rows that came together, by those that came first.
-        sizes: the axes' sizes.
-        constants, state: the step's inputs.
         spare: buffers for the state after the next step; empty until they are needed.
         bindings: of the step, the next turn's first; made when they are needed.
     """
@@ -163,7 +161,6 @@ class StepLoop:
         sizes = {axis: max(d.sizes[axis] for d, _ in parts) for axis in parts[0][0].sizes}
         sizes["B"] = len(max_tokens)
         sizes["K"] = max(sizes["K"], min(room, most_steps(max_tokens)))
-        self._complete_sizes(sizes)
         whole = len(parts) == 1 and sizes["B"] == parts[0][0].sizes["B"]  # more room is all it gets
         constants = parts[0][0].constants if whole else self._gather(self._step_constants, parts, sizes)
         return Decoding(
@@ -176,9 +173,6 @@ class StepLoop:
             max(d.num_steps for d, _ in parts),
         )
 
-    def _complete_sizes(self, sizes: dict[str, int]) -> None:
-        """Set the sizes that follow from others."""
-
     def _gather(
         self, tensors: Axes, parts: Sequence[tuple[Decoding, npt.NDArray[np.intp]]], sizes: Mapping[str, int]
     ) -> Buffers:
@@ -189,19 +183,11 @@ class StepLoop:
             first = 0
             for decoding, rows in parts:
                 source = {**decoding.constants, **decoding.state}[name][rows]
-                into = target[first : first + len(rows)]
-                for given, wanted in self._places(tensors[name][1:], decoding.sizes, sizes):
-                    into[(slice(None), *wanted)] = source[(slice(None), *given)]
+                filled = tuple(slice(decoding.sizes[axis]) for axis in tensors[name][1:])
+                target[(slice(first, first + len(rows)), *filled)] = source[(slice(None), *filled)]
                 first += len(rows)
         shared = parts[0][0].constants
         return {name: gathered.get(name, shared.get(name)) for name in tensors}  # type: ignore[misc]
-
-    def _places(
-        self, axes: Sequence[str], given: Mapping[str, int], wanted: Mapping[str, int]
-    ) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """Yield where the parts of a padded tensor lie, and where they go in a wider one: here one part."""
-        whole = tuple(slice(given[axis]) for axis in axes)
-        yield whole, whole
 
     def _bind_step(
         self, constants: Mapping[str, Array], before: Mapping[str, Array], after: Mapping[str, Array]

@@ -14,12 +14,20 @@ import numpy.typing as npt
 import onnxruntime
 
 from mqan_core.answer import Source
+from mqan_core.evidence import EvidenceVectors
 from mqan_core.explanation import Pointers
 from mqan_core.layout import Window
 from mqan_core.options import PLAIN, Options
 from mqan_core.quotations import QuotationScores
 from mqan_core.request import Request
-from mqan_runtime.answering_graphs import NUM_NULL, NUM_SOURCES, READER_INPUTS, reader_outputs, step_constants
+from mqan_runtime.answering_graphs import (
+    EVIDENCE_CONSTANTS,
+    NUM_NULL,
+    NUM_SOURCES,
+    READER_INPUTS,
+    reader_outputs,
+    step_constants,
+)
 from mqan_runtime.denormals import denormals_as_zero
 from mqan_runtime.session import CPU
 from mqan_runtime.step_loop import Array, Buffers, allocate
@@ -30,14 +38,12 @@ _LARGE: Final = 1024  # pieces read at once, whose memory onnxruntime shall not 
 
 @dataclass(frozen=True, slots=True)
 class WindowedRequest:
-    """A request as the engine reads it.
+    """A request and its word pieces.
 
     Attributes:
-        request: its words.
-        windows: its pieces.
-        options: what is asked for beside the question.
         scores: of its words, where quotations are asked for and it has been read.
         pointers: of each step that was taken, where they are asked for and it has been read.
+        evidence: of its choices, where it has some and has been read.
     """
 
     request: Request
@@ -45,6 +51,7 @@ class WindowedRequest:
     options: Options = PLAIN
     scores: QuotationScores | None = None
     pointers: list[Pointers] | None = None
+    evidence: EvidenceVectors | None = None
 
     @property
     def num_context_tokens(self) -> int:
@@ -68,13 +75,10 @@ class TextReader:
     Args:
         embeddings: session of ``embeddings.onnx``.
         reader: session of ``reader-*.onnx``.
-        sizes: of D, H, W and V.
+        sizes: of D, H, W, V and E.
         num_layers: of the decoder.
         num_together: most windows that are read together, padded; 1 on a CPU.
         refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits.
-
-    Attributes:
-        refusal_offset: as given; what is read later has another one if it is set.
     """
 
     def __init__(
@@ -89,8 +93,9 @@ class TextReader:
         self._embeddings = embeddings
         self._reader = reader
         self._sizes = {**sizes, "NULL": NUM_NULL, "SOURCE": NUM_SOURCES}
-        self._outputs = reader_outputs(num_layers)
+        self._outputs = reader_outputs(num_layers, sizes["E"])
         self._constants = step_constants(num_layers)
+        self._evidence = EVIDENCE_CONSTANTS if sizes["E"] else {}
         self._num_layers = num_layers
         self._num_together = num_together
         self.refusal_offset = refusal_offset
@@ -111,7 +116,8 @@ class TextReader:
             "Q": max(len(r.request.slots.question) for r in requests),
             "U": max(len(r.request.slots.pieces) for r in requests),
         }
-        constants = allocate(self._constants, sizes)
+        evidence = self._evidence if any(windowed.request.choices for windowed in requests) else {}
+        constants = allocate({**self._constants, **evidence}, sizes)
         for name, array in constants.items():
             array.fill(sizes["V"] if name == "slot_ids" else 0)
         constants["null"].fill(np.inf)
@@ -151,6 +157,8 @@ class TextReader:
         constants["context"][row, counted] = read["words"][context]
         for name in ("start", "end"):
             constants[f"context_{name}"][row, counted] = read[name][context]
+        if "context_evidence" in constants:
+            constants["context_evidence"][row, counted] = read["word_evidence"][context]
         for i in range(self._num_layers):
             for name in ("keys", "values"):
                 constants[f"context_{name}_{i}"][row, :, counted] = read[f"{name}_{i}"][:, context]
@@ -168,6 +176,8 @@ class TextReader:
             constants["question"][row, to] = read["words"][of]
             for name in ("start", "end"):
                 constants[f"question_{name}"][row, to] = read[name][of]
+            if "question_evidence" in constants:
+                constants["question_evidence"][row, to] = read["label_evidence"][of]
             constants["slot_inputs"][row, request.slots.question[to]] = read["inputs"][of]
 
 
@@ -175,6 +185,16 @@ def scores_of(constants: Buffers, row: int, num_words: int) -> QuotationScores:
     """Return what was read of a row about where its answer stands."""
     start, end = (constants[f"context_{name}"][row, :num_words].astype(np.float32) for name in ("start", "end"))
     return QuotationScores(start, end, float(constants["null"][row, 0]))
+
+
+def evidence_of(constants: Buffers, row: int, request: Request) -> EvidenceVectors | None:
+    """Return what was read of a row about what decides for its choices; None of a bundle that does not say."""
+    if "question_evidence" not in constants:
+        return None
+    first = len(request.question_tokens)
+    labels_LE = constants["question_evidence"][row, first : first + len(request.choices)]
+    words_CE = constants["context_evidence"][row, : request.num_context_tokens]
+    return EvidenceVectors(labels_LE.astype(np.float32), words_CE.astype(np.float32))
 
 
 def _describe(request: Request, options: Options, row: int, constants: Buffers) -> None:
@@ -191,7 +211,7 @@ def _describe(request: Request, options: Options, row: int, constants: Buffers) 
 
 
 def padded_windows(windows: Sequence[Window]) -> dict[str, Array]:
-    """Return the inputs of windows, with zeros behind those that are shorter than the longest."""
+    """Return the inputs of windows, with zeros after those that are shorter than the longest."""
     fields: Iterator[str] = (name for name in ("pieces", *READER_INPUTS) if name != "vectors")
     padded: dict[str, Array] = {}
     for name in fields:

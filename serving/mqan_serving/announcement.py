@@ -1,38 +1,34 @@
-"""What a server prints when it is ready: three lines to try it with, as they can be pasted."""
+"""The lines that a server prints when it is ready: three to try it with, as they can be pasted."""
 
 import json
 import shlex
 import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
-from mqan_core.wordings import AcceptedQuestion, samples_of
 from mqan_serving.settings import Settings, address
 
 _TEXT, _QUESTION = "The tower is 330 m tall.", "How tall is the tower?"
 _ASK = "mqan"  # the command
 
 
-def announce(settings: Settings, what: str, questions: Sequence[AcceptedQuestion]) -> None:
+def announce(settings: Settings, what: str) -> None:
     """Print that a server is ready, and lines to ask it with: a page, and commands over REST and gRPC.
 
     Args:
         settings: where it listens, and whether it asks for keys.
         what: the model, and what runs it.
-        questions: that the model takes; none where it takes any.
     """
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  asked from here
     rest, rpc = address(host, settings.http_port), address(host, settings.grpc_port)
-    text, question = samples_of(questions)[0] if questions else (_TEXT, _QUESTION)
-    body = json.dumps({"context": text, "question": question})
+    body = json.dumps({"context": _TEXT, "question": _QUESTION})
     key = ' -H "authorization: Bearer $MQAN_API_KEY"' if settings.api_key_file else ""
     url, sent = shlex.quote(f"http://{rest}/v1/answer"), shlex.quote(body)
     lines = [
         f"mqan is ready: {what}. REST and a page on {rest}, gRPC on {rpc}. Try:",
         f"  http://{rest}/",
         f"  curl {url} -H 'content-type: application/json'{key} -d {sent}",
-        f"  {_command()} ask {shlex.quote(question)} --text {shlex.quote(text)} --server {shlex.quote(f'grpc://{rpc}')}",
+        f"  {_command()} ask {shlex.quote(_QUESTION)} --text {shlex.quote(_TEXT)} --server {shlex.quote(f'grpc://{rpc}')}",
     ]
     print("\n".join(lines), file=sys.stderr, flush=True)
 

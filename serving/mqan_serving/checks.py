@@ -1,4 +1,4 @@
-"""What can be checked before a server starts: its ports, its files, its keys."""
+"""Checks before a server starts: its ports, its files, its keys."""
 
 import os
 import resource

@@ -18,7 +18,7 @@ from mqan_serving.rest.routes import create_rest_app
 from mqan_serving.rpc import bounds
 from mqan_serving.rpc.bounds import MessageDeadline
 from mqan_serving.rpc.guard import RpcGuard
-from mqan_serving.rpc.methods import AllMethods, add_health, add_inference, add_question_answering
+from mqan_serving.rpc.methods import QuestionAnsweringMethods, add_health, add_question_answering
 from mqan_serving.rpc.reflection import add_reflection
 from mqan_serving.rpc.sockets import end_connections, refuse_connections
 from mqan_serving.service.answer_service import Service
@@ -52,8 +52,8 @@ class LocalServer:
         )
         deadline = MessageDeadline(settings, service.metrics)
         guard = RpcGuard(settings, keys, service.metrics, deadline.message_has_come)
-        methods = AllMethods(lambda: service, guard)
-        for add in (add_question_answering, add_inference, add_health):
+        methods = QuestionAnsweringMethods(lambda: service, guard)
+        for add in (add_question_answering, add_health):
             add(methods, deadline)
         self._grpc.add_generic_rpc_handlers([deadline])
         if settings.reflection:

@@ -56,7 +56,7 @@ async def _run_local(folder: Path, settings: Settings) -> None:
         raise SettingsError(str(error)) from error
     gc.freeze()  # what is loaded stays: later collections need not look at it
     model = service.model
-    announce(settings, f"{model.name} {model.version}, {model.provider}", model.questions)
+    announce(settings, f"{model.name} {model.version}, {model.provider}")
     await wait_for_end(service.health)
     await server.stop()
     if not service.health.is_live:
@@ -107,7 +107,7 @@ def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
             )
             is_serving = True
             model = f"{bundle.manifest.name} {bundle.manifest.version}"
-            announce(settings, f"{model}, {settings.num_replicas} replica(s) on Ray Serve", bundle.questions)
+            announce(settings, f"{model}, {settings.num_replicas} replica(s) on Ray Serve")
             wait_while_ray_lives()
         except (KeyboardInterrupt, SystemExit):  # the latter is how Ray takes SIGTERM while it starts
             signal.alarm(0)  # Ray's library, while it connects, sets one that would abort this process after 3 s

@@ -83,7 +83,7 @@ async def test_the_tools_are_listed_with_schemas(mode: str) -> None:
     outputs = {name: set((tool.output_schema or {})["properties"]) for name, tool in tools.items()}
     assert outputs == {
         "answer": {"text", "answered", "probability", "quotations", "words"},
-        "decide": {"chosen", "answered", "probability", "choices"},
+        "decide": {"chosen", "answered", "probability", "none", "choices"},
         "extract": {"fields"},
     }
 
@@ -109,8 +109,9 @@ async def test_each_tool_answers_with_exact_places(mode: str) -> None:
         assert [choice["label"] for choice in decided["choices"]] == ["shipping", "billing"]
         shares = [choice["probability"] for choice in decided["choices"]]
         assert sum(shares) == pytest.approx(1, abs=1e-5)
-        assert decided["probability"] == shares[1] > 0.5
-        assert decided["choices"][1]["evidence"]
+        assert decided["probability"] == pytest.approx(shares[1])
+        assert shares[1] > 0.5
+        assert 0 < decided["none"] < 1
         for quotation in decided["choices"][1]["evidence"]:
             assert quotation["text"] == CONTEXT[quotation["start"] : quotation["end"]]
         assert told.startswith("billing (probability ")
@@ -132,11 +133,11 @@ async def test_what_the_text_does_not_say_is_refused() -> None:
         answer, told = await call(client, "answer", context=CONTEXT, question="What is the email address?")
         assert (answer["text"], answer["answered"], answer["words"]) == ("", False, [])
         assert told.startswith("The context does not say")
-        none, told = await call(
-            client, "decide", context=CONTEXT, question="Which colour is the car?", choices=["red", "blue"]
-        )
-        assert (none["chosen"], none["answered"]) == ([], False)
+        asked: dict[str, Any] = {"question": "Which colour is the car?", "choices": ["red", "blue"]}
+        none, told = await call(client, "decide", context=CONTEXT, **asked, none=True)
+        assert (none["chosen"], none["answered"], none["probability"]) == ([], False, none["none"])
         assert told.startswith("None of the choices is right")
+        assert (await call(client, "decide", context=CONTEXT, **asked))[0]["answered"]
         several, _ = await call(
             client,
             "decide",
@@ -219,7 +220,7 @@ async def test_a_server_that_is_not_there_is_told_by_the_tool(free_ports: Callab
     async with started("--server", f"http://127.0.0.1:{port}") as client:
         told = await refusal(client, "answer", context=CONTEXT, question="What is the total?")
     assert told.startswith(f"no answer from http://127.0.0.1:{port} (")
-    assert "Start a server with `mqan serve`" in told
+    assert "Start one with `mqan serve`" in told
 
 
 @contextmanager
@@ -263,8 +264,8 @@ async def test_streamable_http(free_ports: Callable[[int], list[int]], tmp_path:
         slash = httpx2.post(f"{url}/", json=listed, headers=accept)
         assert (slash.status_code, slash.json()["code"]) == (404, "not_found"), "no redirect, which would copy Host"
         listen = {**listed, "method": "subscriptions/listen", "params": {"notifications": {"toolsListChanged": True}}}
-        told = httpx2.post(url, json=listen, headers=accept | {"mcp-protocol-version": "2026-07-28"}, timeout=5)
-        assert "event-stream" not in told.headers["content-type"]
+        heard = httpx2.post(url, json=listen, headers=accept | {"mcp-protocol-version": "2026-07-28"}, timeout=5)
+        assert "event-stream" not in heard.headers["content-type"]
         taken = subprocess.run(
             [*PROGRAM, "--transport", "http", "--port", str(port)], capture_output=True, text=True, timeout=START_S
         )

@@ -40,7 +40,8 @@ _WHOLE = Answer(
     True,
     ModelVersion("tiny", "1"),
     confidence=0.75,
-    choices=(ChoiceProbability("Paris", 0.75, (_SPAN,)),),
+    none=0.125,
+    choices=(ChoiceProbability("Paris", 0.75, (Place(_SPAN, 0.5),)),),
     chosen=("Paris",),
     expected=1.5,
     windows=2,
@@ -56,7 +57,7 @@ def test_the_document_is_the_whole_answer() -> None:
     assert read_answer(json.loads(json.dumps(to_document(_WHOLE)))) == _WHOLE
 
 
-def test_a_page_marks_what_spoke_for_a_label() -> None:
+def test_a_page_marks_what_decides_for_a_label() -> None:
     label = AnswerSpan(Source.QUESTION, 0, 5, "Paris")  # of a label this is always there
     page = html_page("In Paris.", "Which?", to_document(replace(_WHOLE, spans=(label,))))
     assert "<div class=text>In <mark class=place>Paris</mark>.</div>" in page

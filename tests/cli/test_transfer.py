@@ -60,7 +60,7 @@ def run(*arguments: object) -> Any:
 
 
 def train(recipe: Path, data: Path, output: Path, *more: object) -> Checkpoint:
-    result = run("train", recipe, "--data", data, "--output", output, "--cache", output.parent / "cache", *more)
+    result = run("train", recipe, "--data", data, "--output", output, *more)
     assert result.exit_code == 0, result.output
     assert result.stdout == f"{output / f'step-{NUM_STEPS:07d}'}\n"
     return load_checkpoint(Path(result.stdout.strip()))
@@ -72,7 +72,7 @@ def generator_of(checkpoint: Checkpoint) -> torch.Tensor:
 
 def test_missing_vectors_are_told_in_one_line(recipe: Path, data: Path, tmp_path: Path) -> None:
     (tmp_path / "vectors.safetensors").unlink()
-    result = run("train", recipe, "--data", data, "--output", tmp_path / "run", "--cache", tmp_path / "cache")
+    result = run("train", recipe, "--data", data, "--output", tmp_path / "run")
     assert result.exit_code == 1
     assert result.stderr.startswith(f"mqan: no word vectors at {tmp_path / 'vectors.safetensors'}: make them with")
     assert result.stderr.count("\n") == 1
@@ -146,7 +146,7 @@ def test_a_run_from_a_checkpoint_differs_from_a_random_one_in_its_start_only(
 def test_a_recipe_that_does_not_fit_the_checkpoint_is_told(
     source: Path, recipe: Path, data: Path, tmp_path: Path, setting: str, message: str
 ) -> None:
-    folders = ("--data", data, "--output", tmp_path / "run", "--cache", tmp_path / "cache")
+    folders = ("--data", data, "--output", tmp_path / "run")
     result = run("train", recipe, *folders, "--from", source, "--set", setting)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr

@@ -39,6 +39,18 @@ ANSWER = {
     ],
     "spans": [{"source": "context", "start": 3, "end": 8, "text": "Paris"}],
     "truncated": False,
+    "answered": True,
+    "confidence": 0.5,
+    "none": 0.125,
+    "choices": [],
+    "chosen": [],
+    "expected": None,
+    "places": [],
+    "alternatives": [],
+    "steps": [],
+    "parsed": None,
+    "parse_error": None,
+    "windows": 1,
     "model": {"name": "tiny", "version": "1"},
 }
 MODEL = {
@@ -60,7 +72,7 @@ MODEL = {
     "num_words": 7,
     "scores": [{"task": "sst", "metric": "em", "value": 80.5}],
     "questions": [{"task": "sst", "question": "Good or bad?", "context": "{first}", "labels": ["bad", "good"]}],
-    "server_version": "0.16.0",
+    "server_version": "2.0.0",
 }
 _SOURCES = {"context": answer_pb2.SOURCE_CONTEXT, "vocabulary": answer_pb2.SOURCE_VOCABULARY}
 _GRPC = {
@@ -179,8 +191,8 @@ class FakeServer(answer_pb2_grpc.QuestionAnsweringServicer):
         ]
         spans = [answer_pb2.AnswerSpan(**{**ANSWER["spans"][0], "source": 1})]  # type: ignore[index]
         model = answer_pb2.ModelVersion(**ANSWER["model"])  # type: ignore[arg-type]
-        text = self.script.text
-        return answer_pb2.AnswerResponse(answer=text, probability=0.5, tokens=tokens, spans=spans, model=model)
+        said: Any = {key: ANSWER[key] for key in ("probability", "answered", "confidence", "none", "windows")}
+        return answer_pb2.AnswerResponse(answer=self.script.text, tokens=tokens, spans=spans, model=model, **said)
 
     async def GetModel(self, request: answer_pb2.GetModelRequest, context: Any) -> answer_pb2.GetModelResponse:
         await self._take({}, context)

@@ -71,12 +71,13 @@ def call(request: pytest.FixtureRequest) -> Ask:
 def test_answers(server: Any, transport: str, call: Ask) -> None:
     answer = call(server.urls[transport], "answer", "In Paris. 👩‍👧", "Where?", max_answer_tokens=3)
     assert isinstance(answer, Answer)
-    assert (answer.text, answer.probability, answer.truncated) == ("Paris yes", 0.5, False)
+    assert (answer.text, answer.probability, answer.none, answer.truncated) == ("Paris yes", 0.5, 0.125, False)
     assert [token.source for token in answer.tokens] == [Source.CONTEXT, Source.VOCABULARY]
     assert [token.span for token in answer.tokens] == [Span(3, 8), None]
     assert answer.tokens[0].masses.context == 0.5
     assert (answer.spans[0].start, answer.spans[0].end, answer.spans[0].text) == (3, 8, "Paris")
     assert answer.model.name == "tiny"
+    assert (answer.answered, answer.confidence, answer.windows, answer.choices) == (True, 0.5, 1, ())
     expected = {"context": "In Paris. 👩‍👧", "question": "Where?", "max_answer_tokens": 3}
     assert server.script.requests == [expected]
 
@@ -91,7 +92,7 @@ def test_describes_the_model(server: Any, transport: str, call: Ask) -> None:
     assert (model.name, model.version, model.sha256) == ("tiny", "1", "ab" * 32)
     assert model.limits == Limits(1000, 100, 10, 5, 50, 2000, 3000, 8, 6)
     assert model.scores == (Score("sst", "em", 80.5),)
-    assert model.server_version == "0.16.0"
+    assert model.server_version == "2.0.0"
 
 
 def test_a_later_server_may_tell_more_limits(server: Any, call: Ask) -> None:

@@ -19,7 +19,7 @@ from tests.conftest import ServerProcess, wait_until_ready
 VERSION = mqan_core.__version__
 IMPORT_SHARE = 0.7  # processor time of the client's own imports, of those of the packages that it needs
 ONLY_CLIENT = {"anyio", "grpc", "google", "h11", "httpcore2", "httpx2", "idna", "mqan", "mqan_client", "truststore"}
-# grpcio loads its siblings where they are installed.
+# grpcio loads its other parts where they are installed.
 OF_GRPC = ("_", "cython_runtime", "grpc_health", "grpc_reflection", "grpc_tools", "typing_extensions")
 
 pytestmark = pytest.mark.slow

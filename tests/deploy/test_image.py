@@ -1,5 +1,6 @@
 """The image and the compose file: what is in them is named by its hash, and what runs in them is confined."""
 
+import http.client
 import re
 import socket
 import subprocess
@@ -162,8 +163,13 @@ def test_an_empty_variable_is_not_set(
     monkeypatch.setenv("MQAN_HTTP_PORT", str(health[1]))
     assert probe.main() == 0
     monkeypatch.setenv("MQAN_HTTP_PORT", "")
-    if probe.main():  # nobody listens on the default port
-        assert capsys.readouterr().err.startswith("127.0.0.1, port 8000: ")
+
+    def refuse(host: str, port: int, **_: Any) -> Any:
+        raise ConnectionRefusedError(f"{host} {port} is not asked here")
+
+    monkeypatch.setattr(http.client, "HTTPConnection", refuse)
+    assert probe.main() == 1
+    assert capsys.readouterr().err == "127.0.0.1, port 8000: 127.0.0.1 8000 is not asked here\n"
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", None), ("no such host", "80"), ("127.0.0.1", "http")])

@@ -177,9 +177,12 @@ def test_no_map_changes_an_answer() -> None:
         assert (refusal > max(masses)) == (one.decision.text is None)
     choice = ChoiceProbability("a", 0.6, 0.75, 0.75), ChoiceProbability("b", 0.2, 0.25, 0.5)
     three = (*choice, ChoiceProbability("c", 0.1, 0.1, 0.5))
-    answer = temperatures.calibrate(Answer("a", 0.6, (), (), False, refusal=0.1, choices=three))
+    given = Answer("a", 0.6, (), (), False, refusal=0.1, choices=three, may_be_none=True)
+    answer = temperatures.calibrate(given)
     assert answer.text == "a"
     assert answer.probability == max(c.probability for c in answer.choices) < 0.6
+    named = temperatures.calibrate(dataclasses.replace(given, may_be_none=False))
+    assert named.probability == pytest.approx(max(c.among_choices for c in named.choices))
     assert sum(c.probability for c in answer.choices) + answer.refusal == pytest.approx(1)
     assert sum(c.among_choices for c in answer.choices) == pytest.approx(1)
     refused = temperatures.calibrate(Answer("", 0.9, (), (), False, answered=False, refusal=0.9))
@@ -195,7 +198,9 @@ def test_no_map_changes_an_answer() -> None:
 def test_without_maps_probabilities_stay() -> None:
     plain = Temperatures()
     for one in drawn(50, ["a", "b", "c"], 1.0):
-        assert one.probability(plain) == pytest.approx(one.decision.probability)
+        named = one.decision.text is not None  # of named choices one is right
+        share = max(one.decision.choices) / sum(one.decision.choices) if named else one.decision.probability
+        assert one.probability(plain) == pytest.approx(share)
     assert plain.single(QuestionKind.FREE, 0.3) == 0.3
 
 

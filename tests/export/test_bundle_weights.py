@@ -17,6 +17,7 @@ from mqan_core.vocab import Vocabulary
 from mqan_export.bundle_weights import start_from_bundle
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.collate import word_ids
+from mqan_training.mixture_run import take_weights
 from mqan_training.model.bert import Bert
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.recipe import load_recipe
@@ -41,7 +42,7 @@ def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
     vocabulary = Vocabulary(start.pieces, refuses=True)
     bert = Bert.from_folder(packaged_encoder(), 0.0)
     network = PretrainedNetwork(recipe.decoder.model_config_of(), bert, vocabulary.num_generated).eval()
-    network.load_state_dict(dict(start.weights))
+    take_weights(network, start)
     layout = Layout(bundle.word_pieces)
     with torch.no_grad():
         pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces))

@@ -1,6 +1,7 @@
 """Exporting the paper's network: a bundle that does not compute what its checkpoint does gets no manifest."""
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -46,4 +47,15 @@ def test_a_check_that_fails_leaves_no_manifest(write: Any, tmp_path: Path, monke
 def test_nothing_is_written_without_examples(write: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="parity cannot be checked without examples: give questions with a text"):
         write(tmp_path / "bundle", [])
+    assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.parametrize("part", ["coattention", "question_pointer"])
+def test_an_ablation_is_refused_before_anything_is_written(tiny_network: Network, tmp_path: Path, part: str) -> None:
+    model = tiny_network.mqan.config
+    model = replace(model, coattention=False) if part == "coattention" else replace(model, question_pointer=False)
+    config = SimpleNamespace(name="rung", tasks=[], model=model)
+    checkpoint: Any = SimpleNamespace(train_config=config, step=1, training={})
+    with pytest.raises(ValueError, match="ablations of the paper's table 2 .* are not exported"):
+        export.export_bundle(checkpoint, tmp_path / "bundle", EXAMPLES, name="rung", version="1", model_card="")
     assert not (tmp_path / "bundle").exists()

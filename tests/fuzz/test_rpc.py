@@ -6,10 +6,7 @@ from typing import Any
 
 import grpc
 
-from mqan.inference import open_inference_pb2
 from mqan.v1 import answer_pb2
-from mqan_serving.formats.open_inference import encode_elements
-from mqan_serving.formats.open_inference_rpc import INFERENCE_METHODS, INFERENCE_SERVICE_NAME
 from mqan_serving.rest.record_documents import RECORD_REQUEST
 from mqan_serving.rpc.methods import HEALTH_SERVICE_NAME, SERVICE_NAME
 from tests.fuzz.conftest import Target
@@ -23,9 +20,6 @@ _METHODS = (
     f"/{SERVICE_NAME}/FillRecord",
     f"/{SERVICE_NAME}/FillRecord",
     f"/{SERVICE_NAME}/GetModel",
-    f"/{INFERENCE_SERVICE_NAME}/ModelInfer",
-    f"/{INFERENCE_SERVICE_NAME}/ModelInfer",
-    *(f"/{INFERENCE_SERVICE_NAME}/{name}" for name in INFERENCE_METHODS),
     f"/{HEALTH_SERVICE_NAME}/Check",
 )
 _EXPECTED = {
@@ -34,7 +28,6 @@ _EXPECTED = {
     grpc.StatusCode.NOT_FOUND,
     grpc.StatusCode.RESOURCE_EXHAUSTED,
 }
-_INFER = f"/{INFERENCE_SERVICE_NAME}/ModelInfer"
 _CASES_FOR_EACH_OF_REST = 2
 
 
@@ -83,26 +76,6 @@ def outcome(call: Any, payload: bytes, metadata: list[tuple[str, Any]]) -> tuple
     return grpc.StatusCode.OK, ""
 
 
-def inference(model: str, **raw: Any) -> open_inference_pb2.ModelInferRequest:
-    """Return a request of the Open Inference Protocol, its texts in binary or not."""
-    tensors = [("context", [b"the old harbour"]), ("question", [b"what ?", b"?"])]
-    return open_inference_pb2.ModelInferRequest(
-        model_name=model,
-        id="7",
-        parameters={"max_answer_tokens": open_inference_pb2.InferParameter(int64_param=2)},
-        inputs=[
-            open_inference_pb2.ModelInferRequest.InferInputTensor(
-                name=name,
-                datatype="BYTES",
-                shape=[len(texts)],
-                contents=None if raw else open_inference_pb2.InferTensorContents(bytes_contents=texts),
-            )
-            for name, texts in tensors
-        ],
-        **raw,
-    )
-
-
 def test_mutated_messages(target: Target, num_cases: int) -> None:
     chance = random.Random(17)
     asked = [answer_pb2.AskedQuestion(id=f"{i}", request=answer_pb2.AnswerRequest(question="what ?")) for i in range(3)]
@@ -114,8 +87,6 @@ def test_mutated_messages(target: Target, num_cases: int) -> None:
         answer_pb2.AnswerRequest(),
         answer_pb2.GetModelRequest(),
         answer_pb2.AnswerManyRequest(texts=[many, many]),
-        inference("tiny"),
-        inference("tiny", raw_input_contents=[encode_elements(["the old harbour"]), encode_elements(["what ?", "?"])]),
         answer_pb2.FillRecordRequest(context="the old harbour", schema=json.dumps(RECORD_REQUEST["schema"])),
     ]
     with grpc.insecure_channel(target.grpc) as channel:
@@ -125,8 +96,8 @@ def test_mutated_messages(target: Target, num_cases: int) -> None:
             code, details = outcome(call, payload, odd_metadata(chance))
             assert code in _EXPECTED, (code, details, payload)
             target.note(code.name, details)
-        for method, seed in ((f"/{SERVICE_NAME}/AnswerMany", seeds[5]), (_INFER, seeds[6]), (_INFER, seeds[7])):
-            assert outcome(channel.unary_unary(method), seed.SerializeToString(), [])[0] is grpc.StatusCode.OK, method
+        whole: Any = channel.unary_unary(f"/{SERVICE_NAME}/AnswerMany")
+        assert outcome(whole, seeds[5].SerializeToString(), [])[0] is grpc.StatusCode.OK
 
 
 def test_methods_that_do_not_exist(target: Target) -> None:

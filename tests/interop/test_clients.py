@@ -5,10 +5,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from mqan.inference import open_inference_pb2
-
 Ask = Callable[..., Any]
 
 
@@ -57,16 +53,9 @@ def test_openais_client_in_a_page(
     assert [name for name in told["sent"] if name.startswith("x-stainless-")]
 
 
-@pytest.mark.parametrize("transport", ["http", "grpc"])
-def test_tritons_client(ask: Ask, locked_server: tuple[Any, str], transport: str) -> None:
+def test_tritons_client(ask: Ask, locked_server: tuple[Any, str]) -> None:
     server, key = locked_server
-    address = server.rest.removeprefix("http://") if transport == "http" else server.rpc
-    told = ask("tritonclient", "triton_client.py", transport, address, key)
-    unknown, refused, unauthenticated = (
-        ("404", "422", "401")
-        if transport == "http"
-        else ("StatusCode.NOT_FOUND", "StatusCode.INVALID_ARGUMENT", "StatusCode.UNAUTHENTICATED")
-    )
+    told = ask("tritonclient", "triton_client.py", server.rest.removeprefix("http://"), key)
     assert told == {
         "live": True,
         "ready": True,
@@ -80,24 +69,9 @@ def test_tritons_client(ask: Ask, locked_server: tuple[Any, str], transport: str
         ],
         "chosen": "billing",
         "unwanted": True,
-        "without a key": unauthenticated,
-        "another model": unknown,
-        "another version": unknown,
-        "no question": refused,
-        "unknown parameter": refused,
-    }
-
-
-def test_the_messages_of_the_open_inference_protocol_are_those_of_others(ask: Ask) -> None:
-    published = ask("tritonclient", "triton_contract.py")
-    own = open_inference_pb2.DESCRIPTOR.message_types_by_name
-    assert len(own) == 14
-    for name, message in own.items():
-        assert fields(message) == published[name], name
-
-
-def fields(message: Any) -> dict[str, Any]:
-    """Return the fields of a message as ``triton_contract.py`` does."""
-    return {field.name: [field.number, field.type, field.is_repeated] for field in message.fields} | {
-        inner.name: fields(inner) for inner in message.nested_types
+        "without a key": "401",
+        "another model": "404",
+        "another version": "404",
+        "no question": "422",
+        "unknown parameter": "422",
     }

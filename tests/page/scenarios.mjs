@@ -338,7 +338,7 @@ export async function longTexts(open) {
 /** The text of the code in a language for one question of each kind, and for a record. */
 export async function codeOfEachKind(open, { language }) {
   const page = await open();
-  const labelled = ["choices", "several", "scale"];
+  const labelled = ["choices", "or_none", "several", "scale"];
   const kinds = ["free", "quotation", "yes_no", ...labelled, "record"];
   await fill(page, `It's "high" 🗼.`, ...kinds.slice(0, -1).map(() => "What's high?"), "");
   for (const [i, kind] of kinds.slice(0, -1).entries()) {
@@ -392,7 +392,7 @@ export async function kinds(open, { documents }) {
   const page = await open();
   await page.route("**/v1/answer", (route) => route.fulfill({ json: documents[route.request().postDataJSON().question] }));
   await ask(page, `The bill is too high. ${ATTACK}`, ...Object.keys(documents));
-  const [chosen, refused] = await page.locator("#answers article").all();
+  const [chosen, refused, unfit] = await page.locator("#answers article").all();
   assert.equal(await chosen.locator(".choice").count(), 2);
   assert.ok((await chosen.locator(".choice.chosen").textContent()).includes(ATTACK));
   await chosen.locator(".choice.chosen").hover();
@@ -401,6 +401,8 @@ export async function kinds(open, { documents }) {
   assert.ok(Math.abs(widths[0] / widths[1] - 3) < 0.1, "bars are as long as probabilities are high");
   assert.match(await refused.textContent(), /Not in the text/);
   assert.equal(await refused.locator(".token").count(), 0);
+  assert.match(await chosen.textContent(), /None of these: 12\.5/);
+  assert.match(await unfit.textContent(), /None of the choices/);
   await assertUnbroken(page);
 }
 

@@ -9,8 +9,7 @@ import pytest
 
 from mqan_serving.rest.openapi import openapi_document
 
-CONTRACTS = ["v1/answer", "inference/open_inference"]
-STUBS = [f"{contract}{suffix}" for contract in CONTRACTS for suffix in ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py")]
+STUBS = ["answer_pb2.py", "answer_pb2.pyi", "answer_pb2_grpc.py"]
 
 
 @pytest.fixture(scope="module")
@@ -18,20 +17,19 @@ def regenerated(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> P
     folder = tmp_path_factory.mktemp("stubs")
     outputs = [f"--{kind}_out={folder}" for kind in ("python", "pyi", "grpc_python")]
     compiler = [sys.executable, "-m", "grpc_tools.protoc", f"-I{repository / 'protos'}"]
-    command = [*compiler, *outputs, *(f"mqan/{contract}.proto" for contract in CONTRACTS)]
+    command = [*compiler, *outputs, "mqan/v1/answer.proto"]
     subprocess.run(command, check=True, timeout=60)
-    return folder / "mqan"
+    return folder / "mqan" / "v1"
 
 
 @pytest.mark.parametrize("name", STUBS)
 def test_committed_stub_equals_a_regeneration(repository: Path, regenerated: Path, name: str) -> None:
-    committed = (repository / "protos" / "mqan" / name).read_text()
+    committed = (repository / "protos" / "mqan" / "v1" / name).read_text()
     assert committed == (regenerated / name).read_text(), "run `make proto`"
 
 
-@pytest.mark.parametrize("contract", CONTRACTS)
-def test_every_rpc_message_and_field_is_commented(repository: Path, contract: str) -> None:
-    lines = (repository / "protos" / "mqan" / f"{contract}.proto").read_text().splitlines()
+def test_every_rpc_message_and_field_is_commented(repository: Path) -> None:
+    lines = (repository / "protos" / "mqan" / "v1" / "answer.proto").read_text().splitlines()
     declarations = [
         (before.strip(), line.strip())
         for before, line in zip(lines, lines[1:], strict=False)

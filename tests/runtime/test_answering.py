@@ -91,11 +91,16 @@ def test_windows_may_be_read_together(small_bundle: Path) -> None:
 
 def test_there_is_a_pause_before_each_window_of_a_long_text_but_the_first(engine: AnsweringEngine) -> None:
     requests = read_all(engine, 20, 5)
-    limits, keys = [20] * len(requests), list(range(len(requests)))
-    pauses = list(engine.start_in_turns(requests, limits, keys))
-    assert len(pauses) == sum(len(request.windows) - 1 for request in requests) > 0
-    short = [request for request in requests if len(request.windows) == 1]
-    assert list(engine.start_in_turns(short, limits[: len(short)], keys[: len(short)])) == []
+    assert max(len(request.windows) for request in requests) > 1
+    for request in requests:
+        assert len(list(engine.start_in_turns([request], [20], [0]))) == len(request.windows) - 1
+
+
+def test_there_is_a_pause_where_much_is_read_of_many_texts(engine: AnsweringEngine) -> None:
+    short = [request for request in read_all(engine, 60, 5) if len(request.windows) == 1]
+    pauses = list(engine.start_in_turns(short, [20] * len(short), list(range(len(short)))))
+    assert 0 < len(pauses) <= sum(request.num_read for request in short) / 512
+    assert list(engine.start_in_turns(short[:2], [20] * 2, [0, 1])) == []
 
 
 def test_choices_have_no_order_and_share_one_step(engine: AnsweringEngine) -> None:
@@ -129,7 +134,9 @@ def test_the_step_hands_out_what_a_choice_looked_at(engine: AnsweringEngine) -> 
 
 
 def test_a_chosen_label_is_quoted_and_a_refusal_has_no_text(engine: AnsweringEngine) -> None:
-    requests = [request for request in read_all(engine, 120, 6) if request.request.choices]
+    asked = [example for example in make_examples(120, 6) if example.choices]
+    options = [Options(choices=example.choices, none=True) for example in asked]
+    requests = [engine.read(e.context, e.question, o) for e, o in zip(asked, options, strict=True)]
     answers = engine.answer(requests, [5] * len(requests))
     assert {answer.answered for answer in answers} == {True, False}
     for answer in answers:

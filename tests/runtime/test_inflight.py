@@ -16,14 +16,14 @@ Sentences = Callable[[random.Random, int], str]
 
 
 @pytest.fixture(scope="module")
-def engine(rung_bundle: Path) -> Engine:
-    return Engine.open(rung_bundle)
+def engine(tiny_bundle: Path) -> Engine:
+    return Engine.open(tiny_bundle)
 
 
 @pytest.fixture(scope="module")
-def device_engine(rung_bundle: Path) -> Engine:
+def device_engine(tiny_bundle: Path) -> Engine:
     """An engine that decodes in fixed buffers, as on a GPU; some requests find none that is free or large enough."""
-    return Engine(open_bundle(rung_bundle), provider="cpu", places=[(1, 16), (4, 24)])
+    return Engine(open_bundle(tiny_bundle), provider="cpu", places=[(1, 16), (4, 24)])
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mqan_core.answer import Answer, Source, Span
+from mqan_core.evidence import MOST_SPANS
 from mqan_core.explanation import MOST_WEIGHTS, explain_choice
 from mqan_core.options import PLAIN, YES_NO, Options, choices_of
 from mqan_core.quotations import LEAST_SHARE
@@ -32,7 +33,6 @@ def ask(engine: AnsweringEngine, context: str, question: str, options: Options =
 
 def test_whatever_the_labels_one_of_them_is_chosen_and_their_order_is_nothing(engine: AnsweringEngine) -> None:
     rng = random.Random(1)
-    num_answered = 0
     for _ in range(300):
         context, question = make_text(rng, 25), make_text(rng, 4)
         labels = list({" ".join(rng.choices(WORDS, k=rng.randint(1, 3))) for _ in range(rng.randint(2, 20))})
@@ -43,17 +43,30 @@ def test_whatever_the_labels_one_of_them_is_chosen_and_their_order_is_nothing(en
         other = ask(engine, context, question, Options(choices_of(shuffled)))
         found = {c.label: c.among_choices for c in answer.choices}
         assert {c.label: c.among_choices for c in other.choices} == pytest.approx(found, abs=1e-5)
-        if not answer.answered:
-            assert (answer.text, answer.chosen) == ("", ())
-            continue
-        num_answered += 1
+        assert answer.answered
         assert answer.text in labels
+        assert answer.confidence == max(answer.shares)
+        assert answer.probability == pytest.approx(answer.confidence)
         for choice in answer.choices:
-            assert bool(choice.spans) == (choice.label == answer.text)
-            for span in choice.spans:
-                assert span.source is Source.CONTEXT
-                assert span.text == context[span.start : span.end]
-    assert num_answered > 30
+            assert bool(choice.evidence) == (choice.label == answer.text)
+            assert len(choice.evidence) <= MOST_SPANS
+            spans = [place.span for place in choice.evidence]
+            assert all(left.end <= right.start for left, right in pairwise(spans))
+            assert all(span.text == context[span.start : span.end] for span in spans)
+            assert all(0 <= place.probability <= 1 for place in choice.evidence)
+
+
+@pytest.mark.parametrize("options", [Options(YES_NO), Options(choices_of(["notes", "storms"]), none=True)])
+def test_where_none_may_be_the_answer_all_outcomes_sum_to_1(engine: AnsweringEngine, options: Options) -> None:
+    rng, outcomes = random.Random(2), set()
+    for _ in range(400):
+        answer = ask(engine, make_text(rng, 25), make_text(rng, 4), options)
+        assert sum(answer.shares) + answer.refusal == pytest.approx(1, abs=1e-6)
+        assert answer.answered == (max(answer.shares) >= answer.refusal)
+        assert answer.probability == pytest.approx(max(*answer.shares, answer.refusal))
+        assert any(choice.evidence for choice in answer.choices) == answer.answered
+        outcomes.add(answer.text)
+    assert outcomes == {"", *(choice.label for choice in options.choices)}
 
 
 def test_labels_that_the_question_lists_are_choices_in_any_order(engine: AnsweringEngine) -> None:
@@ -102,7 +115,7 @@ def test_a_label_with_spaces_around_it_is_chosen_as_it_was_given(engine: Answeri
         if answer.answered:
             [chosen] = answer.chosen
             assert chosen in (" the harbour", "walls  ")
-            assert [bool(choice.spans) for choice in answer.choices] == [c.label == chosen for c in answer.choices]
+            assert [bool(choice.evidence) for choice in answer.choices] == [c.label == chosen for c in answer.choices]
             return
     pytest.fail("no label was ever chosen")
 
@@ -201,10 +214,12 @@ def test_the_least_probability_counts_that_no_label_may_fit(engine: AnsweringEng
     num_unsure = 0
     for _ in range(40):
         context, question = make_text(rng, 20), make_text(rng, 5)
-        plain = ask(engine, context, question, Options(choices_of(["notes"])))
+        assert ask(engine, context, question, Options(choices_of(["notes"]))).confidence == 1
+        plain = ask(engine, context, question, Options(choices_of(["notes"]), none=True))
         if plain.answered:
             num_unsure += 1
-            assert plain.confidence == 1 > plain.probability
+            assert plain.confidence == pytest.approx(plain.probability)
+            assert plain.probability < 1
             for least in (plain.probability - 1e-6, plain.probability + 1e-6):
                 held = ask(engine, context, question, Options(choices_of(["notes"]), min_probability=least))
                 assert held.answered == (least < plain.probability)
@@ -242,7 +257,7 @@ def test_each_step_of_a_free_answer_is_explained(engine: AnsweringEngine) -> Non
     assert num_words > 40
 
 
-@pytest.mark.parametrize("options", [PLAIN, Options(contiguous=True), Options(choices_of(["Ada", "Bob"]))])
+@pytest.mark.parametrize("options", [PLAIN, Options(contiguous=True), Options(choices_of(["Ada", "Bob"]), none=True)])
 def test_an_answer_that_is_withheld_is_not_explained(engine: AnsweringEngine, options: Options) -> None:
     rng, num_withheld = random.Random(15), 0
     for _ in range(20):

@@ -69,6 +69,11 @@ def test_systemone_answers_every_kind_with_its_evidence(rest: httpx2.Client) -> 
     sources = [span for answer in found["answers"].values() for span in answer["x_sources"]]
     assert sources
     assert all(text[span["start"] : span["end"]] == span["text"] for span in sources)
+    for answer in found["answers"].values():
+        assert 0 <= answer["x_none"] <= 1
+        places = [{**place} for place in answer["x_evidence"]]
+        assert all(0 <= place.pop("probability") <= 1 for place in places)
+        assert places == answer["x_sources"]
 
 
 def test_answers_are_those_of_the_service_and_do_not_depend_on_ids_or_order(rest: httpx2.Client) -> None:

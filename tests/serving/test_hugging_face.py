@@ -44,9 +44,9 @@ def quote(rest: httpx2.Client, inputs: Any, **parameters: Any) -> Told:
     return response.json()
 
 
-def classify(rest: httpx2.Client, inputs: Any, suffix: str = "", **parameters: Any) -> Told:
+def classify(rest: httpx2.Client, inputs: Any, **parameters: Any) -> Told:
     body = {"inputs": inputs, "parameters": {"candidate_labels": TEAMS, **parameters}}
-    response = rest.post(f"/v1/hf/zero-shot-classification{suffix}", json=body)
+    response = rest.post("/v1/hf/zero-shot-classification", json=body)
     assert response.status_code == 200, response.text
     return response.json()
 
@@ -154,20 +154,6 @@ def test_a_list_of_texts_is_answered_in_order(rest: httpx2.Client) -> None:
     assert told[0]["labels"][0] == "positive"
     for text, one in zip(texts, told, strict=True):
         assert one["scores"] == pytest.approx(classify(rest, text, candidate_labels=labels)["scores"], abs=1e-4)
-    listed = classify(rest, texts, "/list", candidate_labels=labels)
-    assert [[label["label"] for label in one] for one in listed] == [one["labels"] for one in told]
-
-
-def test_the_official_client_classifies(rest: httpx2.Client) -> None:
-    client = client_at(rest, "/v1/hf/zero-shot-classification/list")
-    found = client.zero_shot_classification(TICKET, TEAMS, hypothesis_template="This customer writes about {}.")
-    told = classify(rest, TICKET, hypothesis_template="This customer writes about {}.")
-    assert [one.label for one in found] == told["labels"]
-    assert [one.score for one in found] == pytest.approx(told["scores"], abs=1e-5)
-    several = client.zero_shot_classification(TICKET, TEAMS, multi_label=True)
-    assert sum(one.score for one in several) > 1
-    with pytest.raises(HfHubHTTPError, match="has 0 places for a label"):
-        client.zero_shot_classification(TICKET, TEAMS, hypothesis_template="This is it.")
 
 
 def test_a_template_becomes_a_question(rest: httpx2.Client) -> None:
@@ -214,7 +200,7 @@ def test_a_template_becomes_a_question(rest: httpx2.Client) -> None:
             "inputs.1: ",
         ),
         (
-            "zero-shot-classification/list",
+            "zero-shot-classification",
             {"inputs": TICKET, "parameters": {"candidate_labels": ["a", "a"]}},
             "duplicate_choice",
             "parameters.candidate_labels: ",
@@ -226,7 +212,7 @@ def test_a_template_becomes_a_question(rest: httpx2.Client) -> None:
             "parameters.candidate_labels: ",
         ),
         (
-            "zero-shot-classification/list",
+            "zero-shot-classification",
             {"inputs": {"text": TICKET}, "parameters": {"candidate_labels": "a"}},
             "wrong_type",
             "inputs",

@@ -1,5 +1,6 @@
 """What a question can ask, over REST and gRPC alike, with a small bundle whose network answers at random."""
 
+import math
 import random
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack
@@ -57,27 +58,36 @@ def test_a_free_answer_says_whether_there_is_one(served: Any) -> None:
 
 def test_one_of_the_choices_is_the_answer_whatever_their_order(served: Any) -> None:
     chance = random.Random(3)
-    num_answered = 0
     for _ in range(30):
         labels = chance.sample(LABELS, chance.randint(1, len(LABELS)))
         text = make_text(chance, chance.choice((1, 30, 200)))
         answer = ask(served, text, choices=labels)
         assert [choice.label for choice in answer.choices] == labels
         assert sum(choice.probability for choice in answer.choices) == pytest.approx(1, abs=1e-6)
-        if answer.answered:
-            num_answered += 1
-            assert answer.text in labels
-            assert answer.chosen == (answer.text,)
-            assert answer.confidence == max(choice.probability for choice in answer.choices)
-            [chosen] = [choice for choice in answer.choices if choice.label == answer.text]
-            assert chosen.spans
-            assert all(text[span.start : span.end] == span.text for span in chosen.spans)
+        assert answer.text in labels
+        assert answer.chosen == (answer.text,)
+        assert answer.confidence == max(choice.probability for choice in answer.choices)
+        assert answer.probability == pytest.approx(answer.confidence)
+        [chosen] = [choice for choice in answer.choices if choice.label == answer.text]
+        assert chosen.evidence
+        assert all(text[place.span.start : place.span.end] == place.span.text for place in chosen.evidence)
         turned = ask(served, text, choices=labels[::-1])
         assert turned.text == answer.text
         assert [c.probability for c in turned.choices[::-1]] == pytest.approx(
             [c.probability for c in answer.choices], abs=1e-5
         )
-    assert num_answered
+
+
+@pytest.mark.parametrize(
+    "asked", [{"yes_no": True}, {"choices": LABELS, "none": True}, {"choices": LABELS, "min_probability": 0.1}]
+)
+def test_where_none_may_be_the_answer_it_is_one_of_the_outcomes(served: Any, asked: dict[str, Any]) -> None:
+    chance = random.Random(4)
+    for _ in range(20):
+        answer = ask(served, make_text(chance, 20), **asked)
+        assert sum(choice.probability for choice in answer.choices) + answer.none == pytest.approx(1, abs=1e-6)
+        assert answer.confidence == pytest.approx(answer.probability if answer.answered else answer.none)
+        assert answer.answered == (max(choice.probability for choice in answer.choices) >= answer.none)
 
 
 def test_labels_that_the_question_lists_are_choices(served: Any) -> None:
@@ -106,6 +116,8 @@ def test_several_choices_are_judged_each_by_itself(served: Any) -> None:
         assert answer.chosen == holds
         assert answer.answered == bool(holds)
         assert answer.text == ", ".join(holds)
+        shares = [choice.probability for choice in answer.choices]
+        assert answer.probability == pytest.approx(math.prod(max(share, 1 - share) for share in shares))
 
 
 def test_labels_that_are_too_unsure_are_not_explained(served: Any) -> None:
@@ -190,6 +202,8 @@ def test_steps_are_told_alike_over_both(served: Any) -> None:
         ({"choices": ["a", "b"], "sources": ["context"]}, "senseless_combination"),
         ({"multiple": True}, "senseless_combination"),
         ({"multiple": True, "yes_no": True}, "senseless_combination"),
+        ({"none": True}, "senseless_combination"),
+        ({"none": True, "multiple": True, "choices": ["a", "b"]}, "senseless_combination"),
         ({"alternatives": 2, "sources": ["vocabulary"]}, "senseless_combination"),
         ({"choices": ["a", "a"]}, "duplicate_choice"),
         ({"choices": [str(i) for i in range(256)]}, "wrong_number_of_choices"),

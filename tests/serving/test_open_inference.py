@@ -1,4 +1,4 @@
-"""The Open Inference Protocol over both transports: what it answers, and what it refuses and how."""
+"""The Open Inference Protocol: what it answers, and what it refuses and how."""
 
 import asyncio
 import json
@@ -6,12 +6,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import grpc
 import httpx2
 import pytest
 
-from mqan.inference import open_inference_pb2 as pb2
-from mqan.inference import open_inference_pb2_grpc as pb2_grpc
 from mqan_serving.formats.open_inference import decode_elements, encode_elements
 from mqan_serving.keys import add_key
 from mqan_serving.service.many import MOST_IN_ALL
@@ -35,40 +32,8 @@ async def infer(callers: Any, inputs: Any = ASKED, path: str = f"{MODEL}/infer",
     return response
 
 
-def message(**changes: Any) -> Any:
-    inputs = [
-        pb2.ModelInferRequest.InferInputTensor(
-            name=one["name"],
-            datatype="BYTES",
-            shape=one["shape"],
-            contents=pb2.InferTensorContents(bytes_contents=[text.encode() for text in one["data"]]),
-        )
-        for one in ASKED
-    ]
-    return pb2.ModelInferRequest(**{"model_name": "stand-in", "inputs": inputs, **changes})
-
-
-async def call(callers: Any, method: str, request: Any, key: str | None = None) -> Any:
-    async with grpc.aio.insecure_channel(callers.address) as channel:
-        metadata = [("authorization", f"Bearer {key}")] if key else None
-        return await getattr(pb2_grpc.GRPCInferenceServiceStub(channel), method)(request, timeout=10, metadata=metadata)
-
-
-@pytest.fixture
-async def start(start_server: StartServer, free_ports: Callable[[int], list[int]]) -> StartServer:
-    """Starts servers whose address of gRPC is known."""
-
-    async def start(**settings: Any) -> Any:
-        [port] = free_ports(1)
-        callers = await start_server(grpc_port=port, **settings)
-        callers.address = f"127.0.0.1:{port}"
-        return callers
-
-    return start
-
-
-async def test_a_batch_is_answered_in_its_order(start: StartServer) -> None:
-    callers = await start()
+async def test_a_batch_is_answered_in_its_order(start_server: StartServer) -> None:
+    callers = await start_server()
     told = (await infer(callers, id="7")).json()
     assert (told["model_name"], told["model_version"], told["id"]) == ("stand-in", "1", "7")
     answer, attributions = told["outputs"]
@@ -81,42 +46,35 @@ async def test_a_batch_is_answered_in_its_order(start: StartServer) -> None:
     assert "id" not in told
 
 
-async def test_both_transports_answer_alike(start: StartServer) -> None:
-    callers = await start()
-    rest = (await infer(callers, id="7")).json()
-    response = await call(callers, "ModelInfer", message(id="7", model_version="1"))
-    assert (response.model_name, response.model_version, response.id) == ("stand-in", "1", "7")
-    contents = [[text.decode() for text in output.contents.bytes_contents] for output in response.outputs]
-    assert contents == [output["data"] for output in rest["outputs"]]
-    assert [list(output.shape) for output in response.outputs] == [[2], [2]]
-
-
-async def test_tensors_in_binary_come_back_in_binary(start: StartServer) -> None:
-    callers = await start()
-    raw = [encode_elements(one["data"]) for one in ASKED]
-    request = message(raw_input_contents=raw)
-    for one in request.inputs:
-        one.ClearField("contents")
-    response = await call(callers, "ModelInfer", request)
-    rest = (await infer(callers)).json()
-    in_binary = [decode_elements(content, ()) for content in response.raw_output_contents]
-    assert in_binary == [output["data"] for output in rest["outputs"]]
-
+async def ask_in_binary(callers: Any, raw: list[bytes], **changes: Any) -> httpx2.Response:
+    """Ask what ``ASKED`` asks, with the texts after the JSON."""
     inputs = [
         {"name": one["name"], "shape": one["shape"], "datatype": "BYTES", "parameters": {"binary_data_size": len(each)}}
         for one, each in zip(ASKED, raw, strict=True)
     ]
-    outputs = [{"name": "answer", "parameters": {"binary_data": True}}, {"name": "attributions"}]
-    head = json.dumps({"inputs": inputs, "outputs": outputs}).encode()
-    found = await callers.rest.post(
-        f"{MODEL}/infer", content=b"".join((head, *raw)), headers={LENGTH: str(len(head)), "content-type": ""}
+    head = json.dumps({"inputs": inputs, **changes}).encode()
+    headers = {LENGTH: str(len(head)), "content-type": ""}
+    response: httpx2.Response = await callers.rest.post(
+        f"{MODEL}/infer", content=b"".join((head, *raw)), headers=headers
     )
-    assert found.status_code == 200, found.text
-    end = int(found.headers[LENGTH])
-    answer, attributions = json.loads(found.content[:end])["outputs"]
-    assert answer["parameters"] == {"binary_data_size": len(found.content) - end}
-    assert decode_elements(found.content[end:], ()) == in_binary[0]
-    assert attributions["data"] == in_binary[1]
+    return response
+
+
+async def test_tensors_in_binary_come_back_in_binary(start_server: StartServer) -> None:
+    callers = await start_server()
+    raw = [encode_elements(one["data"]) for one in ASKED]
+    in_json = [output["data"] for output in (await infer(callers)).json()["outputs"]]
+    both = await ask_in_binary(callers, raw, parameters={"binary_data_output": True})
+    found = decode_elements(both.content[int(both.headers[LENGTH]) :], ())
+    assert [found[:2], found[2:]] == in_json
+    outputs = [{"name": "answer", "parameters": {"binary_data": True}}, {"name": "attributions"}]
+    one = await ask_in_binary(callers, raw, outputs=outputs)
+    assert one.status_code == 200, one.text
+    end = int(one.headers[LENGTH])
+    answer, attributions = json.loads(one.content[:end])["outputs"]
+    assert answer["parameters"] == {"binary_data_size": len(one.content) - end}
+    assert decode_elements(one.content[end:], ()) == in_json[0]
+    assert attributions["data"] == in_json[1]
 
 
 @pytest.mark.parametrize(
@@ -156,8 +114,8 @@ async def test_tensors_in_binary_come_back_in_binary(start: StartServer) -> None
         ({"inputs": [ASKED[0], tensor("question", parameters={"binary_data_size": 1})]}, "option_out_of_range"),
     ],
 )
-async def test_what_makes_no_sense_is_refused(start: StartServer, changes: dict[str, Any], code: str) -> None:
-    callers = await start()
+async def test_what_makes_no_sense_is_refused(start_server: StartServer, changes: dict[str, Any], code: str) -> None:
+    callers = await start_server()
     response = await infer(callers, **changes)
     told = response.json()
     assert (response.status_code, told["x_code"]) == (422, code)
@@ -177,42 +135,24 @@ async def test_what_makes_no_sense_is_refused(start: StartServer, changes: dict[
         (None, b"{"),
     ],
 )
-async def test_a_header_that_does_not_fit_is_refused(start: StartServer, length: str | None, content: bytes) -> None:
-    callers = await start()
+async def test_a_header_that_does_not_fit_is_refused(
+    start_server: StartServer, length: str | None, content: bytes
+) -> None:
+    callers = await start_server()
     headers = [] if length is None else [(LENGTH.encode(), length.encode("latin1"))]
     response = await callers.rest.post(f"{MODEL}/infer", content=content, headers=headers)
     assert (response.status_code, response.json()["x_code"]) in ((400, "malformed_request"), (422, "missing_field"))
 
 
 @pytest.mark.parametrize("content", [b"\1", b"\1\0\0\0", b"\xff\xff\xff\xffa", b"\1\0\0\0\xff"])
-async def test_a_tensor_in_binary_that_is_cut_or_no_text_is_refused(start: StartServer, content: bytes) -> None:
-    callers = await start()
-    request = message(raw_input_contents=[content, encode_elements(["Where?", "What?"])])
-    for one in request.inputs:
-        one.ClearField("contents")
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call(callers, "ModelInfer", request)
-    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+async def test_a_tensor_in_binary_that_is_cut_or_no_text_is_refused(start_server: StartServer, content: bytes) -> None:
+    response = await ask_in_binary(await start_server(), [content, encode_elements(["Where?", "What?"])])
+    code = "invalid_text" if len(content) == 5 and content[0] == 1 else "malformed_request"
+    assert response.json()["x_code"] == code
 
 
-@pytest.mark.parametrize(
-    "request_",
-    [
-        message(raw_input_contents=[b""]),
-        message(raw_input_contents=[b"", b""]),
-        message(parameters={"multiple": pb2.InferParameter()}),
-        message(inputs=[]),
-    ],
-)
-async def test_messages_that_make_no_sense_are_refused(start: StartServer, request_: Any) -> None:
-    callers = await start()
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call(callers, "ModelInfer", request_)
-    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-
-
-async def test_other_models_and_versions_are_not_found(start: StartServer) -> None:
-    callers = await start()
+async def test_other_models_and_versions_are_not_found(start_server: StartServer) -> None:
+    callers = await start_server()
     for path in ("/v2/models/x", "/v2/models/x/ready", f"{MODEL}/versions/9", f"{MODEL}/versions/9/ready"):
         response = await callers.rest.get(path)
         assert (response.status_code, response.json()["x_code"]) == (404, "unknown_model"), path
@@ -221,19 +161,11 @@ async def test_other_models_and_versions_are_not_found(start: StartServer) -> No
     for path in ("", "/ready", "/versions/1", "/versions/1/ready"):
         assert (await callers.rest.get(f"{MODEL}{path}")).json()["name"] == "stand-in"
     assert (await infer(callers, path=f"{MODEL}/versions/1/infer")).status_code == 200
-    for method, request in (
-        ("ModelReady", pb2.ModelReadyRequest(name="x")),
-        ("ModelMetadata", pb2.ModelMetadataRequest(name="stand-in", version="9")),
-        ("ModelInfer", message(model_name="x")),
-    ):
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call(callers, method, request)
-        assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_probes_need_no_key_and_all_else_does(start: StartServer, tmp_path: Path) -> None:
+async def test_probes_need_no_key_and_all_else_does(start_server: StartServer, tmp_path: Path) -> None:
     key = add_key(tmp_path / "keys", "alice")
-    callers = await start(api_key_file=tmp_path / "keys")
+    callers = await start_server(api_key_file=tmp_path / "keys")
     for path in ("/v2/health/live", "/v2/health/ready", f"{MODEL}/ready"):
         assert (await callers.rest.get(path)).status_code == 200, path
     for path in ("/v2", MODEL):
@@ -241,46 +173,30 @@ async def test_probes_need_no_key_and_all_else_does(start: StartServer, tmp_path
         assert (response.status_code, response.json()["x_code"]) == (401, "unauthenticated"), path
         assert (await callers.rest.get(path, headers={"authorization": f"Bearer {key}"})).status_code == 200
     assert (await infer(callers)).status_code == 401
-    assert (await call(callers, "ServerLive", pb2.ServerLiveRequest())).live
-    assert (await call(callers, "ServerReady", pb2.ServerReadyRequest())).ready
-    assert (await call(callers, "ModelReady", pb2.ModelReadyRequest(name="stand-in"))).ready
-    closed = {"ServerMetadata": pb2.ServerMetadataRequest(), "ModelInfer": message()}
-    closed["ModelMetadata"] = pb2.ModelMetadataRequest(name="stand-in")
-    for method, request in closed.items():
-        with pytest.raises(grpc.aio.AioRpcError) as caught:
-            await call(callers, method, request)
-        assert caught.value.code() is grpc.StatusCode.UNAUTHENTICATED
-        await call(callers, method, request, key)
 
 
-async def test_a_draining_server_is_not_ready_and_says_so(start: StartServer) -> None:
-    callers = await start()
+async def test_a_draining_server_is_not_ready_and_says_so(start_server: StartServer) -> None:
+    callers = await start_server()
     callers.service.health.set_draining()
     assert (await callers.rest.get("/v2/health/live")).status_code == 200
     for path in ("/v2/health/ready", f"{MODEL}/ready"):
         assert (await callers.rest.get(path)).status_code == 503
     assert (await infer(callers)).status_code == 503
-    assert not (await call(callers, "ServerReady", pb2.ServerReadyRequest())).ready
-    assert not (await call(callers, "ModelReady", pb2.ModelReadyRequest(name="stand-in"))).ready
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await call(callers, "ModelInfer", message())
-    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
-async def test_requests_are_counted_as_what_they_are(start: StartServer) -> None:
-    callers = await start()
+async def test_requests_are_counted_as_what_they_are(start_server: StartServer) -> None:
+    callers = await start_server()
     await infer(callers)
     await callers.rest.get("/v2")
     await callers.rest.get(f"{MODEL}/ready")
-    await call(callers, "ModelInfer", message())
     counted = (await callers.rest.get("/metrics")).text
-    for transport, method in (("rest", "AnswerMany"), ("rest", "GetModel"), ("rest", "Check"), ("grpc", "AnswerMany")):
-        labels = f'code="ok",method="{method}",transport="{transport}"'
+    for method in ("AnswerMany", "GetModel", "Check"):
+        labels = f'code="ok",method="{method}",transport="rest"'
         assert f"mqan_requests_total{{{labels}}} 1.0" in counted, labels
 
 
-async def test_a_caller_who_goes_away_frees_all_places(start: StartServer, engine: Any) -> None:
-    callers = await start(max_batch_size=1)
+async def test_a_caller_who_goes_away_frees_all_places(start_server: StartServer, engine: Any) -> None:
+    callers = await start_server(max_batch_size=1)
     engine.may_answer.clear()
     asking = asyncio.create_task(infer(callers))
     async with asyncio.timeout(5):
@@ -298,8 +214,8 @@ async def test_a_caller_who_goes_away_frees_all_places(start: StartServer, engin
         [tensor("context", *[CONTEXT] * 200), tensor("question", "W" * 6_000)],
     ],
 )
-async def test_what_many_rows_share_is_not_read_without_bound(start: StartServer, inputs: Any) -> None:
+async def test_what_many_rows_share_is_not_read_without_bound(start_server: StartServer, inputs: Any) -> None:
     """A body has it once; read for each row it would be a thousand times as large."""
-    response = await infer(await start(max_request_bytes=1_000_000), inputs)
+    response = await infer(await start_server(max_request_bytes=1_000_000), inputs)
     assert response.status_code == 413
     assert "The question and choices of all rows together have 120" in response.text

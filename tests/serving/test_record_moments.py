@@ -97,7 +97,7 @@ def test_several_times_ranges_and_lengths_have_no_value(kind: Kind, quotation: s
 
 @pytest.mark.parametrize("after", [" pm", "pm", " p.m.", " PM today"])
 def test_a_time_cut_from_its_half_of_the_day_has_no_value(after: str) -> None:
-    with pytest.raises(NoValueError, match="am or pm behind"):
+    with pytest.raises(NoValueError, match="am or pm after"):
         read_value(Kind.TIME, "7:30", "at ", after)
     assert read_value(Kind.TIME, "7:30", "at ", " primary").value == "07:30:00"
 

@@ -141,7 +141,7 @@ _MULTIPLIED = [
         (Kind.NUMBER, "10²", "fraction or a power"),
         (Kind.MONEY, "1½", "fraction or a power"),
         (Kind.MONEY, "(476.00)", "below zero"),
-        (Kind.NUMBER, "5-", "sign behind"),
+        (Kind.NUMBER, "5-", "sign after"),
         (Kind.INTEGER, "1.000", "between thousands"),
     ],
 )

@@ -15,10 +15,11 @@ import pytest
 
 from mqan.v1 import answer_pb2
 from mqan_client import Client, InvalidRequestError, Record, UnavailableError
-from mqan_core.answer import AnswerSpan, Source
+from mqan_core.answer import Answer, AnswerSpan, Source
 from mqan_core.errors import InputError
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_serving.records import filling
+from mqan_serving.records.balance import balanced
 from mqan_serving.records.filling import NOT_SAID, RecordRequest, parse_record
 from mqan_serving.records.schema import read_schema
 from mqan_serving.records.values import Kind
@@ -163,10 +164,68 @@ def test_what_stands_around_a_quotation_counts(context: str, quotation: str, val
     [field] = read_schema({"properties": {"price": SCHEMA["properties"]["price"]}})
     start = context.index(quotation)
     span = AnswerSpan(Source.CONTEXT, start, start + len(quotation), quotation)
-    filled = filling.FilledField("price", "", None, quotation, (span,), True, 1.0)
-    found = filling._read(context, field, filled, str.isascii)
+    quoted = filling.FilledField("price", "", None, quotation, (span,), True, 1.0)
+    found = filling._read(context, field, quoted, str.isascii)
     assert (found.value, found.answered, found.reason is None) == (value, value is not None, value is not None)
     assert (found.text, found.spans) == (quotation, (span,)), "the quotation is kept"
+
+
+def quotation_of(context: str, text: str, probability: float) -> Answer:
+    start = context.index(text)
+    return Answer(text, probability, (), (AnswerSpan(Source.CONTEXT, start, start + len(text), text),), False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "context", "quotations", "refusal", "found"),
+    [
+        ("price", "VAT 19 % is 76.00 EUR", [("19", 0.6), ("76.00 EUR", 0.3)], 0.01, ("76.00 EUR", 76.0)),
+        ("price", "VAT is 76.00 EUR", [("VAT", 0.6), ("76.00 EUR", 0.3)], 0.01, ("76.00 EUR", 76.0)),
+        ("price", "VAT 19 % is 76.00 EUR", [("19 %", 0.6), ("76.00 EUR", 0.3)], 0.31, ("19 %", None)),
+        ("price", "VAT 19 % of 400 EUR", [("19 %", 0.6), ("VAT", 0.3)], 0.01, ("19 %", None)),
+        ("day", "Sent 3 May 2024, due 3/4/2024", [("3/4/2024", 0.6), ("3 May 2024", 0.3)], 0.01, ("3/4/2024", None)),
+        ("day", "Sent 3 May 2024, due next week", [("next week", 0.6), ("3 May 2024", 0.3)], 0.01, ("next week", None)),
+        ("mail", "Ask Ada, ada@b.org", [("Ada", 0.6), ("ada@b.org", 0.3)], 0.01, ("ada@b.org", "ada@b.org")),
+        ("who", "Ask Ada, ada@b.org", [("Ada", 0.6), ("ada@b.org", 0.3)], 0.01, ("Ada", "Ada")),
+    ],
+)
+def test_a_quotation_that_is_nothing_of_the_type_gives_way_to_the_next(
+    kind: str, context: str, quotations: list[tuple[str, float]], refusal: float, found: tuple[str, Any]
+) -> None:
+    first, *others = (quotation_of(context, text, probability) for text, probability in quotations)
+    [field] = read_schema({"properties": {"x": SCHEMA["properties"][kind]}})
+    filled = filling._fill(context, field, replace(first, refusal=refusal, alternatives=tuple(others)), str.isascii)
+    assert (filled.text, filled.value, filled.answered) == (*found, found[1] is not None)
+    assert filled.probability == dict(quotations)[found[0]]
+
+
+@pytest.mark.parametrize(
+    ("context", "quotation", "whole"),
+    [
+        ("We live in Varde (DK).", "in Varde (DK", "in Varde (DK)"),
+        ("We live in Varde (DK, Jutland).", "in Varde (DK", "in Varde"),
+        ("We (Ada and Bo) met.", "(Ada", "Ada"),
+        ("See annex (annex B).", "annex B)", "(annex B)"),
+        ("See annex B) below.", "annex B)", "annex B"),
+        ('It is "The Old Harbour".', '"The Old Harbour', '"The Old Harbour"'),
+        ("It is “The Old Harbour”.", "The Old Harbour”", "“The Old Harbour”"),
+        ('It is "the old, or new one".', '"the old', "the old"),
+        ("a) walls, b) notes", "a) walls", "a) walls"),
+        ('a 24" screen', '24"', '24"'),
+        ("I am sad :( today.", "sad :( today", "sad :( today"),
+        ("f(x) [1]", "f(x) [1]", "f(x) [1]"),
+        ("We met (", "(", "("),
+    ],
+)
+def test_quotations_have_both_brackets_or_none(context: str, quotation: str, whole: str) -> None:
+    start = context.rindex(quotation)
+    found = balanced(context, AnswerSpan(Source.CONTEXT, start, start + len(quotation), quotation))
+    assert (found.text, context[found.start : found.end]) == (whole, whole)
+
+
+def test_a_choice_may_be_none_where_the_schema_has_null() -> None:
+    request = RecordRequest(TEXT, tuple(read_schema(SCHEMA)), None)
+    asked = [field.name for field in request.fields if filling._ask(request, field).options.none]
+    assert asked == ["grade"]
 
 
 def test_a_class_that_describes_itself_is_a_schema(clients: Any) -> None:

@@ -116,7 +116,7 @@ def test_an_empty_file_of_keys_opens_no_server(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_the_lines_of_a_ready_server_have_addresses_that_can_be_called(capsys: pytest.CaptureFixture[str]) -> None:
-    announce(load_settings(host="::1", http_port=8001, grpc_port=9001), "tiny 1", ())
+    announce(load_settings(host="::1", http_port=8001, grpc_port=9001), "tiny 1")
     lines = capsys.readouterr().err
     assert "curl 'http://[::1]:8001/v1/answer'" in lines  # else a shell takes the brackets for a pattern
     (server,) = re.findall(r"--server '(\S+)'", lines)
@@ -128,7 +128,7 @@ def test_the_lines_of_a_ready_server_have_a_key_where_one_is_asked_for(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     for settings in (load_settings(), load_settings(api_key_file=tmp_path / "keys")):
-        announce(settings, "tiny 1", ())
+        announce(settings, "tiny 1")
         has_key = '-H "authorization: Bearer $MQAN_API_KEY"' in capsys.readouterr().err
         assert has_key == (settings.api_key_file is not None)
 
@@ -146,7 +146,7 @@ def test_the_lines_of_a_ready_server_name_a_command_that_is_there(
     monkeypatch.setattr(sys, "executable", str(folder / "python"))
     monkeypatch.setenv("PATH", str(folder if place == "on the path" else tmp_path))
     monkeypatch.chdir(tmp_path if place == "below this folder" else other)
-    announce(load_settings(), "tiny 1", ())
+    announce(load_settings(), "tiny 1")
     (line,) = [line for line in capsys.readouterr().err.splitlines() if "--server" in line]
     subprocess.run(line, shell=True, check=True)
     named = {"on the path": "mqan", "below this folder": "an environment/bin/mqan", "elsewhere": str(folder / "mqan")}

@@ -141,7 +141,7 @@ def runs(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     together = folder / "together"
     command = ["train", str(recipe.path), "--data", str(recipe.data), "--output", str(together)]
-    command += ["--cache", str(folder / "cache"), *(f"--set={key}={value}" for key, value in SETTINGS.items())]
+    command += [f"--set={key}={value}" for key, value in SETTINGS.items()]
     (folder / "child.py").write_text(CHILD)
     inputs = [str(recipe.path), str(recipe.data), str(folder), json.dumps(jobs)]
     printed = torchrun(str(folder / "child.py"), *inputs, *command)
@@ -200,7 +200,7 @@ def test_workers_of_ray_train_go_on_where_one_process_was(recipe: Recipe, tmp_pa
     shutil.copyfile(recipe.alone / "log.jsonl", folder / "log.jsonl")
     (tmp_path / "on_ray.py").write_text(ON_RAY)
     command = ["train", str(recipe.path), "--data", str(recipe.data), "--output", str(folder), "--resume"]
-    command += ["--cache", str(tmp_path / "cache"), *(f"--set={key}={value}" for key, value in SETTINGS.items())]
+    command += [f"--set={key}={value}" for key, value in SETTINGS.items()]
     printed = run(str(tmp_path / "on_ray.py"), *command, "--ray-workers=2", timeout=380)
     assert printed.splitlines()[-1] == str(folder / step_folder(NUM_STEPS))
     document = json.loads((folder / step_folder(NUM_STEPS) / "checkpoint.json").read_text())

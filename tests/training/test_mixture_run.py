@@ -22,6 +22,7 @@ from mqan_core.word_pieces import WordPieces
 from mqan_training import mixture_run, stream
 from mqan_training.checkpoint import load_checkpoint, step_folder
 from mqan_training.collate import TrainingBatch, collate
+from mqan_training.data.kept import KeptPools
 from mqan_training.data.mixture import dataset_of
 from mqan_training.data.shapes.dataset_file import load_dataset
 from mqan_training.errors import DivergedError, MissingEncoderError
@@ -372,3 +373,34 @@ def test_the_permissive_recipe_has_no_dataset_that_forbids_commercial_use() -> N
         name for name in default.sources if name.startswith("made_") or load_dataset(dataset_of(name)).commercial
     }
     assert set(permissive.sources) == allowed < set(default.sources)
+
+
+class Unread(Meetings):
+    """A source whose rows cannot be read any more."""
+
+    def __len__(self) -> int:
+        raise AssertionError("the sources were read")
+
+
+def test_a_run_begins_with_a_pool_that_was_drawn_before(encoder: Path, tmp_path: Path) -> None:
+    recipe = recipe_of(encoder)
+    kept = KeptPools(tmp_path, "key")
+    first = prepare_run(recipe, SOURCES, {}, tmp_path / "run", None, kept=kept)
+    batches = first.stream.batches(0, 0)
+    drawn = next(batches)[2]
+    batches.close()
+    again = prepare_run(recipe, [Unread()], {}, tmp_path / "run", None, kept=kept)
+    assert again.vocabulary.pieces == first.vocabulary.pieces
+    batches = again.stream.batches(0, 0)
+    for found, wanted in zip(next(batches)[2].tensors(), drawn.tensors(), strict=True):
+        assert torch.equal(found, wanted)
+    batches.close()
+    with pytest.raises(AssertionError, match="were read"):
+        prepare_run(recipe, [Unread()], {}, tmp_path / "run", None, kept=KeptPools(tmp_path, "another key"))
+
+
+def test_old_pools_go_and_the_first_stays(tmp_path: Path) -> None:
+    kept = KeptPools(tmp_path, "key")
+    for number in range(8):
+        kept.write_pool(number, b"x")
+    assert [n for n in range(8) if kept.read_pool(n)] == [0, 3, 4, 5, 6, 7]

@@ -15,7 +15,6 @@ from mqan_core.layout import Layout, Window
 from mqan_core.request import Request
 from mqan_core.text import word_of
 from mqan_core.word_pieces import WordPieces
-from mqan_training.batching import common_size
 from mqan_training.device import moved
 from mqan_training.model.pretrained import ReaderInputs
 from mqan_training.prepare import NO_SLOT, Prepared
@@ -40,6 +39,8 @@ class TrainingBatch:
         starts, ends: bool, the places of the answer's first and last word: the answer not being there, its not being
             one quotation, then the question's words, then the context's, [B, 2 + Q + C].
         right: which choices are right where several may be, 1, 0, or -1 elsewhere, [B, Q].
+        decided: place in Q of the label whose evidence is known, -1 for none, [B].
+        evidence: bool, the words that decide for it, [B, C].
         text_pieces, choice_pieces: texts with choices, and choices, each once and alone, as a sentence encoder reads
             them, 0 for padding, [U, S].
         text_of, choice_of: which of these each row's text is, [B], and each word of its question, [B, Q]; -1 for none.
@@ -55,6 +56,8 @@ class TrainingBatch:
     starts: Tensor
     ends: Tensor
     right: Tensor
+    decided: Tensor
+    evidence: Tensor
     text_pieces: Tensor
     choice_pieces: Tensor
     text_of: Tensor
@@ -80,6 +83,15 @@ class TrainingBatch:
         return TrainingBatch.of_tensors([moved(tensor, device) for tensor in self.tensors()])
 
 
+def common_shape(size: int, least: int = 16, bits: int = 2) -> int:
+    """Return the next size out of two to each doubling (16, 24, 32, 48, ...), or more with more ``bits``.
+
+    oneDNN compiles every product in bfloat16 anew for each shape that it meets, which takes longer than the product.
+    """
+    step = 1 << max((size - 1).bit_length() - bits, 0)
+    return max(-(-size // step) * step, least)
+
+
 def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> npt.NDArray[np.int64]:
     """Return the word pieces of RevTok pieces, padded with 0, [len(pieces), P]."""
     rows = np.zeros((len(pieces), MOST_PIECES), np.int64)
@@ -100,10 +112,10 @@ def reader_inputs(
         allowed: 1 where a request may use context, question and vocabulary, else 0, [B, 3].
     """
     flat = [(row, window) for row, some in enumerate(windows) for window in some]
-    size = common_size(max(len(window.pieces) for _, window in flat))
+    size = common_shape(max(len(window.pieces) for _, window in flat), bits=3)
     pieces, positions, segments, groups = np.zeros((4, len(flat), size), np.int64)
-    num_context = common_size(max(len(request.slots.context) for request in requests))
-    num_question = common_size(max(len(request.slots.question) for request in requests))
+    num_context = common_shape(max(len(request.slots.context) for request in requests))
+    num_question = common_shape(max(len(request.slots.question) for request in requests))
     c_mask, q_mask = np.zeros((len(requests), num_context), bool), np.zeros((len(requests), num_question), bool)
     nowhere = np.arange(len(requests))[:, None] * size  # not 0 for all: a GPU adds up gradients of one place in turn
     c_places, q_places = (np.repeat(nowhere, number, axis=1) for number in (num_context, num_question))
@@ -149,7 +161,7 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
     requests = [example.request for example in examples]
     inputs = reader_inputs(requests, [[example.window] for example in examples], allowed_sources(requests))
     num_context, num_question = inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1]
-    num_steps = common_size(max(max(len(example.slots) for example in examples), 1))
+    num_steps = common_shape(max(max(len(example.slots) for example in examples), 1), least=1)
     rows = len(examples)
     c_slots, q_slots = np.full((rows, num_context), _PAD), np.full((rows, num_question), _PAD)
     slots, ids = np.full((rows, num_steps), NO_SLOT), np.full((rows, num_steps), num_generated)
@@ -157,6 +169,7 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
     answer_pieces = np.zeros((rows, num_steps, MOST_PIECES), np.int64)
     starts, ends = np.zeros((2, rows, NUM_NULL + num_question + num_context), bool)
     right = np.full((rows, num_question), -1)
+    decided, evidence = np.full(rows, -1), np.zeros((rows, num_context), bool)
     for row, example in enumerate(examples):
         request = example.request
         c_slots[row, : len(request.slots.context)] = request.slots.context
@@ -171,6 +184,8 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
                 target[row, NUM_NULL + (place if place < of_question else place - of_question + num_question)] = True
         starts[row, 0] = example.is_refusal
         starts[row, 1] = example.is_written
+        decided[row] = example.decided
+        evidence[row, : len(example.evidence)] = example.evidence
         if example.right:
             first = len(request.question_tokens)
             right[row, first : first + len(example.right)] = example.right
@@ -184,6 +199,8 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
         starts,
         ends,
         right,
+        decided,
+        evidence,
         *_alone(examples, num_question),
     )
     return TrainingBatch(inputs, *(torch.from_numpy(array) for array in arrays))
@@ -210,7 +227,7 @@ def _alone(examples: Sequence[Prepared], num_question: int) -> tuple[npt.NDArray
 
 
 def _padded(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
-    padded = np.zeros((len(rows), common_size(max(map(len, rows), default=1))), np.int64)
-    for target, row in zip(padded, rows, strict=True):
+    padded = np.zeros((common_shape(len(rows)) if rows else 0, common_shape(max(map(len, rows), default=1))), np.int64)
+    for target, row in zip(padded, rows, strict=False):
         target[: len(row)] = row
     return padded

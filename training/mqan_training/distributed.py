@@ -24,7 +24,7 @@ from mqan_training.model.network import Loss
 
 T = TypeVar("T")
 
-WAIT_S = 2 * 3600  # longest that the others wait while the first process reads the data or validates
+WAIT_S = 2 * 3600  # longest that the others wait while the first process validates
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +58,6 @@ class Processes:
         extremes = torch.tensor([number, -number], device=self.device)
         dist.all_reduce(extremes, dist.ReduceOp.MAX)
         return int(extremes[0]) == -int(extremes[1])
-
-    @contextmanager
-    def one_after_the_other(self) -> Iterator[None]:
-        """Let the first process through alone, then all others, so that they find the files it leaves."""
-        if not self.is_first:
-            self.wait()
-        yield
-        if self.is_first:
-            self.wait()
 
     def share(self, rows: Sequence[T]) -> Sequence[T]:
         """Return this process's rows of a batch; none if there are fewer rows than processes."""

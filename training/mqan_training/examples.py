@@ -9,11 +9,9 @@ from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
 from mqan_training.config import TaskConfig, TrainConfig
-from mqan_training.data.cache import cached
 from mqan_training.data.dataset import PieceTable, TaskData, number_examples
 from mqan_training.data.metrics import score
 from mqan_training.data.readers.registry import task_named
-from mqan_training.data.readers.task import Task
 from mqan_training.model.network import Network
 from mqan_training.runlog import console
 
@@ -21,29 +19,22 @@ _BATCH = 32
 _SAMPLES_SHOWN = 3
 
 
-def read_tasks(config: TrainConfig, data: Path, table: PieceTable, cache: Path | None) -> dict[str, TaskData]:
-    """Read, tokenise and number the training examples, or take them from the cache, and say what was left out."""
-    most_context, most_answer = config.max_context_tokens, config.max_answer_tokens
+def read_tasks(config: TrainConfig, data: Path, table: PieceTable) -> dict[str, TaskData]:
+    """Read, tokenise and number the training examples, and say what was left out."""
     tasks = {}
     for named in config.tasks:
         task = task_named(named.name)
-        cut_at = min(task.max_context_tokens, most_context) if task.max_context_tokens else None
-
-        def read(task: Task = task, cut_at: int | None = cut_at) -> TaskData:
-            dropped: Counter[str] = Counter()
-            rows = task.read(data / task.folder, "train", dropped)
-            numbered = number_examples(
-                task.name,
-                rows,
-                table,
-                cut_context_at=cut_at,
-                max_context_tokens=most_context,
-                max_answer_tokens=most_answer,
-            )
-            numbered.dropped.update(dropped)
-            return numbered
-
-        examples = cached(cache, task, data, "train", (cut_at, most_context, most_answer), table, read)
+        cut_at = min(task.max_context_tokens, config.max_context_tokens) if task.max_context_tokens else None
+        dropped: Counter[str] = Counter()
+        examples = number_examples(
+            task.name,
+            task.read(data / task.folder, "train", dropped),
+            table,
+            cut_context_at=cut_at,
+            max_context_tokens=config.max_context_tokens,
+            max_answer_tokens=config.max_answer_tokens,
+        )
+        examples.dropped.update(dropped)
         left_out = ", ".join(f"{count} {reason}" for reason, count in examples.dropped.items()) or "none"
         console.print(f"{task.name}: {len(examples.items)} training examples, left out: {left_out}")
         tasks[task.name] = examples

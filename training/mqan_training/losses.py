@@ -5,6 +5,8 @@
 - ``span``: negative log-likelihood of the reader's own first and last word (BERT's loss for SQuAD), or of the answer
   not being there. Where an answer stands in several places, their probabilities' sum counts.
 - Where several choices may be right, each is a decision of its own: its mass against that of the refusal.
+- ``evidence``: cross-entropy of each word of the text being among those that decide for a label, where these are
+  marked (``model/evidence.py``).
 - ``similarity``: 1 - cosine between the vectors of texts and choices (``model/similarity.py``) and those that the
   pretrained encoder gives them alone, so that the reader keeps what that knows (distillation, Hinton et al. 2015).
 
@@ -34,6 +36,7 @@ class Losses(NamedTuple):
     answer: Tensor
     span: Tensor
     similarity: Tensor
+    evidence: Tensor
     answer_B: Tensor
 
 
@@ -55,7 +58,21 @@ def network_losses(network: PretrainedNetwork, batch: TrainingBatch, teacher: Be
     answer_B = torch.where(has_several_B, several_B, answer_B)
     span = (span_B * has_span_B).sum() / has_span_B.sum().clamp(min=1)
     similarity = span.new_zeros(()) if teacher is None else similarity_loss(encoded, batch, teacher)
-    return Losses(answer_B.mean(), span, similarity, answer_B.detach())
+    evidence = evidence_loss(network, encoded, batch)
+    return Losses(answer_B.mean(), span, similarity, evidence, answer_B.detach())
+
+
+def evidence_loss(network: PretrainedNetwork, encoded: Encoded, batch: TrainingBatch) -> Tensor:
+    """Return the mean over words, then over rows with marked evidence, of its cross-entropy."""
+    if encoded.states is None:
+        raise ValueError("only a pretrained reader points at evidence")
+    rows = torch.arange(len(batch.decided), device=batch.decided.device)
+    words_BCM, questions_BQM = encoded.states
+    logits_BC = network.evidence(questions_BQM[rows, batch.decided.clamp(min=0)], words_BCM)
+    mask_BC = encoded.c_mask_BC & (batch.decided >= 0)[:, None]
+    losses_BC = functional.binary_cross_entropy_with_logits(logits_BC, batch.evidence.float(), reduction="none")
+    of_row_B = (losses_BC * mask_BC).sum(dim=1) / mask_BC.sum(dim=1).clamp(min=1)
+    return of_row_B.sum() / (batch.decided >= 0).sum().clamp(min=1)
 
 
 def similarity_loss(encoded: Encoded, batch: TrainingBatch, teacher: Bert) -> Tensor:

@@ -4,12 +4,14 @@ Everything random comes from the recipe's seed and counters, so that a run that 
 same batches. The rates rise, stay, and fall over the last ``cooldown_steps``: a run can be made longer until then.
 """
 
+import json
 import math
 import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
@@ -31,6 +33,7 @@ from mqan_training.checkpoint import (
 )
 from mqan_training.collate import TrainingBatch
 from mqan_training.cpu import is_reduced, tune_process
+from mqan_training.data.kept import KeptPools
 from mqan_training.data.source import Source
 from mqan_training.device import prepare_device
 from mqan_training.losses import network_losses
@@ -94,6 +97,7 @@ def train_mixture(
     *,
     resume: bool = False,
     start: Start | None = None,
+    kept: KeptPools | None = None,
 ) -> Path:
     """Run a recipe to its last step; return the last checkpoint.
 
@@ -104,6 +108,8 @@ def train_mixture(
         folder: where checkpoints and logs go.
         resume: go on from the newest checkpoint there.
         start: what to begin with, where no checkpoint is there.
+        kept: pools of examples that were drawn before, and room for those of this run; with the first of them the run
+            begins before its sources have been read.
 
     Raises:
         ValueError: the folder holds a run and ``resume`` was not asked for, it is one of another recipe, a source has
@@ -113,7 +119,7 @@ def train_mixture(
     """
     tune_process()
     newest = checkpoint_to_resume(folder, resume=resume)
-    run = prepare_run(recipe, sources, validation, folder, newest, start)
+    run = prepare_run(recipe, sources, validation, folder, newest, start, kept)
     folder.mkdir(parents=True, exist_ok=True)
     log = RunLog(folder, run.step)
     batches = run.stream.batches(run.pool, run.index, num_workers(run.device))
@@ -133,6 +139,7 @@ def train_mixture(
                 log.numbers(
                     run.step, {**values, "pieces_per_s": num_pieces / elapsed, "s_per_step": elapsed / num_steps}
                 )
+                _show(run, values, num_pieces / elapsed, elapsed / num_steps)
                 before, num_pieces, num_steps = time.perf_counter(), 0, 0
             paused = time.perf_counter()
             run.seconds = paused - begun
@@ -146,6 +153,13 @@ def train_mixture(
         batches.close()
         log.close()
     return step_folder(folder, run.step)
+
+
+def _show(run: MixtureRun, losses: Mapping[str, float], pieces_per_s: float, s_per_step: float) -> None:
+    """Print a line of progress."""
+    left = timedelta(seconds=round((run.recipe.steps - run.step) * s_per_step))
+    loss = ", ".join(f"{name} {losses[name]:.3f}" for name in ("answer", "span", "similarity", "evidence"))
+    console.print(f"step {run.step:,} of {run.recipe.steps:,}: {loss}; {pieces_per_s:,.0f} pieces/s, {left} left")
 
 
 def _due(run: MixtureRun) -> tuple[bool, bool, bool]:
@@ -164,6 +178,7 @@ def prepare_run(
     folder: Path,
     newest: Path | None,
     start: Start | None = None,
+    kept: KeptPools | None = None,
 ) -> MixtureRun:
     """Choose the generator's pieces, build the network, and put back a checkpoint's state."""
     if missing := [source.name for source in sources if source.name not in recipe.sources]:
@@ -181,7 +196,7 @@ def prepare_run(
         _refuse_other_start(checkpoint, recipe, start)
         pieces = checkpoint.pieces
     else:
-        pieces = start.pieces if start is not None else tuple(generator_pieces(sources, recipe))
+        pieces = start.pieces if start is not None else _generator_pieces(sources, recipe, kept)
     vocabulary = Vocabulary(pieces, refuses=True)
     bert = Bert.from_folder(encoder, recipe.reader_dropout)
     network = PretrainedNetwork(recipe.decoder.model_config_of(), bert, vocabulary.num_generated).to(device)
@@ -189,10 +204,10 @@ def prepare_run(
     if device.type == "cuda" and shutil.which(os.environ.get("CC", "gcc")):
         _compile(network)
     if start is not None and checkpoint is None:
-        _load(network, start)
+        take_weights(network, start)
     optimizer = make_optimizer(network, recipe)
     average = WeightAverage(network, recipe.average_decay)
-    stream = MixtureStream(sources, recipe, vocabulary, layout)
+    stream = MixtureStream(sources, recipe, vocabulary, layout, kept)
     run = MixtureRun(
         recipe,
         folder,
@@ -218,6 +233,16 @@ def prepare_run(
     elif start is not None:
         run.origin = start.origin
     return run
+
+
+def _generator_pieces(sources: Sequence[Source], recipe: Recipe, kept: KeptPools | None) -> tuple[str, ...]:
+    known = None if kept is None else kept.read("pieces")
+    if known is not None:
+        return tuple(json.loads(known))
+    pieces = generator_pieces(sources, recipe)
+    if kept is not None:
+        kept.write("pieces", json.dumps(pieces).encode())
+    return tuple(pieces)
 
 
 def _refuse_other_encoder(checkpoint: Checkpoint, encoder: Path) -> None:
@@ -250,9 +275,11 @@ def _refuse_other_start(checkpoint: Checkpoint, recipe: Recipe, start: Start | N
         )
 
 
-def _load(network: PretrainedNetwork, start: Start) -> None:
+def take_weights(network: PretrainedNetwork, start: Start) -> None:
+    """Give a network the weights of a start; what that lacks because it is older stays untrained."""
+    untrained = {name: value for name, value in network.state_dict().items() if name.startswith("evidence.")}
     try:
-        network.load_state_dict(dict(start.weights))
+        network.load_state_dict(untrained | dict(start.weights))  # bundles did not always have evidence
     except RuntimeError as error:
         raise ValueError(f"the weights to start from do not fit the model of the recipe: {error}") from error
 
@@ -289,6 +316,7 @@ def take_step(run: MixtureRun, batch: TrainingBatch) -> dict[str, float | torch.
     with torch.autocast(run.device.type, torch.bfloat16, enabled=is_reduced(recipe.autocast, run.device)):
         losses = network_losses(run.network, batch.to(run.device), run.teacher)
     total = losses.answer + recipe.span_weight * losses.span + recipe.similarity_weight * losses.similarity
+    total = total + recipe.evidence_weight * losses.evidence
     total.backward()
     norm = nn.utils.clip_grad_norm_(run.network.parameters(), recipe.grad_clip)
     run.optimizer.step()

@@ -89,7 +89,8 @@ class WeightAverage:
     def mix(self, weights: Mapping[str, Tensor], share: float) -> None:
         """Take in a share of other weights, by name."""
         for name, tensor in self.tensors.items():
-            tensor.lerp_(weights[name].to(tensor), share)
+            if name in weights:  # what they lack was not there to begin with
+                tensor.lerp_(weights[name].to(tensor), share)
 
     def state(self) -> dict[str, Tensor]:
         """Return the averaged weights by name."""

@@ -5,7 +5,8 @@ or both; see ``mqan_core.vocab`` for slots.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -38,6 +39,8 @@ class Prepared:
             where it stands nowhere.
         is_refusal: whether the answer is that there is none.
         right: with ``multiple``, which choices are right; empty otherwise.
+        decided: the place among the question's words of the label whose evidence is known; -1 for none.
+        evidence: which of the context's words decide for it, bool [C]; empty where nobody knows.
     """
 
     task: str
@@ -51,6 +54,8 @@ class Prepared:
     ends: tuple[int, ...] = ()
     is_refusal: bool = False
     right: tuple[bool, ...] = ()
+    decided: int = -1
+    evidence: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     @property
     def is_written(self) -> bool:
@@ -136,10 +141,11 @@ def _cut(request: Request, words: slice, vocabulary: Vocabulary) -> Request:
 def _chosen(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared | None:
     labels = [choice.label for choice in example.choices]
     read = (example.task, request, window)
+    marked = _marked(example, request, labels)
     if example.multiple:
         nothing = np.zeros(0, np.int64)
         is_right = tuple(label in example.answers for label in labels)
-        return Prepared(*read, nothing, nothing, vocabulary.num_generated, right=is_right)
+        return replace(Prepared(*read, nothing, nothing, vocabulary.num_generated, right=is_right), **marked)
     if not example.answers:
         return _refused(example, request, window, vocabulary)
     if example.answers[0] not in labels:
@@ -147,7 +153,19 @@ def _chosen(example: Example, request: Request, window: Window, vocabulary: Voca
     place = len(request.question_tokens) + labels.index(example.answers[0])
     slot = np.array([request.slots.question[place]], np.int64)
     ids = np.array([vocabulary.num_generated], np.int64)
-    return Prepared(*read, slot, ids, vocabulary.num_generated, starts=(place,))
+    return replace(Prepared(*read, slot, ids, vocabulary.num_generated, starts=(place,)), **marked)
+
+
+def _marked(example: Example, request: Request, labels: Sequence[str]) -> dict[str, Any]:
+    """Return the label whose evidence is known, and the words that it is; nothing where they are in no window read."""
+    if not example.evidence or len(example.answers) != 1 or example.answers[0] not in labels:
+        return {}
+    words = np.array(
+        [any(t.end > start and t.start < end for start, end in example.evidence) for t in request.context_tokens]
+    )
+    if not words.any():
+        return {}
+    return {"decided": len(request.question_tokens) + labels.index(example.answers[0]), "evidence": words}
 
 
 def _refused(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared:

@@ -52,6 +52,7 @@ class Recipe(_Part):
     similarity_weight: float = Field(
         1.0, ge=0
     )  # of the loss of the vectors of texts and choices; 0 for a BERT that is no sentence encoder
+    evidence_weight: float = Field(1.0, ge=0)  # of the loss of the words that decide
     average_decay: float = Field(0.998, ge=0, lt=1)
     start_share: float = Field(
         0.0, ge=0, lt=1

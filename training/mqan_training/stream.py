@@ -4,6 +4,7 @@ import gc
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -14,9 +15,9 @@ from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.text import read_tokens
 from mqan_core.vocab import NUM_SPECIAL, Vocabulary
-from mqan_training.batching import common_size
-from mqan_training.collate import TrainingBatch, collate
+from mqan_training.collate import TrainingBatch, collate, common_shape
 from mqan_training.data.dataset import spell_answer
+from mqan_training.data.kept import KeptPools
 from mqan_training.data.noise import add_noise
 from mqan_training.data.source import Source
 from mqan_training.prepare import Prepared, prepare
@@ -44,14 +45,26 @@ class MixtureStream(Dataset[torch.Tensor]):
         recipe: says in what proportions, and how large batches are.
         vocabulary: of the generator.
         layout: of the reader.
+        kept: where pools are kept, and where those that were drawn before are found; None for nowhere.
     """
 
-    def __init__(self, sources: Sequence[Source], recipe: Recipe, vocabulary: Vocabulary, layout: Layout) -> None:
+    def __init__(
+        self,
+        sources: Sequence[Source],
+        recipe: Recipe,
+        vocabulary: Vocabulary,
+        layout: Layout,
+        kept: KeptPools | None = None,
+    ) -> None:
         self._sources = sources
         self._recipe = recipe
         self._vocabulary = vocabulary
         self._layout = layout
-        self._shares = shares_of(sources, recipe)
+        self._kept = kept
+
+    @cached_property
+    def _shares(self) -> np.ndarray:
+        return shares_of(self._sources, self._recipe)
 
     def draw(self, rng: np.random.Generator) -> Example:
         """Draw one example."""
@@ -65,18 +78,25 @@ class MixtureStream(Dataset[torch.Tensor]):
         drawn = (self.draw(rng) for _ in range(_POOL))
         limit = self._recipe.max_answer_tokens
         found = [prepare(example, self._vocabulary, self._layout, limit, rng) for example in drawn]
-        examples = sorted((e for e in found if e is not None), key=lambda e: e.cost)
         groups: list[list[Prepared]] = [[] for _ in range(len(_STEPS) + 1)]
-        for example in examples:
+        for example in (e for e in found if e is not None):
             groups[bisect_left(_STEPS, len(example.slots))].append(example)
         batches = [batch for group in groups for batch in _cut(group, self._recipe.batch_pieces)]
         return [batches[i] for i in rng.permutation(len(batches))]
 
     def __getitem__(self, number: int) -> torch.Tensor:
         """Return the batches of a pool as safetensors: one block of shared memory and not one for each tensor."""
+        content = None if self._kept is None else self._kept.read_pool(number)
+        if content is None:
+            content = self._made(number)
+            if self._kept is not None:
+                self._kept.write_pool(number, content)
+        return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+
+    def _made(self, number: int) -> bytes:
         made = (collate(batch, self._layout, self._vocabulary.num_generated) for batch in self.pool(number))
         named = {f"{i}.{j}": tensor for i, batch in enumerate(made) for j, tensor in enumerate(batch.tensors())}
-        return torch.frombuffer(bytearray(save(named)), dtype=torch.uint8)
+        return save(named)
 
     def batches(
         self, pool: int, index: int, num_workers: int = 1
@@ -88,9 +108,12 @@ class MixtureStream(Dataset[torch.Tensor]):
             index: of its first batch.
             num_workers: processes; the batches are the same with any number of them.
         """
+        if num_workers > 1:
+            _ = self._shares  # read what all of them draw from once
         gc.collect()
         gc.freeze()  # the examples stay: no process need look through them, nor copy their pages
-        numbers = range(pool, _POOLS)
+        first = None if self._kept is None else self._kept.read_pool(pool)
+        numbers = range(pool + (first is not None), _POOLS)
         pools = DataLoader(
             self,
             batch_size=None,
@@ -99,8 +122,10 @@ class MixtureStream(Dataset[torch.Tensor]):
             multiprocessing_context="fork",
             generator=torch.Generator(),  # or it would take a number from the run's
         )
-        for number, saved in zip(numbers, pools, strict=True):
-            named = load(saved.numpy().tobytes())
+        drawn = iter(pools)  # from here on the others are drawn
+        for number in range(pool, _POOLS):
+            named = load(next(drawn).numpy().tobytes() if first is None else first)
+            first = None
             num_tensors = 1 + max(int(name.split(".")[1]) for name in named)
             for i in range(index, len(named) // num_tensors):
                 yield number, i + 1, TrainingBatch.of_tensors([named[f"{i}.{j}"] for j in range(num_tensors)])
@@ -129,11 +154,14 @@ def generator_pieces(sources: Sequence[Source], recipe: Recipe) -> list[str]:
 
 
 def _cut(examples: Sequence[Prepared], budget: int) -> Iterator[list[Prepared]]:
-    batch: list[Prepared] = []
-    for example in examples:
-        if batch and common_size(example.cost) * (len(batch) + 1) > budget:
-            yield batch
-            batch = []
-        batch.append(example)
-    if batch:
-        yield batch
+    """Cut examples into batches, the longest first, whose number of rows their longest one alone decides.
+
+    The last one is filled up with examples of the one before: few shapes of batches are few products to compile.
+    """
+    ordered = sorted(examples, key=lambda example: -example.cost)
+    start = 0
+    while start < len(ordered):
+        size = max(budget // common_shape(ordered[start].cost, bits=3), 1)
+        batch = ordered[start : start + size]
+        yield batch + ordered[max(start + len(batch) - size, 0) : start][: size - len(batch)]
+        start += size

@@ -12,6 +12,7 @@ from mqan_core.decision import decide
 from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_core.layout import Layout
+from mqan_core.options import Options
 from mqan_core.outcome import HOLDS
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID, Vocabulary
@@ -31,20 +32,20 @@ def answer_batch(
     layout: Layout,
     requests: Sequence[Request],
     max_answer_tokens: int,
-    generator_inputs: Tensor | None = None,
+    words_VD: Tensor | None = None,
 ) -> list[Answer]:
     """Answer a batch of requests as a bundle of the network does; the network must be in evaluation mode.
 
-    ``generator_inputs`` are the decoder's inputs for the generator's words, [V, D]; by default they are computed.
+    ``words_VD`` are the network's ``generator_inputs``; by default they are computed.
     """
     device = network.decoder.start.device
     windows = [layout.windows(r.question_tokens, r.choice_tokens, r.context_tokens) for r in requests]
     inputs = reader_inputs(requests, windows, allowed_sources(requests))
     inputs = type(inputs)(*(tensor.to(device) for tensor in inputs))
     encoded = network.encode(inputs)
-    slots = slot_batch(network, vocabulary, layout, requests, inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1])
-    if generator_inputs is not None:
-        slots = slots._replace(generator_inputs_VD=generator_inputs)
+    slots = slot_batch(
+        network, vocabulary, layout, requests, inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1], words_VD
+    )
     step = GreedyStep(network.decoder, END_ID)
     most = 0 if all(request.choices for request in requests) else max_answer_tokens
     state = step.start(encoded, most + 1)
@@ -61,7 +62,8 @@ def answer_batch(
     for i, request in enumerate(requests):
         copied, behind = 1 - float(trace[i, 0, TraceField.GAMMA]), len(request.question_tokens)
         masses = tuple(float(mass) * copied for mass in pointed_BQ[i, behind : behind + len(request.choices)])
-        answers.append(decide(trace[i], masses, request, vocabulary, max_answer_tokens))
+        may_be_none = Options(request.choices).may_be_none
+        answers.append(decide(trace[i], masses, request, vocabulary, max_answer_tokens, may_be_none=may_be_none))
     return answers
 
 
@@ -72,6 +74,7 @@ def slot_batch(
     requests: Sequence[Request],
     num_context: int,
     num_question: int,
+    words_VD: Tensor | None = None,
 ) -> SlotBatch:
     """Return the slots of requests, padded with a slot that no request has, and the decoder's inputs of words."""
     device = network.decoder.start.device
@@ -86,15 +89,20 @@ def slot_batch(
         q_slots[row, : len(slots.question)] = slots.question
         ids[row, : len(slots.pieces)] = slots.generator_ids
         pieces[row, : len(slots.pieces)] = word_ids(layout.word_pieces, slots.pieces)
-    project = network.decoder.project
-    generated = word_ids(layout.word_pieces, vocabulary.pieces)
     return SlotBatch(
         torch.from_numpy(c_slots).to(device),
         torch.from_numpy(q_slots).to(device),
         torch.from_numpy(ids).to(device),
-        project(network.word_vectors(torch.from_numpy(pieces).to(device))),
-        project(network.word_vectors(torch.from_numpy(generated).to(device))),
+        network.decoder.project(network.word_vectors(torch.from_numpy(pieces).to(device))),
+        generator_inputs(network, vocabulary, layout) if words_VD is None else words_VD,
     )
+
+
+def generator_inputs(network: PretrainedNetwork, vocabulary: Vocabulary, layout: Layout) -> Tensor:
+    """Return the decoder's inputs for the generator's words, [V, D]."""
+    pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces)).to(network.decoder.start.device)
+    projected: Tensor = network.decoder.project(network.word_vectors(pieces))
+    return projected
 
 
 def score_examples(

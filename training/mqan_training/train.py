@@ -84,7 +84,6 @@ def train(
     *,
     resume: bool = False,
     pretrained: Pretrained | None = None,
-    cache: Path | None = None,
 ) -> Path:
     """Run a recipe to its last step; return the last checkpoint.
 
@@ -97,7 +96,6 @@ def train(
         resume: go on from the newest checkpoint in ``folder``.
         pretrained: start from these weights, pieces and vectors instead of random weights and the recipe's vectors.
             Not needed once there is a checkpoint.
-        cache: folder where numbered examples are kept for the next start; None for none.
 
     Raises:
         ValueError: the recipe does not fit the data or the pretrained network, the checkpoint to resume from is of
@@ -115,7 +113,7 @@ def train(
         console.quiet = not processes.is_first
         processes.wait()  # until all have looked into the folder
         start = pretrained if checkpoint is None else None
-        run = prepare(config, data, folder, processes, checkpoint=checkpoint, pretrained=start, cache=cache)
+        run = prepare(config, data, folder, processes, checkpoint=checkpoint, pretrained=start)
         if not processes.all_same(run.step):
             raise ValueError(f"the processes found different checkpoints: put {folder} where all machines see it")
         if config.autocast == "bfloat16" and not run.is_reduced:
@@ -200,7 +198,6 @@ def prepare(
     *,
     checkpoint: Checkpoint | None = None,
     pretrained: Pretrained | None = None,
-    cache: Path | None = None,
 ) -> Run:
     """Read data, choose the vocabulary, build the network; put back a checkpoint's state, or start from weights."""
     torch.manual_seed(config.seed)
@@ -214,8 +211,7 @@ def prepare(
     vectors_path = _frozen_vectors(config, folder, processes, checkpoint, pretrained)
     vectors = load_vectors(vectors_path)
     table = PieceTable()
-    with processes.one_after_the_other():  # the others take the examples from the cache
-        tasks = read_tasks(config, data, table, cache)
+    tasks = read_tasks(config, data, table)
     streams = {task.name: TaskStream(tasks[task.name], config.batch_tokens, config.seed) for task in config.tasks}
     if checkpoint is not None:
         pieces = checkpoint.pieces
@@ -263,9 +259,9 @@ def _frozen_vectors(
     if pretrained is None:
         return Path(config.vectors)
     path = folder / "vectors.safetensors"
-    with processes.one_after_the_other():
-        if processes.is_first:
-            write_vectors(path, pretrained.vectors)
+    if processes.is_first:
+        write_vectors(path, pretrained.vectors)
+    processes.wait()
     return path
 
 

@@ -1,4 +1,4 @@
-"""Who answers the tools: a running server, or a bundle in this process, behind the service that servers have."""
+"""The answerers of the tools: a running server, or a bundle in this process with the service that servers have."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -39,6 +39,7 @@ class ServerAnswerer:
         *,
         choices: Sequence[ChoiceField] | None = None,
         multiple: bool = False,
+        none: bool = False,
         contiguous: bool = False,
     ) -> "AnyAnswer":
         """Answer a question about a context.
@@ -48,6 +49,7 @@ class ServerAnswerer:
             question: the question, in natural language.
             choices: the labels to choose from, for a closed question.
             multiple: whether several of them can be right.
+            none: whether none of them may be the answer.
             contiguous: whether the answer is to be one unbroken quotation of the context.
 
         Raises:
@@ -55,7 +57,9 @@ class ServerAnswerer:
         """
         given = None if choices is None else [Choice(choice.label, choice.description) for choice in choices]
         try:
-            return await self._client.answer(context, question, choices=given, multiple=multiple, contiguous=contiguous)
+            return await self._client.answer(
+                context, question, choices=given, multiple=multiple, none=none, contiguous=contiguous
+            )
         except ClientError as error:
             raise ToolError(await asyncio.to_thread(answering.explain, error, self._url)) from None
 
@@ -78,6 +82,7 @@ class LocalAnswerer:
         *,
         choices: Sequence[ChoiceField] | None = None,
         multiple: bool = False,
+        none: bool = False,
         contiguous: bool = False,
     ) -> "AnyAnswer":
         """Answer as ``ServerAnswerer`` does."""
@@ -89,6 +94,7 @@ class LocalAnswerer:
             question=question,
             choices=None if choices is None else [*choices],
             multiple=multiple,
+            none=none,
             contiguous=contiguous,
         )
         try:

@@ -1,13 +1,12 @@
 """The command ``mqan mcp``: which model answers the tools, and how clients reach them."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from mqan_cli.answering import SERVER_VARIABLE
+from mqan_cli.answering import find_server
 
 Transport = Literal["stdio", "http"]
 
@@ -45,6 +44,5 @@ def mcp(
         raise typer.BadParameter("--host and --port are for --transport http")
     from mqan_cli.mcp.serving import Endpoint, serve
 
-    url = server if bundle is not None or server is not None else os.environ.get(SERVER_VARIABLE) or None
     endpoint = None if transport == "stdio" else Endpoint(host or _HOST, port or _PORT)
-    asyncio.run(serve(url, bundle, endpoint))
+    asyncio.run(serve(find_server(server, bundle), bundle, endpoint))

@@ -1,4 +1,4 @@
-"""What the tools return: documents with the places of everything quoted, and the same in words.
+"""The results of the tools: documents with the places of everything quoted, and the same in words.
 
 Places are half-open ranges of Unicode code points: ``text[start:end]`` in Python.
 """
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mqan_core.answer import Answer
+from mqan_core.options import is_yes_no
 
 if TYPE_CHECKING:
     import mqan_client
@@ -43,6 +44,12 @@ class Quotation(_Result):
 
     def __str__(self) -> str:
         return f'"{self.text}" ({self.source}, {self.start}-{self.end})'
+
+
+class Evidence(Quotation):
+    """Words of the context that decide for a label."""
+
+    probability: float = Field(description="How likely they do.")
 
 
 class Word(_Result):
@@ -96,38 +103,55 @@ class ChoiceResult(_Result):
 
     label: str = Field(description="As it was given.")
     probability: float = Field(
-        description="Its share of all choices, which sum to 1; with `multiple` how likely it is by itself."
+        description="Its share of all choices, which sum to 1; of the choices and `none` for yes and no, and with "
+        "`none`; with `multiple` how likely it is by itself."
     )
-    evidence: list[Quotation] = Field(
-        description="The words of the context that the model looked at most, for a label that was chosen."
-    )
+    evidence: list[Evidence] = Field(description="The words of the context that decide for it, where it was chosen.")
 
 
 class DecideResult(_Result):
     """The labels that hold, and how likely each choice is."""
 
     chosen: list[str] = Field(description="The labels that hold, in the order given; several only with `multiple`.")
-    answered: bool = Field(description="Whether any of the choices holds.")
-    probability: float = Field(description=_OF_PROBABILITY)
+    answered: bool = Field(description="Whether any of the choices holds; of yes and no, whether the context says.")
+    probability: float = Field(description=f"{_OF_PROBABILITY} With `multiple`, of all choices together.")
+    none: float = Field(description="How likely it is that none of the choices is right, or the context does not say.")
     choices: list[ChoiceResult] = Field(description="All choices, in the order given.")
 
     @classmethod
     def of(cls, answer: "AnyAnswer") -> "DecideResult":
         """Convert an answer to a closed question."""
         shares = answer.shares if isinstance(answer, Answer) else [choice.probability for choice in answer.choices]
-        evidence = [[Quotation.of(span) for span in choice.spans] for choice in answer.choices]
+        evidence = [
+            [
+                Evidence(**Quotation.of(place.span).model_dump(), probability=place.probability)
+                for place in choice.evidence
+            ]
+            for choice in answer.choices
+        ]
         labels = [choice.label for choice in answer.choices]
         choices = [
             ChoiceResult(label=label, probability=share, evidence=seen)
             for label, share, seen in zip(labels, shares, evidence, strict=True)
         ]
-        return cls(chosen=list(answer.chosen), answered=answer.answered, probability=answer.confidence, choices=choices)
+        none = answer.refusal if isinstance(answer, Answer) else answer.none
+        return cls(
+            chosen=list(answer.chosen),
+            answered=answer.answered,
+            probability=answer.probability,
+            none=none,
+            choices=choices,
+        )
 
     def __str__(self) -> str:
-        found = ", ".join(self.chosen) if self.answered else "None of the choices is right"
+        is_open = is_yes_no([choice.label for choice in self.choices])
+        absent = "The context does not say" if is_open else "None of the choices is right"
+        found = ", ".join(self.chosen) if self.answered else absent
         lines = [f"{found} (probability {self.probability:.2f})."]
-        lines += [f"- {choice.label}: {choice.probability:.2f}{_looked_at(choice.evidence)}" for choice in self.choices]
-        return "\n".join(lines)
+        lines += [
+            f"- {choice.label}: {choice.probability:.2f}{_decided_by(choice.evidence)}" for choice in self.choices
+        ]
+        return "\n".join([*lines, f"- (none of them): {self.none:.2f}"])
 
 
 class FieldResult(_Result):
@@ -166,5 +190,5 @@ def _listed(quotations: Iterable[Quotation]) -> str:
     return "; ".join(map(str, quotations))
 
 
-def _looked_at(evidence: list[Quotation]) -> str:
-    return f"; looked at {_listed(evidence)}" if evidence else ""
+def _decided_by(evidence: list[Evidence]) -> str:
+    return f"; decided by {_listed(evidence)}" if evidence else ""

@@ -62,10 +62,15 @@ def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
             ),
         ],
         multiple: Annotated[StrictBool, Field(description="Whether several of them can be right.")] = False,
+        none: Annotated[StrictBool, Field(description="Whether none of them may be the answer, too.")] = False,
     ) -> Annotated[CallToolResult, DecideResult]:
-        """Choose the labels that apply to a text; give each a probability and the words that support it."""
+        """Choose the labels that apply to a text; give each a probability and the words that decide for it.
+
+        Of yes and no, neither is chosen where the text does not say.
+        """
         given = [ChoiceField(label=choice) if isinstance(choice, str) else choice for choice in choices]
-        return _told(DecideResult.of(await answerer.answer(context, question, choices=given, multiple=multiple)))
+        found = await answerer.answer(context, question, choices=given, multiple=multiple, none=none)
+        return _told(DecideResult.of(found))
 
     @server.tool(title="Extract fields from a text", annotations=_READS_ONLY)
     async def extract(

@@ -1,6 +1,6 @@
 /** An answer as a card. */
 
-import type { Answer, AnswerToken, Choice, ClientError } from "../../typescript/src/index.ts";
+import type { Answer, AnswerToken, ClientError } from "../../typescript/src/index.ts";
 import { button, make, percent } from "./dom.ts";
 import type { Weight } from "./heat.ts";
 import type { Item, Links } from "./links.ts";
@@ -28,28 +28,34 @@ export type Look = (weights: Weight[]) => void;
  */
 export function makeCard(name: string, question: string, answer: Answer, links: Links, look: Look): Card {
   const items: Item[] = [];
-  const parts = answered(answer) ? words(name, answer, items, links, look) : [absent(answer)];
-  if (typeof answer.expected === "number") parts.push(make("p", { class: "of" }, `Expected value ${answer.expected.toFixed(2)}`));
-  if (answer.choices?.length) parts.push(bars(name, answer, items, links, look));
-  if ((answer.windows ?? 1) > 1) parts.push(make("p", { class: "of" }, `Read in ${answer.windows} parts.`));
+  const parts = answer.answered ? words(name, answer, items, links, look) : [absent(answer)];
+  if (answer.expected !== null) parts.push(make("p", { class: "of" }, `Expected value ${answer.expected.toFixed(2)}`));
+  if (answer.choices.length) parts.push(bars(name, answer, items, links, look), without(answer));
+  if (answer.windows > 1) parts.push(make("p", { class: "of" }, `Read in ${answer.windows} parts.`));
   const asked = items.filter((item) => item.source === "question");
   const title = make("h2", { dir: "auto" }, ...markPlaces(question, asked, links));
   const element = make("article", {}, title, ...parts);
   return { element, items: items.filter((item) => item.source === "context") };
 }
 
-function answered(answer: Answer): boolean {
-  return answer.answered !== false;
+function absent(answer: Answer): HTMLElement {
+  const told = answer.choices.length && !isYesNo(answer) ? "∅ None of the choices " : "∅ Not in the text ";
+  return make("p", { class: "absent" }, told, make("span", { class: "of" }, percent(answer.probability)));
 }
 
-function absent(answer: Answer): HTMLElement {
-  return make("p", { class: "absent" }, "∅ Not in the text ", make("span", { class: "of" }, percent(answer.probability)));
+function isYesNo({ choices }: Answer): boolean {
+  return ["no yes", "false true"].includes(choices.map(({ label }) => label.trim().toLowerCase()).sort().join(" "));
+}
+
+/** Say how likely none of the choices is right. */
+function without(answer: Answer): HTMLElement {
+  return make("p", { class: "of" }, `${isYesNo(answer) ? "Not stated" : "None of these"}: ${percent(answer.none)}`);
 }
 
 function words(name: string, answer: Answer, items: Item[], links: Links, look: Look): HTMLElement[] {
   const line = make("p", { class: "words", dir: "auto" });
   const parts: HTMLElement[] = [line];
-  if (answer.choices?.length) line.append(make("strong", {}, answer.answer));
+  if (answer.choices.length) line.append(make("strong", {}, answer.answer));
   else if (answer.tokens.length === 0) line.append("(empty)");
   else {
     const detail = make("p", { class: "detail", role: "status" }, "Point at a word, or tap it, to see where it came from.");
@@ -57,7 +63,7 @@ function words(name: string, answer: Answer, items: Item[], links: Links, look: 
     parts.push(detail);
   }
   const cut = answer.truncated ? ", cut at the limit" : "";
-  line.append(" ", make("small", {}, percent(answer.confidence ?? answer.probability) + cut));
+  line.append(" ", make("small", {}, percent(answer.confidence) + cut));
   return parts;
 }
 
@@ -72,7 +78,7 @@ function tokens(name: string, answer: Answer, detail: HTMLElement, items: Item[]
     if (found >= 0) from = found + token.text.length;
     const label = `${token.text}, ${ORIGIN[token.source]}`;
     const element = button({ class: `token ${token.source}`, "aria-label": label }, () => {}, token.text);
-    const step = answer.steps?.[i];
+    const step = answer.steps[i];
     links.addWord(id, element, () => {
       detail.textContent = [describe(token), step && instead(token, step)].filter(Boolean).join(" ");
       look(step?.context ?? []);
@@ -90,7 +96,7 @@ function describe(token: AnswerToken): string {
   return `“${token.text}” ${ORIGIN[token.source]}${place}; probability ${percent(token.probability)}. Shares of the sources: ${masses}.`;
 }
 
-type Step = NonNullable<Answer["steps"]>[number];
+type Step = Answer["steps"][number];
 
 /** Say which other words came next, of those likelier than one in a hundred. */
 function instead(token: AnswerToken, step: Step): string {
@@ -100,18 +106,16 @@ function instead(token: AnswerToken, step: Step): string {
 }
 
 function bars(name: string, answer: Answer, items: Item[], links: Links, look: Look): HTMLElement {
-  const choices: Choice[] = answer.choices ?? [];
-  const chosen = answer.chosen ?? [answer.answer];
-  return make("ol", { class: "choices", "aria-label": "Choices" }, ...choices.map((choice, i) => {
+  return make("ol", { class: "choices", "aria-label": "Choices" }, ...answer.choices.map((choice, i) => {
     const id = `${name}c${i}`;
-    const isChosen = answered(answer) && chosen.includes(choice.label);
+    const isChosen = answer.answered && answer.chosen.includes(choice.label);
     const bar = make("span", { class: "bar" });
     bar.style.width = `${100 * choice.probability}%`;
     const label = make("bdi", {}, isChosen ? `✓ ${choice.label}` : choice.label);
     const of = make("span", { class: "of" }, percent(choice.probability));
     const row = button({ class: isChosen ? "choice chosen" : "choice" }, () => {}, label, of, bar);
-    for (const span of choice.spans ?? []) items.push({ id, source: span.source, start: span.start, end: span.end });
-    links.addWord(id, row, () => look(isChosen ? (answer.steps?.[0]?.context ?? []) : []));
+    for (const { source, start, end } of choice.evidence) items.push({ id, source, start, end });
+    links.addWord(id, row, () => look(isChosen ? (answer.steps[0]?.context ?? []) : []));
     return make("li", {}, row);
   }));
 }

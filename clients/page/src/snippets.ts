@@ -48,10 +48,10 @@ function systemOne(requests: Asked[], { base, needsKey }: Target): string {
 }
 
 /** A question as System One has it; undefined if it has none of this kind. */
-function typedQuestion({ question, yes_no, choices, multiple, scale }: AnswerRequest): object | undefined {
+function typedQuestion({ question, yes_no, choices, multiple, none, scale }: AnswerRequest): object | undefined {
   if (yes_no) return { type: "noul", instructions: question };
   if (scale) return { type: "score", instructions: question, criteria: scale };
-  if (!choices || multiple) return undefined;
+  if (!choices || multiple || none) return undefined;
   const criteria = choices.map((choice) => (typeof choice === "string" ? [choice, ""] : [choice.label, choice.description]));
   return { type: "choice", instructions: question, criteria: Object.fromEntries(criteria) };
 }

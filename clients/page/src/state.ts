@@ -7,6 +7,7 @@ export const KINDS = {
   free: "Free answer",
   quotation: "Words of the text only",
   choices: "Choices",
+  or_none: "Choices, or none of them",
   several: "Several choices",
   yes_no: "Yes or no",
   scale: "Score",
@@ -29,7 +30,7 @@ export interface State {
 
 /** Whether questions of a kind need labels. */
 export function hasLabels(kind: Kind): boolean {
-  return kind === "choices" || kind === "several" || kind === "scale";
+  return kind === "choices" || kind === "or_none" || kind === "several" || kind === "scale";
 }
 
 /** Return what keeps a question from being asked. */
@@ -51,6 +52,7 @@ export function requestOf(context: string, { question, kind, labels }: Question)
     free: {},
     quotation: { sources: ["context"] },
     choices: { choices: labels },
+    or_none: { choices: labels, none: true },
     several: { choices: labels, multiple: true },
     yes_no: { yes_no: true },
     scale: { scale: labels },

@@ -20,7 +20,6 @@ from mqan_client.errors import (
 from mqan_client.parsed import Condition, ParsedQuery, ParsedState, RequestedSlot, SlotValue
 from mqan_client.records import Normalized, Record, RecordField
 from mqan_client.results import (
-    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -43,7 +42,6 @@ from mqan_client.tables import answer_column
 from mqan_client.transport import AskedQuestion, Choice, Retries
 
 __all__ = [
-    "AcceptedQuestion",
     "Alternative",
     "Answer",
     "AnswerSpan",

@@ -73,9 +73,9 @@ class Client:
             question: the question, in natural language.
             timeout_s: longest duration of this call; the client's when None.
             asked: what else is asked for: ``choices`` (labels, or ``Choice`` with descriptions), of which ``multiple``
-                may be right; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come from;
-                ``contiguous``, one unbroken quotation only; ``all``, every place that answers; ``alternatives``, how
-                many of the next best quotations; ``explain``, what each step looked at; ``parse`` ("sql" or
+                may be right, or ``none``; ``yes_no``; ``scale`` (levels, low to high); ``sources`` that words may come
+                from; ``contiguous``, one unbroken quotation only; ``all``, every place that answers; ``alternatives``,
+                how many of the next best quotations; ``explain``, what each step looked at; ``parse`` ("sql" or
                 "dialogue_state"), what the answer is to be read as; ``min_probability``, below which there is no
                 answer; ``max_answer_tokens``.
 

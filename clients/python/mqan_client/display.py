@@ -1,4 +1,4 @@
-"""How an answer reads in a terminal and in a notebook. Sources differ by colour and by underline."""
+"""An answer in a terminal and in a notebook. Sources differ by colour and by underline."""
 
 from html import escape
 from typing import TYPE_CHECKING

@@ -47,6 +47,7 @@ def answer_request(question: Question) -> answer_pb2.AnswerRequest:
             explain=question.explain,
             parse=_PARSE_KINDS[question.parse],
             min_probability=question.min_probability,
+            none=question.none,
         )
     except (ValueError, TypeError) as error:  # a lone surrogate, a number that is no uint32, a value of another type
         raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None

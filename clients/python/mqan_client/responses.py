@@ -1,4 +1,4 @@
-"""What a server says, as the client's own types: documents of REST and messages of gRPC, which name the same fields."""
+"""Responses as the client's own types: documents of REST and messages of gRPC, which name the same fields."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +10,6 @@ from mqan_client.errors import ClientError, ServerError, question_error
 from mqan_client.parsed import Condition, ParsedQuery, ParsedState, RequestedSlot, SlotValue
 from mqan_client.records import Normalized, Record, RecordField
 from mqan_client.results import (
-    AcceptedQuestion,
     Alternative,
     Answer,
     AnswerSpan,
@@ -82,7 +81,6 @@ def read_word(said: Any) -> StreamedWord:
 @_reads
 def read_answer(said: Any) -> Answer:
     """Return an answer."""
-    is_old = not getattr(said, "windows", 0)  # a server before 0.17
     return Answer(
         said.answer,
         said.probability,
@@ -90,18 +88,19 @@ def read_answer(said: Any) -> Answer:
         _read_spans(said.spans),
         said.truncated,
         _read_version(said.model),
-        is_old or said.answered,
-        said.probability if is_old else said.confidence,
-        tuple(ChoiceProbability(c.label, c.probability, _read_spans(c.spans)) for c in getattr(said, "choices", ())),
-        tuple(getattr(said, "chosen", ())),
+        said.answered,
+        said.confidence,
+        said.none,
+        tuple(ChoiceProbability(c.label, c.probability, _read_places(c.evidence)) for c in said.choices),
+        tuple(said.chosen),
         _given(said, "expected"),
-        1 if is_old else said.windows,
-        tuple(Place(_read_span(getattr(p, "span", p)), p.probability) for p in getattr(said, "places", ())),
+        said.windows,
+        _read_places(said.places),
         tuple(
             Alternative(a.answer, a.probability, tuple(map(_read_token, a.tokens)), _read_spans(a.spans))
-            for a in getattr(said, "alternatives", ())
+            for a in said.alternatives
         ),
-        tuple(map(_read_step, getattr(said, "steps", ()))),
+        tuple(map(_read_step, said.steps)),
         _read_parsed(said),
         _given(said, "parse_error"),
     )
@@ -138,8 +137,7 @@ def read_model(said: Any) -> Model:
         said.num_generated,
         said.num_words,
         tuple(Score(score.task, score.metric, score.value) for score in said.scores),
-        str(getattr(said, "server_version", "")),
-        tuple(AcceptedQuestion(q.task, q.question, q.context, tuple(q.labels)) for q in getattr(said, "questions", ())),
+        said.server_version,
     )
 
 
@@ -206,6 +204,10 @@ def _read_spans(said: Iterable[Any]) -> tuple[AnswerSpan, ...]:
 
 def _read_span(said: Any) -> AnswerSpan:
     return AnswerSpan(_read_source(said.source), said.start, said.end, said.text)
+
+
+def _read_places(places: Any) -> tuple[Place, ...]:
+    return tuple(Place(_read_span(getattr(place, "span", place)), place.probability) for place in places)
 
 
 def _read_range(said: Any) -> Span:

@@ -39,12 +39,12 @@ _ERRORS: dict[int, tuple[type[ClientError], str]] = {
     503: (UnavailableError, "unavailable"),
     504: (DeadlineExceededError, "deadline_exceeded"),
 }
-_OTHERS = ("contiguous", "all", "alternatives", "explain", "parse")
+_OTHERS = ("none", "contiguous", "all", "alternatives", "explain", "parse")
 _HEADERS = {"content-type": "application/json", "accept": "application/json"}
 
 
 class RestCalls:
-    """What can be asked for, by paths and bodies; what only describes the server has no body."""
+    """The calls, by paths and bodies; those that only describe the server have no body."""
 
     def answer(self, question: Question) -> Call[Answer]:
         """Answer one question."""

@@ -88,26 +88,27 @@ class ModelVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """A place of the context that answers, or decides for a label, and how likely it does."""
+
+    span: AnswerSpan
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
 class ChoiceProbability:
     """How likely one of the choices is.
 
     Attributes:
         label: as it was given.
-        probability: its share of all choices, which sum to 1; with ``multiple`` how likely it is by itself.
-        spans: the words of the context that the model looked at most, for a label that was chosen.
+        probability: its share of all choices, which sum to 1; of the choices and ``none`` for yes and no, and with
+            ``none`` or ``min_probability``; with ``multiple`` how likely it is by itself.
+        evidence: the words of the context that decide for it, where it was chosen.
     """
 
     label: str
     probability: float
-    spans: tuple[AnswerSpan, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """A place of the context that answers, and how likely it is the answer."""
-
-    span: AnswerSpan
-    probability: float
+    evidence: tuple[Place, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +159,16 @@ class Answer:
 
     Attributes:
         text: the answer; may be empty.
-        probability: product of the probabilities of its tokens and, unless ``truncated``, of its end, mapped to how
-            often such answers were right where the model holds such a map.
+        probability: product of the probabilities of its tokens and, unless ``truncated``, of its end; of a chosen label
+            its own, and with ``multiple`` that of every label being judged rightly; mapped to how often such answers
+            were right where the model holds such a map.
         tokens: its tokens, in order.
         spans: neighbouring copied tokens, merged into quotations, in order.
         truncated: whether it was cut at the limit of tokens.
         model: the model that answered.
         answered: whether there is an answer; the text is empty otherwise.
         confidence: of choices, the best one's probability; of no answer, that there is none; else ``probability``.
+        none: how likely it is that the text does not say, or that none of the choices is right.
         choices: the choices, in the order in which they were given, also where the question lists them; empty for a
             free answer.
         chosen: the labels that hold; several only with ``multiple``.
@@ -186,6 +189,7 @@ class Answer:
     model: ModelVersion
     answered: bool = True
     confidence: float = 0.0
+    none: float = 0.0
     choices: tuple[ChoiceProbability, ...] = ()
     chosen: tuple[str, ...] = ()
     expected: float | None = None
@@ -199,13 +203,13 @@ class Answer:
     def citations(self, document_title: str | None = None, document_index: int = 0) -> list[dict[str, Any]]:
         """Return the quotations of the context in the shape of Anthropic's citations (``char_location``).
 
-        Of labels that were chosen they are the words that spoke for them. Positions count code points.
+        Of labels that were chosen they are the words that decide for them. Positions count code points.
 
         Args:
             document_title: what the context is called.
             document_index: its place among the caller's documents.
         """
-        spans = [*self.spans, *(span for choice in self.choices for span in choice.spans)]
+        spans = [*self.spans, *(place.span for choice in self.choices for place in choice.evidence)]
         return [
             {
                 "type": "char_location",
@@ -265,23 +269,6 @@ class Score:
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptedQuestion:
-    """A question that a model of fixed tasks takes.
-
-    Attributes:
-        task: its task.
-        question: its words; in the places of ``{first}`` and ``{second}`` stand texts of the caller.
-        context: the form of its context, likewise.
-        labels: its classes.
-    """
-
-    task: str
-    question: str
-    context: str
-    labels: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Model:
     """The served model.
 
@@ -294,8 +281,7 @@ class Model:
         num_generated: pieces that it can generate.
         num_words: words that have a pretrained vector.
         scores: validation scores as measured.
-        server_version: version of the server's software; empty where it does not say, as before 0.16.
-        questions: those that a model of fixed tasks takes; none of a model that takes any.
+        server_version: version of the server's software.
     """
 
     name: str
@@ -307,4 +293,3 @@ class Model:
     num_words: int
     scores: tuple[Score, ...]
     server_version: str
-    questions: tuple[AcceptedQuestion, ...] = ()

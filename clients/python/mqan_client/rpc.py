@@ -42,7 +42,7 @@ _OPTIONS = (("grpc.min_reconnect_backoff_ms", 5_000), ("grpc.max_receive_message
 
 
 class RpcCalls:
-    """What can be asked for, by methods and messages."""
+    """The calls, by methods and messages."""
 
     def answer(self, question: Question) -> Call[Answer]:
         """Answer one question."""
@@ -74,11 +74,7 @@ class RpcTransport(RpcCalls):
     def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
         self._metadata = tuple(headers.items())
         self._retries = retries
-        self._channel = (
-            grpc.secure_channel(target, grpc.ssl_channel_credentials(), _OPTIONS)
-            if tls
-            else grpc.insecure_channel(target, _OPTIONS)
-        )
+        self._channel: grpc.Channel = _open(grpc, target, tls)
         self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
 
     def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
@@ -137,9 +133,8 @@ class AsyncRpcTransport(RpcCalls):
     @cached_property
     def _channel(self) -> grpc.aio.Channel:
         """Belongs to the event loop that runs when it is made."""
-        if self._tls:
-            return grpc.aio.secure_channel(self._target, grpc.ssl_channel_credentials(), _OPTIONS)
-        return grpc.aio.insecure_channel(self._target, _OPTIONS)
+        channel: grpc.aio.Channel = _open(grpc.aio, self._target, self._tls)
+        return channel
 
     @cached_property
     def _stub(self) -> answer_pb2_grpc.QuestionAnsweringStub:
@@ -181,6 +176,12 @@ class AsyncRpcTransport(RpcCalls):
             except grpc.aio.AioRpcError as error:
                 wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
             await asyncio.sleep(wait_s)
+
+
+def _open(library: Any, target: str, tls: bool) -> Any:
+    if tls:
+        return library.secure_channel(target, grpc.ssl_channel_credentials(), _OPTIONS)
+    return library.insecure_channel(target, _OPTIONS)
 
 
 def _read_part(part: answer_pb2.AnswerStreamResponse) -> StreamedWord | Answer:

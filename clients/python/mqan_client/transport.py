@@ -1,4 +1,4 @@
-"""What a client needs of a transport, and the policy that both transports follow."""
+"""Calls and questions as transports take them, and the policy of retries that both follow."""
 
 import math
 import random
@@ -35,7 +35,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is asked; the fields are those of the contract."""
+    """A question with its options; the fields are those of the contract."""
 
     context: str
     question: str
@@ -51,10 +51,11 @@ class Question:
     explain: bool = False
     parse: str | None = None
     min_probability: float | None = None
+    none: bool = False
 
 
 class Asked(TypedDict, total=False):
-    """What may be asked for beside context and question: the fields of ``Question``."""
+    """The options of a question: the fields of ``Question``."""
 
     max_answer_tokens: int | None
     choices: Sequence[str | Choice] | None
@@ -68,6 +69,7 @@ class Asked(TypedDict, total=False):
     explain: bool
     parse: Literal["sql", "dialogue_state"] | None
     min_probability: float | None
+    none: bool
 
 
 class AskedQuestion(Asked, total=False):

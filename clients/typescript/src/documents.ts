@@ -30,7 +30,7 @@ export type FilledRecord = components["schemas"]["RecordDocument"];
 /** A field of a record, and what the text says of it. */
 export type FilledField = components["schemas"]["FieldDocument"];
 
-/** One label of a question with choices, and the words of the text that spoke for it. */
+/** One label of a question with choices, and the words of the text that decide for it. */
 export type Choice = components["schemas"]["ChoiceDocument"];
 
 /** A query that an answer was read as, with its SQL; `parse: "sql"`. */
@@ -39,28 +39,14 @@ export type ParsedQuery = components["schemas"]["QueryDocument"];
 /** A change of a dialogue's state that an answer was read as; `parse: "dialogue_state"`. */
 export type ParsedState = components["schemas"]["StateDocument"];
 
-/** Another answer, or another place that answers. */
-export interface Candidate {
-  answer?: string;
-  text?: string;
-  probability: number;
-  spans?: Quotation[];
-  start?: number;
-  end?: number;
-}
+/** Another answer. */
+export type Alternative = components["schemas"]["AlternativeDocument"];
 
-/** An answer that says where each of its words came from. Fields that the server does not send are absent. */
-export type Answer = Partial<NewInAnswer> &
-  Omit<components["schemas"]["AnswerDocument"], keyof NewInAnswer> & {
-    alternatives?: Candidate[];
-    places?: Candidate[];
-  };
+/** A place that answers. */
+export type Place = components["schemas"]["PlaceDocument"];
 
-/** What servers before 0.17 do not send. */
-type NewInAnswer = Pick<
-  components["schemas"]["AnswerDocument"],
-  "answered" | "choices" | "chosen" | "confidence" | "expected" | "parsed" | "parse_error" | "steps" | "windows"
->;
+/** An answer that says where each of its words came from. */
+export type Answer = components["schemas"]["AnswerDocument"];
 
 /**
  * Read a document.

@@ -7,9 +7,8 @@
 
 export { type CallOptions, Client, type ClientOptions, type ManyOptions } from "./client.ts";
 export type {
-  Answer, AnswerRequest, AnswerToken, Candidate, Choice, ChoiceOption, Citation, FilledField, FilledRecord, Model,
-  ParsedQuery, ParsedState,
-  Quotation, RecordRequest, Source, Span, StreamedWord,
+  Alternative, Answer, AnswerRequest, AnswerToken, Choice, ChoiceOption, Citation, FilledField, FilledRecord, Model,
+  ParsedQuery, ParsedState, Place, Quotation, RecordRequest, Source, Span, StreamedWord,
 } from "./documents.ts";
 export type { StreamedPart } from "./events.ts";
 export {

@@ -123,23 +123,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/v1/hf/zero-shot-classification/list": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** The same with the response that Hugging Face's clients read: a list of labels */
-        post: operations["hfZeroShotClassificationList"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/v1/model": {
         parameters: {
             query?: never;
@@ -402,7 +385,7 @@ export interface components {
             chosen: string[];
             /**
              * Citations
-             * @description With `citations`, the quotations of the context, and for labels the words that spoke for them; absent otherwise.
+             * @description With `citations`, the quotations of the context, and for labels the words that decide for them; absent otherwise.
              */
             citations?: components["schemas"]["CitationDocument"][] | null;
             /**
@@ -416,6 +399,12 @@ export interface components {
              */
             expected: number | null;
             model: components["schemas"]["ModelVersionDocument"];
+            /**
+             * None
+             * @description How likely it is that the text does not say, or that none of the choices is right.
+             * @example 0.02
+             */
+            none: number;
             /**
              * Parse Error
              * @description With `parse`, why the answer could not be read; null where it could.
@@ -433,7 +422,7 @@ export interface components {
             places: components["schemas"]["PlaceDocument"][];
             /**
              * Probability
-             * @description How sure the model is of the whole answer: the product of the probabilities of its tokens and of its end, mapped to how often such answers were right on validation data where the model holds such a map.
+             * @description How sure the model is of the whole answer: the product of the probabilities of its tokens and of its end, of a chosen label its own, and with `multiple` that of every label being judged rightly; mapped to how often such answers were right on validation data where the model holds such a map.
              */
             probability: number;
             /** Spans */
@@ -495,6 +484,11 @@ export interface components {
          */
         ChoiceDocument: {
             /**
+             * Evidence
+             * @description The words of the context that decide for it, up to three places in the order of the text, where it was chosen. Of a model that was not trained to tell, those that it looked at most.
+             */
+            evidence: components["schemas"]["PlaceDocument"][];
+            /**
              * Label
              * @description As the caller gave it.
              * @example billing
@@ -502,14 +496,9 @@ export interface components {
             label: string;
             /**
              * Probability
-             * @description Its share of all choices, which sum to 1; with `multiple` how likely it is by itself.
+             * @description Its share of all choices, which sum to 1; of the choices and `none` for yes and no, and with `none` or `min_probability`; with `multiple` how likely it is by itself.
              */
             probability: number;
-            /**
-             * Spans
-             * @description The words of the context that the model looked at most, for a label that was chosen.
-             */
-            spans: components["schemas"]["QuotationDocument"][];
         };
         /**
          * CitationDocument
@@ -644,7 +633,7 @@ export interface components {
             reason: string | null;
             /**
              * Spans
-             * @description Where the quotation stands; of an array of strings each place; of labels and of yes and no the words that the model looked at most.
+             * @description Where the quotation stands; of an array of strings each place; of labels and of yes and no the words that decide for them.
              */
             spans: components["schemas"]["QuotationDocument"][];
             /**
@@ -891,7 +880,7 @@ export interface components {
         };
         /**
          * PlaceDocument
-         * @description A place of the context that answers.
+         * @description A place of the context that answers, or decides for a label.
          */
         PlaceDocument: {
             /**
@@ -902,7 +891,7 @@ export interface components {
             end: number;
             /**
              * Probability
-             * @description How likely it is the answer.
+             * @description How likely it does.
              * @example 0.41
              */
             probability: number;
@@ -1372,6 +1361,12 @@ export interface operations {
                      */
                     multiple?: boolean;
                     /**
+                     * None
+                     * @description Whether none of the choices may be the answer, too. Otherwise one of them is, but where they are yes and no, or with `multiple` or `min_probability`.
+                     * @default false
+                     */
+                    none?: boolean;
+                    /**
                      * Parse
                      * @description What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of state of WOZ; see `parsed`.
                      * @example sql
@@ -1415,7 +1410,7 @@ export interface operations {
                     timeout_ms?: number | null;
                     /**
                      * Yes No
-                     * @description Whether the answer is to be "yes" or "no".
+                     * @description Whether the answer is to be "yes" or "no", or that the text does not say.
                      * @default false
                      */
                     yes_no?: boolean;
@@ -1670,6 +1665,12 @@ export interface operations {
                          */
                         multiple?: boolean;
                         /**
+                         * None
+                         * @description Whether none of the choices may be the answer, too. Otherwise one of them is, but where they are yes and no, or with `multiple` or `min_probability`.
+                         * @default false
+                         */
+                        none?: boolean;
+                        /**
                          * Parse
                          * @description What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of state of WOZ; see `parsed`.
                          * @example sql
@@ -1707,7 +1708,7 @@ export interface operations {
                         timeout_ms?: number | null;
                         /**
                          * Yes No
-                         * @description Whether the answer is to be "yes" or "no".
+                         * @description Whether the answer is to be "yes" or "no", or that the text does not say.
                          * @default false
                          */
                         yes_no?: boolean;
@@ -1813,6 +1814,12 @@ export interface operations {
                              */
                             multiple?: boolean;
                             /**
+                             * None
+                             * @description Whether none of the choices may be the answer, too. Otherwise one of them is, but where they are yes and no, or with `multiple` or `min_probability`.
+                             * @default false
+                             */
+                            none?: boolean;
+                            /**
                              * Parse
                              * @description What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of state of WOZ; see `parsed`.
                              * @example sql
@@ -1850,7 +1857,7 @@ export interface operations {
                             timeout_ms?: number | null;
                             /**
                              * Yes No
-                             * @description Whether the answer is to be "yes" or "no".
+                             * @description Whether the answer is to be "yes" or "no", or that the text does not say.
                              * @default false
                              */
                             yes_no?: boolean;
@@ -2037,12 +2044,22 @@ export interface operations {
                      *           "probability": 0.82,
                      *           "type": "predicate",
                      *           "x_answered": true,
-                     *           "x_sources": [
+                     *           "x_evidence": [
                      *             {
-                     *               "end": 18,
+                     *               "end": 12,
+                     *               "probability": 0.26,
                      *               "source": "context",
                      *               "start": 0,
-                     *               "text": "Boiler leaks since"
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ],
+                     *           "x_none": 0.003,
+                     *           "x_sources": [
+                     *             {
+                     *               "end": 12,
+                     *               "source": "context",
+                     *               "start": 0,
+                     *               "text": "Boiler leaks"
                      *             }
                      *           ]
                      *         },
@@ -2062,18 +2079,22 @@ export interface operations {
                      *           ],
                      *           "type": "choice",
                      *           "x_answered": true,
+                     *           "x_evidence": [
+                     *             {
+                     *               "end": 12,
+                     *               "probability": 0.24,
+                     *               "source": "context",
+                     *               "start": 0,
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ],
+                     *           "x_none": 0.285,
                      *           "x_sources": [
                      *             {
                      *               "end": 12,
                      *               "source": "context",
                      *               "start": 0,
                      *               "text": "Boiler leaks"
-                     *             },
-                     *             {
-                     *               "end": 25,
-                     *               "source": "context",
-                     *               "start": 19,
-                     *               "text": "Monday"
                      *             }
                      *           ]
                      *         }
@@ -2402,203 +2423,37 @@ export interface operations {
                      * @example {
                      *       "labels": [
                      *         "billing",
-                     *         "technical support",
-                     *         "shipping"
+                     *         "shipping",
+                     *         "technical support"
                      *       ],
                      *       "scores": [
-                     *         0.967,
-                     *         0.018,
-                     *         0.015
+                     *         0.789,
+                     *         0.209,
+                     *         0.003
                      *       ],
                      *       "sequence": "I was charged twice for my order last week and would like one of the payments back.",
                      *       "x_answered": true,
+                     *       "x_evidence": [
+                     *         {
+                     *           "end": 19,
+                     *           "probability": 0.31,
+                     *           "source": "context",
+                     *           "start": 6,
+                     *           "text": "charged twice"
+                     *         }
+                     *       ],
+                     *       "x_none": 0.021,
                      *       "x_sources": [
                      *         {
-                     *           "end": 5,
+                     *           "end": 19,
                      *           "source": "context",
-                     *           "start": 0,
-                     *           "text": "I was"
-                     *         },
-                     *         {
-                     *           "end": 32,
-                     *           "source": "context",
-                     *           "start": 27,
-                     *           "text": "order"
+                     *           "start": 6,
+                     *           "text": "charged twice"
                      *         }
                      *       ]
                      *     }
                      */
                     "application/json": Record<string, never> | unknown[];
-                };
-            };
-            /** @description `malformed_request` or `invalid_timeout` */
-            400: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `unauthenticated` */
-            401: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `unknown_model` */
-            404: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `request_too_slow` */
-            408: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `request_too_large` */
-            413: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `unsupported_media_type` or `unsupported_encoding` */
-            415: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `unknown_host` */
-            421: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `invalid_input` or `missing_field` or `unknown_field` or `wrong_type` or `invalid_text` or `empty_context` or `empty_question` or `context_too_long` or `question_too_long` or `word_too_long` or `empty_choice` or `choices_too_long` or `duplicate_choice` or `wrong_number_of_choices` or `senseless_combination` or `option_out_of_range` or `option_not_supported` or `unknown_question` or `unexpected_context` or `too_many_questions` or `unsupported_schema` or `duplicate_id` or `max_answer_tokens_out_of_range` */
-            422: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `overloaded` */
-            429: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `metadata_too_large` */
-            431: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `internal` */
-            500: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `unavailable` */
-            503: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-            /** @description `deadline_exceeded` */
-            504: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": Record<string, never>;
-                };
-            };
-        };
-    };
-    hfZeroShotClassificationList: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                /**
-                 * @example {
-                 *       "inputs": "I was charged twice for my order last week and would like one of the payments back.",
-                 *       "parameters": {
-                 *         "candidate_labels": [
-                 *           "shipping",
-                 *           "billing",
-                 *           "technical support"
-                 *         ],
-                 *         "hypothesis_template": "This customer writes about {}."
-                 *       }
-                 *     }
-                 */
-                "application/json": Record<string, never>;
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    /**
-                     * @example [
-                     *       {
-                     *         "label": "billing",
-                     *         "score": 0.967
-                     *       },
-                     *       {
-                     *         "label": "technical support",
-                     *         "score": 0.018
-                     *       },
-                     *       {
-                     *         "label": "shipping",
-                     *         "score": 0.015
-                     *       }
-                     *     ]
-                     */
-                    "application/json": unknown[];
                 };
             };
             /** @description `malformed_request` or `invalid_timeout` */
@@ -3184,13 +3039,17 @@ export interface operations {
                      *           "score": 0.268,
                      *           "type": "score",
                      *           "x_answered": true,
-                     *           "x_sources": [
+                     *           "x_evidence": [
                      *             {
-                     *               "end": 16,
+                     *               "end": 35,
+                     *               "probability": 0.42,
                      *               "source": "context",
-                     *               "start": 10,
-                     *               "text": "Boiler"
-                     *             },
+                     *               "start": 23,
+                     *               "text": "since Monday"
+                     *             }
+                     *           ],
+                     *           "x_none": 0.187,
+                     *           "x_sources": [
                      *             {
                      *               "end": 35,
                      *               "source": "context",
@@ -3203,18 +3062,22 @@ export interface operations {
                      *           "noul": 0.846,
                      *           "type": "noul",
                      *           "x_answered": true,
+                     *           "x_evidence": [
+                     *             {
+                     *               "end": 22,
+                     *               "probability": 0.42,
+                     *               "source": "context",
+                     *               "start": 10,
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ],
+                     *           "x_none": 0,
                      *           "x_sources": [
                      *             {
                      *               "end": 22,
                      *               "source": "context",
                      *               "start": 10,
                      *               "text": "Boiler leaks"
-                     *             },
-                     *             {
-                     *               "end": 35,
-                     *               "source": "context",
-                     *               "start": 29,
-                     *               "text": "Monday"
                      *             }
                      *           ]
                      *         },
@@ -3227,18 +3090,22 @@ export interface operations {
                      *           },
                      *           "type": "choice",
                      *           "x_answered": true,
+                     *           "x_evidence": [
+                     *             {
+                     *               "end": 22,
+                     *               "probability": 0.5,
+                     *               "source": "context",
+                     *               "start": 10,
+                     *               "text": "Boiler leaks"
+                     *             }
+                     *           ],
+                     *           "x_none": 0.195,
                      *           "x_sources": [
                      *             {
                      *               "end": 22,
                      *               "source": "context",
                      *               "start": 10,
                      *               "text": "Boiler leaks"
-                     *             },
-                     *             {
-                     *               "end": 35,
-                     *               "source": "context",
-                     *               "start": 29,
-                     *               "text": "Monday"
                      *             }
                      *           ]
                      *         }

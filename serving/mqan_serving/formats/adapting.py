@@ -1,14 +1,16 @@
-"""What the formats of others share: reading their documents, and telling shares, confidence and evidence."""
+"""Reading documents of the formats of others, and telling shares, confidence and evidence."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json
 
 from mqan_core.answer import Answer
 from mqan_core.text import measure
+from mqan_serving.rest.documents import PlaceDocument
+from mqan_serving.rest.quotation_documents import quotation_document
 from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.errors import ERRORS, AnsweringError, PlacedError
@@ -16,6 +18,7 @@ from mqan_serving.service.many import AskedText, Item, Outcome
 from mqan_serving.service.validation import Question
 
 Place = tuple[str, ...]
+ValueT = TypeVar("ValueT")
 
 
 def refuse(code: str, place: Place, message: str, hint: str = "") -> PlacedError:
@@ -37,63 +40,41 @@ def read_object(body: bytes) -> dict[str, Any]:
 
 
 def as_object(value: Any, place: Place) -> dict[str, Any]:
-    """Return a value that has to be an object.
-
-    Raises:
-        PlacedError: it is something else.
-    """
-    if not isinstance(value, dict):
-        raise refuse("wrong_type", place, f"{_name(place)} is not an object.", "Send an object.")
-    return value
+    """Return a value that has to be an object; all functions here raise ``PlacedError`` where it is none."""
+    return _checked(value, dict, place, "an object")
 
 
 def as_list(value: Any, place: Place, least: int, most: int) -> list[Any]:
-    """Return a value that has to be a list of some length.
-
-    Raises:
-        PlacedError: it is something else.
-    """
-    if not isinstance(value, list):
-        raise refuse("wrong_type", place, f"{_name(place)} is not a list.", "Send a list.")
-    if not least <= len(value) <= most:
-        message = f"{_name(place)} has {len(value)} entries; {least} to {most} are accepted."
+    """Return a value that has to be a list of some length."""
+    found = _checked(value, list, place, "a list")
+    if not least <= len(found) <= most:
+        message = f"{_name(place)} has {len(found)} entries; {least} to {most} are accepted."
         raise refuse("invalid_input", place, message, "Send a number of entries that is accepted.")
-    return value
+    return found
 
 
 def as_string(value: Any, place: Place) -> str:
-    """Return a value that has to be a string.
-
-    Raises:
-        PlacedError: it is something else.
-    """
-    if not isinstance(value, str):
-        raise refuse("wrong_type", place, f"{_name(place)} is not a string.", "Send a string.")
-    return value
+    """Return a value that has to be a string."""
+    return _checked(value, str, place, "a string")
 
 
 def as_flag(value: Any, place: Place) -> bool:
-    """Return a value that has to be true or false.
-
-    Raises:
-        PlacedError: it is something else.
-    """
-    if not isinstance(value, bool):
-        raise refuse("wrong_type", place, f"{_name(place)} is not true or false.", "Send true or false.")
-    return value
+    """Return a value that has to be true or false."""
+    return _checked(value, bool, place, "true or false")
 
 
 def as_whole(value: Any, place: Place, least: int, most: int) -> int:
-    """Return a value that has to be a whole number of some size.
-
-    Raises:
-        PlacedError: it is something else.
-    """
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise refuse("wrong_type", place, f"{_name(place)} is not a whole number.", "Send a whole number.")
-    if not least <= value <= most:
+    """Return a value that has to be a whole number of some size."""
+    found = _checked(None if isinstance(value, bool) else value, int, place, "a whole number")
+    if not least <= found <= most:
         message = f"{_name(place)} is out of range; {least} to {most} are accepted."
         raise refuse("option_out_of_range", place, message)
+    return found
+
+
+def _checked(value: Any, kind: type[ValueT], place: Place, what: str) -> ValueT:
+    if not isinstance(value, kind):
+        raise refuse("wrong_type", place, f"{_name(place)} is not {what}.", f"Send {what}.")
     return value
 
 
@@ -187,8 +168,8 @@ def answers_of(outcomes: Iterable[Outcome], rows: Sequence[Placed]) -> list[Answ
 
 
 def shares(answer: Answer) -> list[float]:
-    """Return the probability of each choice; they sum to 1."""
-    return [choice.among_choices for choice in answer.choices]
+    """Return the probability of each choice; they sum to 1, unless several can be right."""
+    return list(answer.shares) if answer.is_multiple else [choice.among_choices for choice in answer.choices]
 
 
 def choice_confidence(probabilities: Sequence[float]) -> float:
@@ -215,10 +196,16 @@ def expected(probabilities: Sequence[float]) -> float:
     return sum(i * share for i, share in enumerate(probabilities))
 
 
-def evidence(answer: Answer) -> list[dict[str, Any]]:
-    """Return the words of the text that a choice was decided by."""
-    spans = dict.fromkeys(span for choice in answer.choices for span in choice.spans)
-    return [{"source": s.source.value, "start": s.start, "end": s.end, "text": s.text} for s in spans]
+def told_beside(answer: Answer) -> dict[str, Any]:
+    """Return what these formats have no fields for: whether a choice is right, and which words of the text decide."""
+    places = [place for choice in answer.choices for place in choice.evidence]
+    sources = dict.fromkeys(place.span for place in places)
+    return {
+        "x_answered": answer.answered,
+        "x_none": answer.refusal,
+        "x_sources": [quotation_document(span).model_dump() for span in sources],
+        "x_evidence": [PlaceDocument.of(place).model_dump() for place in places],
+    }
 
 
 def count_tokens(questions: Sequence[Question]) -> int:

@@ -21,13 +21,13 @@ from mqan_serving.formats.adapting import (
     choice_confidence,
     choose,
     count_tokens,
-    evidence,
     expected,
     get,
     read_object,
     refuse,
     score_confidence,
     shares,
+    told_beside,
     unless_blank,
 )
 from mqan_serving.service.answer_service import Model
@@ -75,15 +75,7 @@ class Asked:
 
 
 def parse(body: bytes, model: Model) -> list[Asked] | list[systemone.Asked]:
-    """Read the questions of a document.
-
-    Args:
-        body: the document.
-        model: what is served.
-
-    Raises:
-        PlacedError: something in it is wrong; it says where.
-    """
+    """Read the questions of a document, for ``foreign.Format``."""
     document = read_object(body)
     if "state" in document and "input" not in document:
         return systemone.read(document, model)
@@ -233,4 +225,4 @@ def _tell(asked: Asked, answer: Answer) -> dict[str, Any]:
             {"value": i, "label": label, "probability": share}
             for i, (label, share) in enumerate(zip(asked.values, found, strict=True))
         ]
-    return {**told, "x_answered": answer.answered, "x_sources": evidence(answer)}
+    return told | told_beside(answer)

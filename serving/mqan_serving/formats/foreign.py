@@ -23,8 +23,7 @@ Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[O
 
 JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
-_LIST: Final = {"type": "array", "items": {}}
-_EITHER: Final = {"anyOf": [_OBJECT, _LIST]}
+_EITHER: Final = {"anyOf": [_OBJECT, {"type": "array", "items": {}}]}
 OPENROUTER: Final = "/api/alpha/decisions"  # its path for TypeSafe's requests
 _MODELS: Final = "/v1/models"
 CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host", "unavailable", "internal")
@@ -51,7 +50,7 @@ class Format:
         path: where it is spoken.
         operation: its id in the documentation.
         summary: what it does.
-        parse: reads the questions of a document: each is ``adapting.Placed``.
+        parse: reads the questions of a document, or raises ``PlacedError``: each is ``adapting.Placed``.
         tell: makes the response of these, their answers and the model's name.
         request: an example.
         response: what was answered to it.
@@ -108,16 +107,6 @@ FORMATS: Final = (
         foreign_examples.HF_LABELS_REQUEST,
         foreign_examples.HF_LABELS_RESPONSE,
         _EITHER,
-    ),
-    Format(
-        "/v1/hf/zero-shot-classification/list",
-        "hfZeroShotClassificationList",
-        "The same with the response that Hugging Face's clients read: a list of labels",
-        hf_zero_shot.parse,
-        hf_zero_shot.respond_with_list,
-        foreign_examples.HF_LABELS_REQUEST,
-        foreign_examples.HF_LABELS_LIST,
-        _LIST,
     ),
 )
 

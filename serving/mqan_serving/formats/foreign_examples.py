@@ -30,26 +30,27 @@ DECISIONS_REQUEST: Final[dict[str, Any]] = {
 }
 
 
-def _quoted(start: int, text: str) -> dict[str, Any]:
-    return {"source": "context", "start": start, "end": start + len(text), "text": text}
+def _beside(none: float, *places: tuple[int, str, float]) -> dict[str, Any]:
+    """Return what stands beside an answer: how likely none is right, and the places that decide."""
+    sources = [
+        {"source": "context", "start": start, "end": start + len(text), "text": text} for start, text, _ in places
+    ]
+    evidence = [
+        {**source, "probability": probability} for source, (*_, probability) in zip(sources, places, strict=True)
+    ]
+    return {"x_answered": True, "x_none": none, "x_sources": sources, "x_evidence": evidence}
 
 
 SYSTEMONE_RESPONSE: Final[dict[str, Any]] = {
     "model": "mqan-default",
     "answers": {
-        "leak": {
-            "type": "noul",
-            "noul": 0.846,
-            "x_answered": True,
-            "x_sources": [_quoted(10, "Boiler leaks"), _quoted(29, "Monday")],
-        },
+        "leak": {"type": "noul", "noul": 0.846, **_beside(0.0, (10, "Boiler leaks", 0.42))},
         "trade": {
             "type": "choice",
             "choice": "plumber",
             "confidence": 0.882,
             "probabilities": {"plumber": 0.941, "roofer": 0.059},
-            "x_answered": True,
-            "x_sources": [_quoted(10, "Boiler leaks"), _quoted(29, "Monday")],
+            **_beside(0.195, (10, "Boiler leaks", 0.5)),
         },
         "haste": {
             "type": "score",
@@ -57,31 +58,22 @@ SYSTEMONE_RESPONSE: Final[dict[str, Any]] = {
             "confidence": 0.464,
             "legend": {"0": "can wait", "1": "today"},
             "probabilities": {"0": 0.732, "1": 0.268},
-            "x_answered": True,
-            "x_sources": [_quoted(10, "Boiler"), _quoted(23, "since Monday")],
+            **_beside(0.187, (23, "since Monday", 0.42)),
         },
     },
     "usage": {"input_tokens": 34, "output_tokens": 0},
 }
-_EVIDENCE: Final = [_quoted(0, "Boiler leaks"), _quoted(19, "Monday")]
 DECISIONS_RESPONSE: Final[dict[str, Any]] = {
     "model": "mqan-default",
     "answers": [
-        {
-            "type": "predicate",
-            "name": "leak",
-            "probability": 0.82,
-            "x_answered": True,
-            "x_sources": [_quoted(0, "Boiler leaks since")],
-        },
+        {"type": "predicate", "name": "leak", "probability": 0.82, **_beside(0.003, (0, "Boiler leaks", 0.26))},
         {
             "type": "choice",
             "name": "trade",
             "choice": "plumber",
             "confidence": 0.636,
             "probabilities": [{"value": "plumber", "probability": 0.818}, {"value": "roofer", "probability": 0.182}],
-            "x_answered": True,
-            "x_sources": _EVIDENCE,
+            **_beside(0.285, (0, "Boiler leaks", 0.24)),
         },
     ],
     "usage": {
@@ -109,16 +101,7 @@ HF_LABELS_REQUEST: Final[dict[str, Any]] = {
 }
 HF_LABELS_RESPONSE: Final[dict[str, Any]] = {
     "sequence": HF_LABELS_REQUEST["inputs"],
-    "labels": ["billing", "technical support", "shipping"],
-    "scores": [0.967, 0.018, 0.015],
-    "x_answered": True,
-    "x_sources": [
-        {"source": "context", "start": 0, "end": 5, "text": "I was"},
-        {"source": "context", "start": 27, "end": 32, "text": "order"},
-    ],
+    "labels": ["billing", "shipping", "technical support"],
+    "scores": [0.789, 0.209, 0.003],
+    **_beside(0.021, (6, "charged twice", 0.31)),
 }
-HF_LABELS_LIST: Final[list[dict[str, Any]]] = [
-    {"label": "billing", "score": 0.967},
-    {"label": "technical support", "score": 0.018},
-    {"label": "shipping", "score": 0.015},
-]

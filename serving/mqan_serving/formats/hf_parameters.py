@@ -1,4 +1,4 @@
-"""What the documents of Hugging Face's tasks share: ``inputs``, and ``parameters`` that may be left out."""
+"""The ``parameters`` of Hugging Face's tasks, which may be left out."""
 
 from typing import Any
 

@@ -61,15 +61,7 @@ class Asked:
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the question of a document.
-
-    Args:
-        body: the document.
-        model: what is served.
-
-    Raises:
-        PlacedError: something in it is wrong; it says where.
-    """
+    """Read the question of a document, for ``foreign.Format``."""
     document = read_object(body)
     inputs = as_object(get(document, "inputs", ()), ("inputs",))
     parameters = read_parameters(document, _PARAMETERS)

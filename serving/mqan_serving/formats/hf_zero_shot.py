@@ -1,8 +1,7 @@
 """``POST /v1/hf/zero-shot-classification``: labels by their scores, as Hugging Face's task of that name gives them.
 
-Requests are those of https://huggingface.co/docs/inference-providers/tasks/zero-shot-classification. There are two
-shapes of responses in use: that of transformers' ``ZeroShotClassificationPipeline``, and the list that the task's
-documentation has and Hugging Face's clients read.
+Requests are those of https://huggingface.co/docs/inference-providers/tasks/zero-shot-classification, responses those of
+transformers' ``ZeroShotClassificationPipeline``; ``huggingface_hub`` reads another shape.
 
 Hugging Face's models judge for each label whether the text implies a sentence with it, the hypothesis. Here all labels
 are choices of one question, and a template of hypotheses is made into that question.
@@ -14,7 +13,17 @@ from typing import Any, Final
 
 from mqan_core.answer import Answer
 from mqan_core.options import MOST_CHOICES
-from mqan_serving.formats.adapting import Place, as_flag, as_list, as_string, evidence, get, read_object, refuse
+from mqan_serving.formats.adapting import (
+    Place,
+    as_flag,
+    as_list,
+    as_string,
+    get,
+    read_object,
+    refuse,
+    shares,
+    told_beside,
+)
 from mqan_serving.formats.hf_parameters import read_parameters
 from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField
@@ -52,15 +61,7 @@ class Asked:
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the texts of a document and what is asked about them.
-
-    Args:
-        body: the document.
-        model: what is served.
-
-    Raises:
-        PlacedError: something in it is wrong; it says where.
-    """
+    """Read the texts of a document and what is asked about them, for ``foreign.Format``."""
     document = read_object(body)
     inputs = get(document, "inputs", ())
     parameters = read_parameters(document, _PARAMETERS)
@@ -104,22 +105,11 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
     """Return for each text its labels and their scores, the highest first, as transformers' pipeline does."""
     told = []
     for one, answer in zip(asked, answers, strict=True):
-        ranked = _ranked(answer)
+        labels = [choice.label for choice in answer.choices]
+        ranked = sorted(zip(labels, shares(answer), strict=True), key=lambda pair: -pair[1])
         scores = {"labels": [label for label, _ in ranked], "scores": [score for _, score in ranked]}
-        extra = {"x_answered": answer.answered, "x_sources": evidence(answer)}
-        told.append({"sequence": one.question.context, **scores, **extra})
+        told.append({"sequence": one.question.context, **scores, **told_beside(answer)})
     return told[0] if asked[0].is_alone else told
-
-
-def respond_with_list(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> list[Any]:
-    """Return for each text a list of labels with their scores, the highest first, as Hugging Face's clients read it."""
-    told = [[{"label": label, "score": score} for label, score in _ranked(answer)] for answer in answers]
-    return told[0] if asked[0].is_alone else told
-
-
-def _ranked(answer: Answer) -> list[tuple[str, float]]:
-    labels = [choice.label for choice in answer.choices]
-    return sorted(zip(labels, answer.shares, strict=True), key=lambda pair: -pair[1])
 
 
 def _read_labels(given: Any) -> list[str]:

@@ -1,105 +1,268 @@
-"""The Open Inference Protocol, version 2: what both transports share (https://github.com/kserve/open-inference-protocol).
+"""The Open Inference Protocol, version 2, over REST (https://github.com/kserve/open-inference-protocol).
 
 A request is a batch of questions in tensors of text: ``context`` and ``question``, one of each for a question or one
 for all, and optionally ``choices`` for all. So is its response: ``answer``, and ``attributions``, which has for each
-answer the JSON document of ``POST /v1/answer``.
+answer the JSON document of ``POST /v1/answer``. Tensors may stand in binary after the JSON, as in NVIDIA's extension
+(https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_binary_data.md).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, Literal
 
+from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mqan_core import __version__
 from mqan_core.answer import Answer
-from mqan_serving.formats.adapting import Place, refuse
+from mqan_serving.formats.adapting import Place, read_object, refuse
+from mqan_serving.formats.foreign import CODES_OF_MODELS, Respond, Wait, content, responses
+from mqan_serving.formats.open_inference_examples import METADATA, REQUEST, RESPONSE
+from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.rest.documents import AnswerDocument
 from mqan_serving.rest.many_documents import read_item
 from mqan_serving.service.answer_service import Model, Service
-from mqan_serving.service.errors import AnsweringError, Failure, describe, shown_field
-from mqan_serving.service.many import MOST_IN_ALL, AskedText, Outcome, check_explained, check_shared
+from mqan_serving.service.errors import CODES_OF_ANSWER, AnsweringError, Failure, describe, shown_field
+from mqan_serving.service.many import MOST_IN_ALL, AskedText, Outcome, answer_texts, check_explained, check_shared
 from mqan_serving.service.validation import Question
 
-SERVER_NAME: Final = "mqan"
-DATATYPE: Final = "BYTES"
-PLATFORM: Final = "onnxruntime_onnx"
 INPUTS: Final = ("context", "question", "choices")
 OUTPUTS: Final = ("answer", "attributions")
-BINARY_EXTENSION: Final = "binary_tensor_data"
 _NOT_FOR_TENSORS: Final = ("scale", "sources", "stream", "citations")  # lists, and what changes the response
 _PARAMETERS: Final = frozenset(Question.model_fields) - {*INPUTS, *_NOT_FOR_TENSORS}
-_LENGTH_BYTES: Final = 4  # before each element of a tensor in binary, the lowest first
+_BINARY_OUTPUT: Final = "binary_data_output"
+_LENGTH_BYTES: Final = 4  # before each text of a tensor in binary, the lowest first
+_OBJECT: Final = {"type": "object"}
+_TAGS: Final[list[Any]] = ["formats of others"]
+_HEADER: Final = "inference-header-content-length"  # bytes of JSON, where tensors in binary follow
+_BINARY: Final = "application/octet-stream"
+_MEDIA_TYPES: Final = ("application/json", _BINARY, "")  # NVIDIA's client sends no type
+_MODEL: Final = "/v2/models/{model_name}"
+_VERSION: Final = "/versions/{model_version}"
+_SERVER: Final = {"name": "mqan", "version": __version__, "extensions": ["binary_tensor_data"]}
+_CODE_OF_PROBLEM: Final = {
+    "missing": "missing_field",
+    "literal_error": "unknown_field",
+    "too_short": "invalid_input",
+    "too_long": "invalid_input",
+    "greater_than_equal": "option_out_of_range",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
-    """A tensor of a request.
-
-    Attributes:
-        name: what it is.
-        datatype: the type of its elements.
-        shape: its dimensions.
-        texts: its elements.
-    """
-
-    name: str
-    datatype: str
-    shape: Sequence[int]
-    texts: Sequence[str]
+class _Part(BaseModel):
+    model_config = ConfigDict(strict=True)
 
 
-@dataclass(frozen=True, slots=True)
-class InferRequest:
-    """A request, as either transport reads it.
-
-    Attributes:
-        inputs: its tensors.
-        parameters: what else is asked for, of every question.
-        outputs: the tensors that are wanted; none: all.
-    """
-
-    inputs: Sequence[Tensor]
-    parameters: Mapping[str, Any]
-    outputs: Sequence[str]
+class _Binary(_Part):
+    binary_data_size: int | None = Field(default=None, ge=0)  # of an input
+    binary_data: bool | None = None  # of an output
 
 
-def check_model(model: Model, name: str, version: str) -> None:
-    """Check that a model is the one that is served.
+class _Input(_Part):
+    name: Literal["context", "question", "choices"]
+    datatype: Literal["BYTES"]
+    shape: list[int] = Field(max_length=8)
+    data: list[str] | None = Field(default=None, max_length=MOST_IN_ALL)
+    parameters: _Binary | None = None
+
+
+class _Output(_Part):
+    name: Literal["answer", "attributions"]
+    parameters: _Binary | None = None
+
+
+class _InferRequest(_Part):
+    id: str | None = None
+    inputs: list[_Input] = Field(min_length=1, max_length=len(INPUTS))
+    outputs: list[_Output] | None = Field(default=None, max_length=2 * len(OUTPUTS))
+    parameters: dict[str, Any] | None = None
+
+    @property
+    def wanted(self) -> dict[str, bool]:
+        """The outputs that are wanted, and whether in binary."""
+        usual = bool((self.parameters or {}).get(_BINARY_OUTPUT))
+        named = {one.name: one.parameters and one.parameters.binary_data for one in self.outputs or ()}
+        return {name: usual if named.get(name) is None else bool(named[name]) for name in named or OUTPUTS}
+
+
+def add_inference_routes(
+    app: FastAPI, get_service: Callable[[], Service], respond: Respond, wait: Wait, dependencies: list[Any]
+) -> None:
+    """Add the routes; those with a version are not in the API document.
 
     Args:
-        model: what is served.
-        name: of the model that is asked for.
-        version: of it; empty for any.
-
-    Raises:
-        PlacedError: it is another.
+        app: where to.
+        get_service: returns the service.
+        respond: runs what answers a request, and tells whatever goes wrong.
+        wait: awaits answers for as long as the caller is there.
+        dependencies: of the routes that need a key.
     """
+
+    async def is_live() -> Response:
+        get_service().check_live()
+        return JSONResponse({"live": True})
+
+    async def is_ready() -> Response:
+        get_service().check_ready()
+        return JSONResponse({"ready": True})
+
+    async def is_model_ready(model_name: str, model_version: str = "") -> Response:
+        service = get_service()
+        _check_model(service.model, model_name, model_version)
+        service.check_ready()
+        return JSONResponse({"name": service.model.name, "ready": True})
+
+    async def describe_server() -> Response:
+        return JSONResponse(_SERVER)
+
+    async def describe_model(model_name: str, model_version: str = "") -> Response:
+        model = get_service().model
+        _check_model(model, model_name, model_version)
+        return JSONResponse(METADATA | {"name": model.name, "versions": [model.version]})
+
+    async def infer(request: Request, model_name: str, model_version: str = "") -> Response:
+        async def run(service: Service, record: RequestRecord) -> Response:
+            _check_model(service.model, model_name, model_version)
+            body = await request.body()
+            asked, tensors = _read(body, request.headers.get(_HEADER))
+            texts = await service.aside(len(body), lambda: _texts_of(service, asked, tensors))
+            outcomes = await wait(request, answer_texts(service, texts, record))
+            return await service.aside(len(body), lambda: _response(asked, outcomes, service.model))
+
+        return await respond(request, run, _MEDIA_TYPES)
+
+    def add(
+        path: str, call: Callable[..., Any], name: str, summary: str, example: Any, codes: Sequence[str], **more: Any
+    ) -> None:
+        is_of_model = path.startswith(_MODEL)
+        known = (*codes, "unknown_model") if is_of_model else codes
+        for version in ("", _VERSION) if is_of_model else ("",):
+            app.add_api_route(
+                path.replace(_MODEL, _MODEL + version),
+                call,
+                responses=responses(path, example, _OBJECT, known),
+                summary=summary,
+                operation_id=f"inference{name}",
+                tags=_TAGS,
+                include_in_schema=not version,
+                **more,
+            )
+
+    of_health = ("unknown_host", "metadata_too_large", "unavailable", "internal")
+    live = "Whether the process works, as the Open Inference Protocol says it"
+    add("/v2/health/live", is_live, "ServerLive", live, {"live": True}, of_health)
+    ready = "Whether to send requests here, as the Open Inference Protocol says it"
+    add("/v2/health/ready", is_ready, "ServerReady", ready, {"ready": True}, of_health)
+    example = {"name": METADATA["name"], "ready": True}
+    add(f"{_MODEL}/ready", is_model_ready, "ModelReady", "Whether the model takes requests", example, of_health)
+    locked: dict[str, Any] = {"dependencies": dependencies}
+    server = "Describe the server, as the Open Inference Protocol does"
+    add("/v2", describe_server, "ServerMetadata", server, _SERVER, CODES_OF_MODELS, **locked)
+    tensors = "Describe the tensors of the model"
+    add(_MODEL, describe_model, "ModelMetadata", tensors, METADATA, CODES_OF_MODELS, **locked)
+    batch = "Answer a batch of questions in tensors, as the Open Inference Protocol has them"
+    locked["openapi_extra"] = {"requestBody": {"required": True, "content": content(REQUEST, _OBJECT)}}
+    add(f"{_MODEL}/infer", infer, "Infer", batch, RESPONSE, CODES_OF_ANSWER, methods=["POST"], **locked)
+
+
+def _check_model(model: Model, name: str, version: str) -> None:
     if name != model.name or version not in ("", model.version):
         hint = f"Ask for {model.name!r}, version {model.version!r} or none."
         raise refuse("unknown_model", ("model",), "The model or version is not served here.", hint)
 
 
-def texts_of(service: Service, request: InferRequest) -> list[AskedText]:
+def _read(body: bytes, header: str | None) -> tuple[_InferRequest, dict[str, list[str]]]:
+    """Return a request and the texts of its inputs.
+
+    Args:
+        body: the JSON document, and tensors in binary after it.
+        header: how many bytes the document has, where tensors follow.
+
+    Raises:
+        PlacedError: something in it is wrong; it says where.
+    """
+    num_bytes = len(body)
+    if header is not None:
+        num_bytes = int(header[:20]) if header.isdecimal() and header.isascii() else num_bytes + 1
+        if num_bytes > len(body):
+            message = "The header Inference-Header-Content-Length is no number of bytes that the body has."
+            raise refuse("malformed_request", (), message, "Send how many bytes of the body are JSON.")
+    document = read_object(body[:num_bytes])
+    try:
+        request = _InferRequest.model_validate(document)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        place = tuple(map(str, problem["loc"]))
+        code = "wrong_type" if place[-1] == "datatype" else _CODE_OF_PROBLEM.get(problem["type"], "wrong_type")
+        raise refuse(code, place, f"The field {'.'.join(place)} is wrong: {problem['msg']}.") from None
+    for name, value in (request.parameters or {}).items():
+        _check_parameter(name, value)
+    return request, _tensors(request.inputs, body[num_bytes:])
+
+
+def _check_parameter(name: str, value: Any) -> None:
+    place = ("parameters", shown_field(name, "a field of it"))
+    if name not in {*_PARAMETERS, _BINARY_OUTPUT}:
+        known = ", ".join(sorted(_PARAMETERS))
+        raise refuse("unknown_field", place, f"The parameter {place[1]} is unknown.", f"Send {known} only.")
+    if not isinstance(value, bool) and (name == _BINARY_OUTPUT or not isinstance(value, int | float | str)):
+        raise refuse("wrong_type", place, f"The parameter {name} is no number, flag or string that it can be.")
+
+
+def _tensors(inputs: Sequence[_Input], rest: bytes) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for tensor in inputs:
+        name, place = tensor.name, ("inputs", tensor.name)
+        size = None if tensor.parameters is None else tensor.parameters.binary_data_size
+        if size is not None:
+            if size > len(rest):
+                message = f"The input {name} has {size} bytes, of which {len(rest)} are in the body."
+                raise refuse("option_out_of_range", (*place, "parameters", "binary_data_size"), message)
+            texts, rest = decode_elements(rest[:size], place), rest[size:]
+        elif tensor.data is None:
+            raise refuse("missing_field", (*place, "data"), f"The input {name} has no data.", "Send them, too.")
+        else:
+            texts = tensor.data
+        if name in found:
+            raise refuse("unknown_field", place, f"The input {name} comes twice.", "Send each input at most once.")
+        if tensor.shape != [len(texts)]:
+            message = f"The input {name} has {len(texts)} texts, which its shape does not say."
+            raise refuse("invalid_input", place, message, "Send a shape of one number: how many texts there are.")
+        found[name] = texts
+    if rest:
+        message = f"{len(rest)} bytes follow that are of no input."
+        raise refuse("malformed_request", ("inputs",), message, "Send binary_data_size with each input in binary.")
+    for needed in ("context", "question"):
+        if needed not in found:
+            raise refuse("missing_field", ("inputs", needed), f"The input {needed} is missing.", "Send it, too.")
+        if not found[needed]:
+            raise refuse("invalid_input", ("inputs", needed), f"The input {needed} has no texts.", "Send at least one.")
+        if len(found[needed]) > MOST_IN_ALL:
+            message = f"The input {needed} has {len(found[needed])} texts; 1 to {MOST_IN_ALL} are accepted."
+            raise refuse("too_many_questions", ("inputs", needed), message)
+    return found
+
+
+def _texts_of(service: Service, request: _InferRequest, tensors: dict[str, list[str]]) -> list[AskedText]:
     """Return the questions of a request.
 
     Raises:
-        PlacedError: a tensor or parameter is missing, unknown or malformed.
+        PlacedError: there are not as many texts of one input as of another.
         AnsweringError: a question cannot be answered; it says which.
         InputError: the question and choices of all rows are too long together.
     """
-    for name in request.outputs:
-        if name not in OUTPUTS:
-            raise refuse("unknown_field", ("outputs",), "An output is unknown.", f"Ask for {' and '.join(OUTPUTS)}.")
-    for name, value in request.parameters.items():
-        _check_parameter(name, value)
-    tensors = _tensors(request.inputs)
-    contexts, questions = (tensors[name] for name in ("context", "question"))
+    contexts, questions = tensors["context"], tensors["question"]
     number = max(len(contexts), len(questions))
     choices = {"choices": tensors["choices"]} if "choices" in tensors else {}
     shared = sum(map(len, tensors.get("choices", ())))
     asked = number * len(questions[0]) if len(questions) == 1 else sum(map(len, questions))
     most = service.limits.max_request_bytes
     check_shared(number * shared + asked, most, "inputs", "The question and choices of all rows together")
-    rows = [{"question": one, **choices, **request.parameters} for one in _spread(questions, number, "question")]
+    parameters = {name: value for name, value in (request.parameters or {}).items() if name != _BINARY_OUTPUT}
+    rows = [{"question": one, **choices, **parameters} for one in _spread(questions, number, "question")]
     pairs = zip(rows, _spread(contexts, number, "context"), strict=True)
     items = []
     for i, (row, context) in enumerate(pairs):
@@ -112,40 +275,6 @@ def texts_of(service: Service, request: InferRequest) -> list[AskedText]:
     return texts
 
 
-def _check_parameter(name: str, value: Any) -> None:
-    place = ("parameters", shown_field(name, "a field of it"))
-    if name not in _PARAMETERS:
-        known = ", ".join(sorted(_PARAMETERS))
-        raise refuse("unknown_field", place, f"The parameter {place[1]} is unknown.", f"Send {known} only.")
-    if not isinstance(value, bool | int | float | str):
-        raise refuse("wrong_type", place, f"The parameter {name} is no number, flag or string.", "Send one of these.")
-
-
-def _tensors(inputs: Sequence[Tensor]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for tensor in inputs:
-        if tensor.name not in INPUTS or tensor.name in found:
-            message = "An input is unknown, or comes twice."
-            raise refuse("unknown_field", ("inputs",), message, f"Send each of {', '.join(INPUTS)} at most once.")
-        place = ("inputs", tensor.name)
-        if tensor.datatype != DATATYPE:
-            message = f"The input {tensor.name} is not of the type {DATATYPE}."
-            raise refuse("wrong_type", place, message, f"Send texts as {DATATYPE}.")
-        if list(tensor.shape) != [len(tensor.texts)]:
-            message = f"The input {tensor.name} has {len(tensor.texts)} texts, which its shape does not say."
-            raise refuse("invalid_input", place, message, "Send a shape of one number: how many texts there are.")
-        found[tensor.name] = list(tensor.texts)
-    for name in ("context", "question"):
-        if name not in found:
-            raise refuse("missing_field", ("inputs", name), f"The input {name} is missing.", "Send it, too.")
-        if not found[name]:
-            raise refuse("invalid_input", ("inputs", name), f"The input {name} has no texts.", "Send at least one.")
-        if len(found[name]) > MOST_IN_ALL:
-            message = f"The input {name} has {len(found[name])} texts; 1 to {MOST_IN_ALL} are accepted."
-            raise refuse("too_many_questions", ("inputs", name), message)
-    return found
-
-
 def _spread(texts: list[str], number: int, name: str) -> list[str]:
     if len(texts) not in (1, number):
         message = f"The input {name} has {len(texts)} texts for {number} questions."
@@ -153,8 +282,13 @@ def _spread(texts: list[str], number: int, name: str) -> list[str]:
     return texts * number if len(texts) == 1 else texts
 
 
-def outputs_of(request: InferRequest, outcomes: Iterable[Sequence[Outcome]], model: Model) -> dict[str, list[str]]:
-    """Return the tensors that are wanted, with one text for each question.
+def _failed(failure: Failure, index: int, number: int) -> AnsweringError:
+    message = f"Question {index}: {failure.message}" if number > 1 else failure.message
+    return AnsweringError(replace(failure, message=message), ("inputs",))
+
+
+def _response(request: _InferRequest, outcomes: Iterable[Sequence[Outcome]], model: Model) -> Response:
+    """Return the response, with one text for each question in each output that is wanted.
 
     Raises:
         AnsweringError: a question was not answered; it says which.
@@ -169,42 +303,42 @@ def outputs_of(request: InferRequest, outcomes: Iterable[Sequence[Outcome]], mod
         "answer": lambda answer: answer.text,
         "attributions": lambda answer: AnswerDocument.of(answer, model).model_dump_json(),
     }
-    return {name: [tellers[name](answer) for answer in answers] for name in request.outputs or OUTPUTS}
+    tensors, binary = [], []
+    for name, is_binary in request.wanted.items():
+        texts = [tellers[name](answer) for answer in answers]
+        tensor: dict[str, Any] = {"name": name, "shape": [len(texts)], "datatype": "BYTES"}
+        if is_binary:
+            binary.append(encode_elements(texts))
+            tensor["parameters"] = {"binary_data_size": len(binary[-1])}
+        else:
+            tensor["data"] = texts
+        tensors.append(tensor)
+    named = {} if request.id is None else {"id": request.id}
+    document = {"model_name": model.name, "model_version": model.version, **named, "outputs": tensors}
+    head = json.dumps(document, ensure_ascii=False).encode("utf-8")
+    if not binary:
+        return Response(head, media_type="application/json")
+    return Response(b"".join((head, *binary)), media_type=_BINARY, headers={_HEADER: str(len(head))})
 
 
-def _failed(failure: Failure, index: int, number: int) -> AnsweringError:
-    message = f"Question {index}: {failure.message}" if number > 1 else failure.message
-    return AnsweringError(replace(failure, message=message), ("inputs",))
-
-
-def decode_elements(content: bytes, place: Place) -> list[str]:
+def decode_elements(encoded: bytes, place: Place) -> list[str]:
     """Return the texts of a tensor in binary.
 
     Raises:
         PlacedError: it is cut, or no UTF-8.
     """
-    elements = []
-    at = 0
-    while at < len(content):
+    texts, at = [], 0
+    while at < len(encoded):
         begin = at + _LENGTH_BYTES
-        at = begin + int.from_bytes(content[at:begin], "little")
-        if at > len(content) or begin > len(content):
+        at = begin + int.from_bytes(encoded[at:begin], "little")
+        if at > len(encoded) or begin > len(encoded):
             hint = f"Send each text with its length before it, in {_LENGTH_BYTES} bytes, the lowest first."
             raise refuse("malformed_request", place, "A tensor in binary ends within a text.", hint)
-        elements.append(content[begin:at])
-    return decode_texts(elements, place)
-
-
-def decode_texts(elements: Iterable[bytes], place: Place) -> list[str]:
-    """Return the texts that bytes stand for.
-
-    Raises:
-        PlacedError: they are no UTF-8.
-    """
-    try:
-        return [element.decode("utf-8") for element in elements]
-    except UnicodeDecodeError:
-        raise refuse("invalid_text", place, "A text is not valid UTF-8.") from None
+        try:
+            texts.append(encoded[begin:at].decode("utf-8"))
+        except UnicodeDecodeError:
+            raise refuse("invalid_text", place, "A text is not valid UTF-8.") from None
+    return texts
 
 
 def encode_elements(texts: Iterable[str]) -> bytes:

@@ -15,13 +15,13 @@ from mqan_serving.formats.adapting import (
     choice_confidence,
     choose,
     count_tokens,
-    evidence,
     expected,
     get,
     read_object,
     refuse,
     score_confidence,
     shares,
+    told_beside,
     unless_blank,
 )
 from mqan_serving.service.answer_service import Model
@@ -61,15 +61,7 @@ class Asked:
 
 
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the questions of a document.
-
-    Args:
-        body: the document.
-        model: what is served.
-
-    Raises:
-        PlacedError: something in it is wrong; it says where.
-    """
+    """Read the questions of a document, for ``foreign.Format``."""
     return read(read_object(body), model)
 
 
@@ -189,4 +181,4 @@ def _tell(asked: Asked, answer: Answer) -> dict[str, Any]:
         told["confidence"] = score_confidence(found)
         told["legend"] = {str(i): level for i, level in enumerate(asked.criteria)}
         told["probabilities"] = {str(i): share for i, share in enumerate(found)}
-    return {**told, "x_answered": answer.answered, "x_sources": evidence(answer)}
+    return told | told_beside(answer)

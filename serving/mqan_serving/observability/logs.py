@@ -45,7 +45,7 @@ def set_up_logs(level: str) -> None:
 
 
 class _Lines:
-    """What structlog writes lines to."""
+    """The stream that structlog writes lines to."""
 
     def msg(self, line: str) -> None:
         _WRITER.write(line)

@@ -43,7 +43,7 @@ _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
 class Metrics:
-    """What one process counts."""
+    """The counts of one process."""
 
     def __init__(self) -> None:
         folder = os.environ.get(FOLDER_VARIABLE)

@@ -2,7 +2,8 @@
 
 They have the format of prometheus_client's own, which maps them into memory: a full disk, or a file that somebody cuts
 off, then ends the process by SIGBUS. Here each number is written by a call that can be refused. What is refused is kept
-in memory, said once, and written as soon as it can be; what cannot be read is left out, and said once, too.
+in memory, said once, and written as soon as it can be; what cannot be read is left out, and said once, too. Without it
+the leftovers of a dead process made ``/metrics`` fail, too: ``tests/serving/test_metrics_files.py``.
 """
 
 import json

@@ -30,14 +30,14 @@ from mqan_serving.ray_serve.ray_version import check_ray
 from mqan_serving.rest.routes import create_rest_app
 from mqan_serving.rpc.bounds import bound_servers_of_ray, max_calls
 from mqan_serving.rpc.guard import RpcGuard
-from mqan_serving.rpc.methods import AllMethods
+from mqan_serving.rpc.methods import QuestionAnsweringMethods
 from mqan_serving.service.answer_service import Service, open_service
 from mqan_serving.service.errors import ServingError, SettingsError, StartError
 from mqan_serving.service.health import State
 from mqan_serving.settings import Settings, find_bundle, load_settings
 
 APP_NAME = "mqan"
-GRPC_SERVICERS = [f"mqan_serving.rpc.methods.add_{name}" for name in ("question_answering", "inference", "health")]
+GRPC_SERVICERS = [f"mqan_serving.rpc.methods.add_{name}" for name in ("question_answering", "health")]
 
 _QUIET = LoggingConfig(log_level="WARNING", enable_access_log=False)  # the service writes its own log lines
 _RESERVE_S = 5.0  # between the limits of the service and the coarser ones of Ray, so that the service's come first
@@ -47,7 +47,7 @@ _WATCH_S = 2.0
 _SEND_S = 0.2  # for the last responses to leave
 
 
-class Ingress(AllMethods):
+class Ingress(QuestionAnsweringMethods):
     """One replica: a service of its own, reached over REST and gRPC.
 
     Args:

@@ -1,7 +1,10 @@
-"""What HAProxy says and lets through in front of Ray Serve, and how it ends.
+"""HAProxy in front of Ray Serve: what it says and lets through, and how it ends.
 
 Ray writes its configuration anew for every change of its replicas, and has settings for few lines of it. The others are
-put in here, by the command that Ray starts in HAProxy's place. ``tests/e2e`` looks at what comes of it.
+put in here, by the command that Ray starts in HAProxy's place.
+
+Without it callers get HAProxy's HTML for errors and Ray's own routes, heads have no deadline, and connections that wait
+at the end are reset: ``tests/serving/test_haproxy.py`` and ``tests/e2e``.
 """
 
 import json

@@ -1,8 +1,9 @@
 """Keeps what Ray opens for itself on this machine: only the two public ports listen beyond it.
 
 Ray 2.60 opens gRPC servers on all interfaces whatever host is set, one of each replica that unpickles what it is sent,
-and HAProxy's pages of statistics. No setting of Ray changes that, so its helpers are told here where to listen;
-``tests/e2e/test_contract.py`` looks at what does.
+and HAProxy's pages of statistics. No setting of Ray changes that, so its helpers are told here where to listen. Without
+it ``tests/e2e/test_contract.py`` finds those ports open. Nor does a killed Ray leave an HAProxy that holds the public
+ports, with a list of replicas that no longer changes.
 """
 
 import ctypes

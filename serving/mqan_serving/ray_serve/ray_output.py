@@ -1,4 +1,4 @@
-"""What is printed of what Ray's own processes say: what went wrong, not how they start."""
+"""The output of Ray's own processes, of which only what went wrong is printed."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

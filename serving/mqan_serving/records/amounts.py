@@ -55,7 +55,7 @@ _BELOW: Final = re.compile(
     r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b", re.IGNORECASE
 )
 _SHARE: Final = re.compile(r"[\s-]*(?:%|per\s?cent\b|pct\b)", re.IGNORECASE)
-_OF_MONEY: Final = re.compile(  # behind other numbers these are units: m stands for metres
+_OF_MONEY: Final = re.compile(  # after other numbers these are units: m stands for metres
     r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
 )
 _FRACTION: Final = re.compile(
@@ -65,7 +65,7 @@ _FRACTION: Final = re.compile(
     re.IGNORECASE,
 )
 _IN_BRACKETS: Final = re.compile(r"\s*(?:[A-Z]{3}|[^\w\s]{0,3})\s*")  # beside the digits
-_WORDS: Final[Mapping[str, int]] = {
+NUMBER_WORDS: Final[Mapping[str, int]] = {
     word: number
     for number, word in enumerate(
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
@@ -81,7 +81,7 @@ class Quoted:
     Attributes:
         text: the quotation, with single spaces for all white space.
         before: a few characters in front of it; a line begins with a line feed.
-        after: a few characters behind it.
+        after: a few characters after it.
         knows: whether a word, in lower case, is one of the text's language.
     """
 
@@ -113,7 +113,7 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
         NoValueError: it has no number, several, or one that could be read in two ways.
     """
     text = quoted.text
-    if not is_money and text.lower() in _WORDS:
+    if not is_money and text.lower() in NUMBER_WORDS:
         return _of_word(quoted), None
     found = list(_NUMBER.finditer(text))
     if len(found) != 1:
@@ -143,7 +143,7 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
     _check_letters(quoted, before, price.currency, is_money=is_money)
     _check_brackets(quoted, front, behind, is_money=is_money)
     if after.strip() and re.fullmatch(_DASH, after.strip()):
-        raise NoValueError("has a sign behind its number")
+        raise NoValueError("has a sign after its number")
     is_below = _is_below_zero(front, len(quoted.before), is_money=is_money, is_date=is_year)
     return (-price.amount if is_below else price.amount), price.currency
 
@@ -155,7 +155,7 @@ def _of_word(quoted: Quoted) -> Decimal:
         raise NoValueError("is part of a longer number")
     if _MINUS.search(quoted.before):
         raise NoValueError("has a sign in front of it")
-    return Decimal(_WORDS[quoted.text.lower()])
+    return Decimal(NUMBER_WORDS[quoted.text.lower()])
 
 
 def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
@@ -206,13 +206,13 @@ def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool)
         raise NoValueError("has a word that multiplies its number")
     rest = behind.lstrip()
     if (rest and unicodedata.category(rest[0]) == "No") or _FRACTION.match(behind):
-        raise NoValueError("has a fraction or a power behind its number")
+        raise NoValueError("has a fraction or a power after its number")
     if is_money and _SHARE.match(behind):
         raise NoValueError("is a share, not an amount of money")
     if _BELOW.match(behind):
-        raise NoValueError("is below zero, as the words behind it say")
+        raise NoValueError("is below zero, as the words after it say")
     if _SIGN_BEHIND.match(behind):
-        raise NoValueError("has a sign behind its number")
+        raise NoValueError("has a sign after its number")
     check_behind(inside, quoted.line_after, quoted.knows, is_year=is_year)
 
 
@@ -228,13 +228,24 @@ def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
 
 
 def _check_letters(quoted: Quoted, before: str, currency: str | None, *, is_money: bool) -> None:
-    """Refuse digits directly behind letters that are no currency."""
+    """Refuse digits directly after letters that are no currency."""
     if before:
         is_inside = before[-1].isalpha() and not (currency and before.endswith(currency))
     else:
         is_inside = quoted.before[-1:].isalpha() and not is_money
     if is_inside:
         raise NoValueError("has its digits inside a word")
+
+
+def is_share(text: str, after: str) -> bool:
+    """Return whether a text has one number, which is a share: 19 %.
+
+    Args:
+        text: a quotation.
+        after: what stands behind it.
+    """
+    found = list(_NUMBER.finditer(text))
+    return len(found) == 1 and _SHARE.match(text[found[0].end() :] + after) is not None
 
 
 def _check_brackets(quoted: Quoted, front: str, behind: str, *, is_money: bool) -> None:
@@ -253,8 +264,8 @@ def _check_brackets(quoted: Quoted, front: str, behind: str, *, is_money: bool) 
 def _is_below_zero(front: str, num_outside: int, *, is_money: bool, is_date: bool) -> bool:
     """Return whether the quotation has a sign in front of its number.
 
-    A dash is a sign where it stands directly in front of the number or its currency, and behind white space or nothing.
-    It is none behind a letter, and where it begins a line that is not quoted.
+    A dash is a sign where it stands directly in front of the number or its currency, and after white space or nothing.
+    It is none after a letter, and where it begins a line that is not quoted.
 
     Raises:
         NoValueError: the sign is not in the quotation, or it is not clear whether there is one.

@@ -9,7 +9,8 @@ import unicodedata
 from collections.abc import Callable
 from typing import Final
 
-from price_parser.parser import CURRENCY_CODES, SAFE_CURRENCY_SYMBOLS  # type: ignore[attr-defined]
+from price_parser._currencies import CURRENCY_CODES
+from price_parser.parser import SAFE_CURRENCY_SYMBOLS
 
 from mqan_serving.records.errors import NoValueError
 

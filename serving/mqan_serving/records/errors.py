@@ -2,4 +2,4 @@
 
 
 class NoValueError(ValueError):
-    """A quotation has no value of the wanted kind; the message says why, to stand behind the quotation."""
+    """A quotation has no value of the wanted kind; the message says why, to stand after the quotation."""

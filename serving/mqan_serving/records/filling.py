@@ -11,9 +11,10 @@ from mqan_core.answer import Answer, AnswerSpan
 from mqan_core.errors import InputError
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.records.around import Knows
+from mqan_serving.records.balance import balanced
 from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
-from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, read_value
+from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, is_of_kind, read_value
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.asked import ChoiceField
 from mqan_serving.service.errors import AnsweringError, Failure, refuse
@@ -29,6 +30,7 @@ from mqan_serving.service.many import (
 from mqan_serving.service.validation import Question, Validator
 
 NOT_SAID: Final = "The text does not say."
+_MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
 _FIELDS: Final = frozenset({"context", "schema", "timeout_ms"})
 
 
@@ -50,9 +52,9 @@ class FilledField:
         question: that was asked.
         value: of the field's type; None where there is none, and an empty list of an array.
         text: the quotation or the label, also where it has no value of the field's type; empty where the text has none.
-        spans: where the quotation stands, or what speaks for a label; of an array of strings, one for each value.
+        spans: where the quotation stands, or what decides for a label; of an array of strings, one for each value.
         answered: whether there is a value.
-        probability: how sure the model is: of the quotation or label, or that there is none.
+        probability: how sure the model is: of the quotation, the label or all of the labels, or that there is none.
         normalized: what a library made of the quotation, where one did.
         reason: why there is no value, in a sentence.
     """
@@ -151,6 +153,7 @@ def _ask(request: RecordRequest, field: RecordField) -> Question:
     kind = field.kind
     is_chosen = kind in (Kind.CHOICE, Kind.CHOICES)
     is_quoted = not is_chosen and kind is not Kind.YES_NO
+    is_read = is_quoted and kind not in (Kind.TEXT, Kind.TEXTS)
     question = Question(
         context=request.context,
         question=field.question,
@@ -161,6 +164,8 @@ def _ask(request: RecordRequest, field: RecordField) -> Question:
         all=kind is Kind.TEXTS,
         sources=["context"] if is_quoted else None,
         contiguous=is_quoted and kind is not Kind.TEXTS,
+        alternatives=_MOST_TRIED if is_read else 0,
+        none=kind is Kind.CHOICE and field.is_nullable,
     )
     try:
         _ = question.options
@@ -189,12 +194,14 @@ def _refused(field: RecordField, failure: Failure) -> AnsweringError:
 
 
 def _fill(context: str, field: RecordField, answer: Answer, knows: Knows) -> FilledField:
-    spans = answer.spans
     if answer.choices:
-        spans = tuple(dict.fromkeys(span for choice in answer.choices for span in choice.spans))
-    elif answer.places:
-        spans = tuple(place.span for place in answer.places)
-    found = FilledField(field.name, field.question, None, answer.text, spans, answer.answered, answer.confidence)
+        text = answer.text
+        spans = tuple(dict.fromkeys(place.span for choice in answer.choices for place in choice.evidence))
+    else:
+        answer = _of_kind(context, field.kind, answer)
+        spans = tuple(balanced(context, span) for span in answer.spans)
+        text = ", ".join(span.text for span in spans)
+    found = FilledField(field.name, field.question, None, text, spans, answer.answered, answer.probability)
     if not answer.answered:
         empty: Any = [] if field.kind in (Kind.TEXTS, Kind.CHOICES) else None
         return replace(found, value=empty, reason=NOT_SAID)
@@ -208,6 +215,17 @@ def _fill(context: str, field: RecordField, answer: Answer, knows: Knows) -> Fil
     if field.kind is Kind.TEXTS:
         return replace(found, value=list(dict.fromkeys(span.text for span in spans)))
     return _read(context, field, found, knows)
+
+
+def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
+    """Return the likeliest quotation of the kind, as far as it is likelier than that the text does not say."""
+    for other in (answer, *answer.alternatives) if answer.answered else ():
+        if other is not answer and other.probability <= answer.refusal:
+            break
+        end = other.spans[-1].end
+        if is_of_kind(kind, other.text, context[end : end + NEAR_CHARS]):
+            return other
+    return answer
 
 
 def _read(context: str, field: RecordField, found: FilledField, knows: Knows) -> FilledField:

@@ -41,13 +41,14 @@ _LENGTH: Final = re.compile(
     r"\d\s?(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?)\b|\d\s?h\s?\d|(?:hours?|minutes?|mins?|seconds?)\b",
     re.IGNORECASE,
 )
-_OFFSET: Final = re.compile(  # that is no end of a range: behind UTC, seconds or T, or with a plus
+_OFFSET: Final = re.compile(  # that is no end of a range: after UTC, seconds or T, or with a plus
     r"(\d(?=\s?\+)|(?<![A-Za-z])(?:UTC|GMT|Z)|:\d\d:\d\d(?:[.,]\d+)?|\dT\d\d:?\d\d)\s?[+-]\d\d?(?::?\d\d)?(?![\d:])"
 )
 _ISO_WITH_SPACE: Final = re.compile(r"(\d{4}-\d\d-\d\d (\d\d):(\d\d))\s?-(\d\d):?(\d\d)?$")
 _OTHER_IN_FRONT: Final = re.compile(  # of which it is a part, or from which it is counted
     r"\d[.:]$|\d\s?[-‒–—&+/]\s?$|\bhalf\s$"
-    r"|\b(?:\d+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{2,}ty|\w{2,}teen|quarter|half|seconds?"
+    r"|(?<![\w-])\d{1,2}\s(?:to|past|before|after|till|until)\s(?:the\s)?$"  # "No 12 of 3 May" is one of that day
+    r"|\b(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|\w{2,}ty|\w{2,}teen|quarter|half|seconds?"
     r"|min(?:ute)?s?|h(?:ou)?rs?|days?|night|morning|evening|weeks?|months?|years?|moments?|while|bit|little|shortly|just"
     r"|soon|long|directly|immediately)\s(?:to|past|before|after|till|until|of|from|prior to|ahead of|following|since)\s"
     r"(?:the\s)?$",

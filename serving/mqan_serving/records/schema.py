@@ -76,7 +76,7 @@ class RecordField:
         kind: what its value is.
         question: what is asked.
         is_nullable: whether it may be null.
-        options: of a choice, the value behind each label.
+        options: of a choice, the value of each label.
         bounds: what a value has to be within; None without any.
     """
 

@@ -11,7 +11,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from mqan_core.text import without_invisible
-from mqan_serving.records.amounts import Quoted, read_amount
+from mqan_serving.records.amounts import NUMBER_WORDS, Quoted, is_share, read_amount
 from mqan_serving.records.around import WIDE_GAP, Knows
 from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.moments import check_around, read_moment
@@ -30,7 +30,7 @@ _LINE_ENDS: Final = re.compile(rf"[ {WIDE_GAP}]?\n[ {WIDE_GAP}\n]*")  # where bl
 
 
 class Kind(StrEnum):
-    """What the value of a field is."""
+    """The kind of a field's value."""
 
     TEXT = "text"
     TEXTS = "texts"
@@ -50,11 +50,9 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Normalized:
-    """What a library made of a quotation.
+    """A quotation as a library normalised it.
 
     Attributes:
-        library: which one.
-        amount: the number.
         currency: of an amount of money, as the text has it; None where it names none.
         iso: date or time as ISO 8601 has it.
     """
@@ -73,6 +71,19 @@ class Value:
     normalized: Normalized | None = None
 
 
+def is_of_kind(kind: Kind, quotation: str, after: str = "") -> bool:
+    """Return whether a quotation is about a value of a kind at all, though it may be several, or not all of one.
+
+    Args:
+        kind: what it is to be; not one of the kinds that are chosen.
+        quotation: words of the caller's text.
+        after: what stands behind it.
+    """
+    if kind is Kind.MONEY and is_share(quotation, after):
+        return False
+    return kind not in _NEEDED or _NEEDED[kind].search(quotation) is not None
+
+
 def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", knows: Knows = str.isascii) -> Value:
     """Return the value that a quotation stands for.
 
@@ -80,7 +91,7 @@ def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", kn
         kind: what it is to be; not one of the kinds that are chosen.
         quotation: words of the caller's text.
         before: the last ``NEAR_CHARS`` characters in front of the quotation in the text; fewer where the text begins.
-        after: the first ``NEAR_CHARS`` characters behind it.
+        after: the first ``NEAR_CHARS`` characters after it.
         knows: whether a word, in lower case, is one of the text's language; by default all in ASCII are.
 
     Raises:
@@ -145,7 +156,7 @@ def _check_half_of_day(quoted: Quoted, hour: int) -> None:
     """Refuse a time whose half of the day stands around it: 7:30, of "tonight at 7:30"."""
     check_around(quoted.line_before, quoted.line_after)
     if _A_M_BEHIND.match(quoted.after):
-        raise NoValueError("has am or pm behind it")
+        raise NoValueError("has am or pm after it")
     around = quoted.line_before, quoted.line_after
     if hour <= 12 and not _HAS_A_M.search(quoted.text) and any(map(_LATE.search, around)):
         raise NoValueError("is late in the day, as the words around it say")
@@ -195,6 +206,21 @@ def _phone(quoted: Quoted) -> Value:
     return Value(quoted.text)
 
 
+_A_NUMBER: Final = re.compile(
+    rf"\d|\b(?:{'|'.join(NUMBER_WORDS)}|dozen|half|hundred|thousand|[mb]illion|\w+teen|\w+ty)\b", re.IGNORECASE
+)
+_A_TIME: Final = re.compile(  # also one that does not say the day, such as "next week"
+    r"\d|day|morrow|night|morning|noon|evening|week|month|year|quarter|hour|minute|spring|summer|autumn|winter|soon|once"
+    r"|\bnow\b|immediate|\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
+    re.IGNORECASE,
+)
+_NEEDED: Final[Mapping[Kind, re.Pattern[str]]] = {
+    **dict.fromkeys((Kind.INTEGER, Kind.NUMBER, Kind.MONEY), _A_NUMBER),
+    **dict.fromkeys((Kind.DATE, Kind.DATE_TIME, Kind.TIME), _A_TIME),
+    Kind.EMAIL: re.compile("@"),
+    Kind.URI: re.compile(r"\w\.\w"),
+    Kind.PHONE: re.compile(r"\d"),
+}
 _READERS: Final[Mapping[Kind, Callable[[Quoted], Value]]] = {
     Kind.INTEGER: _integer,
     Kind.NUMBER: _number,

@@ -23,13 +23,13 @@ class CitationDocument(BaseModel):
 
 
 def cite(answer: Answer, text_index: int, text_id: str | None) -> list[CitationDocument]:
-    """Return the quotations of the context in an answer, and for labels the words that spoke for them, each once.
+    """Return the quotations of the context in an answer, and for labels the words that decide for them, each once.
 
     Args:
         answer: the answer.
         text_index, text_id: of the context among the texts of a call.
     """
-    spans = [*answer.spans, *(span for choice in answer.choices for span in choice.spans)]
+    spans = [*answer.spans, *(place.span for choice in answer.choices for place in choice.evidence)]
     return [
         CitationDocument.model_construct(
             type="char_location",

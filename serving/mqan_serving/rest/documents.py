@@ -7,9 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerToken, Span
+from mqan_core.answer import Answer, AnswerToken, Place, Span
+from mqan_core.answering import AnsweringManifest
+from mqan_core.manifest import Manifest
 from mqan_core.streaming import StreamedWord
-from mqan_runtime.interface import ServedManifest
 from mqan_serving.rest.citations import CitationDocument, cite
 from mqan_serving.rest.parsed_documents import QueryDocument, StateDocument, parsed_document
 from mqan_serving.rest.quotation_documents import Document, QuotationDocument, quotation_document
@@ -55,22 +56,29 @@ class WordDocument(TokenDocument):
         return cls.model_construct(**dict(_token(word.token)), delta=word.delta)
 
 
+class PlaceDocument(QuotationDocument):
+    """A place of the context that answers, or decides for a label."""
+
+    probability: float = Field(description="How likely it does.", examples=[0.41])
+
+    @classmethod
+    def of(cls, place: Place) -> "PlaceDocument":
+        """Convert a place."""
+        return cls.model_construct(**dict(quotation_document(place.span)), probability=place.probability)
+
+
 class ChoiceDocument(Document):
     """How likely one of the choices is."""
 
     label: str = Field(description="As the caller gave it.", examples=["billing"])
     probability: float = Field(
-        description="Its share of all choices, which sum to 1; with `multiple` how likely it is by itself."
+        description="Its share of all choices, which sum to 1; of the choices and `none` for yes and no, and with "
+        "`none` or `min_probability`; with `multiple` how likely it is by itself."
     )
-    spans: list[QuotationDocument] = Field(
-        description="The words of the context that the model looked at most, for a label that was chosen."
+    evidence: list[PlaceDocument] = Field(
+        description="The words of the context that decide for it, up to three places in the order of the text, where "
+        "it was chosen. Of a model that was not trained to tell, those that it looked at most."
     )
-
-
-class PlaceDocument(QuotationDocument):
-    """A place of the context that answers."""
-
-    probability: float = Field(description="How likely it is the answer.", examples=[0.41])
 
 
 class AlternativeDocument(Document):
@@ -126,7 +134,8 @@ class AnswerDocument(Document):
     )
     probability: float = Field(
         description="How sure the model is of the whole answer: the product of the probabilities of its tokens and of "
-        "its end, mapped to how often such answers were right on validation data where the model holds such a map."
+        "its end, of a chosen label its own, and with `multiple` that of every label being judged rightly; mapped to "
+        "how often such answers were right on validation data where the model holds such a map."
     )
     tokens: list[TokenDocument]
     spans: list[QuotationDocument]
@@ -137,6 +146,10 @@ class AnswerDocument(Document):
     )
     confidence: float = Field(
         description="Of choices, the best one's probability; of no answer, that there is none; else `probability`."
+    )
+    none: float = Field(
+        description="How likely it is that the text does not say, or that none of the choices is right.",
+        examples=[0.02],
     )
     choices: list[ChoiceDocument] = Field(
         description="The choices, in the caller's order, also where the question lists them; empty for a free answer."
@@ -163,7 +176,7 @@ class AnswerDocument(Document):
     citations: list[CitationDocument] | None = Field(
         default=None,
         exclude_if=lambda found: found is None,
-        description="With `citations`, the quotations of the context, and for labels the words that spoke for them; "
+        description="With `citations`, the quotations of the context, and for labels the words that decide for them; "
         "absent otherwise.",
     )
 
@@ -171,7 +184,7 @@ class AnswerDocument(Document):
     def of(
         cls,
         answer: Answer,
-        model: Model | ServedManifest,
+        model: Model | Manifest | AnsweringManifest,
         *,
         is_cited: bool = False,
         text_index: int = 0,
@@ -193,18 +206,16 @@ class AnswerDocument(Document):
             truncated=answer.truncated,
             answered=answer.answered,
             confidence=answer.confidence,
+            none=answer.refusal,
             choices=[
                 ChoiceDocument.model_construct(
-                    label=choice.label, probability=share, spans=[quotation_document(span) for span in choice.spans]
+                    label=choice.label, probability=share, evidence=list(map(PlaceDocument.of, choice.evidence))
                 )
                 for choice, share in zip(answer.choices, answer.shares, strict=True)
             ],
             chosen=list(answer.chosen),
             expected=answer.expected,
-            places=[
-                PlaceDocument.model_construct(**dict(quotation_document(place.span)), probability=place.probability)
-                for place in answer.places
-            ],
+            places=list(map(PlaceDocument.of, answer.places)),
             alternatives=[
                 AlternativeDocument.model_construct(
                     answer=other.text,
@@ -293,7 +304,7 @@ class ScoreDocument(Document):
 
 
 class AcceptedQuestionDocument(Document):
-    """A question that a model of fixed tasks takes."""
+    """A question that a model of fixed tasks takes."""  # part of the contract; no such model is served
 
     task: str = Field(description="Its task.", examples=["rte"])
     question: str = Field(
@@ -338,12 +349,7 @@ class ModelDocument(Document):
             num_generated=model.num_generated,
             num_words=model.num_words,
             scores=[ScoreDocument(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
-            questions=[
-                AcceptedQuestionDocument(
-                    task=q.task, question=q.wording.question, context=q.wording.context, labels=list(q.labels)
-                )
-                for q in model.questions
-            ],
+            questions=[],
             server_version=__version__,
         )
 

@@ -1,4 +1,4 @@
-"""How errors look on the paths whose formats are others': by the path, since a request can be refused unread."""
+"""Errors on the paths whose formats are others': by the path, since a request can be refused unread."""
 
 from collections.abc import Callable
 from typing import Any
@@ -51,5 +51,4 @@ _SHAPES: dict[str, Callable[[Failure], tuple[int, dict[str, Any]]]] = {
     "/v1/models": _openai,
     "/v1/hf/question-answering": _hugging_face,
     "/v1/hf/zero-shot-classification": _hugging_face,
-    "/v1/hf/zero-shot-classification/list": _hugging_face,
 }

@@ -1,4 +1,4 @@
-"""What every HTTP request passes first: an id, the host it names, the API key, refusals that need no body, bounds on
+"""The gate of HTTP: an id for every request, the host it names, the API key, refusals that need no body, bounds on
 how a body comes, the last resort for faults.
 """
 
@@ -37,7 +37,6 @@ _METHODS = {
     "/api/alpha/decisions": "AnswerMany",
     "/v1/hf/question-answering": "AnswerMany",
     "/v1/hf/zero-shot-classification": "AnswerMany",
-    "/v1/hf/zero-shot-classification/list": "AnswerMany",
     "/v2": "GetModel",
     "/health/live": _HEALTH,
     "/health/ready": _HEALTH,
@@ -221,7 +220,7 @@ def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
 
 
 class _Body:
-    """How the body of one request comes: whole within the time of a request, and not beside too many others."""
+    """The body of one request as it comes: whole within the time of a request, and not beside too many others."""
 
     def __init__(self, gateway: Gateway, receive: Receive, scope: Scope) -> None:
         self._gateway = gateway

@@ -40,7 +40,7 @@ class FieldDocument(_Document):
     )
     spans: list[QuotationDocument] = Field(
         description="Where the quotation stands; of an array of strings each place; of labels and of yes and no the "
-        "words that the model looked at most."
+        "words that decide for them."
     )
     answered: bool = Field(description="Whether there is a value.")
     probability: float = Field(

@@ -18,7 +18,7 @@ from starlette.requests import ClientDisconnect
 import mqan_core
 from mqan_core.errors import MqanError
 from mqan_serving.formats.foreign import JSON_ONLY, Run, add_foreign_routes
-from mqan_serving.formats.open_inference_rest import add_inference_routes
+from mqan_serving.formats.open_inference import add_inference_routes
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics

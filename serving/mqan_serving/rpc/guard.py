@@ -1,4 +1,4 @@
-"""What every gRPC call passes: an id, limits, the API key, errors as status and metadata, the log and the count.
+"""The gate of gRPC: an id for every call, limits, the API key, errors as status and metadata, the log and the count.
 
 The bytes are parsed here rather than by the transport, so that malformed ones are refused like any other bad input, and
 no exception ever reaches a transport that would pass its text on.
@@ -32,7 +32,7 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 class Context(Protocol):
-    """What the methods need of the context of a call."""
+    """The context of a call, as far as the methods need it."""
 
     def invocation_metadata(self) -> Any:
         """Return the caller's metadata."""

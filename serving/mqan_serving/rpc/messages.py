@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from mqan.v1 import answer_pb2
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerSpan, AnswerToken, ParsedQuery, ParsedState, Source, Span
+from mqan_core.answer import Answer, AnswerSpan, AnswerToken, ParsedQuery, ParsedState, Place, Source, Span
 from mqan_core.errors import InputError
 from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField, ParseName, SourceName, check_lists
@@ -74,6 +74,7 @@ def question_of(request: answer_pb2.AnswerRequest, remaining_s: float | None) ->
         alternatives=request.alternatives,
         explain=request.explain,
         parse=_PARSE_NAMES[request.parse],
+        none=request.none,
         min_probability=request.min_probability if request.HasField("min_probability") else None,
     )
 
@@ -149,18 +150,15 @@ def answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
         model=answer_pb2.ModelVersion(name=model.name, version=model.version),
         answered=answer.answered,
         confidence=answer.confidence,
+        none=answer.refusal,
         choices=[
-            answer_pb2.ChoiceProbability(
-                label=choice.label, probability=share, spans=[span_message(s) for s in choice.spans]
-            )
+            answer_pb2.ChoiceProbability(label=choice.label, probability=share, evidence=map(_place, choice.evidence))
             for choice, share in zip(answer.choices, answer.shares, strict=True)
         ],
         chosen=answer.chosen,
         expected=answer.expected,
         windows=answer.num_windows,
-        places=[
-            answer_pb2.Place(span=span_message(place.span), probability=place.probability) for place in answer.places
-        ],
+        places=map(_place, answer.places),
         alternatives=[
             answer_pb2.Alternative(
                 answer=other.text,
@@ -238,6 +236,10 @@ def span_message(span: AnswerSpan) -> answer_pb2.AnswerSpan:
     return answer_pb2.AnswerSpan(source=_SOURCES[span.source], start=span.start, end=span.end, text=span.text)
 
 
+def _place(place: Place) -> answer_pb2.Place:
+    return answer_pb2.Place(span=span_message(place.span), probability=place.probability)
+
+
 def model_response(model: Model) -> answer_pb2.GetModelResponse:
     """Return the response that describes the model."""
     return answer_pb2.GetModelResponse(
@@ -248,11 +250,5 @@ def model_response(model: Model) -> answer_pb2.GetModelResponse:
         num_generated=model.num_generated,
         num_words=model.num_words,
         scores=[answer_pb2.Score(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
-        questions=[
-            answer_pb2.AcceptedQuestion(
-                task=q.task, question=q.wording.question, context=q.wording.context, labels=q.labels
-            )
-            for q in model.questions
-        ],
         server_version=__version__,
     )

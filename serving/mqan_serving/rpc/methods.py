@@ -14,7 +14,6 @@ from grpc_health.v1 import health_pb2
 
 from mqan.v1 import answer_pb2
 from mqan_core.answer import Answer
-from mqan_serving.formats.open_inference_rpc import INFERENCE_METHODS, INFERENCE_SERVICE_NAME, InferenceMethods
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.records.filling import fill_record
 from mqan_serving.rpc.guard import Context, RpcMethods, parse_message, remaining_s_of, sparing
@@ -35,7 +34,7 @@ from mqan_serving.service.validation import Question
 
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
-SERVICE_NAMES = (SERVICE_NAME, INFERENCE_SERVICE_NAME, HEALTH_SERVICE_NAME)
+SERVICE_NAMES = (SERVICE_NAME, HEALTH_SERVICE_NAME)
 _STREAMED = ("AnswerStream",)  # methods with several responses
 
 
@@ -119,7 +118,7 @@ class QuestionAnsweringMethods(RpcMethods):
 
         async def run(_: RequestRecord) -> health_pb2.HealthCheckResponse:
             name = parse_message(health_pb2.HealthCheckRequest, message).service
-            if name not in ("", SERVICE_NAME, INFERENCE_SERVICE_NAME):
+            if name not in ("", SERVICE_NAME):
                 raise ServingError("not_found", "There is no service of this name.")
             statuses = health_pb2.HealthCheckResponse
             ready = self._get_service().why_not_ready is None
@@ -128,19 +127,10 @@ class QuestionAnsweringMethods(RpcMethods):
         return await self._guard.run("Check", run, health_pb2.HealthCheckResponse, grpc_context, is_open=True)
 
 
-class AllMethods(QuestionAnsweringMethods, InferenceMethods):
-    """The methods of all services."""
-
-
 def add_question_answering(servicer: Any, server: Any) -> None:
     """Register the methods of ``mqan.v1.QuestionAnswering`` with a server."""
     names = ("Answer", "AnswerMany", "AnswerStream", "FillRecord", "GetModel")
     _register(server, SERVICE_NAME, {name: getattr(servicer, name) for name in names})
-
-
-def add_inference(servicer: Any, server: Any) -> None:
-    """Register the methods of ``inference.GRPCInferenceService`` with a server."""
-    _register(server, INFERENCE_SERVICE_NAME, {name: getattr(servicer, name) for name in INFERENCE_METHODS})
 
 
 def add_health(servicer: Any, server: Any) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from mqan_core.answer import Answer
 from mqan_core.answering import AnsweringBundle
+from mqan_core.layout import count_read
 from mqan_core.parsed import parse_answer
-from mqan_core.wordings import AcceptedQuestion, samples_of
-from mqan_runtime.interface import AnswerEngine, ServedEngine, open_engine
+from mqan_runtime.interface import SAMPLE, ServedEngine, open_engine
 from mqan_serving.observability.logs import num_dropped_lines
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Admission, Pace
@@ -47,7 +47,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What is served, and what a request may be."""
+    """The served model, and the limits of requests."""
 
     name: str
     version: str
@@ -57,7 +57,6 @@ class Model:
     num_generated: int
     num_words: int
     scores: tuple[Score, ...]
-    questions: tuple[AcceptedQuestion, ...]  # none: any
     aliases: tuple[str, ...] = ()  # patterns of names that stand for it in the formats of others
 
     def is_called(self, name: str) -> bool:
@@ -105,7 +104,6 @@ class Service:
             engine.bundle.vocabulary.num_generated,
             len(engine.bundle.vocabulary.words),
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
-            engine.bundle.questions,
             settings.model_aliases,
         )
         # whether a word is one of the language that is read, where the model knows words of one
@@ -159,13 +157,11 @@ class Service:
 
     async def warm_up(self) -> None:
         """Answer once, so that the first caller does not wait for lazy set-up; then take requests."""
-        for context, question in samples_of(self.model.questions):
-            request = self._engine.read(context, question)
-            await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
-        if not self.model.questions:  # any text is taken: it is measured how long one takes that fills a window
-            for _ in range(_TIMES_MEASURED):
-                request = self._engine.read(" ".join(["a"] * _WORDS_MEASURED), "Why?")
-                await self._batcher.answer(request, 1, Timeline())
+        request = self._engine.read(*SAMPLE)
+        await self._batcher.answer(request, min(2, self.limits.max_answer_tokens), Timeline())
+        for _ in range(_TIMES_MEASURED):  # how long a text takes that fills a window
+            request = self._engine.read(" ".join(["a"] * _WORDS_MEASURED), "Why?")
+            await self._batcher.answer(request, 1, Timeline())
         self._observer = asyncio.create_task(self._observe(), name="mqan-observer")
         self.health.set_ready()
 
@@ -203,7 +199,8 @@ class Service:
         Raises:
             InputError: it cannot.
         """
-        most = max(self._pace.most_in(timeout_s), self.limits.max_context_tokens + self.limits.max_question_tokens)
+        of_a_text = count_read(self.limits.max_question_tokens, 0, self.limits.max_context_tokens)
+        most = max(self._pace.most_in(timeout_s), of_a_text)
         if num_pieces > most:
             message = (
                 f"There are about {num_pieces} word pieces to read, those of labels for each text; this server reads "
@@ -333,9 +330,6 @@ class Service:
     def _check_and_read(self, question: Question) -> tuple[ReadRequest, int]:
         with self._watch.over("The reading of a question"):
             max_answer_tokens = self.validator.check(question)
-            if question.parse is not None and self.model.questions:
-                message = "This model answers with the classes of its own tasks: they have no structure."
-                raise refuse("option_not_supported", "parse", message, "Leave parse out.")
             return self._engine.read(question.context, question.question, question.options), max_answer_tokens
 
     def _parse(self, parse: ParseName, answer: Answer, question: Question) -> Answer:
@@ -351,7 +345,7 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
     """
     opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 
-    def open_here() -> AnswerEngine:
+    def open_here() -> ServedEngine:
         return open_engine(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
     engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)

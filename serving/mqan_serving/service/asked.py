@@ -39,7 +39,14 @@ class AskedFor(BaseModel):
         examples=[["billing", "shipping", {"label": "technical support", "description": "faults of the product"}]],
     )
     multiple: bool = Field(default=False, description="Whether several choices can be right: each is judged by itself.")
-    yes_no: bool = Field(default=False, description='Whether the answer is to be "yes" or "no".')
+    yes_no: bool = Field(
+        default=False, description='Whether the answer is to be "yes" or "no", or that the text does not say.'
+    )
+    none: bool = Field(
+        default=False,
+        description="Whether none of the choices may be the answer, too. Otherwise one of them is, but where they are "
+        "yes and no, or with `multiple` or `min_probability`.",
+    )
     scale: list[str] | None = Field(
         default=None,
         description=f"2 to {MOST_LEVELS} levels, low to high, to choose from; the response has an expected value.",
@@ -120,6 +127,7 @@ class AskedFor(BaseModel):
             explain=self.explain,
             min_probability=self.min_probability,
             reads_lists=self.parse is None,
+            none=self.none,
         )
         options.check()
         if self.parse is not None:

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from mqan_core.answer import Answer
 from mqan_core.errors import EngineFailedError
-from mqan_runtime.interface import Stepper
+from mqan_runtime.interface import ServedEngine
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Pace
 from mqan_serving.service.errors import ServingError
@@ -60,7 +60,7 @@ class _Rounds:
 
     def __init__(
         self,
-        engine: Stepper,
+        engine: ServedEngine,
         queue: WaitingQueue,
         metrics: Metrics,
         watch: Watch,
@@ -214,7 +214,7 @@ class Batcher:
 
     def __init__(
         self,
-        engine: Stepper,
+        engine: ServedEngine,
         executor: Executor,
         metrics: Metrics,
         watch: Watch,

@@ -18,13 +18,7 @@ from mqan_core.errors import InputError, MqanError
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """How one code is told to callers.
-
-    Attributes:
-        http: HTTP status.
-        grpc: name of the gRPC status.
-        hint: how to fix it, where the place that raises it does not say.
-    """
+    """The statuses of one code, and how to fix it where the place that raises it does not say."""
 
     http: int
     grpc: str
@@ -56,6 +50,7 @@ ERRORS: Mapping[str, ErrorKind] = MappingProxyType(
         "senseless_combination": ErrorKind(422, _INVALID, "Leave one of the fields out."),
         "option_out_of_range": ErrorKind(422, _INVALID, "Choose a number in the accepted range."),
         "option_not_supported": ErrorKind(422, _INVALID, "Leave the field out, or serve a model that supports it."),
+        # Of models of fixed tasks, which are served no more: part of the contract.
         "unknown_question": ErrorKind(422, _INVALID, "GET /v1/model lists the questions of a model of fixed tasks."),
         "unexpected_context": ErrorKind(422, _INVALID, "GET /v1/model lists the form of each question's context."),
         "too_many_questions": ErrorKind(422, _INVALID, "Send them in several calls."),
@@ -94,7 +89,7 @@ CODES_OF_ANSWER = (
     *(code for code, kind in ERRORS.items() if kind.grpc == _INVALID),
     *("request_too_slow", "unauthenticated", "overloaded", "unavailable", "deadline_exceeded", "internal"),
 )
-"""What a question can be refused with."""
+"""The codes that a question can be refused with."""
 
 _CODE_OF_HTTP_STATUS = {400: "malformed_request", 404: "not_found", 405: "method_not_allowed", 413: "request_too_large"}
 

@@ -47,7 +47,7 @@ class AskedText:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a question."""
+    """The outcome of a question."""
 
     id: str | None
     result: Answer | Failure

@@ -80,7 +80,7 @@ def question_schema() -> dict[str, Any]:
 
 
 class ReadRequest(Protocol):
-    """What the engine makes of a context and a question."""
+    """A context and a question as the engine reads them."""
 
     @property
     def num_context_tokens(self) -> int:
@@ -97,7 +97,7 @@ class ReadRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a request may be; published with the model."""
+    """The limits of requests; published with the model."""
 
     max_request_bytes: int
     max_context_tokens: int

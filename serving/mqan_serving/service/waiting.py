@@ -1,4 +1,4 @@
-"""What waits for a batch and for its answer, and which of it goes next.
+"""Requests that wait for a batch and for their answers, and which of them go next.
 
 A request's turn is by when it came and how much there is to read. The first always goes, joined by those of the most
 similar length while the padded batch stays within a budget of tokens.
@@ -26,10 +26,6 @@ class Waiting:
     """A request that waits for its answer.
 
     Attributes:
-        request: what is asked.
-        max_answer_tokens: most tokens of the answer.
-        num_tokens: of the request, which take memory while it is answered.
-        timeline: where its stages are marked.
         answer: what the caller awaits.
         loop: the caller's event loop.
         num_read: pieces of it that are read.
@@ -87,7 +83,7 @@ class Waiting:
 
 
 class WaitingQueue:
-    """What waits to be encoded, in order of their turns, for all threads."""
+    """Requests that wait to be encoded, in order of their turns, for all threads."""
 
     def __init__(self, max_batch_size: int, max_batch_tokens: int) -> None:
         self._max_batch_size = max_batch_size

@@ -1,24 +1,23 @@
-"""Speak the Open Inference Protocol with NVIDIA's client: ``python triton_client.py http|grpc HOST:PORT KEY``."""
+"""Speak the Open Inference Protocol with NVIDIA's client: ``python triton_client.py HOST:PORT KEY``."""
 
-import importlib
 import json
 import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from tritonclient import http
 from tritonclient.utils import InferenceServerException
 
-transport, address, key = sys.argv[1:]
-library = importlib.import_module(f"tritonclient.{transport}")
-client = library.InferenceServerClient(address)
+address, key = sys.argv[1:]
+client = http.InferenceServerClient(address)
 KEY = {"authorization": f"Bearer {key}"}
 MODEL = "mqan-default"
 
 
 def tensor(name: str, texts: list[str]) -> Any:
     """Return an input."""
-    made = library.InferInput(name, [len(texts)], "BYTES")
+    made = http.InferInput(name, [len(texts)], "BYTES")
     made.set_data_from_numpy(np.array([text.encode() for text in texts], dtype=object))
     return made
 
@@ -26,8 +25,7 @@ def tensor(name: str, texts: list[str]) -> Any:
 def infer(inputs: list[Any], **asked: Any) -> dict[str, Any]:
     """Return the outputs of a request."""
     result = client.infer(MODEL, inputs, headers=KEY, request_id="42", **asked)
-    response = result.get_response()
-    assert (response["id"] if transport == "http" else response.id) == "42"
+    assert result.get_response()["id"] == "42"
     return {name: result.as_numpy(name) for name in ("answer", "attributions")}
 
 
@@ -44,14 +42,14 @@ context = tensor("context", ["Füße 🦶: the tower is 330 m tall and was finis
 answers = infer([context, tensor("question", ["How tall is the tower?", "When was it finished?"])])
 labels = ["billing", "shipping"]
 ticket = [tensor("context", ["I was charged twice."]), tensor("question", ["Which team?"]), tensor("choices", labels)]
-wanted = [library.InferRequestedOutput("answer")]
+wanted = [http.InferRequestedOutput("answer")]
 alone = infer(ticket, outputs=wanted, parameters={"min_probability": 0.01, "multiple": False})
-metadata = client.get_model_metadata(MODEL, headers=KEY, **({} if transport == "http" else {"as_json": True}))
+metadata = client.get_model_metadata(MODEL, headers=KEY)
 told = {
     "live": client.is_server_live(),
     "ready": client.is_server_ready(),
     "model_ready": client.is_model_ready(MODEL),
-    "server": client.get_server_metadata(headers=KEY, **({} if transport == "http" else {"as_json": True}))["name"],
+    "server": client.get_server_metadata(headers=KEY)["name"],
     "inputs": [described["name"] for described in metadata["inputs"]],
     "answers": [answer.decode() for answer in answers["answer"]],
     "spans": [json.loads(document)["spans"] for document in answers["attributions"]],

@@ -91,5 +91,12 @@ def test_texts_made_by_program_and_misleading_sentences_are_sources_by_name() ->
     assert changed.name == "squad_changed"
     assert {
         dataset_of(name)
-        for name in ("squad", "squad_adversarial", "squad_changed", "squad_surrounded", "squad_changed_surrounded")
+        for name in (
+            "squad",
+            "squad_adversarial",
+            "squad_changed",
+            "squad_facts",
+            "squad_surrounded",
+            "squad_changed_surrounded",
+        )
     } == {"squad"}

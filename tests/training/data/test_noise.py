@@ -151,3 +151,22 @@ def test_a_long_text_takes_little_time() -> None:
     began = time.perf_counter()
     _draws(example, 50)
     assert (time.perf_counter() - began) / 50 < 0.1
+
+
+def test_evidence_is_found_again_however_it_is_spelled() -> None:
+    passage = "It closes late; it is never shut on Monday."
+    text = f"The shop, which is old, opens at nine. {passage} Nobody knows why."
+    start = text.index(passage)
+    choices = (Choice("yes"), Choice("no"))
+    evidence = ((start, start + len(passage)),)
+    example = Example("x", "1", text, "Is it open?", ("yes",), choices=choices, evidence=evidence)
+    changed = 0
+    for seed in range(300):
+        noisy = add_noise(example, np.random.default_rng(seed))
+        ((first, last),) = noisy.evidence or ()
+        changed += noisy.context != text
+        plain = re.sub(r"[\u00ad\u200b-\u200d\u2060\ufeff]", "", noisy.context[first:last])
+        found = re.sub(r"<[^>]*>|&\w+;|[\W_]", "", plain).lower()
+        assert abs(len(found) - len(re.sub(r"\W", "", passage))) <= 3, (noisy.context, found)
+        assert any(part in found for part in ("clos", "late", "never")), (noisy.context, found)
+    assert changed > 100

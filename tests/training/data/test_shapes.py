@@ -13,6 +13,7 @@ from mqan_training.data.shapes.dataset_file import (
     AnyPart,
     ChoicesPart,
     Dataset,
+    FactsPart,
     FieldsPart,
     LabelsPart,
     QuestionsPart,
@@ -29,6 +30,7 @@ _KINDS: dict[str, type[AnyPart]] = {
     "fields": FieldsPart,
     "choices": ChoicesPart,
     "questions": QuestionsPart,
+    "facts": FactsPart,
 }
 _TEXT = {"forms": [{"text": "{text}", "questions": ["What?"]}]}
 

@@ -101,7 +101,7 @@ def held_out_texts(data: Path) -> HeldOut:
     held_out = HeldOut()
     for name in dataset_names():
         dataset = load_dataset(name)
-        if not (data / dataset.folder).is_dir():
+        if not dataset.folder_in(data).is_dir():
             continue
         for texts in measured_texts(data, dataset):
             held_out.add(texts, shortest=_LONG_IF_HELD_BACK if dataset.held_back else _LONG)

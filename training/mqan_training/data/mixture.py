@@ -1,7 +1,7 @@
 """All datasets as sources of questions, how often each is asked, and fixed questions to measure by."""
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import accumulate
@@ -13,11 +13,14 @@ import numpy as np
 from mqan_core.example import Example
 from mqan_training.data.adversarial import AdversarialSource
 from mqan_training.data.changed import ChangedSource
+from mqan_training.data.facts import FactsSource
 from mqan_training.data.held_out import held_out_texts, texts_of_examples
-from mqan_training.data.made.source import MadeSource
+from mqan_training.data.made.source import made_source
 from mqan_training.data.metrics import UNANSWERABLE
 from mqan_training.data.questions.asked import Asked
 from mqan_training.data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
+from mqan_training.data.questions.everyday import ask_everyday, canonical_everyday
+from mqan_training.data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
 from mqan_training.data.questions.fields import ask_fields, canonical_field
 from mqan_training.data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
 from mqan_training.data.questions.plain import ask_plain, ask_plain_of_another, canonical_plain
@@ -25,6 +28,8 @@ from mqan_training.data.readers.registry import task_named
 from mqan_training.data.shapes.dataset_file import (
     ChoicesPart,
     Dataset,
+    EverydayPart,
+    FactsPart,
     FieldsPart,
     LabelsPart,
     dataset_names,
@@ -33,13 +38,13 @@ from mqan_training.data.shapes.dataset_file import (
 )
 from mqan_training.data.shapes.reading import read_rows
 from mqan_training.data.shapes.records import read_json_value
-from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, QuestionRow, Row
+from mqan_training.data.shapes.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_training.data.source import Source
 from mqan_training.data.surrounded import SurroundedSource
 
 TRAIN: Final = "train"
 _MADE = "made_"  # what the names of sources of synthetic texts begin with
-_DERIVED: Final = (AdversarialSource, ChangedSource, SurroundedSource)
+_DERIVED: Final = (AdversarialSource, ChangedSource, FactsSource, SurroundedSource)
 _DERIVED_ENDINGS: Final = tuple(derived.suffix for derived in _DERIVED)
 _READER = "reader"  # the part that a task of readers/registry.py gives
 
@@ -128,11 +133,16 @@ class DatasetSource:
                 asked = canonical_choices(row, cast(ChoicesPart, self.dataset.parts[name]))
             case QuestionRow():
                 asked = canonical_plain(row)
+            case FactRow():
+                asked = canonical_fact(row, cast(FactsPart, self.dataset.parts[name]))
+            case EverydayRow():
+                asked = canonical_everyday(row)
         return asked.example(self.name, f"{self.split}/{name}/{number}")
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Asked:
         part, rows = self.dataset.parts[name], self._read[0][name]
-        of_another = not isinstance(part, FieldsPart) and part.refusals > 0 and rng.random() < part.refusals
+        refusals = 0.0 if isinstance(part, FieldsPart | EverydayPart) else part.refusals
+        of_another = refusals > 0 and rng.random() < refusals
         other = rows[int(rng.integers(len(rows)))] if of_another else None
         asked: Asked | None = None
         match row:
@@ -152,6 +162,13 @@ class DatasetSource:
                 if isinstance(other, QuestionRow):
                     asked = ask_plain_of_another(row, other, rng)
                 return asked or ask_plain(row, rng)
+            case FactRow():
+                facts = cast(FactsPart, part)
+                if isinstance(other, FactRow):
+                    asked = ask_facts_of_another(row, other, facts, rng)
+                return asked or ask_facts(row, facts, rng)
+            case EverydayRow():
+                return ask_everyday(row, rng)
 
 
 def _read_examples(data: Path, reader: str, split: str) -> list[Example]:
@@ -189,8 +206,8 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
         data: folder of the datasets.
         names: of the datasets; None for all that are not held back and have rows for the split. ``made_NAME`` is a kind
             of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead, ``NAME_changed`` one
-            with questions that are changed so that their texts do not answer them, ``NAME_surrounded`` one whose texts
-            stand between others.
+            with questions that are changed so that their texts do not answer them, ``NAME_facts`` one that asks
+            whether statements are true, ``NAME_surrounded`` one whose texts stand between others.
         split: train, validation or test.
 
     Raises:
@@ -204,7 +221,7 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
 
 def _source_named(name: str, data: Path, split: str) -> Source:
     if name.startswith(_MADE):
-        return MadeSource(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
+        return made_source(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
     for derived in _DERIVED:
         if name.endswith(derived.suffix):
             return derived(_source_named(name.removesuffix(derived.suffix), data, split))
@@ -216,6 +233,11 @@ def dataset_of(name: str) -> str:
     while name.endswith(_DERIVED_ENDINGS):
         name = name.rpartition("_")[0]
     return name
+
+
+def is_made(name: str) -> bool:
+    """Return whether a source of a name is of texts made by program."""
+    return name.startswith(_MADE)
 
 
 def has_split(dataset: Dataset, split: str) -> bool:
@@ -260,6 +282,31 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
     source = DatasetSource(data, dataset, split)
     order = np.random.default_rng(seed).permutation(len(source))[:limit]
     return [source.fixed(int(index), np.random.default_rng([seed, int(index)])) for index in sorted(order)]
+
+
+class ValidationSets(Mapping[str, Sequence[Example]]):
+    """Examples to score a run on, by name of their source; each set is read when it is first looked at.
+
+    Args are those of ``validation_examples``.
+    """
+
+    def __init__(self, data: Path, names: Sequence[str], limit: int, seed: int) -> None:
+        self._data, self._names, self._limit, self._seed = data, names, limit, seed
+        self._read: dict[str, Sequence[Example]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Example]:
+        """Return the examples of a source."""
+        if name not in self._read:
+            self._read[name] = validation_examples(self._data, name, self._limit, self._seed)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Return the number of sets."""
+        return len(self._names)
 
 
 def rows_removed(data: Path, names: Sequence[str] | None = None) -> Mapping[str, tuple[int, int]]:

@@ -7,7 +7,7 @@ that are no quotation stay as they are, and so do their words, wherever they sta
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -47,11 +47,13 @@ class _Text:
         value: the text.
         spans: first code point and one past the last of each.
         kept: words, in lower case, whose letters stay.
+        passages: places that are followed, but whose words may change.
     """
 
     value: str
     spans: list[tuple[int, int]]
     kept: frozenset[str]
+    passages: list[tuple[int, int]] = field(default_factory=list)
 
     def edit(self, edits: Sequence[Edit], *, within: bool) -> None:
         """Apply edits that do not overlap; those across the edge of a span are left out, those within at will."""
@@ -65,6 +67,8 @@ class _Text:
             place = edit.end
         self.value = "".join([*parts, self.value[place:]])
         self.spans = [(_moved(start, kept, after=True), _moved(end, kept, after=False)) for start, end in self.spans]
+        moved = [(_moved(start, kept, after=True), _moved(end, kept, after=False)) for start, end in self.passages]
+        self.passages = [(min(start, end), end) for start, end in moved]
 
     def allows(self, edit: Edit, within: bool) -> bool:
         """Return whether an edit is outside of all spans, or, if that is permitted, within one but not at its edge."""
@@ -100,7 +104,7 @@ def add_noise(example: Example, rng: np.random.Generator) -> Example:
     if where > 0.75 or example.task in _LETTERS_MATTER:
         return replace(example, question=question)
     quoted, listed = _quotations(example), _listed(example)
-    text = _Text(example.context, [*quoted, *listed], _kept_words(example))
+    text = _Text(example.context, [*quoted, *listed], _kept_words(example), list(example.evidence or ()))
     kinds = list(_KINDS if example.task not in _SPELLING_MATTERS else _HARMLESS)
     for place in rng.permutation(len(kinds))[: int(rng.choice((1, 1, 2, 3)))]:
         kinds[place](text, rng)
@@ -111,7 +115,10 @@ def add_noise(example: Example, rng: np.random.Generator) -> Example:
         start = first if number == 0 and start is not None else start
     if listed:
         answers[0] = _LIST_COMMA.join(text.value[first:last] for first, last in text.spans[len(quoted) :])
-    return replace(example, context=text.value, question=question, answers=tuple(answers), answer_start=start)
+    evidence = example.evidence and tuple(text.passages)
+    return replace(
+        example, context=text.value, question=question, answers=tuple(answers), answer_start=start, evidence=evidence
+    )
 
 
 def _quoted(example: Example) -> list[int]:

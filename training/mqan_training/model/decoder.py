@@ -45,7 +45,7 @@ class Encoded(NamedTuple):
     """What the decoder reads of a batch of contexts and questions.
 
     Keys and values of the context attention are one tensor a decoder layer, so that they are computed once. ``span`` is
-    there where the reader is a pretrained one; so is ``alike``, but not in the graph of a step.
+    there where the reader is a pretrained one; so are ``alike`` and ``states``, but not in the graph of a step.
     """
 
     c_fin_BCD: Tensor
@@ -56,6 +56,19 @@ class Encoded(NamedTuple):
     q_mask_BQ: Tensor
     span: Span | None = None
     alike: Alike | None = None
+    states: tuple[Tensor, Tensor] | None = None  # of the reader, of context [B, C, M] and question [B, Q, M]
+
+    def in_float32(self) -> "Encoded":
+        """Return it with what the decoder attends to in float32."""
+        keys, values = (tuple(tensor.float() for tensor in some) for some in (self.keys_BHJW, self.values_BHJW))
+        span = None if self.span is None else self.span._replace(first_BD=self.span.first_BD.float())
+        return self._replace(
+            c_fin_BCD=self.c_fin_BCD.float(),
+            q_fin_BQD=self.q_fin_BQD.float(),
+            keys_BHJW=keys,
+            values_BHJW=values,
+            span=span,
+        )
 
 
 class Mixture(NamedTuple):

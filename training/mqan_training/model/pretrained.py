@@ -22,6 +22,7 @@ from mqan_core.layout import SHARED
 from mqan_training.config import ModelConfig
 from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Decoder, Encoded, Mixture
+from mqan_training.model.evidence import Evidence
 from mqan_training.model.similarity import Alike, Similarity, are_choices, mean_of_text
 from mqan_training.model.tie import Span
 
@@ -99,6 +100,7 @@ class PretrainedNetwork(nn.Module):
             nn.init.normal_(linear.weight, std=0.02)
             nn.init.zeros_(linear.bias)
         self.similarity = Similarity(width)
+        self.evidence = Evidence(width)
 
     def encode(self, inputs: ReaderInputs) -> Encoded:
         """Read requests."""
@@ -122,7 +124,8 @@ class PretrainedNetwork(nn.Module):
             first_BD,
         )
         keys, values = self.decoder.read_context(self.decoder.attended((c_fin_BCD, q_fin_BQD)))
-        return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span, alike)
+        states = (c_states_BCM, q_states_BQM)
+        return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span, alike, states)
 
     def _similarity(self, states_NSM: Tensor, q_states_BQM: Tensor, inputs: ReaderInputs) -> tuple[Alike, Tensor]:
         """Return the vectors of texts and choices, and what they add to the choices' scores, [B, Q]."""
@@ -162,6 +165,10 @@ class PretrainedNetwork(nn.Module):
             is_word: bool [B, A, C] and [B, A, Q], which words of context and question each previous word is.
         """
         encoded = self.encode(inputs)
-        a_proj_BAD = self.decoder.project(self.word_vectors(answer_pieces_BAP[:, 1:]))
-        start_B1D = self.decoder.start.to(a_proj_BAD.dtype).expand(a_proj_BAD.shape[0], 1, -1)
-        return encoded, self.decoder(torch.cat([start_B1D, a_proj_BAD], dim=1), encoded, is_word)
+        # on a CPU the decoder's many small products are faster in float32, for which nothing is compiled
+        is_reduced = torch.is_autocast_enabled(encoded.c_fin_BCD.device.type) and encoded.c_fin_BCD.is_cuda
+        with torch.autocast(encoded.c_fin_BCD.device.type, enabled=is_reduced):
+            read = encoded if is_reduced else encoded.in_float32()
+            a_proj_BAD = self.decoder.project(self.word_vectors(answer_pieces_BAP[:, 1:]))
+            start_B1D = self.decoder.start.to(a_proj_BAD.dtype).expand(a_proj_BAD.shape[0], 1, -1)
+            return encoded, self.decoder(torch.cat([start_B1D, a_proj_BAD], dim=1), read, is_word)

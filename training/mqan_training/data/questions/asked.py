@@ -28,6 +28,7 @@ class Asked:
     answer_start: int | None = None
     choices: tuple[Choice, ...] = ()
     multiple: bool = False
+    evidence: tuple[tuple[int, int], ...] | None = None
 
     def example(self, task: str, name: str) -> Example:
         """Return it as an example with this id."""
@@ -40,6 +41,7 @@ class Asked:
             self.answer_start,
             choices=self.choices,
             multiple=self.multiple,
+            evidence=self.evidence,
         )
 
 

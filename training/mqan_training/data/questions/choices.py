@@ -38,15 +38,15 @@ def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> 
     style = rng.random()
     if part.quoted and style < 0.25:
         return _quoted(row, context, question)
-    if style < 0.35 and not _refers(row):
+    if style < 0.35 and not row.descriptions and not _refers(row):
         return _about_one(row, context, question, rng)
     options, answers = _drawn(row, part, rng)
     if part.flags:
-        return Asked(context, question, answers, choices=_as_choices(options), multiple=True)
-    if style < 0.6 and max(map(len, options)) < _LONG:
+        return Asked(context, question, answers, choices=_as_choices(options, row), multiple=True)
+    if style < 0.6 and not row.descriptions and max(map(len, options)) < _LONG:
         named, right = [option.rstrip(".") for option in options], tuple(answer.rstrip(".") for answer in answers)
         return Asked(context, with_options(rng, question, named), right)
-    return Asked(context, question, answers, choices=_as_choices(options))
+    return Asked(context, question, answers, choices=_as_choices(options, row))
 
 
 def ask_choices_of_another(
@@ -65,9 +65,9 @@ def ask_choices_of_another(
     style = rng.random()
     if style < 0.3 and part.quoted:
         return Asked(text, question, ())
-    if style < 0.5 and max(map(len, options)) < _LONG:
+    if style < 0.5 and not row.descriptions and max(map(len, options)) < _LONG:
         return Asked(text, with_options(rng, question, [option.rstrip(".") for option in options]), ())
-    return Asked(text, question, (), choices=_as_choices(options), multiple=bool(part.flags))
+    return Asked(text, question, (), choices=_as_choices(options, row), multiple=bool(part.flags))
 
 
 def canonical_choices(row: ChoiceRow, part: ChoicesPart) -> Asked:
@@ -75,12 +75,12 @@ def canonical_choices(row: ChoiceRow, part: ChoicesPart) -> Asked:
     form, values = part.forms[0], dict(row.values)
     answers = tuple(row.options[place] for place in row.right)
     question = fitted(form.questions[0], values)
-    choices = _as_choices(row.options)
+    choices = _as_choices(row.options, row)
     return Asked(filled(form.text, values), question, answers, choices=choices, multiple=bool(part.flags))
 
 
-def _as_choices(options: tuple[str, ...] | list[str]) -> tuple[Choice, ...]:
-    return tuple(Choice(option) for option in options)
+def _as_choices(options: tuple[str, ...] | list[str], row: ChoiceRow) -> tuple[Choice, ...]:
+    return tuple(Choice(option, row.descriptions.get(option, "")) for option in options)
 
 
 def _quoted(row: ChoiceRow, context: str, question: str) -> Asked:
@@ -112,10 +112,11 @@ def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple
         return offered, tuple(option for option in offered if row.options.index(option) in row.right)
     right = [row.options[place] for place in row.right]
     wrong = [option for place, option in enumerate(row.options) if place not in row.right]
+    fewest = 1 if right else 2
     if len(row.options) > _FEW:
-        wrong = some_of(rng, wrong, number_of_choices(rng, len(wrong) + 1) - 1)
+        wrong = some_of(rng, wrong, max(fewest, number_of_choices(rng, len(wrong) + 1) - 1))
     elif wrong and len(row.options) > 2 and rng.random() < 0.3:
-        wrong = some_of(rng, wrong, int(rng.integers(1, len(wrong) + 1)))
+        wrong = some_of(rng, wrong, int(rng.integers(fewest, len(wrong) + 1)))
     left_out = not right or (len(wrong) > 1 and rng.random() < 0.06)
     offered = shuffled(rng, wrong if left_out and wrong else [*right, *wrong])
     answers = () if left_out and wrong else tuple(option for option in offered if option in right)

@@ -200,3 +200,75 @@ IS_ANSWER = (
     '{question} Would "{answer}" be right?',
 )
 """Questions about one of the answers of a multiple choice."""
+
+IS_TRUE = (
+    "Is it true that {s}?",
+    "Is it true that {s}?",
+    "According to the text, is it true that {s}?",
+    "Is it right that {s}?",
+    "Is it correct that {s}?",
+    "Is it the case that {s}?",
+    "Would it be right to say that {s}?",
+    "Can I take it that {s}?",
+    "{S}, correct?",
+)
+"""Questions with a statement ``{s}`` that a text affirms, denies or leaves open; ``{S}`` begins with a capital."""
+
+IS_TRUE_SPOKEN = (*IS_TRUE, "So {s}?", "{S}?", "{S}?", "{S}, right?")
+"""The same for statements without a negation: "He is not ill?" can be agreed to by yes and by no."""
+
+IS_TRUE_QUOTED = (
+    "Is this true: {full}",
+    "Is this statement true? {full}",
+    'Is the statement "{full}" true?',
+    "Is the following right according to the text? {full}",
+    "{full} Is that right?",
+    "{full} Is that true?",
+    "{full} Is this correct?",
+)
+"""The same with the statement by itself."""
+
+IS_FALSE = (
+    "Is it false that {s}?",
+    "Is it wrong to say that {s}?",
+    "Is it untrue that {s}?",
+    "Is it incorrect that {s}?",
+    "According to the text, is it false that {s}?",
+)
+
+IS_FALSE_QUOTED = (
+    "Is this false: {full}",
+    'Is the statement "{full}" false?',
+    "{full} Is that wrong?",
+    "Is the following incorrect? {full}",
+)
+
+TRUE_OR_FALSE = (
+    "True or false: {full}",
+    "True or false? {full}",
+    "{full} True or false?",
+    "{full}",
+    "Is this true or false: {full}",
+    "Is this true according to the text? {full}",
+    'Is the statement "{full}" true?',
+)
+
+CHECK = (
+    "{full}",
+    "Check this against the text: {full}",
+    "How does the text stand on this: {full}",
+    "Statement: {full}",
+    'What about the statement "{full}"?',
+    "Judge this by the text: {full}",
+    "Claim: {full} What does the text make of it?",
+    "Is this so? {full}",
+)
+
+ABOUT_THE_TEXT = (
+    "According to the text, {question}",
+    "According to the text, {question}",
+    "Going by the text, {question}",
+    "From what is said here, {question}",
+    "{Question} Go by the text alone.",
+)
+"""Questions that are asked within or before a few words."""

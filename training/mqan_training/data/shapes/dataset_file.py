@@ -1,5 +1,6 @@
 """What a file of ``datasets/`` says: the dataset, its parts, and for each what is read and how it is asked."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -10,6 +11,9 @@ from mqan_training.config import parse, read_yaml
 
 DATASETS = Path(__file__).resolve().parent.parent / "datasets"
 """Folder of the dataset files."""
+
+OWN_DATA = DATASETS.parents[2]
+"""Folder of the datasets that come with the project; there are none beside an installed package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ class Part:
         hold_out: without files for validation, one row in so many is held out for it, by its text; 0 for none.
     """
 
-    shape: Literal["labels", "fields", "choices", "questions"]
+    shape: Literal["labels", "fields", "choices", "questions", "facts", "everyday"]
     format: str
     files: Mapping[str, tuple[str, ...]]
     columns: tuple[str, ...] = ()
@@ -166,7 +170,8 @@ class ChoicesPart(Part):
     """Questions with answers to choose from.
 
     Attributes:
-        choices: templates, one an answer, or one dotted path to a list of texts.
+        choices: templates, one an answer ("" where it says that none of them is right), or one dotted path to a list.
+        descriptions: dotted path to a list of what each answer stands for, where its name does not tell; "" for none.
         right: template that gives which is right: one of ``keys``, or the text of the answer itself.
         keys: what ``right`` calls the answers, in their order.
         forms: ways of laying out a row; ``questions`` are asked as they are and with the choices behind them.
@@ -176,6 +181,7 @@ class ChoicesPart(Part):
     """
 
     choices: tuple[str, ...]
+    descriptions: str = ""
     right: str = ""
     keys: tuple[str, ...] = ()
     forms: tuple[Form, ...]
@@ -205,13 +211,47 @@ class QuestionsPart(Part):
     refusals: float = 0.0
 
 
-AnyPart = LabelsPart | FieldsPart | ChoicesPart | QuestionsPart
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactsPart(Part):
+    """Yes/no questions on texts, or statements about them, that a text can also leave open.
+
+    Attributes:
+        text: template of the context.
+        question: template of a question; "" where there are statements.
+        statement: template of a statement, of which a question is made; "" where there are questions.
+        label: template of the key that says what the text makes of it.
+        yes, no, unknown: keys that mean that the text affirms it, denies it, or does not say.
+        drop: keys whose rows are left out.
+        evidence: dotted path to the passages of the text that decide it, one or a list; "" where the files have none.
+        refusals: share of the questions that are asked of another row's text instead, which does not answer them.
+    """
+
+    text: str
+    question: str = ""
+    statement: str = ""
+    label: str
+    yes: tuple[str, ...] = ()
+    no: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    evidence: str = ""
+    refusals: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EverydayPart(Part):
+    """Texts with questions of every kind, in the form of ``everyday/SPEC.md``; the records have all there is to say."""
+
+
+AnyPart = LabelsPart | FieldsPart | ChoicesPart | QuestionsPart | FactsPart | EverydayPart
 
 _PART_OF_SHAPE: Mapping[str, type[AnyPart]] = {
     "labels": LabelsPart,
     "fields": FieldsPart,
     "choices": ChoicesPart,
     "questions": QuestionsPart,
+    "facts": FactsPart,
+    "everyday": EverydayPart,
 }
 
 
@@ -236,6 +276,11 @@ class Dataset:
     held_back: bool = False
     reader: str = ""
     parts: Mapping[str, AnyPart] = field(default_factory=dict)
+
+    def folder_in(self, data: Path) -> Path:
+        """Return where its files are: with the project, or below the folder of the datasets."""
+        own = OWN_DATA / self.folder
+        return own if (own / "SPEC.md").is_file() else data / self.folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +328,10 @@ def _parse_part(body: Mapping[str, Any], where: str) -> AnyPart:
             raise ValueError(f"{where}: needs `forms` with `questions`; and {sorted(keys)} cannot be labels as well.")
     if isinstance(part, ChoicesPart) and not (bool(part.right) ^ bool(part.flags)):
         raise ValueError(f"{where}: give either `right` or `flags`.")
+    if isinstance(part, FactsPart):
+        meant = Counter((*part.yes, *part.no, *part.unknown, *part.drop))
+        if bool(part.question) == bool(part.statement) or max(meant.values(), default=0) != 1:
+            raise ValueError(f"{where}: give either `question` or `statement`, and each key of `label` one meaning.")
     return part
 
 

@@ -7,11 +7,14 @@ from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from mqan_training.data.shapes import dialogues, layouts
+from mqan_core.example import Choice
+from mqan_training.data.shapes import claims, dialogues, layouts
 from mqan_training.data.shapes.dataset_file import (
     AnyPart,
     ChoicesPart,
     Dataset,
+    EverydayPart,
+    FactsPart,
     Field,
     FieldsPart,
     Form,
@@ -19,9 +22,20 @@ from mqan_training.data.shapes.dataset_file import (
     QuestionsPart,
 )
 from mqan_training.data.shapes.records import FORMATS, Record, as_text, pick, read_records
-from mqan_training.data.shapes.rows import ChoiceRow, FieldRow, LabelRow, Mention, QuestionRow, Row
+from mqan_training.data.shapes.rows import (
+    ChoiceRow,
+    EverydayRow,
+    FactRow,
+    FieldRow,
+    LabelRow,
+    Mention,
+    QuestionRow,
+    Row,
+    Verdict,
+)
 from mqan_training.errors import DatasetError
 
+FORMATS.update(claims.FORMATS)
 FORMATS.update(dialogues.FORMATS)
 FORMATS.update(layouts.FORMATS)
 
@@ -45,7 +59,7 @@ def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Itera
     part = dataset.parts[part_name]
     held_out = part.hold_out and not part.files.get("validation")
     source = "train" if held_out and split == "validation" else split
-    rows = _rows(part, read_records(data / dataset.folder, part, source))
+    rows = _rows(part, read_records(dataset.folder_in(data), part, source))
     try:
         for row in rows:
             if held_out and split in ("train", "validation"):
@@ -67,6 +81,10 @@ def _rows(part: AnyPart, records: Iterable[Record]) -> Iterator[Row]:
             return _choice_rows(part, records)
         case QuestionsPart():
             return _question_rows(part, records)
+        case FactsPart():
+            return _fact_rows(part, records)
+        case EverydayPart():
+            return _everyday_rows(records)
 
 
 def _columns(forms: Iterable[Form]) -> list[str]:
@@ -108,7 +126,11 @@ def _keys(part: LabelsPart, record: Record) -> list[str]:
         return [str(round(float(text)))]
     if part.separator:
         return [key.strip() for key in text.split(part.separator) if key.strip()]
-    return [{"True": "true", "False": "false"}.get(text, text)]
+    return [_written_label(text)]
+
+
+def _written_label(text: str) -> str:
+    return {"True": "true", "False": "false"}.get(text, text)
 
 
 def _field_rows(part: FieldsPart, records: Iterable[Record]) -> Iterator[FieldRow]:
@@ -166,10 +188,12 @@ def _choice_rows(part: ChoicesPart, records: Iterable[Record]) -> Iterator[Choic
         else:
             right = _right(part, clean(part.right.format(**record)), options)
         kept = [place for place, option in enumerate(options) if option and option not in options[:place]]
-        places = tuple(kept.index(options.index(options[place])) for place in right)
+        places = tuple(kept.index(options.index(options[place])) for place in right if options[place])
         if len(kept) > 1:
             values = {name: _value(record, name) for name in columns}
-            yield ChoiceRow(values, tuple(options[place] for place in kept), tuple(dict.fromkeys(places)))
+            meanings = map(clean, pick(record, part.descriptions)) if part.descriptions else ()
+            described = dict(zip(options, meanings, strict=bool(part.descriptions)))
+            yield ChoiceRow(values, tuple(options[place] for place in kept), tuple(dict.fromkeys(places)), described)
 
 
 def _right(part: ChoicesPart, given: str, options: tuple[str, ...]) -> tuple[int, ...]:
@@ -196,6 +220,50 @@ def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[Q
             answers = (", ".join(dict.fromkeys(answers)),) if answers else ()
         if text and questions:
             yield QuestionRow(text, questions, answers, start if answers else None)
+
+
+def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
+    for record in records:
+        labels: Any = record.get("labels", record.get("levels", ()))
+        meanings = record.get("descriptions", {})
+        given: Any = record["answers"] if "answers" in record else record["answer"]
+        answers: list[str] = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
+        yield EverydayRow(
+            record["text"],
+            record["kind"],
+            record["name" if record["kind"] == "field" else "question"],
+            tuple(answers),
+            tuple(Choice(label, meanings.get(label, "")) for label in labels),
+            record.get("type", ""),
+            _places(record["text"], record.get("evidence", []), is_clean=False) or (),
+            record["facts"],
+        )
+
+
+def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
+    meanings: list[tuple[tuple[str, ...], Verdict]] = [(part.yes, "yes"), (part.no, "no"), (part.unknown, "unknown")]
+    verdict_of = {key: verdict for keys, verdict in meanings for key in keys}
+    for record in records:
+        key = _written_label(part.label.format(**record).strip())
+        if key in part.drop:
+            continue
+        if key not in verdict_of:
+            raise ValueError(f"label {key!r} is not among `yes`, `no`, `unknown` and `drop`")
+        text = clean(part.text.format(**record))
+        asked = clean((part.question or part.statement).format(**record))
+        if text and " " in asked:
+            evidence = _places(text, pick(record, part.evidence)) if part.evidence else None
+            yield FactRow(text, asked, verdict_of[key], None if verdict_of[key] == "unknown" else evidence)
+
+
+def _places(text: str, passages: Any, *, is_clean: bool = True) -> tuple[tuple[int, int], ...] | None:
+    """Return where passages stand; None where one of them does not, or none of them stands in one place alone."""
+    listed = passages if isinstance(passages, list) else [passages]
+    wanted = [clean(passage) if is_clean else str(passage) for passage in listed]
+    if not all(passage and passage in text for passage in wanted):
+        return None
+    starts = ((text.index(passage), passage) for passage in wanted if text.count(passage) == 1)
+    return tuple((start, start + len(passage)) for start, passage in sorted(starts)) or None
 
 
 def _texts(record: Record, template: str) -> tuple[str, ...]:

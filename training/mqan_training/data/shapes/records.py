@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 from mqan_training.data.readers.files import malformed, read_json_lines, read_lines
 from mqan_training.data.shapes.dataset_file import Part
-from mqan_training.data.shapes.tokens import join_tokens
+from mqan_training.data.shapes.tokens import join_tokens, written
 from mqan_training.errors import MissingFileError
 
 Record = dict[str, Any]
@@ -34,9 +34,26 @@ def read_records(folder: Path, part: Part, split: str) -> Iterator[Record]:
         paths = [_find(folder, name) for name in names.split("|")]
         for record in FORMATS[part.format](paths, part):
             record.setdefault("file", names)
+            _tidy(record, part)
             for whole in _each(record, part.each) if part.each else (record,):
                 if all(str(whole.get(column)) in values for column, values in part.keep.items()):
                     yield whole
+
+
+def _tidy(record: Record, part: Part) -> None:
+    """Join lists of texts and tokens.
+
+    Options of all formats: names of columns with spaces between them, whose lists of texts are joined by a space
+    (``sentences``) or a line break (``lines``; ``<br>`` becomes one, too), or whose text has spaces between its tokens
+    (``tokenised``).
+    """
+    for name in part.options.get("sentences", "").split():
+        record[name] = " ".join(record[name])
+    for name in part.options.get("lines", "").split():
+        lines = record[name]
+        record[name] = "\n".join(lines) if isinstance(lines, list) else lines.replace("<br>", "\n")
+    for name in part.options.get("tokenised", "").split():
+        record[name] = written(record[name])
 
 
 def _find(folder: Path, name: str) -> Path:

@@ -41,14 +41,19 @@ def join_tokens(tokens: Sequence[str]) -> tuple[str, list[tuple[int, int]]]:
     glued = True  # whether the next token stands directly behind the last one
     for token in tokens:
         closes = token == _QUOTE and open_quote
-        if not glued and token not in _NO_SPACE_BEFORE and not closes:
+        written = _WRITTEN.get(token, token)
+        if not glued and not {token, written} & _NO_SPACE_BEFORE and not closes:
             parts.append(" ")
             place += 1
-        written = _WRITTEN.get(token, token)
         parts.append(written)
         spans.append((place, place + len(written)))
         place += len(written)
-        glued = token in _NO_SPACE_BEHIND or (token == _QUOTE and not open_quote)
+        glued = bool({token, written} & _NO_SPACE_BEHIND) or (token == _QUOTE and not open_quote)
         if token == _QUOTE:
             open_quote = not open_quote
     return "".join(parts), spans
+
+
+def written(text: str) -> str:
+    """Return a text that has spaces between its tokens as it would be written."""
+    return join_tokens(text.split())[0].replace("``", '"').replace("''", '"')

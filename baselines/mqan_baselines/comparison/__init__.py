@@ -1,0 +1,1 @@
+"""The comparison of question answering with the baselines, in torch."""

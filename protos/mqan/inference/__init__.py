@@ -1,1 +1,0 @@
-"""The stubs of the Open Inference Protocol."""

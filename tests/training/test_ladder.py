@@ -1,0 +1,63 @@
+"""The rungs of the paper's table 2: one code, each answering like the whole model."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mqan_core.answer import Answer, Source
+from mqan_core.request import read_request
+from mqan_export.parity import answer_difference
+from mqan_training.model.network import Network
+from tests.conftest import make_network
+
+MakeSentence = Callable[[random.Random, int], str]
+LADDER: dict[str, dict[str, Any]] = {
+    "s2s": {"num_layers": 0, "coattention": False, "question_pointer": False},
+    "+satt": {"num_layers": 1, "coattention": False, "question_pointer": False},
+    "+catt": {"num_layers": 1, "question_pointer": False},
+    "+qptr": {},
+}
+
+
+@pytest.fixture(scope="module", params=LADDER)
+def rung(request: pytest.FixtureRequest) -> Network:
+    """A small network of each rung of the ladder."""
+    return make_network(**LADDER[request.param])
+
+
+def texts(sentences: MakeSentence, count: int) -> list[tuple[str, str]]:
+    rng = random.Random(21)
+    return [("x" + sentences(rng, rng.randint(1, 30)), "y" + sentences(rng, rng.randint(1, 9))) for _ in range(count)]
+
+
+def answers(rung: Network, pairs: list[tuple[str, str]]) -> list[Answer]:
+    return rung.greedy_answers([read_request(rung.vocabulary, *pair) for pair in pairs], 12)
+
+
+def test_an_answer_is_the_same_alone_and_in_any_batch(rung: Network, sentences: MakeSentence) -> None:
+    pairs = texts(sentences, 40)
+    for pair, other in zip(pairs, answers(rung, pairs), strict=True):
+        difference = answer_difference(answers(rung, [pair])[0], other)
+        assert difference is not None
+        assert difference < 1e-5
+
+
+def test_only_the_whole_model_puts_mass_on_the_question(rung: Network, sentences: MakeSentence) -> None:
+    tokens = [token for answer in answers(rung, texts(sentences, 40)) for token in answer.tokens]
+    sources = {token.source for token in tokens}
+    assert Source.CONTEXT in sources
+    assert any(token.masses.vocabulary > 0.01 for token in tokens)
+    if rung.mqan.config.question_pointer:
+        assert any(token.masses.question > 0.01 for token in tokens)
+    else:
+        assert all(token.masses.question == 0.0 for token in tokens)
+        assert Source.QUESTION not in sources
+
+
+def test_the_question_still_matters(rung: Network, sentences: MakeSentence) -> None:
+    pairs = texts(sentences, 20)
+    others = answers(rung, [(context, "was it closed") for context, _ in pairs])
+    changed = zip(answers(rung, pairs), others, strict=True)
+    assert any(a.text != b.text or a.probability != b.probability for a, b in changed)
