@@ -45,9 +45,9 @@ class RecordField:
         value: as the record has it; None where there is none, and an empty list of an array.
         text: the quotation, or the label; also where it has no value of the field's type, as ``reason`` says.
         spans: where the quotation stands; of an array of strings each place; of labels and of yes and no the words that
-            the model looked at most.
+            decide for them.
         answered: whether there is a value.
-        probability: how sure the model is of the quotation or label, or that the text has none.
+        probability: how sure the model is of the quotation, the label or the list of labels, or that the text has none.
         question: what was asked.
         normalized: what a library made of the quotation; None of types that none is asked for.
         reason: why there is no value; None where there is one.

@@ -615,7 +615,7 @@ export interface components {
             normalized: components["schemas"]["NormalizedDocument"] | null;
             /**
              * Probability
-             * @description How sure the model is of the quotation or label, or that the text has none.
+             * @description How sure the model is of the quotation, the label or list of labels, or that the text has none.
              * @example 0.98
              */
             probability: number;

@@ -44,7 +44,8 @@ class FieldDocument(_Document):
     )
     answered: bool = Field(description="Whether there is a value.")
     probability: float = Field(
-        description="How sure the model is of the quotation or label, or that the text has none.", examples=[0.98]
+        description="How sure the model is of the quotation, the label or list of labels, or that the text has none.",
+        examples=[0.98],
     )
     question: str = Field(description="What was asked.", examples=["What is the total?"])
     normalized: NormalizedDocument | None = Field(
