@@ -337,7 +337,7 @@ def test_a_model_that_does_not_fit_its_weights_is_damaged(joint: tuple[MtDnnReci
     )
     for change in changes:
         (folder / "model.json").write_text(json.dumps(document | change))
-        with pytest.raises(CheckpointError, match=r"copy: model\.json and model\.safetensors do not fit"):
+        with pytest.raises(CheckpointError, match="copy: malformed model"):
             load_network(folder)
     (folder / "model.json").write_text("[]")
     with pytest.raises(CheckpointError, match="copy: malformed model"):
