@@ -4,7 +4,7 @@ PYTHON ?= $(or $(shell command -v python3.11),$(shell command -v python3),python
 # The onnxruntime to serve with: cpu or gpu.
 EXTRA ?= cpu
 # Folder of the datasets, one folder each.
-DATA ?= $(or $(MQAN_DATA),data)
+DATA ?= $(or $(MQAN_DATA),datasets)
 # Bundle to evaluate and recipe to train.
 BUNDLE ?= serving/bundles/default
 RECIPE ?= training/recipes/debug.yaml

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from mqan_core.example import Example
-from mqan_training.data.readers.registry import task_named
-from mqan_training.data.sentences import sentences_of
-from mqan_training.data.shapes.dataset_file import LabelsPart, load_dataset
-from mqan_training.data.shapes.records import read_records
-from mqan_training.errors import DatasetError
+from mqan_data.errors import DatasetError
+from mqan_data.formats.dataset_file import LabelsPart, load_dataset
+from mqan_data.formats.records import read_records
+from mqan_data.readers.registry import task_named
+from mqan_data.sentences import sentences_of
 
 QNLI_LABELS: Final = ("entailment", "not entailment")
 _MOST_SIMILAR: Final = 5  # of STS-B

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from mqan_baselines.tasks import baseline_task
-from mqan_training.config import read_settings, validated
+from mqan_data.settings import read_settings, validated
 
 Architecture = Literal["lstm", "me-lstm", "arc-i", "arc-ii"]
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 
 from mqan_baselines.formats import Row
 from mqan_baselines.tasks import BaselineTask, Split, baseline_task
-from mqan_training.data.held_out import HeldOut
+from mqan_data.held_out import HeldOut
 from mqan_training.runlog import console
 
 T = TypeVar("T")

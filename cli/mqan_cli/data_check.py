@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.table import Table
 
 from mqan_cli.errors import make_folder
-from mqan_training.data.readers.files import in_words
-from mqan_training.data.readers.registry import tasks_named
-from mqan_training.data.readers.task import Task
-from mqan_training.data.roundtrip import WAYS, RoundTrip, round_trip
-from mqan_training.errors import DatasetError, MissingFileError
+from mqan_data.errors import DatasetError, MissingFileError
+from mqan_data.readers.files import in_words
+from mqan_data.readers.registry import tasks_named
+from mqan_data.readers.task import Task
+from mqan_training.roundtrip import WAYS, RoundTrip, round_trip
 
 TOLERATED = 0.005
 """Share of a task's examples whose gold answers may be lost, each of them named."""

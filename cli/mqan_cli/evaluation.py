@@ -13,6 +13,7 @@ from rich.table import Table
 
 from mqan_cli.errors import CommandError, make_folder
 from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MODEL_CARD
+from mqan_data.readers.task import Task
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.paper_section import PaperAnswerer, choose_tasks, paper_section
@@ -24,7 +25,6 @@ from mqan_evaluation.suite_card import record_suite
 from mqan_runtime.interface import format_of
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import has_pretrained_reader
-from mqan_training.data.readers.task import Task
 
 
 def evaluate_model(

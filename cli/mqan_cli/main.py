@@ -145,8 +145,8 @@ def get_data(
     ] = False,
 ) -> None:
     """Download the official files of a task, verified by their checksums."""
-    from mqan_training.data.download import fetch
-    from mqan_training.data.readers.registry import task_named
+    from mqan_data.download import fetch
+    from mqan_data.readers.registry import task_named
 
     try:
         chosen = task_named(task)

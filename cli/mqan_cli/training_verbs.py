@@ -81,9 +81,9 @@ def train(
         from mqan_training.recipe import is_mixture, load_recipe
 
         if is_mixture(recipe):
+            from mqan_data.kept import KeptPools, data_key
+            from mqan_data.mixture import ValidationSets, dataset_of, is_made, load_sources
             from mqan_export.bundle_weights import start_from_bundle
-            from mqan_training.data.kept import KeptPools, data_key
-            from mqan_training.data.mixture import ValidationSets, dataset_of, is_made, load_sources
             from mqan_training.mixture_run import train_mixture
 
             mixture = load_recipe(recipe, parse_overrides(overrides))
@@ -220,7 +220,7 @@ def curves(
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":
     """Return validation examples of several tasks, the same number of each as far as there are as many."""
-    from mqan_training.data.readers.registry import task_named
+    from mqan_data.readers.registry import task_named
 
     readers = [task for task in map(task_named, tasks) if "validation" in task.splits]
     of_task = [islice(task.read(data / task.folder, "validation"), number) for task in readers]

@@ -23,11 +23,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mqan_core.example import Example
+from mqan_data.metrics import UNANSWERABLE, parse_state_change
+from mqan_data.readers.files import malformed, read_json_lines, text_field
 from mqan_evaluation.answerers import Decision
 from mqan_evaluation.judging import mean
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_training.data.metrics import UNANSWERABLE, parse_state_change
-from mqan_training.data.readers.files import malformed, read_json_lines, text_field
 
 STATES, QUERIES = "dialogue-state", "sql"
 """Kinds that are compared by their meaning."""

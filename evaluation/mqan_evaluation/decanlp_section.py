@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from mqan_core.example import Example
+from mqan_data.formats.dataset_file import load_dataset
+from mqan_data.metrics import UNANSWERABLE, score
+from mqan_data.mixture import validation_examples
+from mqan_data.readers.registry import task_named
 from mqan_evaluation.answerers import Decision
 from mqan_evaluation.report import PAPER
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_evaluation.zero_shot_sections import ALL
-from mqan_training.data.metrics import UNANSWERABLE, score
-from mqan_training.data.mixture import validation_examples
-from mqan_training.data.readers.registry import task_named
-from mqan_training.data.shapes.dataset_file import load_dataset
 
 TASKS: Final = ("squad", "iwslt", "cnn_dailymail", "multinli", "sst", "qasrl", "zre", "woz", "wikisql", "mwsc")
 COMPARED: Final = ("squad", "sst", "qasrl", "woz", "wikisql", "mwsc")

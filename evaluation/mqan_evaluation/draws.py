@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mqan_core.example import Example
-from mqan_training.data.source import Source
+from mqan_data.source import Source
 
 
 def draw_questions(sources: Sequence[Source], each: int, seed: int) -> list[Example]:

@@ -8,13 +8,13 @@ from typing import Final
 import numpy as np
 
 from mqan_core.example import Example
+from mqan_data.formats.dataset_file import load_dataset
+from mqan_data.formats.reading import read_rows
+from mqan_data.formats.rows import EverydayRow
+from mqan_data.questions.everyday import canonical_everyday
 from mqan_evaluation.answerers import Decision
 from mqan_evaluation.judging import judge, mean, sampled
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_training.data.questions.everyday import canonical_everyday
-from mqan_training.data.shapes.dataset_file import load_dataset
-from mqan_training.data.shapes.reading import read_rows
-from mqan_training.data.shapes.rows import EverydayRow
 
 NAME: Final = "everyday"
 _VERDICTS: Final = ("yes", "no", "not stated")

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 
 from mqan_core.example import Choice, Example
+from mqan_data.mixture import validation_examples
+from mqan_data.source import Source
+from mqan_data.synthetic.source import made_sources
 from mqan_evaluation.draws import draw_questions
 from mqan_evaluation.judging import judge, majority, mean, per_cent, refusal_scores, sampled, share_right, unanswered
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_evaluation.zero_shot import NEW_NAMES, REPHRASINGS, Wording
 from mqan_evaluation.zero_shot_sections import ALL
-from mqan_training.data.made.source import made_sources
-from mqan_training.data.mixture import validation_examples
-from mqan_training.data.source import Source
 
 FIELDS = ("restaurant8k", "e2e_nlg")
 """Held-back datasets with fields."""

@@ -18,14 +18,14 @@ from mqan_core.calibration import Calibration, logit
 from mqan_core.example import Example
 from mqan_core.outcome import HOLDS
 from mqan_core.temperatures import QuestionKind, Temperatures, bucket_of, kind_of
+from mqan_data.mixture import load_sources
+from mqan_data.source import Source
+from mqan_data.synthetic.source import made_sources
 from mqan_evaluation.answerers import Decision, labels_offered
 from mqan_evaluation.draws import draw_questions
 from mqan_evaluation.judging import judge
 from mqan_evaluation.reliability import expected_calibration_error, fit_logistic, fold_of
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_training.data.made.source import made_sources
-from mqan_training.data.mixture import load_sources
-from mqan_training.data.source import Source
 
 LEAST = 50
 """Fewest questions to fit a map on."""

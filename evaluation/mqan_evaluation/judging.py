@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mqan_core.example import Example
+from mqan_data.metrics import exact_and_f1
 from mqan_evaluation.answerers import Decision
-from mqan_training.data.metrics import exact_and_f1
 
 
 def judge(example: Example, decision: Decision | None) -> tuple[float, float]:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from mqan_core.example import Choice, Example
-from mqan_training.config import parse, read_yaml
-from mqan_training.data.questions.asked import YES_NO, fitted
-from mqan_training.data.shapes.dataset_file import LabelsPart, load_dataset, readable
+from mqan_data.formats.dataset_file import LabelsPart, load_dataset, readable
+from mqan_data.questions.asked import YES_NO, fitted
+from mqan_data.settings import parse, read_yaml
 
 MOST_NAMED = 20
 """Most labels that are named within a question."""

@@ -8,11 +8,11 @@ import numpy as np
 
 from mqan_core.answer import Source
 from mqan_core.example import Example
+from mqan_data.mixture import validation_examples
 from mqan_evaluation.answerers import Decision
 from mqan_evaluation.judging import judge, mean, per_cent, sampled
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_evaluation.zero_shot_sections import ALL
-from mqan_training.data.mixture import validation_examples
 
 MOST_ASKED: Final = 260
 """Most questions: each is read in some 35 windows."""

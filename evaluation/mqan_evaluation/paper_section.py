@@ -15,14 +15,14 @@ from typing import Final
 
 from mqan_core.answer import Source
 from mqan_core.request import read_request
+from mqan_data.errors import MissingFileError
+from mqan_data.metrics import score
+from mqan_data.readers.files import in_words
+from mqan_data.readers.registry import ALL, FOLDER_OF_JSON_LINES, tasks_named
+from mqan_data.readers.task import Task
 from mqan_evaluation.answerers import Ask, Decision, decide_all
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_training.checkpoint import load_checkpoint
-from mqan_training.data.metrics import score
-from mqan_training.data.readers.files import in_words
-from mqan_training.data.readers.registry import ALL, FOLDER_OF_JSON_LINES, tasks_named
-from mqan_training.data.readers.task import Task
-from mqan_training.errors import MissingFileError
 from mqan_training.model.network import Network
 from mqan_training.transfer import network_of, pretrained_of
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from mqan_core.answering import MOST_OFFSET
 from mqan_core.calibration import logit
+from mqan_data.source import Source
 from mqan_evaluation.answerers import answer_all, ask_of
 from mqan_evaluation.draws import draw_questions
 from mqan_evaluation.engine_answerer import EngineAnswerer
@@ -18,7 +19,6 @@ from mqan_evaluation.fit_temperatures import EACH, LEAST, calibration_sources
 from mqan_evaluation.reliability import fit_logistic
 from mqan_evaluation.sections import Measuring
 from mqan_runtime.answering_engine import AnsweringEngine
-from mqan_training.data.source import Source
 
 
 def fit_refusal_offset(

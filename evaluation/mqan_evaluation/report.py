@@ -8,9 +8,9 @@ from typing import Any, Final
 import jinja2
 
 from mqan_core.request import read_request
+from mqan_data.metrics import exact_match, normalized_f1
 from mqan_evaluation.heatmap import Heatmap, heatmap
 from mqan_evaluation.sections import Section
-from mqan_training.data.metrics import exact_match, normalized_f1
 from mqan_training.model.network import Network
 
 # Table 2 of McCann et al. 2018: single-task S2S and MQAN, multitask MQAN, the same with an anti-curriculum.

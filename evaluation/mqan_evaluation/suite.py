@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from mqan_data.synthetic.kind import kind_names
 from mqan_evaluation import decanlp_section, field_sections
 from mqan_evaluation.cases import case_section
 from mqan_evaluation.everyday_section import NAME as EVERYDAY
@@ -19,7 +20,6 @@ from mqan_evaluation.label_views import held_back_sets
 from mqan_evaluation.long_section import long_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.zero_shot_sections import label_sections
-from mqan_training.data.made.kind import kind_names
 
 CALIBRATION, LABELS, FIELDS, MADE, SQUAD2 = "calibration", "labels", "fields", "made", "squad2_dev"
 INSTRUCTIONS, CASES, DECANLP, REVIEWS = "instructions", "cases", "decanlp", "reviews"

@@ -14,11 +14,11 @@ import numpy as np
 from mqan_core.answering import AnsweringManifest, open_answering_bundle
 from mqan_core.bundle import MODEL_CARD, describe_files, write_manifest
 from mqan_core.calibration import Calibration
+from mqan_data.formats.dataset_file import dataset_names, load_dataset
+from mqan_data.mixture import dataset_of
 from mqan_evaluation.label_views import MOST_NAMED
 from mqan_evaluation.sections import Cell, Section
 from mqan_evaluation.suite import CASES, DECANLP, Measured
-from mqan_training.data.mixture import dataset_of
-from mqan_training.data.shapes.dataset_file import dataset_names, load_dataset
 
 _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifest
     "labels": {"accuracy": "accuracy"},

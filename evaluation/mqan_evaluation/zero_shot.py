@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mqan_core.example import Example
-from mqan_training.data.readers.sst import LABELS
+from mqan_data.readers.sst import LABELS
 
 OWN: Final = "Is this review {0} or {1}?"
 """The question of SST, with a place for each class."""

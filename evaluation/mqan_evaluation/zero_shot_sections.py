@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 
 from mqan_core.example import Example
+from mqan_data.mixture import validation_examples
 from mqan_evaluation.answerers import Decision
 from mqan_evaluation.judging import forced_label, majority, mean, per_cent, sampled, share_right, unanswered
 from mqan_evaluation.label_views import (
@@ -18,7 +19,6 @@ from mqan_evaluation.label_views import (
 )
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_evaluation.sentence_similarity import packaged_similarity
-from mqan_training.data.mixture import validation_examples
 
 ALL = 10**9  # examples of a set
 

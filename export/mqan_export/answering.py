@@ -22,6 +22,7 @@ from mqan_core.bundle import MANIFEST, MODEL_CARD, VOCABULARY, describe_files, w
 from mqan_core.example import Example
 from mqan_core.manifest import check_names
 from mqan_core.vocab import NUM_SPECIAL
+from mqan_data.mixture import validation_examples
 from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity
 from mqan_export.answering_step_graph import AnsweringStepGraph, round_generator, trace_step
 from mqan_export.eight_bit import quantise_reader, quantise_step
@@ -34,7 +35,6 @@ from mqan_runtime.answering_graphs import DYNAMIC, EMBEDDINGS_INPUTS, EMBEDDINGS
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.collate import word_ids
-from mqan_training.data.mixture import validation_examples
 from mqan_training.model.evidence import EVIDENCE_WIDTH
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.recipe import Recipe

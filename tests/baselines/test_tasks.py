@@ -15,7 +15,7 @@ from mqan_baselines.scores import score, score_rankings, score_task
 from mqan_baselines.splits import draw, endless_batches, mini_batches, sorted_batches
 from mqan_baselines.tasks import TASKS, baseline_task
 from mqan_core.example import Example
-from mqan_training.errors import DatasetError, MissingFileError
+from mqan_data.errors import DatasetError, MissingFileError
 
 _PAIR = {"sentence1": "a", "sentence2": "b"}
 

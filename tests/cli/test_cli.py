@@ -39,11 +39,11 @@ from mqan_client import (
 )
 from mqan_core.answer import Answer as CoreAnswer
 from mqan_core.example import Example
+from mqan_data.readers.registry import task_named
+from mqan_data.readers.task import Task
 from mqan_runtime import interface
 from mqan_serving.default_bundle import default_bundle
 from mqan_serving.rest.documents import AnswerDocument
-from mqan_training.data.readers.registry import task_named
-from mqan_training.data.readers.task import Task
 
 MASSES = Masses(0.5, 0.25, 0.25)
 CONTEXT = "The Eiffel Tower is in Paris."
@@ -608,7 +608,7 @@ def test_data_get_names_the_tasks_there_are() -> None:
 
 @pytest.mark.parametrize("consent", [[], ["--allow-unverified"]], ids=["verified", "unverified"])
 def test_data_get_fetches(consent: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from mqan_training.data import download
+    from mqan_data import download
 
     def fetch(task: Task, folder: Path, *, allow_unverified: bool) -> tuple[Path, ...]:
         assert allow_unverified == bool(consent)

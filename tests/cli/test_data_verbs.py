@@ -15,9 +15,9 @@ from mqan_cli import evaluation
 from mqan_cli.main import app
 from mqan_core.answer import Answer
 from mqan_core.bundle import FORMAT_VERSION
+from mqan_data.readers.registry import TASKS
 from mqan_evaluation.answerers import Ask, Decision, decision_of
 from mqan_evaluation.engine_answerer import EngineAnswerer
-from mqan_training.data.readers.registry import TASKS
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   ")]
 SCHEMA = "The [cat/dog] ran.\nWhat [ran/fled]?\nthe cat/the dog\n"

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
+from mqan_data.errors import DatasetError
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.cases import LABELS, case_section, folded, is_right, read_cases
 from mqan_evaluation.sections import Measuring
-from mqan_training.errors import DatasetError
 
 
 def case(*answers: str, kind: str = "field-question") -> Example:

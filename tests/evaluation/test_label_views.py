@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from mqan_core.example import Choice, Example
+from mqan_data.formats.dataset_file import load_dataset
 from mqan_evaluation.label_views import (
     MOST_NAMED,
     by_synonyms,
@@ -15,7 +16,6 @@ from mqan_evaluation.label_views import (
     named_in_question,
     yes_or_no,
 )
-from mqan_training.data.shapes.dataset_file import load_dataset
 
 EXAMPLE = Example(
     "isear", "1", "The dog came.", "What was felt?", ("fear",), choices=tuple(map(Choice, ("joy", "fear", "anger")))

@@ -16,6 +16,7 @@ from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
 from mqan_core.options import Options
 from mqan_core.temperatures import Temperatures
+from mqan_data.synthetic.source import made_sources
 from mqan_evaluation import suite_card
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
@@ -28,7 +29,6 @@ from mqan_evaluation.suite_card import record_suite
 from mqan_evaluation.zero_shot_sections import label_sections
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.interface import verify_files
-from mqan_training.data.made.source import made_sources
 
 EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
 

@@ -10,10 +10,10 @@ import torch
 
 from mqan_core.example import Example
 from mqan_core.vocab import END_ID, Vocabulary
+from mqan_data.readers.registry import task_named
 from mqan_training.batching import Batcher, TaskStream, common_size
-from mqan_training.data.dataset import Item, PieceTable, TaskData, number_examples
-from mqan_training.data.readers.registry import task_named
 from mqan_training.model.embeddings import Embedder, StaticVectors
+from mqan_training.numbering import Item, PieceTable, TaskData, number_examples
 
 BUDGET = 130
 NUM_ROWS = 90

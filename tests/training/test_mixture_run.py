@@ -19,12 +19,12 @@ from mqan_core.example import Choice, Example
 from mqan_core.layout import Layout
 from mqan_core.vocab import Vocabulary
 from mqan_core.word_pieces import WordPieces
+from mqan_data.formats.dataset_file import load_dataset
+from mqan_data.kept import KeptPools
+from mqan_data.mixture import dataset_of
 from mqan_training import mixture_run, stream
 from mqan_training.checkpoint import load_checkpoint, step_folder
 from mqan_training.collate import TrainingBatch, collate
-from mqan_training.data.kept import KeptPools
-from mqan_training.data.mixture import dataset_of
-from mqan_training.data.shapes.dataset_file import load_dataset
 from mqan_training.errors import DivergedError, MissingEncoderError
 from mqan_training.losses import Losses, network_losses
 from mqan_training.mixture_run import Start, prepare_run, save_run, take_step, train_mixture

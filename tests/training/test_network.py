@@ -15,9 +15,9 @@ from mqan_core.text import read_tokens, word_of
 from mqan_core.vocab import END, Vocabulary
 from mqan_training.batching import Batch, Batcher
 from mqan_training.config import ModelConfig
-from mqan_training.data.dataset import PieceTable, number_examples
 from mqan_training.model.embeddings import StaticVectors
 from mqan_training.model.network import Network, pad_rows
+from mqan_training.numbering import PieceTable, number_examples
 
 PIECES = (" red ", " never ", " is ")
 TRIPLES = (

@@ -11,9 +11,9 @@ from mqan_core.example import Example
 from mqan_core.request import read_request
 from mqan_core.text import read_tokens
 from mqan_core.vocab import Vocabulary
-from mqan_training.data.readers.registry import TASKS, task_named
-from mqan_training.data.readers.task import Task
-from mqan_training.data.roundtrip import WAYS, Loss, RoundTrip, gold_trace, round_trip
+from mqan_data.readers.registry import TASKS, task_named
+from mqan_data.readers.task import Task
+from mqan_training.roundtrip import WAYS, Loss, RoundTrip, gold_trace, round_trip
 
 CONTEXT = "The cat sat. The Old\n Harbour (1923) was closed."
 QUESTION = "Was the harbour open or closed?"

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from mqan_core.text import word_of
 from mqan_core.vocab import END_ID, Vocabulary
-from mqan_training.data.dataset import (
+from mqan_training.model.embeddings import Embedder, WordIndex
+from mqan_training.numbering import (
     Item,
     PieceTable,
     TaskData,
     are_in,
     target_ids,
 )
-from mqan_training.model.embeddings import Embedder, WordIndex
 
 _POOL_BATCHES = 50  # batches are cut from pools of about this many batches, sorted by length
 _ANSWER_COST = 5  # an answer token costs as much as five others (appendix B)

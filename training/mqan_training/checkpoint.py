@@ -20,8 +20,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from mqan_training.config import TrainConfig, parse, to_document
-from mqan_training.data.download import sha256_of
+from mqan_data.download import sha256_of
+from mqan_data.settings import parse
+from mqan_training.config import TrainConfig, to_document
 from mqan_training.errors import CheckpointError
 from mqan_training.recipe import Recipe, parse_recipe
 

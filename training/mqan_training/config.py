@@ -1,16 +1,12 @@
 """Configuration of the model and of a training run: frozen dataclasses, read from YAML, unknown keys refused."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
-import yaml
-from pydantic import ValidationError
-
-T = TypeVar("T")
+from mqan_data.settings import parse, read_settings
 
 _LEAST = {  # values of a run that have one
     "steps": 1,
@@ -126,43 +122,6 @@ class TrainConfig:
             raise ValueError(f"tasks: {', '.join(twice)} named twice")
 
 
-def read_yaml(path: Path) -> Any:
-    """Read a YAML file.
-
-    Raises:
-        ValueError: it is not YAML.
-    """
-    try:
-        return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path}: not YAML: {error}") from error
-
-
-def read_settings(path: Path, overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Read a file of settings, with dotted overrides such as ``{"optim.peak_rate": "1e-3", "tasks.sst.weight": "2"}``.
-
-    Raises:
-        ValueError: it is no mapping in YAML, or an override does not fit it.
-    """
-    document = read_yaml(path)
-    if not isinstance(document, dict):
-        raise ValueError(f"{path}: expected a mapping of settings")
-    for key, text in (overrides or {}).items():
-        target: Any = document
-        *parents, last = key.split(".")
-        for parent in parents:
-            target = _named(target, parent, key) if isinstance(target, list) else target.setdefault(parent, {})
-            if not isinstance(target, dict | list):
-                raise ValueError(f"override {key}: {parent} is not a group of settings")
-        if isinstance(target, list):
-            raise ValueError(f"override {key}: {parents[-1]} is a list: say of which entry, as in tasks.sst.weight")
-        try:
-            target[last] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ValueError(f"override {key}: not YAML: {error}") from error
-    return document
-
-
 def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> TrainConfig:
     """Read a recipe, with overrides as of ``read_settings``.
 
@@ -173,89 +132,6 @@ def load_config(path: Path, overrides: Mapping[str, str] | None = None) -> Train
     return parse(TrainConfig, read_settings(path, overrides), str(path))
 
 
-def _named(items: list[Any], name: str, key: str) -> Any:
-    named = {item["name"]: item for item in items if isinstance(item, dict) and "name" in item}
-    if name not in named:
-        raise ValueError(f"override {key}: the recipe has no {name!r}; it has {', '.join(map(str, named))}")
-    return named[name]
-
-
 def to_document(config: TrainConfig) -> dict[str, Any]:
     """Return the configuration as plain JSON types; ``parse`` reads it back."""
     return asdict(config)
-
-
-def validated(validate: Callable[[Any], T], document: Any, where: str, whole: str, tags: Collection[str] = ()) -> T:
-    """Let pydantic build settings from plain types.
-
-    Args:
-        validate: builds them.
-        document: the plain types.
-        where: they stand.
-        whole: what messages call the document itself.
-        tags: names of alternatives, which messages leave out.
-
-    Raises:
-        ValueError: a key or value is wrong; the message names it.
-    """
-    try:
-        return validate(document)
-    except ValidationError as error:
-        places = [(".".join(str(part) for part in e["loc"] if part not in tags), e["msg"]) for e in error.errors()]
-        problems = "; ".join(f"{place or whole}: {message}" for place, message in places)
-        raise ValueError(f"{where}: {problems}") from error
-
-
-def parse(kind: type[T], document: Any, where: str) -> T:
-    """Build a configuration dataclass from plain types.
-
-    Raises:
-        ValueError: unknown or missing key, or a value of the wrong type or too small; the message names it.
-    """
-    if not isinstance(document, Mapping):
-        raise ValueError(f"{where}: expected a mapping, found {document!r}")
-    hints = get_type_hints(kind)
-    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    for key in document:
-        if key not in known:
-            raise ValueError(f"{where}: unknown key {key!r}; the keys are {', '.join(sorted(known))}")
-    for name, spec in known.items():
-        if name not in document and spec.default is MISSING and spec.default_factory is MISSING:
-            raise ValueError(f"{where}: the key {name!r} is missing")
-    values = {key: _convert(hints[key], value, f"{where}: {key}") for key, value in document.items()}
-    try:
-        return kind(**values)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
-
-
-def _convert(kind: Any, value: Any, where: str) -> Any:
-    if is_dataclass(kind):
-        return parse(kind, value, where)  # type: ignore[arg-type]
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        if value not in arguments:
-            raise ValueError(f"{where}: {value!r} is not one of {', '.join(map(repr, arguments))}")
-        return value
-    if origin is UnionType:
-        return None if value is None else _convert(next(a for a in arguments if a is not type(None)), value, where)
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"{where}: expected a list, found {value!r}")
-        if arguments[-1] is Ellipsis:
-            return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
-        if len(value) != len(arguments):
-            raise ValueError(f"{where}: expected {len(arguments)} values, found {len(value)}")
-        return tuple(_convert(a, item, where) for a, item in zip(arguments, value, strict=True))
-    if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{where}: expected a mapping, found {value!r}")
-        return {str(key): _convert(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
-    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return float(value)  # YAML 1.1 reads 1e-3 as text
-        except ValueError:
-            pass
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{where}: expected {kind.__name__}, found {value!r}")
-    return value

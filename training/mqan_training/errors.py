@@ -1,9 +1,6 @@
 """Errors raised by training.
 
 MqanError
- +- DatasetError          a dataset file does not hold what its format says
- |   +- MissingFileError  a dataset file is not there
- +- DownloadError         an official file could not be fetched or does not match its checksum
  +- MissingVectorsError   word vectors, or the encoder to make them with, are not there or in no file of ours
  +- MissingEncoderError   a folder holds no pretrained transformer of BERT's layout
  +- CheckpointError       a checkpoint is missing, incomplete or damaged
@@ -11,18 +8,6 @@ MqanError
 """
 
 from mqan_core.errors import MqanError
-
-
-class DatasetError(MqanError):
-    """A dataset file does not hold what its format says; the message gives file and line."""
-
-
-class MissingFileError(DatasetError, FileNotFoundError):
-    """A dataset file is not there; the message says where it was looked for and how to get it."""
-
-
-class DownloadError(MqanError):
-    """An official file could not be fetched or does not match its checksum."""
 
 
 class MissingVectorsError(MqanError, FileNotFoundError):

@@ -8,11 +8,11 @@ from pathlib import Path
 from mqan_core.example import Example
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import Vocabulary
+from mqan_data.metrics import score
+from mqan_data.readers.registry import task_named
 from mqan_training.config import TaskConfig, TrainConfig
-from mqan_training.data.dataset import PieceTable, TaskData, number_examples
-from mqan_training.data.metrics import score
-from mqan_training.data.readers.registry import task_named
 from mqan_training.model.network import Network
+from mqan_training.numbering import PieceTable, TaskData, number_examples
 from mqan_training.runlog import console
 
 _BATCH = 32

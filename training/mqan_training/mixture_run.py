@@ -21,6 +21,8 @@ from torch import nn
 from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.vocab import NUM_SPECIAL, Vocabulary
+from mqan_data.kept import KeptPools
+from mqan_data.source import Source
 from mqan_training.checkpoint import (
     Checkpoint,
     checkpoint_to_resume,
@@ -33,8 +35,6 @@ from mqan_training.checkpoint import (
 )
 from mqan_training.collate import TrainingBatch
 from mqan_training.cpu import is_reduced, tune_process
-from mqan_training.data.kept import KeptPools
-from mqan_training.data.source import Source
 from mqan_training.device import prepare_device
 from mqan_training.losses import network_losses
 from mqan_training.model.bert import Bert

@@ -17,7 +17,7 @@ from mqan_core.layout import Layout, Window
 from mqan_core.request import Request, read_request, separator
 from mqan_core.text import Token
 from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary, number_slots
-from mqan_training.data.dataset import spell_answer
+from mqan_training.numbering import spell_answer
 
 _VERDICTS = frozenset({"yes", "no", "true", "false"})
 NO_SLOT = -2  # equal to no slot and not to padding

@@ -7,7 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-from mqan_training.config import ModelConfig, read_settings, read_yaml, validated
+from mqan_data.settings import read_settings, read_yaml, validated
+from mqan_training.config import ModelConfig
 
 
 class _Part(BaseModel):

@@ -15,11 +15,11 @@ from mqan_core.example import Example
 from mqan_core.layout import Layout
 from mqan_core.text import read_tokens
 from mqan_core.vocab import NUM_SPECIAL, Vocabulary
+from mqan_data.kept import KeptPools
+from mqan_data.noise import add_noise
+from mqan_data.source import Source
 from mqan_training.collate import TrainingBatch, collate, common_shape
-from mqan_training.data.dataset import spell_answer
-from mqan_training.data.kept import KeptPools
-from mqan_training.data.noise import add_noise
-from mqan_training.data.source import Source
+from mqan_training.numbering import spell_answer
 from mqan_training.prepare import Prepared, prepare
 from mqan_training.recipe import Recipe
 

@@ -16,8 +16,8 @@ from mqan_core.options import Options
 from mqan_core.outcome import HOLDS
 from mqan_core.request import Request, read_request
 from mqan_core.vocab import END_ID, Vocabulary
+from mqan_data.metrics import exact_and_f1
 from mqan_training.collate import allowed_sources, reader_inputs, word_ids
-from mqan_training.data.metrics import exact_and_f1
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch, greedy_trace
 from mqan_training.model.pretrained import PretrainedNetwork
 

@@ -34,11 +34,11 @@ from mqan_training.checkpoint import (
 from mqan_training.config import TrainConfig, to_document
 from mqan_training.cpu import is_reduced, tune_process
 from mqan_training.curriculum import schedule
-from mqan_training.data.dataset import PieceTable, generator_pieces
 from mqan_training.distributed import Processes, joined_processes
 from mqan_training.examples import read_tasks, read_validation, validate
 from mqan_training.model.embeddings import load_vectors, write_vectors
 from mqan_training.model.network import Loss, Network
+from mqan_training.numbering import PieceTable, generator_pieces
 from mqan_training.optim import WeightAverage, learning_rate, make_optimizer, refuse_divergence
 from mqan_training.runlog import RunLog, console
 from mqan_training.transfer import (

@@ -1,0 +1,294 @@
+"""Dialogues to records: the text is what was said so far, the record what holds after it."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from mqan_data.formats.dataset_file import Field, FieldsPart, Part
+from mqan_data.formats.records import Format, Record, read_json_value
+from mqan_data.formats.tokens import join_tokens
+from mqan_data.readers.files import read_json_lines, read_lines
+
+_SPEAKERS = (  # the two parts of a conversation, by turns of the dialogues of a file
+    ("User", "System"),
+    ("Customer", "Agent"),
+    ("user", "assistant"),
+    ("Guest", "Assistant"),
+    ("Caller", "Operator"),
+    ("A", "B"),
+)
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_COLUMN = {"poi_type": "kind of place", "traffic_info": "traffic", "party": "person to meet"} | {
+    day: f"weather on {day.capitalize()}" for day in _DAYS
+}
+_TURNS = 10  # of a dialogue that are shown, the last ones
+_ANY = frozenset({"dontcare", "dont care", "do n't care", "not mentioned", "none", ""})  # no value at all
+
+
+def said(turns: Sequence[tuple[str, str]]) -> str:
+    """Return the last turns of a conversation, one a line."""
+    return "\n".join(f"{speaker}: {text}" for speaker, text in turns[-_TURNS:])
+
+
+def is_cut(turns: Sequence[tuple[str, str]]) -> bool:
+    """Return whether ``said`` leaves turns out."""
+    return len(turns) > _TURNS
+
+
+def _sgd(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Schema-Guided Dialogue: ``dialogues.json|schema.json``; option ``view``: state, spans or requested."""
+    schemas = {service["service_name"]: service["slots"] for service in read_json_value(paths[1])}
+    schemes = {service: sgd_fields(slots) for service, slots in schemas.items()}
+    view = part.options["view"]
+    for number, dialogue in enumerate(read_json_value(paths[0])):
+        user, system = _SPEAKERS[number % len(_SPEAKERS)]
+        turns: list[tuple[str, str]] = []
+        told: set[str] = set()  # slots that have been spoken of
+        for turn in dialogue["turns"]:
+            turns.append((user if turn["speaker"] == "USER" else system, turn["utterance"].strip()))
+            frames = turn["frames"]
+            told.update(entry["slot"] for frame in frames for entry in (*frame["slots"], *frame["actions"]))
+            if view == "spans":
+                yield _sgd_spans(turn["utterance"], frames, schemes)
+            elif turn["speaker"] == "USER" and view == "requested":
+                yield from (_sgd_requested(said(turns), frame, schemas) for frame in frames)
+            elif turn["speaker"] == "USER":
+                yield from (_sgd_state(turns, frame, schemes, told) for frame in frames)
+
+
+def _sgd_spans(text: str, frames: Any, schemes: Mapping[str, Mapping[str, Field]]) -> Record:
+    """Return the slots whose values are marked in a turn; those of closed slots never are, so none is asked for."""
+    scheme: Mapping[str, Field] = {}
+    mentions: list[tuple[str, int, int]] = []
+    for frame in frames:
+        scheme = {**scheme, **schemes[frame["service"]]} if scheme else schemes[frame["service"]]
+        mentions += [(slot["slot"], slot["start"], slot["exclusive_end"]) for slot in frame["slots"]]
+    scheme = {name: field for name, field in scheme.items() if not field.values}
+    return {"text": text, "mentions": sorted(set(mentions), key=lambda m: m[1]), "scheme": scheme}
+
+
+def _sgd_state(
+    turns: Sequence[tuple[str, str]], frame: Any, schemes: Mapping[str, Mapping[str, Field]], told: set[str]
+) -> Record:
+    state, text = frame["state"], said(turns)
+    folded = text.lower()
+    values = {}
+    for slot, written in state["slot_values"].items():
+        stands = [value for value in written if value.lower() in folded]
+        values[slot] = [(stands or written)[0]]
+    known = {slot: value for slot, value in values.items() if value[0].lower() not in _ANY}
+    unclear = (values.keys() | told) - known.keys()  # "dontcare" is no value, and what the system says is no state
+    scheme = schemes[frame["service"]]
+    if not unclear.isdisjoint(scheme):
+        scheme = {slot: field for slot, field in scheme.items() if slot not in unclear}
+    return {
+        "text": text,
+        "values": known,
+        "scheme": scheme,
+        "cut": is_cut(turns),
+        "intent": state["active_intent"],
+        "domain": "NONE" if state["active_intent"] == "NONE" else frame["service"].split("_")[0],
+    }
+
+
+def _sgd_requested(text: str, frame: Any, schemas: Mapping[str, Any]) -> Record:
+    requested = set(frame["state"]["requested_slots"])
+    slots = schemas[frame["service"]]
+    return {
+        "text": text,
+        "options": [slot["description"][:1].lower() + slot["description"][1:] for slot in slots],
+        "flags": [slot["name"] in requested for slot in slots],
+        "asks": "yes" if requested else "no",
+    }
+
+
+def sgd_fields(slots: Sequence[Mapping[str, Any]]) -> Mapping[str, Field]:
+    """Return the slots of a service as fields."""
+    fields = {}
+    for slot in slots:
+        values = slot["possible_values"] if slot["is_categorical"] else ()
+        described = slot["description"].rstrip(".")
+        fields[slot["name"]] = Field(
+            name=slot["name"].replace("_", " "),
+            description=described[:1].lower() + described[1:],
+            type=_type_of(slot["name"]),
+            values=tuple(value for value in values if value.lower() not in _ANY),
+        )
+    return fields
+
+
+def _type_of(slot: str) -> str:
+    for word in ("city", "location", "address", "date", "time", "name", "number", "price", "fare"):
+        if word in slot:
+            return word
+    return "place" if slot.rsplit("_")[-1] in ("origin", "destination", "from", "to") else ""
+
+
+def _multiwoz(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """MultiWOZ as JSON lines of ``turns`` with ``system``, ``user`` and the cumulated ``state``."""
+    dialogues = list(read_json_lines(paths[0]))
+    fields = part.fields if isinstance(part, FieldsPart) else {}
+    values = _values_of(fields, (turn["state"] for _, dialogue in dialogues for turn in dialogue["turns"]))
+    for number, dialogue in dialogues:
+        user, system = _SPEAKERS[number % len(_SPEAKERS)]
+        turns: list[tuple[str, str]] = []
+        for turn in dialogue["turns"]:
+            for speaker, text in ((system, turn["system"]), (user, turn["user"])):
+                if text:
+                    turns.append((speaker, join_tokens(text.split())[0]))
+            text, state = said(turns), turn["state"]
+            scheme = _open_fields(fields, values, state, text)
+            yield {"text": text, "values": _known(state), "scheme": scheme, "cut": is_cut(turns)}
+
+
+def _known(state: Mapping[str, str]) -> dict[str, list[str]]:
+    return {slot: [value.split("|")[0]] for slot, value in state.items() if value.split("|")[0].lower() not in _ANY}
+
+
+def _values_of(fields: Mapping[str, Field], states: Iterable[Mapping[str, str]]) -> Mapping[str, set[str]]:
+    """Return what fields can be filled with and what states fill them with, in lower case."""
+    values = {name: {value.lower() for value in field.values} for name, field in fields.items()}
+    for state in states:
+        for slot, (value,) in _known(state).items():
+            values.setdefault(slot, set()).add(value.lower())
+    return values
+
+
+def _open_fields(
+    fields: Mapping[str, Field], values: Mapping[str, set[str]], state: Mapping[str, str], text: str
+) -> Mapping[str, Field]:
+    """Return the fields that a state fills, and those that the text says nothing of.
+
+    One that any value will do for is left out, and so is one of which the text says a value that the state has
+    nowhere: it was offered to the user, who did not ask for it.
+    """
+    known, folded = _known(state), text.lower()
+    filled = {value.lower() for given in known.values() for value in given}
+
+    def is_offered(name: str) -> bool:
+        stand = (value for value in values[name] - filled if value in folded)
+        return any(re.search(rf"(?<!\w){re.escape(value)}(?!\w)", folded) for value in stand)
+
+    return {
+        name: field for name, field in fields.items() if name in known or (name not in state and not is_offered(name))
+    }
+
+
+def _m2m(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Simulated dialogues: ``turns`` with utterances and ``dialogue_state``."""
+    fields = part.fields if isinstance(part, FieldsPart) else {}
+    for number, dialogue in enumerate(read_json_value(paths[0])):
+        user, system = _SPEAKERS[number % len(_SPEAKERS)]
+        turns: list[tuple[str, str]] = []
+        told: set[str] = set()
+        for turn in dialogue["turns"]:
+            told.update(act["slot"] for act in turn.get("system_acts", ()) if "slot" in act)
+            for speaker, key in ((system, "system_utterance"), (user, "user_utterance")):
+                if key in turn:
+                    turns.append((speaker, turn[key]["text"]))
+            state = {entry["slot"]: entry["value"] for entry in turn["dialogue_state"]}
+            values = _known(state)
+            open_fields = {name: field for name, field in fields.items() if name in values or name not in told}
+            yield {"text": said(turns), "values": values, "scheme": open_fields, "cut": is_cut(turns)}
+
+
+def _woz(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """WOZ 2.0: turns with what was said, and the state as ``values`` and ``requests``."""
+    dialogues = read_json_value(paths[0])
+    fields = part.fields if isinstance(part, FieldsPart) else {}
+    turns_of_all = (turn for dialogue in dialogues for turn in dialogue["dialogue"])
+    values = _values_of(fields, (dict(_slots(turn, "inform")) for turn in turns_of_all))
+    for number, dialogue in enumerate(dialogues):
+        user, system = _SPEAKERS[number % len(_SPEAKERS)]
+        turns: list[tuple[str, str]] = []
+        for turn in dialogue["dialogue"]:
+            for speaker, text in ((system, turn["system_transcript"]), (user, turn["transcript"])):
+                if text.strip():
+                    turns.append((speaker, " ".join(text.split())))
+            text, state = said(turns), dict(_slots(turn, "inform"))
+            yield {
+                "text": text,
+                "cut": is_cut(turns),
+                "values": _known(state),
+                "scheme": _open_fields(fields, values, state, text),
+                "requests": [value for _, value in _slots(turn, "request")],
+            }
+
+
+def _slots(turn: Any, act: str) -> list[tuple[str, str]]:
+    return [(slot, value) for acts in turn["belief_state"] if acts["act"] == act for slot, value in acts["slots"]]
+
+
+def _kvret(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """In-car assistant: a record for each turn of the driver (option ``view``: state, or table for its facts)."""
+    for _, dialogue in read_json_lines(paths[0]):
+        if part.options["view"] == "table":
+            yield from _kvret_table(dialogue["items"] or [])
+            continue
+        turns: list[tuple[str, str]] = []
+        known: dict[str, list[str]] = {}
+        for turn, answer in zip(dialogue["dialogue"], [*dialogue["dialogue"][1:], {}], strict=True):
+            turns.append((turn["turn"].capitalize(), " ".join(turn["utterance"].split())))
+            if turn["turn"] == "driver":
+                known |= {slot: [value.strip()] for slot, value in (answer.get("slots") or {}).items()}
+                yield {"text": said(turns), "values": dict(known), "cut": is_cut(turns), "intent": dialogue["intent"]}
+
+
+def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
+    if not items:
+        return
+    columns = list(items[0])
+    lines = [" | ".join(columns), *(" | ".join(str(item[c]) for c in columns) for item in items)]
+    text, end = "\n".join(lines), len(lines[0])
+    first = next((name for name in ("location", "poi", "event") if name in columns), columns[0])
+    for item, line in zip(items, lines[1:], strict=True):
+        begin, end = end + 1, end + 1 + len(line)
+        if [other[first] for other in items].count(item[first]) > 1:
+            continue
+        for number, column in enumerate(columns):
+            value = str(item[column]).strip()
+            known = value and value != "-"
+            if column == first:
+                continue
+            place = text.index(value, begin + sum(len(str(item[before])) + len(" | ") for before in columns[:number]))
+            said_as = _COLUMN.get(column, column.replace("_", " "))
+            wordings = [
+                f"What is the {said_as} of {item[first]}?",
+                f"{said_as} of {item[first]}",
+                f"Look up the {said_as} for {item[first]}.",
+                f"Which {said_as} does the row {item[first]} have?",
+            ]
+            yield {"text": text, "question": wordings, "answers": [value] if known else [], "start": place}
+
+
+def _conversation(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Lines of a conversation in a CSV file (options ``group``, ``speaker``, ``utterance``: names of columns)."""
+    lines = (line + "\n" for _, line in read_lines(paths[0]))
+    group, speaker, utterance = (part.options[name] for name in ("group", "speaker", "utterance"))
+    for _, rows in groupby(csv.DictReader(lines), lambda row: row[group]):
+        turns: list[tuple[str, str]] = []
+        for row in rows:
+            turns.append((row[speaker].strip("[]'\""), " ".join(row[utterance].split())))
+            yield {**row, "text": said(turns), "who": turns[-1][0], "line": turns[-1][1]}
+
+
+def _dream(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """DREAM: lists of the lines of a dialogue, its questions and its id."""
+    for lines, questions, _ in read_json_value(paths[0]):
+        for question in questions:
+            yield {"text": "\n".join(lines), **question}
+
+
+FORMATS: dict[str, Format] = {
+    "sgd": _sgd,
+    "multiwoz": _multiwoz,
+    "m2m": _m2m,
+    "woz": _woz,
+    "kvret": _kvret,
+    "conversation": _conversation,
+    "dream": _dream,
+}
+"""Reader of each format."""

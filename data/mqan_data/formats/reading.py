@@ -1,0 +1,273 @@
+"""Records to typed rows: one reader a shape."""
+
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+from mqan_core.example import Choice
+from mqan_data.errors import DatasetError
+from mqan_data.formats import claims, dialogues, layouts
+from mqan_data.formats.dataset_file import (
+    AnyPart,
+    ChoicesPart,
+    Dataset,
+    EverydayPart,
+    FactsPart,
+    Field,
+    FieldsPart,
+    Form,
+    LabelsPart,
+    QuestionsPart,
+)
+from mqan_data.formats.records import FORMATS, Record, as_text, pick, read_records
+from mqan_data.formats.rows import (
+    ChoiceRow,
+    EverydayRow,
+    FactRow,
+    FieldRow,
+    LabelRow,
+    Mention,
+    QuestionRow,
+    Row,
+    Verdict,
+)
+
+FORMATS.update(claims.FORMATS)
+FORMATS.update(dialogues.FORMATS)
+FORMATS.update(layouts.FORMATS)
+
+_GIVEN = frozenset({"label", "options"})  # names in templates that are filled in when a question is drawn
+_SPACES = re.compile(r"[ \t\xa0]+")
+
+
+def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Iterator[Row]:
+    """Yield the rows of a part of a dataset.
+
+    Args:
+        data: folder of the datasets.
+        dataset: what its file says.
+        part_name: which of its parts.
+        split: train, validation or test; nothing where the part has no files for it.
+
+    Raises:
+        MissingFileError: a file is not there.
+        DatasetError: a file or a row is not what the dataset file says.
+    """
+    part = dataset.parts[part_name]
+    held_out = part.hold_out and not part.files.get("validation")
+    source = "train" if held_out and split == "validation" else split
+    rows = _rows(part, read_records(dataset.folder_in(data), part, source))
+    try:
+        for row in rows:
+            if held_out and split in ("train", "validation"):
+                chosen = zlib.crc32(row.texts()[0].encode()) % part.hold_out == 0
+                if chosen != (split == "validation"):
+                    continue
+            yield row
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise DatasetError(f"{dataset.name}: part {part_name}, {split}: a row does not fit ({error!r}).") from error
+
+
+def _rows(part: AnyPart, records: Iterable[Record]) -> Iterator[Row]:
+    match part:
+        case LabelsPart():
+            return _label_rows(part, records)
+        case FieldsPart():
+            return _field_rows(part, records)
+        case ChoicesPart():
+            return _choice_rows(part, records)
+        case QuestionsPart():
+            return _question_rows(part, records)
+        case FactsPart():
+            return _fact_rows(part, records)
+        case EverydayPart():
+            return _everyday_rows(records)
+
+
+def _columns(forms: Iterable[Form]) -> list[str]:
+    """Return the names that the templates of forms use, in order."""
+    templates = (t for form in forms for t in (form.text, *form.questions, *form.options, *form.yes_no, *form.negated))
+    names = (name for template in templates for _, name, _, _ in Formatter().parse(template) if name)
+    return [name for name in dict.fromkeys(names) if name not in _GIVEN]
+
+
+def clean(value: Any) -> str:
+    """Return a text with runs of spaces made one; line breaks stay."""
+    return _SPACES.sub(" ", as_text(value)).strip()
+
+
+def _value(record: Record, name: str) -> str:
+    return clean(f"{{{name}}}".format(**record))
+
+
+def _label_rows(part: LabelsPart, records: Iterable[Record]) -> Iterator[LabelRow]:
+    columns = _columns(part.forms)
+    group_of = {value: label for label, values in part.groups.items() for value in values}
+    for record in records:
+        keys = [group_of.get(key, key) for key in _keys(part, record)]
+        if not set(part.drop).isdisjoint(keys):
+            continue
+        right = tuple(dict.fromkeys(key for key in keys if key not in part.none))
+        unknown = [key for key in right if key not in part.labels]
+        if unknown:
+            raise ValueError(f"label {unknown[0]!r} is not among `labels`")
+        yield LabelRow({name: _value(record, name) for name in columns}, right)
+
+
+def _keys(part: LabelsPart, record: Record) -> list[str]:
+    if "{" not in part.label:
+        found = pick(record, part.label)
+        return [as_text(key) for key in found] if isinstance(found, list | tuple) else [as_text(found)]
+    text = part.label.format(**record).strip()
+    if part.round:
+        return [str(round(float(text)))]
+    if part.separator:
+        return [key.strip() for key in text.split(part.separator) if key.strip()]
+    return [_written_label(text)]
+
+
+def _written_label(text: str) -> str:
+    return {"True": "true", "False": "false"}.get(text, text)
+
+
+def _field_rows(part: FieldsPart, records: Iterable[Record]) -> Iterator[FieldRow]:
+    dropped = set(part.drop)
+    for number, record in enumerate(records):
+        scheme: Mapping[str, Field] = record.get("scheme", part.fields)
+        found: dict[str, list[Mention]] = {}
+        text = record["text"]
+        for name, start, end in record.get("mentions", ()):
+            if name not in dropped and text[start:end].strip():
+                found.setdefault(name, []).append(Mention(text[start:end], start))
+        unclear: set[str] = set()
+        for name, values in record.get("values", {}).items():
+            if name in dropped:
+                continue
+            found[name] = [mention_of(text, value) for value in values]
+            if found[name][0].start is None and (record.get("cut") or not scheme[name].values):
+                del found[name]  # the text that is shown does not say it
+                unclear.add(name)
+        unknown = found.keys() - scheme.keys()
+        if unknown:
+            raise ValueError(f"field {sorted(unknown)[0]!r} is not among `fields`")
+        if unclear:
+            scheme = {name: field for name, field in scheme.items() if name not in unclear}
+        can_be_refused = any(not field.only_filled for field in scheme.values())
+        empty_stays = can_be_refused and number % 100 < 100 * part.keep_empty
+        if scheme and (found or empty_stays) and text.strip():
+            yield FieldRow(text, {name: tuple(mentions) for name, mentions in found.items()}, scheme)
+
+
+def mention_of(text: str, value: str) -> Mention:
+    """Return a value as it stands in a text, at the last place where it stands as whole words."""
+    folded, wanted = text.lower(), value.lower()
+    start = folded.rfind(wanted) if wanted and len(folded) == len(text) else -1
+    while start >= 0:
+        end = start + len(wanted)
+        if not (text[start - 1 : start].isalnum() and wanted[0].isalnum()) and not (
+            text[end : end + 1].isalnum() and wanted[-1].isalnum()
+        ):
+            return Mention(text[start:end], start)
+        start = folded.rfind(wanted, 0, end - 1)
+    return Mention(value, None)
+
+
+def _choice_rows(part: ChoicesPart, records: Iterable[Record]) -> Iterator[ChoiceRow]:
+    columns = _columns(part.forms)
+    for record in records:
+        if len(part.choices) == 1 and "{" not in part.choices[0]:
+            options = tuple(clean(option) for option in pick(record, part.choices[0]))
+        else:
+            options = tuple(clean(template.format(**record)) for template in part.choices)
+        if part.flags:
+            flags = pick(record, part.flags)
+            right = tuple(place for place, flag in enumerate(flags) if flag in (1, True, "1", "true"))
+        else:
+            right = _right(part, clean(part.right.format(**record)), options)
+        kept = [place for place, option in enumerate(options) if option and option not in options[:place]]
+        places = tuple(kept.index(options.index(options[place])) for place in right if options[place])
+        if len(kept) > 1:
+            values = {name: _value(record, name) for name in columns}
+            meanings = map(clean, pick(record, part.descriptions)) if part.descriptions else ()
+            described = dict(zip(options, meanings, strict=bool(part.descriptions)))
+            yield ChoiceRow(values, tuple(options[place] for place in kept), tuple(dict.fromkeys(places)), described)
+
+
+def _right(part: ChoicesPart, given: str, options: tuple[str, ...]) -> tuple[int, ...]:
+    if given in part.keys:
+        place = part.keys.index(given)
+        if place >= len(options):
+            raise ValueError(f"answer {given!r} is not among the choices")
+        return (place,)
+    if given == "none":
+        return ()
+    folded = [option.casefold() for option in options]
+    if given.casefold() not in folded:
+        raise ValueError(f"answer {given!r} is not among the choices {options}")
+    return (folded.index(given.casefold()),)
+
+
+def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[QuestionRow]:
+    for record in records:
+        answers = _texts(record, part.answers)
+        start = pick(record, part.start) if part.start and answers else None
+        text = part.text.format(**record) if part.start else clean(part.text.format(**record))
+        questions = _texts(record, part.question)
+        if part.joined:
+            answers = (", ".join(dict.fromkeys(answers)),) if answers else ()
+        if text and questions:
+            yield QuestionRow(text, questions, answers, start if answers else None)
+
+
+def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
+    for record in records:
+        labels: Any = record.get("labels", record.get("levels", ()))
+        meanings = record.get("descriptions", {})
+        given: Any = record["answers"] if "answers" in record else record["answer"]
+        answers: list[str] = given if isinstance(given, list) else [] if given in (None, "unknown") else [given]
+        yield EverydayRow(
+            record["text"],
+            record["kind"],
+            record["name" if record["kind"] == "field" else "question"],
+            tuple(answers),
+            tuple(Choice(label, meanings.get(label, "")) for label in labels),
+            record.get("type", ""),
+            _places(record["text"], record.get("evidence", []), is_clean=False) or (),
+            record["facts"],
+        )
+
+
+def _fact_rows(part: FactsPart, records: Iterable[Record]) -> Iterator[FactRow]:
+    meanings: list[tuple[tuple[str, ...], Verdict]] = [(part.yes, "yes"), (part.no, "no"), (part.unknown, "unknown")]
+    verdict_of = {key: verdict for keys, verdict in meanings for key in keys}
+    for record in records:
+        key = _written_label(part.label.format(**record).strip())
+        if key in part.drop:
+            continue
+        if key not in verdict_of:
+            raise ValueError(f"label {key!r} is not among `yes`, `no`, `unknown` and `drop`")
+        text = clean(part.text.format(**record))
+        asked = clean((part.question or part.statement).format(**record))
+        if text and " " in asked:
+            evidence = _places(text, pick(record, part.evidence)) if part.evidence else None
+            yield FactRow(text, asked, verdict_of[key], None if verdict_of[key] == "unknown" else evidence)
+
+
+def _places(text: str, passages: Any, *, is_clean: bool = True) -> tuple[tuple[int, int], ...] | None:
+    """Return where passages stand; None where one of them does not, or none of them stands in one place alone."""
+    listed = passages if isinstance(passages, list) else [passages]
+    wanted = [clean(passage) if is_clean else str(passage) for passage in listed]
+    if not all(passage and passage in text for passage in wanted):
+        return None
+    starts = ((text.index(passage), passage) for passage in wanted if text.count(passage) == 1)
+    return tuple((start, start + len(passage)) for start, passage in sorted(starts)) or None
+
+
+def _texts(record: Record, template: str) -> tuple[str, ...]:
+    if "{" in template:
+        filled = clean(template.format(**record))
+        return (filled,) if filled else ()
+    return tuple(clean(entry) for entry in pick(record, template))

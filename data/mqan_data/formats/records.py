@@ -1,0 +1,254 @@
+"""Files to records: one dict a row, whatever the format; a new format is one function here or beside it."""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from mqan_data.errors import MissingFileError
+from mqan_data.formats.dataset_file import Part
+from mqan_data.formats.tokens import join_tokens, written
+from mqan_data.readers.files import malformed, read_json_lines, read_lines
+
+Record = dict[str, Any]
+Format = Callable[[Sequence[Path], Part], Iterator[Record]]
+"""Yields the records of a file, or of several that have a line a row each (``a.txt|b.txt``)."""
+
+
+def read_records(folder: Path, part: Part, split: str) -> Iterator[Record]:
+    """Yield the records of a split that ``keep`` keeps, from file to file.
+
+    Raises:
+        MissingFileError: a file is not there.
+        DatasetError: a file is not what its format says.
+        ValueError: there is no such format.
+    """
+    if part.format not in FORMATS:
+        raise ValueError(f"There is no format {part.format!r}; there are {', '.join(sorted(FORMATS))}.")
+    for names in part.files.get(split, ()):
+        paths = [_find(folder, name) for name in names.split("|")]
+        for record in FORMATS[part.format](paths, part):
+            record.setdefault("file", names)
+            _tidy(record, part)
+            for whole in _each(record, part.each) if part.each else (record,):
+                if all(str(whole.get(column)) in values for column, values in part.keep.items()):
+                    yield whole
+
+
+def _tidy(record: Record, part: Part) -> None:
+    """Join lists of texts and tokens.
+
+    Options of all formats: names of columns with spaces between them, whose lists of texts are joined by a space
+    (``sentences``) or a line break (``lines``; ``<br>`` becomes one, too), or whose text has spaces between its tokens
+    (``tokenised``).
+    """
+    for name in part.options.get("sentences", "").split():
+        record[name] = " ".join(record[name])
+    for name in part.options.get("lines", "").split():
+        lines = record[name]
+        record[name] = "\n".join(lines) if isinstance(lines, list) else lines.replace("<br>", "\n")
+    for name in part.options.get("tokenised", "").split():
+        record[name] = written(record[name])
+
+
+def _find(folder: Path, name: str) -> Path:
+    """Return the path of a file, packed or not; what stands behind ``#`` stays."""
+    plain, mark, key = name.partition("#")
+    plain = plain.removesuffix(".gz")
+    for found in (plain, f"{plain}.gz"):
+        if (folder / found).is_file():
+            return folder / f"{found}{mark}{key}"
+    raise MissingFileError(f"found no {folder / plain}. Give the folder that holds {folder.name}/ with `--data DIR`.")
+
+
+def _each(record: Record, key: str) -> Iterator[Record]:
+    for place, entry in enumerate(pick(record, key)):
+        inner = entry if isinstance(entry, dict) else {"entry": entry}
+        yield {**{name: value for name, value in record.items() if name != key}, **inner, "place": place}
+
+
+def pick(record: Any, path: str) -> Any:
+    """Return what a dotted path leads to; ``*`` takes the rest of the path of every entry of a list."""
+    key, _, rest = path.partition(".")
+    if key == "*":
+        return [pick(entry, rest) if rest else entry for entry in record]
+    value = record[int(key)] if isinstance(record, list) else record[key]
+    return pick(value, rest) if rest else value
+
+
+def as_text(value: Any) -> str:
+    """Return a value of a record as a label key or text: true and false as JSON writes them."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value.strip() if isinstance(value, str) else str(value)
+
+
+def _csv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Quoted text with a delimiter.
+
+    Options: ``delimiter``, a comma by default; ``header: skip`` where ``columns`` rename those of the file;
+    ``extra: ignore`` where lines may have more cells.
+    """
+    lines = (line + "\n" for _, line in read_lines(paths[0], "utf-8-sig"))
+    csv.field_size_limit(2**24)
+    rows = csv.reader(lines, delimiter=part.options.get("delimiter", ","))
+    header = [] if part.columns and part.options.get("header") != "skip" else next(rows, [])
+    columns = list(part.columns) or header
+    for row in rows:
+        if part.options.get("extra") == "ignore":
+            row = row[: len(columns)]
+        if row and len(row) != len(columns):
+            raise malformed(paths[0], rows.line_num, f"expected {len(columns)} columns, found {len(row)}.")
+        if row:
+            yield dict(zip(columns, row, strict=True))
+
+
+def _tsv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Tab-separated lines without quoting."""
+    columns = list(part.columns)
+    for number, line in read_lines(paths[0]):
+        cells = line.split("\t")
+        if not columns:
+            columns = cells
+        elif number == 1 and part.options.get("header") == "skip":
+            continue
+        elif line and len(cells) != len(columns):
+            raise malformed(paths[0], number, f"expected {len(columns)} columns, found {len(cells)}.")
+        elif line:
+            yield dict(zip(columns, cells, strict=True))
+
+
+def _jsonl(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """A JSON object a line."""
+    for _, row in read_json_lines(paths[0]):
+        yield row
+
+
+@lru_cache(maxsize=2)  # parts of a dataset often read the same files
+def read_json_value(path: Path) -> Any:
+    """Return the value of a JSON file, packed or not; behind ``#`` in its name that of a key.
+
+    It is kept until ``read_json_value.cache_clear()``, and must not be changed.
+    """
+    name, _, key = str(path).partition("#")
+    text = "\n".join(line for _, line in read_lines(Path(name)))
+    try:
+        value = json.loads(text)
+        return pick(value, key) if key else value
+    except (json.JSONDecodeError, KeyError) as error:
+        raise malformed(path, None, f"not JSON, or without the key: {error}.") from error
+
+
+def _json(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """A list of objects, or of lists whose entries ``columns`` name; or an object of them, by ``key``."""
+    value = read_json_value(paths[0])
+    for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+        record = dict(zip(part.columns, entry, strict=True)) if isinstance(entry, list) else dict(entry)
+        yield {"key": key, **record}
+
+
+def _lines(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Files with a line a row each, side by side; ``columns`` name the files."""
+    content = [[line for _, line in read_lines(path)] for path in paths]
+    if len({len(lines) for lines in content}) != 1:
+        raise malformed(paths[0], None, f"has not as many lines as {paths[-1].name}.")
+    for cells in zip(*content, strict=True):
+        yield dict(zip(part.columns, cells, strict=True))
+
+
+def _blocks(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """As many lines as there are columns, then perhaps blank ones."""
+    lines = [(number, line) for number, line in read_lines(paths[0]) if line.strip()]
+    size = len(part.columns)
+    if len(lines) % size:
+        raise malformed(paths[0], lines[-1][0], f"expected groups of {size} lines.")
+    for start in range(0, len(lines), size):
+        yield dict(zip(part.columns, (line for _, line in lines[start : start + size]), strict=True))
+
+
+def _xml(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Elements of one tag (option ``item``); attributes and the texts of children are the columns."""
+    root = read_xml(paths[0])
+    for element in root.iter(part.options["item"]):
+        yield {**element.attrib, **{child.tag: (child.text or "").strip() for child in element}}
+
+
+def read_xml(path: Path) -> ElementTree.Element:
+    """Return the root of an XML file of a dataset, packed or not."""
+    text = "\n".join(line for _, line in read_lines(path))
+    try:
+        return ElementTree.fromstring(text)  # noqa: S314
+    except ElementTree.ParseError as error:
+        raise malformed(path, error.position[0], f"not XML: {error}.") from error
+
+
+def tagged(tokens: Sequence[str], tags: Sequence[str]) -> Record:
+    """Return a text and its mentions ``[field, start, end]`` from tokens with BIO or IOB tags."""
+    text, spans = join_tokens(tokens)
+    mentions: list[tuple[str, int, int]] = []
+    previous = "O"
+    for (start, end), tag in zip(spans, tags, strict=True):
+        if tag.startswith("I-") and previous[1:2] == "-" and previous[2:] == tag[2:]:
+            mentions[-1] = (tag[2:], mentions[-1][1], end)
+        elif tag[1:2] == "-":
+            mentions.append((tag[2:], start, end))
+        previous = tag
+    return {"text": text, "mentions": mentions}
+
+
+def _conll(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+    """A token a line with its tag last, a blank line after each sentence."""
+    lines = ((line.strip() != "" and not line.startswith("-DOCSTART-"), line) for _, line in read_lines(paths[0]))
+    for is_sentence, group in groupby(lines, lambda pair: pair[0]):
+        if is_sentence:
+            cells = [line.split() for _, line in group]
+            yield tagged([row[0] for row in cells], [row[-1] for row in cells])
+
+
+def _bio(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """Lines of ``tokens`` beside lines of their ``tags``, and others; ``columns`` name them."""
+    for row in _lines(paths, part):
+        tokens, tags = row["tokens"].split(), row["tags"].split()
+        if len(tokens) != len(tags):
+            raise malformed(paths[0], None, f"has not as many tokens as tags: {row['tokens']!r}.")
+        yield {**row, **tagged(tokens, tags)}
+
+
+def _marked(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+    """JSON lines whose ``text`` has terms between markers (option NAME: opening and closing one, with a space)."""
+    marks = {name: mark.split() for name, mark in part.options.items()}
+    for _, row in read_json_lines(paths[0]):
+        yield {**row, **without_marks(row["text"], marks)}
+
+
+def without_marks(text: str, marks: Mapping[str, Sequence[str]]) -> Record:
+    """Return a text without its markers, and what stood between them by name."""
+    found: Record = {}
+    for name, (opening, closing) in marks.items():
+        match = re.search(rf"{re.escape(opening)}\s*(.*?)\s*{re.escape(closing)}", text)
+        found[name] = match[1] if match else ""
+        text = text[: match.start()] + match[1] + text[match.end() :] if match else text
+    for name in marks:  # one term may stand inside the other
+        for mark in (mark for pair in marks.values() for mark in pair):
+            found[name] = found[name].replace(mark, "").strip()
+    return {**found, "text": text}
+
+
+FORMATS: dict[str, Format] = {
+    "csv": _csv,
+    "tsv": _tsv,
+    "jsonl": _jsonl,
+    "json": _json,
+    "lines": _lines,
+    "blocks": _blocks,
+    "xml": _xml,
+    "conll": _conll,
+    "bio": _bio,
+    "marked": _marked,
+}
+"""Reader of each format; ``shapes/dialogues.py`` and ``shapes/layouts.py`` add those that only one publisher uses."""

@@ -1,0 +1,126 @@
+"""Texts that nothing may be trained on: of sets that are held back, of validation and of test.
+
+Texts are compared without case, punctuation and white space ("don't" is "do n't"), by 64-bit hashes of what is left.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from pathlib import Path
+
+from mqan_core.example import Example
+from mqan_data.formats.dataset_file import Dataset, dataset_names, load_dataset
+from mqan_data.formats.reading import read_rows
+from mqan_data.formats.records import read_json_value
+from mqan_data.readers.files import read_json_lines
+from mqan_data.readers.registry import task_named
+
+_WORD = re.compile(r"\w+")
+_NLI_FRAME = re.compile(r"^(?:Premise|Hypothesis): | -- entailment, neutral, or contradiction\?$")
+_LONG = 20  # words of a text that is held out wherever it stands, not just together with the question on it
+_LONG_IF_HELD_BACK = 4
+_SPLITS = ("train", "validation", "test")
+
+
+class HeldOut:
+    """Hashes of texts."""
+
+    def __init__(self) -> None:
+        self._rows: set[int] = set()
+        self._texts: set[int] = set()
+
+    def add(self, texts: Sequence[str], *, shortest: int | None = _LONG) -> None:
+        """Hold out a row: its texts together, in any order, and each of them that has at least so many words.
+
+        Args:
+            texts: of the row.
+            shortest: how many words; None: no text is held out beside others than its own.
+        """
+        read = [_letters(text) for text in texts]
+        self._rows.add(_hash_of_row(letters for letters, _ in read))
+        if shortest is not None:
+            self._texts.update(_hash(letters) for letters, num_words in read if num_words >= shortest)
+
+    def holds(self, texts: Sequence[str]) -> bool:
+        """Return whether a row is held out, or one of its texts."""
+        read = [letters for letters, _ in map(_letters, texts)]
+        return _hash_of_row(read) in self._rows or any(_hash(letters) in self._texts for letters in read)
+
+    def __len__(self) -> int:
+        """Return how many rows are held out."""
+        return len(self._rows)
+
+
+@lru_cache(maxsize=64)  # neighbours often share a text
+def _letters(text: str) -> tuple[str, int]:
+    """Return what of a text is compared, and how many words it has."""
+    words = _WORD.findall(text.casefold())
+    return "".join(words), len(words)
+
+
+@lru_cache(maxsize=64)
+def _hash(letters: str) -> int:
+    return int.from_bytes(blake2b(letters.encode(), digest_size=8).digest(), "little")
+
+
+def _hash_of_row(texts: Iterable[str]) -> int:
+    return _hash("\n".join(sorted(letters for letters in texts if letters)))
+
+
+def texts_of_examples(examples: Iterable[Example]) -> Iterator[tuple[Example, tuple[str, ...]]]:
+    """Yield examples with the texts of each: the question only where it is not the same for all."""
+    first: str | None = None
+    waiting: list[Example] = []
+    for example in examples:
+        first = example.question if first is None else first
+        if example.question == first:
+            waiting.append(example)
+            continue
+        yield from ((other, _texts(other)) for other in waiting)
+        waiting = []
+        yield example, _texts(example)
+        first = "\0"  # no question: from here on all of them differ
+    yield from ((example, (example.context,)) for example in waiting)
+
+
+def _texts(example: Example) -> tuple[str, str]:
+    context, question = (_NLI_FRAME.sub("", text) for text in (example.context, example.question))
+    return context, question
+
+
+@cache
+def held_out_texts(data: Path) -> HeldOut:
+    """Return what must not be trained on: held-back sets, validation and test parts, and ``cases`` beside the data.
+
+    Datasets whose folder is not there are passed over.
+
+    Raises:
+        DatasetError: a file is malformed.
+    """
+    held_out = HeldOut()
+    for name in dataset_names():
+        dataset = load_dataset(name)
+        if not dataset.folder_in(data).is_dir():
+            continue
+        for texts in measured_texts(data, dataset):
+            held_out.add(texts, shortest=_LONG_IF_HELD_BACK if dataset.held_back else _LONG)
+        read_json_value.cache_clear()
+    cases = data.parent / "cases" / "questions.jsonl"
+    if cases.is_file():
+        for _, row in read_json_lines(cases):
+            held_out.add((row["context"], row["question"]), shortest=_LONG_IF_HELD_BACK)
+    return held_out
+
+
+def measured_texts(data: Path, dataset: Dataset) -> Iterator[tuple[str, ...]]:
+    """Yield the texts of the rows of a dataset that are for measuring: of a held-back one all."""
+    for split in _SPLITS if dataset.held_back else _SPLITS[1:]:
+        for part in dataset.parts:
+            for row in read_rows(data, dataset, part, split):
+                yield row.texts()
+        if dataset.reader and split != "test":  # test sets are kept apart
+            task = task_named(dataset.reader)
+            if split in task.splits:
+                for _, texts in texts_of_examples(task.read(data / task.folder, split)):
+                    yield texts

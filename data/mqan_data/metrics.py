@@ -1,0 +1,310 @@
+"""The numbers by which answers are judged, all from 0 to 100 (McCann et al. 2018, section 2.1 and table 1).
+
+Every task names one of ``METRICS``; its scorer returns that number first, and related ones after it. All comparisons
+ignore case and runs of white space, because the model answers in lower case and restores case only where it quotes,
+and characters that show nothing (soft hyphens, zero-width spaces), which it does not read.
+"""
+
+import re
+import string
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from mqan_core.example import Example
+from mqan_core.folding import fold
+from mqan_core.sql import gold_query, read_query
+from mqan_core.state_change import read_state_change
+from mqan_core.text import INVISIBLE
+from mqan_data.sql_execution import Table, execute
+
+UNANSWERABLE = "unanswerable"
+"""The answer to a question that the context does not answer."""
+
+_SHOWN = dict.fromkeys(map(ord, INVISIBLE))
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+Scorer = Callable[[Sequence[str], Sequence[Example]], dict[str, float]]
+
+
+def score(metric: str, predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score predictions on the examples they answer.
+
+    Args:
+        metric: key into ``METRICS``.
+        predictions: one answer per example, in the same order.
+        examples: what was asked.
+
+    Returns:
+        The metric and related ones, from 0 to 100.
+
+    Raises:
+        ValueError: the metric is unknown, the lengths differ or there is nothing to score.
+    """
+    if metric not in METRICS:
+        near = get_close_matches(metric, METRICS, n=2)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"Known metrics: {', '.join(METRICS)}."
+        raise ValueError(f"There is no metric {metric!r}. {hint}")
+    if len(predictions) != len(examples):
+        raise ValueError(f"There are {len(predictions)} predictions for {len(examples)} examples.")
+    if not examples:
+        raise ValueError("There is nothing to score.")
+    shown = [_without_invisible(e) for e in examples]
+    return METRICS[metric]([prediction.translate(_SHOWN) for prediction in predictions], shown)
+
+
+def _without_invisible(example: Example) -> Example:
+    answers = tuple(answer.translate(_SHOWN) for answer in example.answers)
+    return example if answers == example.answers else replace(example, answers=answers)
+
+
+def normalize(text: str) -> str:
+    """Return the text as SQuAD compares it: in lower case, without ASCII punctuation and without articles."""
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_WITHOUT_PUNCTUATION)).split())
+
+
+def exact_match(prediction: str, gold: str) -> float:
+    """Return 1 where the texts are the same but for case and white space."""
+    return float(fold(prediction) == fold(gold))
+
+
+def normalized_exact_match(prediction: str, gold: str) -> float:
+    """Return 1 where the texts are the same after SQuAD's normalisation."""
+    return float(normalize(prediction) == normalize(gold))
+
+
+def normalized_f1(prediction: str, gold: str) -> float:
+    """Return the F1 of the normalised words, as SQuAD 1.1 computes it: 0 where there is no word in common."""
+    predicted_words, gold_words = normalize(prediction).split(), normalize(gold).split()
+    num_common = (Counter(predicted_words) & Counter(gold_words)).total()
+    if not num_common:
+        return 0.0
+    precision, recall = num_common / len(predicted_words), num_common / len(gold_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+def _mean_of_best(
+    compare: Callable[[str, str], float], predictions: Sequence[str], examples: Sequence[Example]
+) -> float:
+    """Average the comparison with the most similar gold answer, times 100."""
+    best = (
+        max(compare(prediction, gold) for gold in example.answers)
+        for prediction, example in zip(predictions, examples, strict=True)
+    )
+    return 100 * sum(best) / len(examples)
+
+
+def _score_em(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    return {"em": _mean_of_best(exact_match, predictions, examples)}
+
+
+def _score_nf1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    return {
+        "nf1": _mean_of_best(normalized_f1, predictions, examples),
+        "nem": _mean_of_best(normalized_exact_match, predictions, examples),
+        "em": _mean_of_best(exact_match, predictions, examples),
+    }
+
+
+def parse_state_change(text: str) -> tuple[dict[str, str], frozenset[str]]:
+    """Read ``slot: value, slot: value; request, request``.
+
+    As in decaNLP, a text without exactly one semicolon (such as ``None``) changes nothing, and of the informs a part
+    that is not ``slot: value`` is passed over; of two values for a slot the last counts.
+
+    Returns:
+        The informed slots with their values, and the requested slots; all in lower case.
+    """
+    change = read_state_change(text)
+    if change is None:
+        return {}, frozenset()
+    told = {slot.folded: value.folded for slot, value in change.told}
+    return told, frozenset(request.folded for request in change.requests)
+
+
+def _score_joint_goal_em(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Follow each dialogue turn by turn.
+
+    - ``joint_goal_em``: turns after which the state accumulated from all predicted changes so far equals the one
+      accumulated from the gold changes.
+    - ``turn_goal_em``, ``turn_request_em``: turns whose own informs, or requests, are right; order does not matter.
+    - ``em``: turns whose answer is right to the letter.
+    """
+    num_joint = num_goal = num_request = 0
+    state: dict[str, str] = {}
+    gold_state: dict[str, str] = {}
+    dialogue = None
+    for prediction, reference in _in_dialogue_order(predictions, examples):
+        if reference["dialogue"] != dialogue:
+            dialogue, state, gold_state = reference["dialogue"], {}, {}
+        inform, request = parse_state_change(prediction)
+        gold_inform = {fold(slot): fold(value) for slot, value in reference["inform"].items()}
+        state |= inform
+        gold_state |= gold_inform
+        num_joint += state == gold_state
+        num_goal += inform == gold_inform
+        num_request += request == {fold(slot) for slot in reference["request"]}
+    return {
+        "joint_goal_em": 100 * num_joint / len(examples),
+        "turn_goal_em": 100 * num_goal / len(examples),
+        "turn_request_em": 100 * num_request / len(examples),
+        **_score_em(predictions, examples),
+    }
+
+
+def _in_dialogue_order(predictions: Sequence[str], examples: Sequence[Example]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return predictions and references, dialogue by dialogue and turn by turn."""
+    turns = zip(predictions, map(_reference, examples), strict=True)
+    return sorted(turns, key=lambda turn: (turn[1]["dialogue"], turn[1]["turn"]))
+
+
+def _score_bleu(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score translations with sacreBLEU's corpus BLEU in lower case; every example counts with its first gold."""
+    from sacrebleu import corpus_bleu
+
+    golds = [example.answers[0] for example in examples]
+    return {"bleu": min(corpus_bleu(list(predictions), [golds], lowercase=True).score, 100.0)}
+
+
+def _score_avg_rouge(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score summaries by the mean of ROUGE-1, ROUGE-2 and ROUGE-L F1 on word stems, averaged over the examples.
+
+    As in decaNLP, a sentence ends at a full stop; ROUGE-L is the summary-level one. Published scores come from the
+    Perl script, which differs a little in tokenising and stemming.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    kinds = {"rouge1": "rouge1", "rouge2": "rouge2", "rougeL": "rougeLsum"}
+    scorer = RougeScorer(list(kinds.values()), use_stemmer=True)
+    sums = dict.fromkeys(kinds, 0.0)
+    for prediction, example in zip(predictions, examples, strict=True):
+        found = scorer.score(_sentence_a_line(example.answers[0]), _sentence_a_line(prediction))
+        for kind, name in kinds.items():
+            sums[kind] += found[name].fmeasure
+    scores = {kind: 100 * total / len(examples) for kind, total in sums.items()}
+    return {"avg_rouge": sum(scores.values()) / len(scores), **scores}
+
+
+def _sentence_a_line(text: str) -> str:
+    return "\n".join(sentence.strip() for sentence in text.split(".") if sentence.strip())
+
+
+def _score_corpus_f1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score relations: an answer is right when it has the gold's words in any order, "and" and articles aside.
+
+    Precision is over what was answered, recall over what can be answered; "unanswerable" counts for neither.
+    """
+    num_right = num_answered = num_answerable = 0
+    for prediction, example in zip(predictions, examples, strict=True):
+        answer = _bag_of_words(prediction)
+        golds = [bag for bag in map(_bag_of_words, example.answers) if bag is not None]
+        num_answered += answer is not None
+        num_answerable += bool(golds)
+        num_right += answer is not None and answer in golds
+    precision = 100 * num_right / num_answered if num_answered else 0.0
+    recall = 100 * num_right / num_answerable if num_answerable else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if num_right else 0.0
+    return {"corpus_f1": f1, "precision": precision, "recall": recall}
+
+
+def _bag_of_words(text: str) -> Counter[str] | None:
+    """Return the words that count; None for "unanswerable"."""
+    words = [word for word in normalize(text).split() if word != "and"]
+    return None if words == [UNANSWERABLE] else Counter(words)
+
+
+def _score_unanswerable_f1(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score knowing what cannot be answered.
+
+    - ``unanswerable_f1``, ``precision``, ``recall``: of the answer "unanswerable".
+    - ``answerable_nf1``: SQuAD's F1 on the questions that have an answer; "unanswerable" counts as 0 there.
+    """
+    said = [_bag_of_words(prediction) is None for prediction in predictions]
+    true = [_bag_of_words(example.answers[0]) is None for example in examples]
+    num_right = sum(a and b for a, b in zip(said, true, strict=True))
+    precision = 100 * num_right / sum(said) if any(said) else 0.0
+    recall = 100 * num_right / sum(true) if any(true) else 0.0
+    scores = {
+        "unanswerable_f1": 2 * precision * recall / (precision + recall) if num_right else 0.0,
+        "precision": precision,
+        "recall": recall,
+    }
+    answerable = [(p, e) for p, e, not_there in zip(predictions, examples, true, strict=True) if not not_there]
+    if answerable:
+        scores["answerable_nf1"] = _mean_of_best(normalized_f1, *zip(*answerable, strict=True))
+    return scores
+
+
+def _score_lfem(predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
+    """Score SQL by exact match of the logical form: aggregation, column, and conditions in order.
+
+    Where the tables have rows, ``execution`` is the share of queries with the gold's result, of those whose gold runs.
+    """
+    num_right = num_run = num_same = 0
+    for prediction, example in zip(predictions, examples, strict=True):
+        reference = _reference(example)
+        read = read_query(prediction, reference["header"])
+        gold = gold_query(reference["sql"], reference["header"])
+        num_right += read == gold
+        table: Table | None = reference.get("table")
+        expected = execute(gold, table) if table else None
+        if table and expected is not None:
+            num_run += 1
+            num_same += read is not None and execute(read, table) == expected
+    scores = {"lfem": 100 * num_right / len(examples)}
+    if num_run:
+        scores["execution"] = 100 * num_same / num_run
+    return {**scores, **_score_em(predictions, examples)}
+
+
+def _reference(example: Example) -> Mapping[str, Any]:
+    if example.reference is None:
+        raise ValueError(f"{example.task} {example.id} has no reference to score against.")
+    return example.reference
+
+
+def exact_and_f1(example: Example, text: str | None, labels: Collection[str]) -> tuple[float, float]:
+    """Return exact match and F1 of an answer, 0 to 1; a refusal is right exactly where there is no answer.
+
+    Free answers are compared as SQuAD does, with the most similar right one. Of several labels F1 is of the sets.
+
+    Args:
+        example: what was asked.
+        text: the answer; None for a refusal.
+        labels: those that were chosen where several may be right.
+    """
+    if example.multiple:
+        chosen, right = set(labels), set(example.answers)
+        both = len(chosen & right)
+        return float(chosen == right), 2 * both / (len(chosen) + len(right)) if chosen or right else 1.0
+    if text is None or not example.answers:
+        is_right = float(text is None and not example.answers)
+        return is_right, is_right
+    if example.choices:
+        is_right = float(text in example.answers)
+        return is_right, is_right
+    compared = [_alike(text, gold) for gold in example.answers]
+    return max(exact for exact, _ in compared), max(f1 for _, f1 in compared)
+
+
+def _alike(text: str, gold: str) -> tuple[float, float]:
+    """Return exact match and F1 as SQuAD has them; of a gold of which normalising leaves nothing, as it is written."""
+    if not normalize(gold):
+        is_same = float(text.strip() == gold.strip())
+        return is_same, is_same
+    return normalized_exact_match(text, gold), normalized_f1(text, gold)
+
+
+METRICS: dict[str, Scorer] = {
+    "em": _score_em,
+    "nf1": _score_nf1,
+    "joint_goal_em": _score_joint_goal_em,
+    "lfem": _score_lfem,
+    "corpus_f1": _score_corpus_f1,
+    "bleu": _score_bleu,
+    "avg_rouge": _score_avg_rouge,
+    "unanswerable_f1": _score_unanswerable_f1,
+}

@@ -1,0 +1,315 @@
+"""All datasets as sources of questions, how often each is asked, and fixed questions to measure by."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Final, cast
+
+import numpy as np
+
+from mqan_core.example import Example
+from mqan_data.adversarial import AdversarialSource
+from mqan_data.changed import ChangedSource
+from mqan_data.facts import FactsSource
+from mqan_data.formats.dataset_file import (
+    ChoicesPart,
+    Dataset,
+    EverydayPart,
+    FactsPart,
+    FieldsPart,
+    LabelsPart,
+    dataset_names,
+    load_dataset,
+    readable,
+)
+from mqan_data.formats.reading import read_rows
+from mqan_data.formats.records import read_json_value
+from mqan_data.formats.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
+from mqan_data.held_out import held_out_texts, texts_of_examples
+from mqan_data.metrics import UNANSWERABLE
+from mqan_data.questions.asked import Asked
+from mqan_data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
+from mqan_data.questions.everyday import ask_everyday, canonical_everyday
+from mqan_data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
+from mqan_data.questions.fields import ask_fields, canonical_field
+from mqan_data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
+from mqan_data.questions.plain import ask_plain, ask_plain_of_another, canonical_plain
+from mqan_data.readers.registry import task_named
+from mqan_data.source import Source
+from mqan_data.surrounded import SurroundedSource
+from mqan_data.synthetic.source import made_source
+
+TRAIN: Final = "train"
+_MADE = "made_"  # what the names of sources of synthetic texts begin with
+_DERIVED: Final = (AdversarialSource, ChangedSource, FactsSource, SurroundedSource)
+_DERIVED_ENDINGS: Final = tuple(derived.suffix for derived in _DERIVED)
+_READER = "reader"  # the part that a task of readers/registry.py gives
+
+
+class DatasetSource:
+    """Questions about the rows of one dataset, all of its parts together; files are read at the first use.
+
+    Attributes:
+        dataset: what its file says.
+        split: which rows.
+    """
+
+    def __init__(self, data: Path, dataset: Dataset, split: str) -> None:
+        if dataset.held_back and split == TRAIN:
+            raise ValueError(f"{dataset.name} is held back: it is for measuring only and cannot be trained on.")
+        self._data = data
+        self.dataset = dataset
+        self.split = split
+
+    @property
+    def name(self) -> str:
+        """Name of the dataset."""
+        return self.dataset.name
+
+    @cached_property
+    def _read(self) -> tuple[dict[str, Sequence[Row] | Sequence[Example]], int]:
+        """The rows of each part that are there, and how many were removed because they are held out."""
+        held_out = held_out_texts(self._data) if self.split == TRAIN else None
+        rows: dict[str, Sequence[Row] | Sequence[Example]] = {}
+        num_read = 0
+        for part in self.dataset.parts:
+            read = list(read_rows(self._data, self.dataset, part, self.split))
+            num_read += len(read)
+            rows[part] = [row for row in read if held_out is None or not held_out.holds(row.texts())]
+        if self.dataset.reader:
+            pairs = texts_of_examples(_read_examples(self._data, self.dataset.reader, self.split))
+            kept = []
+            for example, texts in pairs:
+                num_read += 1
+                if held_out is None or not held_out.holds(texts):
+                    kept.append(example)
+            rows[_READER] = kept
+        read_json_value.cache_clear()
+        rows = {part: of_part for part, of_part in rows.items() if of_part}
+        return rows, num_read - sum(map(len, rows.values()))
+
+    @property
+    def num_removed(self) -> int:
+        """How many rows of the files are left out because they are held out elsewhere."""
+        return self._read[1]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        return list(accumulate(map(len, self._read[0].values())))
+
+    def __len__(self) -> int:
+        """Return the number of rows of all parts."""
+        return self._ends[-1] if self._ends else 0
+
+    def place_of(self, index: int) -> tuple[str, int]:
+        """Return the part that a row is in, and its number there."""
+        part = bisect_right(self._ends, index)
+        before = self._ends[part - 1] if part else 0
+        return list(self._read[0])[part], index - before
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        """Return a question about a row; the same for the same row and state of ``rng``."""
+        name, number = self.place_of(index)
+        rows = self._read[0][name]
+        if name == _READER:
+            return cast(Example, rows[number])
+        return self._ask(name, cast(Row, rows[number]), rng).example(self.name, f"{self.split}/{name}/{number}")
+
+    def fixed(self, index: int, rng: np.random.Generator) -> Example:
+        """Return the question about a row by which it is measured: its first wording, with all choices."""
+        name, number = self.place_of(index)
+        row = self._read[0][name][number]
+        match row:
+            case Example():
+                return row
+            case LabelRow():
+                asked = canonical_question(row, cast(LabelsPart, self.dataset.parts[name]))
+            case FieldRow():
+                asked = canonical_field(row, rng)
+            case ChoiceRow():
+                asked = canonical_choices(row, cast(ChoicesPart, self.dataset.parts[name]))
+            case QuestionRow():
+                asked = canonical_plain(row)
+            case FactRow():
+                asked = canonical_fact(row, cast(FactsPart, self.dataset.parts[name]))
+            case EverydayRow():
+                asked = canonical_everyday(row)
+        return asked.example(self.name, f"{self.split}/{name}/{number}")
+
+    def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Asked:
+        part, rows = self.dataset.parts[name], self._read[0][name]
+        refusals = 0.0 if isinstance(part, FieldsPart | EverydayPart) else part.refusals
+        of_another = refusals > 0 and rng.random() < refusals
+        other = rows[int(rng.integers(len(rows)))] if of_another else None
+        asked: Asked | None = None
+        match row:
+            case LabelRow():
+                labels = cast(LabelsPart, part)
+                if isinstance(other, LabelRow):
+                    asked = ask_labels_of_another(row, other, labels, rng)
+                return asked or ask_labels(row, labels, rng, _label_names(labels.distractors))
+            case FieldRow():
+                return ask_fields(row, cast(FieldsPart, part), rng)
+            case ChoiceRow():
+                choices = cast(ChoicesPart, part)
+                if isinstance(other, ChoiceRow):
+                    asked = ask_choices_of_another(row, other, choices, rng)
+                return asked or ask_choices(row, choices, rng)
+            case QuestionRow():
+                if isinstance(other, QuestionRow):
+                    asked = ask_plain_of_another(row, other, rng)
+                return asked or ask_plain(row, rng)
+            case FactRow():
+                facts = cast(FactsPart, part)
+                if isinstance(other, FactRow):
+                    asked = ask_facts_of_another(row, other, facts, rng)
+                return asked or ask_facts(row, facts, rng)
+            case EverydayRow():
+                return ask_everyday(row, rng)
+
+
+def _read_examples(data: Path, reader: str, split: str) -> list[Example]:
+    """Read a task of the registry; "unanswerable" becomes no answer, and what only scoring needs is left out."""
+    task = task_named(reader)
+    if split not in task.splits:
+        return []
+    examples = task.read(data / task.folder, split)
+    return [
+        replace(
+            example,
+            answers=() if example.answers[:1] == (UNANSWERABLE,) else example.answers,
+            reference=None if split == TRAIN else example.reference,
+        )
+        for example in examples
+    ]
+
+
+@cache
+def _label_names(parts: tuple[str, ...]) -> tuple[str, ...]:
+    names = []
+    for reference in parts:
+        dataset, _, part_name = reference.partition(".")
+        part = load_dataset(dataset).parts.get(part_name)
+        if not isinstance(part, LabelsPart):
+            raise ValueError(f"distractors: {reference!r} names no part with labels; write it as dataset.part.")
+        names += [readable(key, label.name) for key, label in part.labels.items()]
+    return tuple(dict.fromkeys(names))
+
+
+def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TRAIN) -> list[Source]:
+    """Return datasets as sources; nothing is read before a source is used.
+
+    Args:
+        data: folder of the datasets.
+        names: of the datasets; None for all that are not held back and have rows for the split. ``made_NAME`` is a kind
+            of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead, ``NAME_changed`` one
+            with questions that are changed so that their texts do not answer them, ``NAME_facts`` one that asks
+            whether statements are true, ``NAME_surrounded`` one whose texts stand between others.
+        split: train, validation or test.
+
+    Raises:
+        ValueError: there is no dataset of a name, its file is malformed, or it is held back and ``split`` is train.
+    """
+    if names is None:
+        datasets = map(load_dataset, dataset_names())
+        names = [dataset.name for dataset in datasets if not dataset.held_back and has_split(dataset, split)]
+    return [_source_named(name, data, split) for name in names]
+
+
+def _source_named(name: str, data: Path, split: str) -> Source:
+    if name.startswith(_MADE):
+        return made_source(name.removeprefix(_MADE), TRAIN if split == TRAIN else "validation")
+    for derived in _DERIVED:
+        if name.endswith(derived.suffix):
+            return derived(_source_named(name.removesuffix(derived.suffix), data, split))
+    return DatasetSource(data, load_dataset(name), split)
+
+
+def dataset_of(name: str) -> str:
+    """Return the dataset whose rows a source of a name asks about; of texts made by program the name itself."""
+    while name.endswith(_DERIVED_ENDINGS):
+        name = name.rpartition("_")[0]
+    return name
+
+
+def is_made(name: str) -> bool:
+    """Return whether a source of a name is of texts made by program."""
+    return name.startswith(_MADE)
+
+
+def has_split(dataset: Dataset, split: str) -> bool:
+    """Return whether a dataset file names rows for a split."""
+    parts = dataset.parts.values()
+    held_out = split == "validation" and any(part.hold_out for part in parts)
+    of_reader = bool(dataset.reader) and split in task_named(dataset.reader).splits
+    return held_out or of_reader or any(part.files.get(split) for part in parts)
+
+
+def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Example]:
+    """Return fixed questions about rows of the validation part, or of the test part where there is no other.
+
+    Args:
+        data: folder of the datasets.
+        name: of the dataset, or ``dataset.part`` for one of its parts.
+        limit: at most so many, drawn by the seed and in the order of the files.
+        seed: decides which rows, and which field of a row with several.
+
+    Returns:
+        The questions in their first wording, with all labels as choices.
+
+    Raises:
+        ValueError: there is no such dataset or part, or it has neither validation nor test rows.
+    """
+    if name.startswith(_MADE) or name.endswith(_DERIVED_ENDINGS):
+        made = _source_named(name, data, "validation")
+        return [made.draw(i % len(made), np.random.default_rng([seed, i])) for i in range(limit)]
+    dataset_name, _, part = name.partition(".")
+    dataset = load_dataset(dataset_name)
+    if part == _READER:
+        dataset = replace(dataset, parts={})
+    elif part:
+        if part not in dataset.parts:
+            raise ValueError(f"{dataset_name} has no part {part!r}; it has {', '.join(dataset.parts)}.")
+        dataset = replace(dataset, parts={part: dataset.parts[part]}, reader="")
+    elif dataset.reader:
+        dataset = replace(dataset, parts={})  # as it has always been measured
+    split = next((split for split in ("validation", "test") if has_split(dataset, split)), None)
+    if split is None:
+        raise ValueError(f"{name} has neither validation nor test rows.")
+    source = DatasetSource(data, dataset, split)
+    order = np.random.default_rng(seed).permutation(len(source))[:limit]
+    return [source.fixed(int(index), np.random.default_rng([seed, int(index)])) for index in sorted(order)]
+
+
+class ValidationSets(Mapping[str, Sequence[Example]]):
+    """Examples to score a run on, by name of their source; each set is read when it is first looked at.
+
+    Args are those of ``validation_examples``.
+    """
+
+    def __init__(self, data: Path, names: Sequence[str], limit: int, seed: int) -> None:
+        self._data, self._names, self._limit, self._seed = data, names, limit, seed
+        self._read: dict[str, Sequence[Example]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Example]:
+        """Return the examples of a source."""
+        if name not in self._read:
+            self._read[name] = validation_examples(self._data, name, self._limit, self._seed)
+        return self._read[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Return the number of sets."""
+        return len(self._names)
+
+
+def rows_removed(data: Path, names: Sequence[str] | None = None) -> Mapping[str, tuple[int, int]]:
+    """Return, for each dataset that is trained on, how many rows it has and how many were removed as held out."""
+    sources = cast(list[DatasetSource], load_sources(data, names))
+    return {source.name: (len(source), source.num_removed) for source in sources}

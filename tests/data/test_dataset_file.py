@@ -1,0 +1,93 @@
+"""Dataset files: what is refused, and how the message names it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mqan_data.formats.dataset_file import DATASETS, LabelsPart, dataset_names, load_dataset, readable
+
+_HEAD = "folder: x\nlicence: MIT\ncommercial: true\n"
+_PART = """parts:
+  a:
+    shape: labels
+    format: tsv
+    files: {train: [a.tsv]}
+    columns: [label, text]
+    kind: topic
+    label: "{label}"
+    forms:
+      - {text: "{text}", questions: [What is it about?]}
+    labels: {b: {}, c_d: {description: the third}}
+"""
+
+
+def _written(tmp_path: Path, text: str) -> Path:
+    (tmp_path / "x.yaml").write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_dataset_is_what_its_file_says(tmp_path: Path) -> None:
+    dataset = load_dataset("x", _written(tmp_path, _HEAD + _PART))
+    part = dataset.parts["a"]
+    assert (dataset.name, dataset.commercial, dataset.held_back) == ("x", True, False)
+    assert isinstance(part, LabelsPart)
+    assert list(part.labels) == ["b", "c_d"]
+    assert part.labels["c_d"].description == "the third"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (_HEAD, "give `parts`, `reader` or both"),
+        (_HEAD + "reader: squad\ncolour: red\n", "unknown key 'colour'"),
+        ("folder: x\ncommercial: true\nreader: squad\n", "the key 'licence' is missing"),
+        (_HEAD + _PART.replace("shape: labels", "shape: table"), "parts.a: `shape` must be one of labels"),
+        (_HEAD + _PART.replace("kind: topic", "kynd: topic"), "parts.a: unknown key 'kynd'"),
+        (_HEAD + _PART.replace("[What is it about?]", "[]"), "parts.a: needs `forms` with `questions`"),
+        (_HEAD + _PART + "    none: [b]\n", r"parts.a: .*\['b'\] cannot be labels as well"),
+        ("folder: [", "not YAML"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_file_and_key(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        load_dataset("x", _written(tmp_path, text))
+    assert "x.yaml" in str(caught.value)
+
+
+def test_an_unknown_name_lists_near_ones() -> None:
+    with pytest.raises(ValueError, match="Did you mean clinc150"):
+        load_dataset("clinc15")
+
+
+def test_all_files_of_the_table_are_read() -> None:
+    names = dataset_names()
+    assert len(names) >= 90
+    for name in names:
+        dataset = load_dataset(name)
+        assert dataset.licence, name
+        assert dataset.parts or dataset.reader, name
+
+
+def test_the_sets_to_measure_by_are_held_back() -> None:
+    held_back = {
+        *("banking77", "dbpedia14", "isear", "hate_davidson", "searchsnippets", "politeness", "youtube_spam"),
+        *("restaurant8k", "e2e_nlg", "pubmedqa", "legalbench", "squad2_dev"),
+    }
+    assert held_back <= {name for name in dataset_names() if load_dataset(name).held_back}
+
+
+@pytest.mark.parametrize("name", dataset_names())
+def test_no_two_labels_of_a_set_share_a_name_or_description(name: str) -> None:
+    for part_name, part in load_dataset(name).parts.items():
+        owners: dict[str, str] = {}
+        for key, label in part.labels.items() if isinstance(part, LabelsPart) else ():
+            for called in {text.casefold() for text in (readable(key, label.name), *label.synonyms, label.description)}:
+                assert not called or owners.setdefault(called, key) == key, (part_name, called)
+
+
+@pytest.mark.parametrize("name", [name for name in dataset_names() if not load_dataset(name).held_back])
+def test_names_of_classes_that_are_kept_for_measuring_are_in_no_wording(name: str) -> None:
+    kept = {"angry", "happy", "unsupportive", "supportive", "furious", "thrilled"}  # see mqan_evaluation.zero_shot
+    text = (DATASETS / f"{name}.yaml").read_text(encoding="utf-8").lower()
+    assert not kept & set(re.findall(r"\w+", text))

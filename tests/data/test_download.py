@@ -1,0 +1,205 @@
+"""Downloads from a server on this machine: what arrives is verified, what does not leaves nothing behind."""
+
+import hashlib
+import io
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from mqan_data import download
+from mqan_data.download import fetch
+from mqan_data.errors import DownloadError
+from mqan_data.readers.registry import task_named
+from mqan_data.readers.task import Download, Task
+
+CONTENT = b"label,sentence\n1,fine\n" * 1000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers as the path says."""
+
+    def do_GET(self) -> None:
+        """Serve one request."""
+        requests: list[str] = self.server.requests  # type: ignore[attr-defined]
+        requests.append(self.path)
+        if self.path == "/flaky" and len(requests) < 3:
+            self.send_error(503)
+        elif self.path in ("/good", "/flaky", "/no-length"):
+            self.send_response(200)
+            if self.path != "/no-length":
+                self.send_header("Content-Length", str(len(CONTENT)))
+            self.end_headers()
+            self.wfile.write(CONTENT)
+        elif self.path == "/interrupted":
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(CONTENT)))
+            self.end_headers()
+            self.wfile.write(CONTENT[:100])
+        elif self.path == "/slow":
+            time.sleep(0.2)
+        elif self.path.startswith("/redirect/"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/redirect/"))
+            self.end_headers()
+        else:
+            self.send_error(404)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay quiet."""
+
+
+class Server(ThreadingHTTPServer):
+    """An HTTP server that remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.requests: list[str] = []
+
+    def url(self, path: str) -> str:
+        """Return the address of a path."""
+        return f"http://127.0.0.1:{self.server_port}{path}"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    """A server on this machine, reached without a proxy."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with Server() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def console() -> Console:
+    """A console that is no terminal; ``console.file.getvalue()`` is what was printed."""
+    return Console(file=io.StringIO(), width=500)
+
+
+def task_of(*sources: Download) -> Task:
+    """Make a task that has only files to download."""
+    return Task("toy", "toy", ("train",), "em", task_named("sst").read, sources=sources)
+
+
+def printed(console: Console) -> str:
+    """Return what was printed."""
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    return file.getvalue()
+
+
+def get(task: Task, data: Path, console: Console, allow_unverified: bool = False) -> tuple[Path, ...]:
+    """Fetch without waiting between attempts."""
+    return fetch(task, data, allow_unverified=allow_unverified, console=console, retry_wait_s=0.0)
+
+
+def test_a_file_is_fetched_verified_and_not_fetched_again(tmp_path: Path, server: Server, console: Console) -> None:
+    task = task_of(Download(server.url("/good"), "deep/train.csv", SHA256))
+    (path,) = get(task, tmp_path / "data", console)
+    assert path == tmp_path / "data" / "toy" / "deep" / "train.csv"
+    assert path.read_bytes() == CONTENT
+    assert list(path.parent.iterdir()) == [path]
+    assert printed(console) == f"{path}: downloaded, checksum matches\n"  # and no progress bar
+    assert get(task, tmp_path / "data", console) == (path,)
+    assert printed(console).endswith(f"{path}: already there, checksum matches\n")
+    assert server.requests == ["/good"]
+
+
+def test_a_terminal_sees_a_progress_bar(tmp_path: Path, server: Server) -> None:
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    get(task_of(Download(server.url("/good"), "train.csv", SHA256)), tmp_path, console)
+    assert "0.0/22.0 kB" in printed(console)
+
+
+def test_a_wrong_checksum_leaves_nothing_behind(tmp_path: Path, server: Server, console: Console) -> None:
+    task = task_of(Download(server.url("/good"), "train.csv", "0" * 64))
+    with pytest.raises(DownloadError, match=f"wrong checksum: sha256 is {SHA256}, expected {'0' * 64}"):
+        get(task, tmp_path, console)
+    assert list((tmp_path / "toy").iterdir()) == []
+    assert server.requests == ["/good"]
+
+
+def test_not_found_is_not_tried_again(tmp_path: Path, server: Server, console: Console) -> None:
+    with pytest.raises(DownloadError, match="/gone: the server answered 404 Not Found"):
+        get(task_of(Download(server.url("/gone"), "train.csv", SHA256)), tmp_path, console)
+    assert list((tmp_path / "toy").iterdir()) == []
+    assert server.requests == ["/gone"]
+
+
+def test_an_interrupted_transfer_leaves_nothing_behind(tmp_path: Path, server: Server, console: Console) -> None:
+    task = task_of(Download(server.url("/interrupted"), "train.csv", SHA256))
+    with pytest.raises(DownloadError, match="stopped after 100 of 22,000 bytes; gave up after 3 attempts"):
+        get(task, tmp_path, console)
+    assert list((tmp_path / "toy").iterdir()) == []
+    assert server.requests == ["/interrupted"] * 3
+
+
+def test_an_overloaded_server_is_tried_again(tmp_path: Path, server: Server, console: Console) -> None:
+    (path,) = get(task_of(Download(server.url("/flaky"), "train.csv", SHA256)), tmp_path, console)
+    assert path.read_bytes() == CONTENT
+    assert printed(console).count("503 Service Unavailable; trying again") == 2
+
+
+def test_no_server_is_an_error(tmp_path: Path, server: Server, console: Console) -> None:
+    url = server.url("/good")
+    server.server_close()
+    with pytest.raises(DownloadError, match=r"/good: .*; gave up after 3 attempts"):
+        get(task_of(Download(url, "train.csv", SHA256)), tmp_path, console)
+
+
+def test_a_slow_server_is_an_error(
+    tmp_path: Path, server: Server, console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(download, "TIMEOUT_S", 0.02)
+    with pytest.raises(DownloadError, match="/slow: timed out; gave up after 3 attempts"):
+        get(task_of(Download(server.url("/slow"), "train.csv", SHA256)), tmp_path, console)
+
+
+def test_files_without_checksum_need_consent(tmp_path: Path, server: Server, console: Console) -> None:
+    task = task_of(
+        Download(server.url("/good"), "known.csv", SHA256), Download(server.url("/no-length"), "unknown.csv")
+    )
+    with pytest.raises(DownloadError, match=r"no trusted checksum is known for .*/no-length, .*--allow-unverified"):
+        get(task, tmp_path, console)
+    assert server.requests == []
+    _, unknown = get(task, tmp_path, console, allow_unverified=True)
+    assert unknown.read_bytes() == CONTENT
+    assert f"{unknown}: downloaded, not verified, sha256 {SHA256}" in printed(console)
+    get(task, tmp_path, console)  # what is there needs no consent
+    assert f"{unknown}: already there, not verified" in printed(console)
+
+
+def test_another_file_of_that_name_is_left_alone(tmp_path: Path, server: Server, console: Console) -> None:
+    path = tmp_path / "toy" / "train.csv"
+    path.parent.mkdir()
+    path.write_text("mine")
+    with pytest.raises(DownloadError, match="is not the official file"):
+        get(task_of(Download(server.url("/good"), "train.csv", SHA256)), tmp_path, console)
+    assert path.read_text() == "mine"
+    assert server.requests == []
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, server: Server, console: Console) -> None:
+    (tmp_path / "toy").write_text("a file, not a folder")
+    with pytest.raises(DownloadError, match=r"train\.csv: cannot be written"):
+        get(task_of(Download(server.url("/good"), "train.csv", SHA256)), tmp_path, console)
+
+
+@pytest.mark.parametrize("target", ["http://example.invalid/x", "ftp://127.0.0.1/x"])
+def test_only_https_is_followed(tmp_path: Path, server: Server, console: Console, target: str) -> None:
+    for url in (target, server.url("/redirect/" + target)):
+        with pytest.raises(DownloadError, match=f"{target}: only https is downloaded"):
+            get(task_of(Download(url, "train.csv", SHA256)), tmp_path, console)
+
+
+def test_a_task_of_ones_own_has_nothing_to_download(tmp_path: Path, console: Console) -> None:
+    with pytest.raises(DownloadError, match="toy has no files to download"):
+        get(task_of(), tmp_path, console)

@@ -1,0 +1,163 @@
+"""Yes/no questions and statements: the three verdicts, in every way of asking."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mqan_data.errors import DatasetError
+from mqan_data.formats.dataset_file import Dataset, FactsPart, load_dataset
+from mqan_data.formats.reading import read_rows
+from mqan_data.formats.rows import FactRow, Verdict
+from mqan_data.mixture import DatasetSource
+from mqan_data.questions import facts, wordings
+from mqan_data.questions.asked import Asked
+from mqan_data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
+from mqan_data.settings import parse
+
+_BODY: Mapping[str, Any] = {
+    "shape": "facts",
+    "format": "jsonl",
+    "files": {"train": ["a.jsonl"]},
+    "text": "{text}",
+    "label": "{label}",
+    "yes": ["E"],
+    "no": ["C"],
+    "unknown": ["N"],
+}
+_STATEMENTS = parse(FactsPart, {**_BODY, "statement": "{said}"}, "test")
+_QUESTIONS = parse(FactsPart, {**_BODY, "question": "{said}"}, "test")
+_AFFIRMING = ("yes", "true", "confirmed", "correct", "supported", "right")
+_DENYING = ("no", "false", "denied", "incorrect", "refuted", "wrong")
+_NEGATED = ("is it false", "is it wrong", "is it untrue", "incorrect", "is this false", '" false?', "is that wrong")
+
+
+def _drawn(verdict: Verdict, part: FactsPart, number: int = 1500) -> Iterator[Asked]:
+    row = FactRow("The cat sleeps.", "The cat is awake.", verdict, None if verdict == "unknown" else ((0, 7),))
+    if part.question:
+        row = FactRow(row.text, "is the cat awake", verdict, row.evidence)
+    for seed in range(number):
+        yield ask_facts(row, part, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("part", [_STATEMENTS, _QUESTIONS])
+@pytest.mark.parametrize("verdict", ["yes", "no", "unknown"])
+def test_the_answer_is_the_verdict_turned_where_the_question_is(part: FactsPart, verdict: Verdict) -> None:
+    kinds: Counter[int] = Counter()
+    negated = 0
+    for asked in _drawn(verdict, part):
+        kinds[len(asked.choices)] += 1
+        turned = any(words in asked.question.lower() for words in _NEGATED)
+        negated += turned
+        if verdict == "unknown":
+            assert asked.evidence is None
+            assert bool(asked.answers) == (len(asked.choices) == 3)
+            assert not set(asked.answers) & {*_AFFIRMING, *_DENYING}, asked
+        else:
+            assert asked.evidence == ((0, 7),)
+            assert asked.answers[0] in (_AFFIRMING if (verdict == "yes") != turned else _DENYING), asked
+        if asked.choices:
+            assert set(asked.answers) <= {choice.label for choice in asked.choices}
+    assert set(kinds) == {0, 2, 3}
+    assert kinds[2] > kinds[3] > kinds[0] > 100
+    assert (negated > 50) == (part is _STATEMENTS)
+
+
+def test_a_statement_is_turned_into_its_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "question_of", lambda statement: "Is the cat awake?")
+    questions = Counter(asked.question for asked in _drawn("no", _STATEMENTS))
+    assert questions["Is the cat awake?"] > 300
+    assert questions["According to the text, is the cat awake?"] > 10
+    assert questions["Is it true that the cat is awake?"] > 10
+
+
+def test_a_denial_is_asked_without_it_and_turned(monkeypatch: pytest.MonkeyPatch) -> None:
+    questions = {
+        "The cat did not sleep.": "Did the cat not sleep?",
+        "She was not asked to go.": "Was she not asked to go?",
+        "He said she was not ill.": "Did he say she was not ill?",
+        "The cat sleeps.": "Does the cat sleep?",
+    }
+    monkeypatch.setattr(facts, "question_of", lambda statement: questions.get(statement, f"{statement} Is it so?"))
+    asked_of = {
+        "The cat did not sleep.": ("Did the cat sleep?", "no"),
+        "She wasn't asked to go.": ("Was she asked to go?", "no"),
+        "The cat sleeps.": ("Does the cat sleep?", "yes"),
+        "He said she was not ill.": (None, "yes"),
+        "No cat sleeps.": (None, "yes"),
+        "All cats are not black.": (None, "yes"),
+        "The cat did not sleep and did not eat.": (None, "yes"),
+    }
+    for statement, expected in asked_of.items():
+        assert facts._natural(statement, "yes") == expected
+    assert facts._natural("The cat did not sleep.", "unknown") == ("Did the cat sleep?", "unknown")
+
+
+def test_several_sentences_are_not_put_into_a_clause() -> None:
+    row = FactRow("It rained.", "It rained. Nobody came.", "unknown")
+    inside = {template.format(s="it rained. Nobody came", S="", full="") for template in wordings.IS_TRUE}
+    for seed in range(300):
+        asked = ask_facts(row, _STATEMENTS, np.random.default_rng(seed))
+        assert "It rained. Nobody came." in asked.question
+        assert asked.question not in inside
+
+
+def test_another_text_says_nothing_of_it() -> None:
+    row, other = FactRow("The cat sleeps.", "The cat is awake.", "no", ((0, 7),)), FactRow("It rains.", "It is.", "yes")
+    rng = np.random.default_rng(0)
+    assert ask_facts_of_another(row, row, _STATEMENTS, rng) is None
+    for _ in range(50):
+        asked = ask_facts_of_another(row, other, _STATEMENTS, rng)
+        assert asked is not None
+        assert (asked.context, asked.evidence) == ("It rains.", None)
+        assert not set(asked.answers) & {*_AFFIRMING, *_DENYING}
+
+
+def test_the_fixed_question_has_yes_and_no() -> None:
+    asked = canonical_fact(FactRow("It rained.", "was it dry", "no"), _QUESTIONS)
+    assert (asked.question, asked.answers) == ("Was it dry?", ("no",))
+    assert [choice.label for choice in asked.choices] == ["yes", "no"]
+    assert canonical_fact(FactRow("It rained.", "It was dry.", "unknown"), _STATEMENTS).answers == ()
+
+
+def _read(folder: Path, rows: list[dict[str, Any]], **more: Any) -> list[FactRow]:
+    (folder / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    part = parse(FactsPart, {**_BODY, "statement": "{said}", **more}, "test")
+    found = read_rows(folder, Dataset("x", ".", "MIT", True, parts={"a": part}), "a", "train")
+    return [row for row in found if isinstance(row, FactRow)]
+
+
+def test_rows_are_read_with_the_places_of_their_evidence(tmp_path: Path) -> None:
+    row = {"text": ["One.", "Two.", "Two."], "said": "x is y", "label": "E", "why": ["One."]}
+    options = {"options": {"sentences": "text"}, "evidence": "why"}
+    assert _read(tmp_path, [row], **options) == [FactRow("One. Two. Two.", "x is y", "yes", ((0, 4),))]
+    for why in (["Two."], ["Three."], []):
+        assert _read(tmp_path, [{**row, "why": why}], **options)[0].evidence is None
+    assert _read(tmp_path, [{**row, "label": "N"}], **options)[0].evidence is None
+    assert _read(tmp_path, [{**row, "label": "-"}], drop=["-"]) == []
+    with pytest.raises(DatasetError, match="label 'Z' is not among"):
+        _read(tmp_path, [{**row, "label": "Z"}])
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    ("name", "part", "verdicts"),
+    [
+        ("condaqa", "questions", {"no": 1879, "yes": 1778, "unknown": 211}),
+        ("sharc", "rules", {"no": 1224, "yes": 1323, "unknown": 1209}),
+        ("control", "inference", {"unknown": 1202, "no": 1396, "yes": 1494}),
+        ("fool_me_twice", "claims", {"yes": 1264, "no": 1250}),
+    ],
+)
+def test_sets_have_their_verdicts(data_folder: Path, name: str, part: str, verdicts: Mapping[str, int]) -> None:
+    dataset = load_dataset(name)
+    rows = [row for split in ("train", "validation") for row in read_rows(data_folder, dataset, part, split)]
+    if dataset.parts[part].files.get("validation"):
+        rows = list(read_rows(data_folder, dataset, part, "train"))
+    assert Counter(row.verdict for row in rows if isinstance(row, FactRow)) == verdicts
+    source = DatasetSource(data_folder, dataset, "validation")
+    assert source.fixed(0, np.random.default_rng(0)).choices

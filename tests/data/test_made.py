@@ -1,0 +1,315 @@
+"""Texts made by program: every layout, what stands where, what is refused, what is held back."""
+
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mqan_core.example import Example
+from mqan_core.text import read_tokens
+from mqan_data.noise import add_noise
+from mqan_data.synthetic.document import Document, make_document
+from mqan_data.synthetic.kind import Layout, kind_names, load_kind, shared
+from mqan_data.synthetic.source import MadeSource, made_sources
+from mqan_data.synthetic.template import Written, compile_template
+from mqan_data.synthetic.values import MAKERS, Values
+
+KINDS = kind_names()
+_BLANK = {"", "-", "---", "n/a", "none", "none known", "null", "null,", '""', "________", "illegible"}
+_YES_NO = {"yes", "no", "true", "false"}
+
+
+@cache
+def _document(name: str, place: int, seed: int) -> Document:
+    kind = load_kind(name)
+    return make_document(kind, kind.layouts[place], seed)
+
+
+def _documents(name: str, number: int = 25) -> Iterator[tuple[Layout, Document]]:
+    for place, layout in enumerate(load_kind(name).layouts):
+        for seed in range(number):
+            yield layout, _document(name, place, seed)
+
+
+def _examples(source: MadeSource, number: int = 250) -> Iterator[Example]:
+    for index in range(number):
+        yield source.draw(index, np.random.default_rng([7, index]))
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_value_stands_where_it_says_and_is_whole_words(name: str) -> None:
+    for layout, document in _documents(name):
+        row = document.row
+        tokens = read_tokens(row.text)
+        starts, ends = {token.start for token in tokens}, {token.end for token in tokens}
+        assert not re.search(r"\{\{|\}\}\w|\[\[|\|\||<<|>>", row.text), (layout.spec.name, row.text)
+        for key, mentions in row.mentions.items():
+            assert key in row.scheme
+            for mention in mentions:
+                assert mention.start is not None
+                end = mention.start + len(mention.text)
+                assert row.text[mention.start : end] == mention.text, (layout.spec.name, key)
+                assert mention.start in starts, (layout.spec.name, key, mention)
+                assert end in ends, (layout.spec.name, key, mention)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_layout_is_drawn_and_can_write_all_of_its_fields(name: str) -> None:
+    kind = load_kind(name)
+    for place, layout in enumerate(kind.layouts):
+        columns = {f"{key}.0" for key in layout.keys if "." in key}
+        names = {f"{rows}.{spec.name}.0" for rows, spec in kind.rows.items()}  # a row's name has no cell of its own
+        missing = {key for key in layout.keys if "." not in key} | (columns - names)
+        for seed in range(60):
+            missing -= set(_document(name, place, seed).row.mentions)
+            if not missing:
+                break
+        assert not missing, layout.spec.name
+    drawn = {
+        split: {layout.spec.name for layout in MadeSource(name, split).layouts} for split in ("train", "validation")
+    }
+    assert drawn["train"] | drawn["validation"] == {layout.spec.name for layout in kind.layouts}
+
+
+def test_held_back_layouts_are_never_trained_on() -> None:
+    number = Counter[str]()
+    for train, validation in zip(made_sources("train"), made_sources("validation"), strict=True):
+        assert train.name == validation.name
+        held_back = {layout.spec.name for layout in validation.kind.layouts if layout.spec.held_back}
+        assert {layout.spec.name for layout in validation.layouts} == held_back != set()
+        seen = {train.layouts[index % len(train.layouts)].spec.name for index in range(len(train))}
+        assert not seen & held_back
+        templates = [layout.spec.text.strip() for layout in train.kind.layouts]
+        assert len(set(templates)) == len(templates)
+        number.update(train=len(train.layouts), validation=len(validation.layouts))
+    assert number["train"] >= 100
+    assert number["validation"] >= 30
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_answers_are_right_by_construction(name: str) -> None:
+    kinds: Counter[str] = Counter()
+    free = {label for labels in load_kind(name).labels.values() if labels.free for label in labels.labels}
+    for split in ("train", "validation"):
+        for example in _examples(MadeSource(name, split)):
+            labels = [choice.label for choice in example.choices]
+            assert example.question.strip()
+            assert "{" not in example.question.replace(example.context, "")
+            if not example.answers:
+                kinds["refused"] += 1
+                assert example.answer_start is None
+                continue
+            answer = example.answers[0]
+            if labels:
+                kinds["choices"] += 1
+                assert set(example.answers) <= set(labels)
+            elif example.answer_start is not None:
+                kinds["quoted"] += 1
+                assert example.context.startswith(answer, example.answer_start)
+            elif answer.lower() in _YES_NO:
+                kinds["yes or no"] += 1
+            elif answer in example.question:
+                kinds["in the question"] += 1
+            elif answer in free:
+                kinds["label"] += 1
+            else:
+                kinds["list"] += 1
+                assert all(part in example.context for part in re.split(", ", answer)), example
+    assert {"refused", "choices", "quoted", "yes or no", "in the question"} <= set(kinds)
+    assert kinds["refused"] < 0.5 * sum(kinds.values())
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_noise_leaves_answers_where_they_can_be_found(name: str) -> None:
+    changed = 0
+    for index, example in enumerate(_examples(MadeSource(name, "train"), 150)):
+        noisy = add_noise(example, np.random.default_rng(index))
+        assert (noisy.choices, len(noisy.answers)) == (example.choices, len(example.answers))
+        changed += noisy.context != example.context or noisy.question != example.question
+        if example.answer_start is not None:
+            assert noisy.answer_start is not None
+            assert noisy.context.startswith(noisy.answers[0], noisy.answer_start)
+    assert changed > 100
+
+
+def _follows(name: str, text: str) -> list[str]:
+    """Return what stands behind a name that begins a line and ends in a colon or an equals sign."""
+    found = re.findall(rf"^[^\w\n]*{re.escape(name)}\"?[ .]*[:=][ \t]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
+    return [value.strip() for value in found]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_refused_is_not_in_the_text(name: str) -> None:
+    refused = 0
+    for layout, document in _documents(name):
+        row = document.row
+        for key, field in row.scheme.items():
+            if key in row.mentions or key.startswith("any "):
+                continue
+            refused += 1
+            assert not field.only_filled
+            for called in (field.name, *field.synonyms):
+                behind = _follows(called, row.text)
+                assert set(value.casefold() for value in behind) <= _BLANK, (layout.spec.name, key, called, behind)
+    assert refused > 100
+
+
+@pytest.mark.parametrize("name", [name for name in KINDS if load_kind(name).rows])
+def test_rows_that_are_asked_for_in_vain_are_not_there(name: str) -> None:
+    absent = 0
+    for _, document in _documents(name, 10):
+        for key, field in document.row.scheme.items():
+            if key.count(".") == 2 and key not in document.row.mentions:
+                absent += 1
+                row = field.name.partition(" of ")[2]
+                assert row.casefold() not in {
+                    mention.text.casefold() for some in document.row.mentions.values() for mention in some
+                }
+    assert absent > 10
+
+
+def test_a_type_that_is_refused_has_no_value_in_the_text() -> None:
+    patterns = {
+        "email": r"\S@\S",
+        "url": r"https?://|www\.",
+        "ip": r"\d+\.\d+\.\d+\.\d+",
+        "percent": r"\d ?(%|percent)",
+    }
+    refused: Counter[str] = Counter()
+    for name in KINDS:
+        for layout, document in _documents(name):
+            for kind, pattern in patterns.items():
+                if f"any {kind}" in document.row.scheme and f"any {kind}" not in document.row.mentions:
+                    refused[kind] += 1
+                    assert not re.search(pattern, document.row.text), (name, layout.spec.name, kind)
+    assert set(refused) == set(patterns)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_same_row_and_seed_give_the_same_example(name: str) -> None:
+    source = MadeSource(name, "train")
+    for index in range(30):
+        first, again, other = (source.draw(index, np.random.default_rng(seed)) for seed in (index, index, index + 999))
+        assert first == again
+        assert (first.context, first.question) != (other.context, other.question)
+
+
+def test_every_label_can_be_right() -> None:
+    for name in KINDS:
+        kind = load_kind(name)
+        found: dict[str, set[str]] = {}
+        for _, document in _documents(name, 40):
+            for labels, label in document.labels.items():
+                found.setdefault(labels, set()).add(label)
+        for labels in set(kind.labels) - set(shared().labels):
+            assert found[labels] == set(kind.labels[labels].labels), (name, labels)
+
+
+def test_what_is_no_for_one_label_is_not_asked_of_another_in_a_set_of_three() -> None:
+    for name in KINDS:
+        for set_name, labels in load_kind(name).labels.items():
+            if len(labels.labels) > 2:
+                asked = {question for label in labels.labels.values() for question in label.questions}
+                negated = {question for label in labels.labels.values() for question in label.negated}
+                assert not asked & negated, (name, set_name)
+
+
+def test_nothing_is_agreed_on_where_they_do_not_agree() -> None:
+    for layout, document in _documents("chats"):
+        if document.labels.get("agreed") == "disagree":
+            called = [document.row.scheme[key].name for key in document.row.mentions]
+            assert not [name for name in called if "agreed" in name or name == "meeting place"], layout.spec.name
+
+
+def test_values_of_one_seed_are_the_same_and_of_another_are_not() -> None:
+    kinds = [*MAKERS, *(method.removeprefix("make_") for method in dir(Values) if method.startswith("make_"))]
+    values, again, other = ([Values(seed).draw(kind) for kind in kinds] for seed in (3, 3, 4))
+    assert values == again
+    assert sum(a == b for a, b in zip(values, other, strict=True)) < len(kinds) / 3
+    assert all(value == value.strip() != "" for value in values)
+
+
+def test_values_do_not_depend_on_the_process() -> None:
+    code = "from mqan_data.synthetic.values import Values; print([Values(s).draw('city') for s in range(200)])"
+    printed = {
+        subprocess.check_output([sys.executable, "-c", code], env={**os.environ, "PYTHONHASHSEED": seed})
+        for seed in ("1", "2")
+    }
+    assert len(printed) == 1
+
+
+def test_without_symbols_no_amount_or_phone_number_begins_or_ends_with_one() -> None:
+    for seed in range(300):
+        values = Values(seed, symbols=False)
+        for kind in ("money", "price", "budget", "phone"):
+            assert not re.search(r"^[+$€£₹]|[€£₹]$", values.draw(kind))
+
+
+class _Facts:
+    """Values named after their fields; optional parts are written or not as told."""
+
+    def __init__(self, rows: int = 2, seed: int = 0) -> None:
+        self.random, self._rows = Values(seed).random, rows
+
+    def value(self, key: str, row: int | None) -> str:
+        return key.upper() if row is None else f"{key}{row}"
+
+    def phrase(self, labels: str) -> tuple[str, ...]:
+        return (f"phrase of {labels}",)
+
+    def number_of_rows(self, name: str) -> int:
+        return self._rows
+
+
+def _written(template: str, seed: int = 0, rows: int = 2) -> str:
+    written = Written(_Facts(rows, seed))
+    written.write(compile_template(template))
+    return written.text
+
+
+def test_rows_and_optional_lines_take_their_line_breaks_along() -> None:
+    assert _written("a\n{{#r}}\n{{r.x}};\n{{/r}}\nb") == "a\nr.x0;\nr.x1;\nb"
+    assert _written("a {{#r}}{{r.x}}{{;}}, {{/r}}.\nb", rows=3) == "a r.x0, r.x1, r.x2.\nb"
+    assert {_written("a\n  [[{{x}}]]\nb", seed) for seed in range(20)} == {"a\n  X\nb", "a\nb"}
+    assert {_written("a [[{{x}}]]\nb", seed) for seed in range(20)} == {"a X\nb", "a \nb"}
+    assert {_written("<<a||b {{x}}||>>\n{{=m}}", seed) for seed in range(40)} == {
+        "a\nphrase of m",
+        "b X\nphrase of m",
+        "phrase of m",
+    }
+
+
+@pytest.mark.parametrize(
+    ("template", "message"), [("[[a", "]] is missing"), ("a]]", "closes nothing"), ("{{/r}}", "/r")]
+)
+def test_brackets_must_fit(template: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("]", r"\]")):
+        compile_template(template)
+
+
+def test_a_file_that_names_what_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mqan_data.synthetic.kind.KINDS", tmp_path)
+    (tmp_path / "broken_a.yaml").write_text("layouts: [{name: x, text: '{{nothing}}'}]")
+    (tmp_path / "broken_b.yaml").write_text("layouts: [{name: x, text: 'a', labels: {document: poem}}]")
+    (tmp_path / "broken_c.yaml").write_text("layouts: [{name: x, text: 'a'}]")
+    with pytest.raises(ValueError, match="layout x: there is no field 'nothing'"):
+        load_kind("broken_a")
+    with pytest.raises(ValueError, match="no label 'poem'"):
+        load_kind("broken_b")
+    with pytest.raises(ValueError, match="no layout for validation"):
+        MadeSource("broken_c", "validation")
+
+
+def test_the_question_of_a_field_is_put_in_many_words() -> None:
+    source = MadeSource("invoices", "train")
+    layout = next(layout for layout in source.layouts if layout.spec.name == "key value")
+    source.layouts = (layout,)
+    asked = {example.question for example in _examples(source, 3000)}
+    assert {"When was the invoice issued?", "What is the invoice date?", "Who has to pay?"} <= asked

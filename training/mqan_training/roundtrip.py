@@ -1,0 +1,188 @@
+"""Whether gold answers survive the way a model's answers take: ``mqan data check``.
+
+A gold answer is spelled as training spells it, put into the trace of a model that chooses each of these pieces with
+certainty, read from that trace as a server reads it, and scored. Whatever is below 100 then is lost by tokens,
+detokenisation, the composing of quotations or the metric, and can be learnt by no model.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from mqan_core.attribution import TraceField, attribute
+from mqan_core.errors import InputError
+from mqan_core.example import Example
+from mqan_core.request import Request, read_request
+from mqan_core.vocab import END_ID, Vocabulary
+from mqan_data.metrics import normalize, score
+from mqan_data.readers.task import Task
+from mqan_training.numbering import spell_answer
+
+WAYS = ("copied", "generated")
+"""The two ways to answer: quoting wherever context or question hold the pieces, or generating every piece."""
+
+_PERFECT = 100 - 1e-6
+_OF_A_WHOLE_SET = ("bleu", "corpus_f1")  # metrics that say nothing about one example
+_NO_PIECES = Vocabulary((), ())  # of a request only the slots' pieces are needed here
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """An example whose gold answer does not come back.
+
+    Attributes:
+        id: of the example.
+        way: one of ``WAYS``.
+        gold: its first gold answer.
+        text: what came back.
+        reason: why the metric does not give 100.
+    """
+
+    id: str
+    way: str
+    gold: str
+    text: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoundTrip:
+    """How the gold answers of one split came back.
+
+    Attributes:
+        num_examples: how many were sent.
+        longest_answer: pieces of the longest gold answer; a server has to allow as many.
+        scores: for each of ``WAYS`` metric -> value, the task's own metric first.
+        losses: the examples that did not come back.
+    """
+
+    num_examples: int
+    longest_answer: int
+    scores: dict[str, dict[str, float]]
+    losses: list[Loss]
+
+    @property
+    def num_lost(self) -> int:
+        """Examples that did not come back in one way or the other."""
+        return len({loss.id for loss in self.losses})
+
+    def is_within(self, share: float) -> bool:
+        """Return whether at most this share of the examples is lost, and no score falls short without such a loss."""
+        ways_with_losses = {loss.way for loss in self.losses}
+        perfect = [way for way, scores in self.scores.items() if next(iter(scores.values())) >= _PERFECT]
+        return ways_with_losses.issuperset(set(WAYS).difference(perfect)) and self.num_lost <= share * self.num_examples
+
+
+def round_trip(task: Task, examples: Iterable[Example]) -> RoundTrip:
+    """Send the first gold answers of examples through spelling, trace, answer and metric.
+
+    Raises:
+        ValueError: there are no examples.
+    """
+    kept: list[Example] = []
+    texts: dict[str, list[str]] = {way: [] for way in WAYS}
+    unreadable: dict[str, str] = {}
+    longest = 0
+    for example in examples:
+        kept.append(example)
+        try:
+            request = read_request(_NO_PIECES, example.context, example.question)
+        except InputError as error:
+            unreadable[example.id] = error.message
+            for way in WAYS:
+                texts[way].append("")  # as an evaluation counts it
+            continue
+        pieces = spell_answer(example, request.context_tokens, request.question_tokens)
+        longest = max(longest, len(pieces))
+        vocabulary = Vocabulary(tuple(dict.fromkeys(pieces)), ())
+        for way in WAYS:
+            trace = gold_trace(pieces, request, vocabulary, copy=way == "copied")
+            texts[way].append(attribute(trace, request, vocabulary, len(pieces)).text)
+    scores = {way: score(task.metric, texts[way], kept) for way in WAYS}
+    losses = [loss for way in WAYS for loss in _losses(task, way, texts[way], kept, unreadable, scores[way])]
+    return RoundTrip(len(kept), longest, scores, losses)
+
+
+def gold_trace(
+    pieces: Sequence[str], request: Request, vocabulary: Vocabulary, *, copy: bool
+) -> npt.NDArray[np.float32]:
+    """Return the trace [steps, F] of a model that chooses these pieces and then the end, each with probability 1.
+
+    Args:
+        pieces: the answer.
+        request: what was asked.
+        vocabulary: generates every one of the pieces.
+        copy: whether pieces are copied where the request has them, from the place where most of the answer's next
+            pieces follow one another; the others, or all, are generated.
+    """
+    trace = np.zeros((len(pieces) + 1, len(TraceField)), np.float32)
+    trace[:, TraceField.SLOT] = -1
+    trace[:, TraceField.PIECE] = [*(vocabulary.piece_id(piece) for piece in pieces), END_ID]
+    trace[:, [TraceField.PROBABILITY, TraceField.FROM_VOCABULARY, TraceField.GAMMA]] = 1
+    sources = (
+        ([token.key for token in request.context_tokens], TraceField.FROM_CONTEXT, TraceField.CONTEXT_POSITION),
+        ([token.key for token in request.question_tokens], TraceField.FROM_QUESTION, TraceField.QUESTION_POSITION),
+    )
+    slot_of = {piece: slot for slot, piece in enumerate(request.slots.pieces)}
+    step = 0
+    while copy and step < len(pieces):
+        quotations = [(*_longest_quotation(pieces[step:], keys), part, place) for keys, part, place in sources]
+        length, start, part, place = max(quotations, key=lambda quotation: quotation[0])
+        for offset in range(length):
+            row = trace[step + offset]
+            row[TraceField.SLOT] = slot_of[pieces[step + offset]]
+            row[[TraceField.FROM_VOCABULARY, TraceField.GAMMA]] = 0
+            row[part], row[place] = 1, start + offset
+            row[TraceField.LAMBDA] = part is TraceField.FROM_CONTEXT
+        step += max(length, 1)
+    return trace
+
+
+def _longest_quotation(wanted: Sequence[str], keys: Sequence[str]) -> tuple[int, int]:
+    """Return length and start of the longest stretch of ``keys`` that ``wanted`` begins with, the first of them."""
+    longest, at = 0, 0
+    for start, key in enumerate(keys):
+        if key != wanted[0]:
+            continue
+        length = 1
+        while length < min(len(wanted), len(keys) - start) and keys[start + length] == wanted[length]:
+            length += 1
+        if length > longest:
+            longest, at = length, start
+    return longest, at
+
+
+def _losses(
+    task: Task,
+    way: str,
+    texts: Sequence[str],
+    examples: Sequence[Example],
+    unreadable: dict[str, str],
+    scores: dict[str, float],
+) -> list[Loss]:
+    """Name the examples that keep a score below 100."""
+    if scores[task.metric] >= _PERFECT:
+        return []
+    losses = []
+    for text, example in zip(texts, examples, strict=True):
+        gold = example.answers[0]
+        if _is_perfect(task.metric, text, example):
+            continue
+        if example.id in unreadable:
+            reason = unreadable[example.id]
+        elif not _is_perfect(task.metric, gold, example):
+            reason = f"{task.metric} does not give 100 to the gold answer itself"
+            if task.metric == "nf1" and not normalize(gold):
+                reason += ", of which nothing is left without articles and punctuation"
+        else:
+            reason = "the text that comes back is another one"
+        losses.append(Loss(example.id, way, gold, text, reason))
+    return losses
+
+
+def _is_perfect(metric: str, text: str, example: Example) -> bool:
+    if metric in _OF_A_WHOLE_SET:
+        return score("em", [text], [example])["em"] >= _PERFECT
+    return score(metric, [text], [example])[metric] >= _PERFECT
