@@ -166,12 +166,9 @@ def by_server(rows: Iterator[Row], url: str, plan: Plan, concurrency: int) -> It
         async with free:
             return [line_of(row, *(await _ask(client, plan, row)))]
 
-    def submit(some: Sequence[Row]) -> Future[list[str]]:
-        return asyncio.run_coroutine_threadsafe(answer(some[0]), loop)
-
     thread.start()
     try:
-        yield _in_order(rows, submit, 1, 2 * concurrency)
+        yield _in_order(rows, lambda some: asyncio.run_coroutine_threadsafe(answer(some[0]), loop), 1, 2 * concurrency)
     except ClientError as error:
         raise CommandError(explain(error, url)) from None
     finally:

@@ -65,8 +65,6 @@ def batch(
 
     Options of a question stand after it; those before the first hold for all.
 
-    mqan batch mails.csv -o teams.csv --text mail --question "Which team?" --choices "billing, shipping"
-
     mqan batch mails.csv -o out.csv -t mail -q team="Which team?" -c "billing, IT" -q angry="Is it angry?" --yes-no
 
     mqan batch invoices/ -o invoices.parquet --schema invoice.json --html invoices.html

@@ -79,11 +79,8 @@ def _write_parquet(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
     flats = (_flat(entry, plan) for entry in entries)
     with ParquetWriter(path, schema) as writer:
         while group := list(islice(flats, _GROUP_ROWS)):
-            arrays = [
-                pa.array([_typed(flat.get(field.name), pa.types.is_string(field.type)) for flat in group], field.type)
-                for field in schema
-            ]
-            writer.write_table(pa.Table.from_arrays(arrays, schema=schema))
+            rows = [{f.name: _typed(flat.get(f.name), f.type == pa.string()) for f in schema} for flat in group]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
 
 
 def _typed(value: Any, is_text: bool) -> Any:

@@ -45,10 +45,8 @@ class Journal:
         number, end = 0, len(self._head) if self._file.readline() == self._head else 0
         for line in self._file:
             try:
-                entry = json.loads(line)
+                entry = json.loads(line if line.endswith(b"\n") else b"")
             except ValueError:  # cut, or what a machine that lost its power has left
-                break
-            if not line.endswith(b"\n"):
                 break
             if not end:
                 self._refuse("has answers to another question, with another text or of another model")
