@@ -104,5 +104,5 @@ $(VENV)/.interop: tests/interop/requirements.txt tests/interop/package-lock.json
 
 $(VENV)/.dev: pyproject.toml constraints.txt Makefile | $(BIN)/python
 	$(SAY) 'what a server, training (torch) and the tests need, 2.5 GB (more where pip takes torch with CUDA), about 4 minutes'
-	$(INSTALL) --editable '.[serve,cpu,mcp,training,embed,dev,docs]'
+	$(INSTALL) --editable '.[serve,cpu,batch,mcp,training,embed,dev,docs]'
 	@touch $@ $(VENV)/.serve-cpu $(VENV)/.docs

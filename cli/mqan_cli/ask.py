@@ -51,15 +51,15 @@ def ask(
         str | None,
         typer.Option("--choices", "-c", metavar="LABELS", help=asked.LABELS_HELP),
     ] = None,
-    none: Annotated[bool, typer.Option("--none", help="None of the labels may be the answer, too.")] = False,
+    none: Annotated[bool, typer.Option("--none", help=asked.NONE_HELP)] = False,
     yes_no: Annotated[bool, typer.Option("--yes-no", help=asked.YES_NO_HELP)] = False,
     scale: Annotated[str | None, typer.Option(metavar="LEVELS", help=asked.SCALE_HELP)] = None,
     multiple: Annotated[bool, typer.Option("--multiple", help=asked.MULTIPLE_HELP)] = False,
     sources: Annotated[str | None, typer.Option(metavar="SOURCES", help=asked.SOURCES_HELP)] = None,
     min_probability: Annotated[float | None, typer.Option(min=0, max=1, help=asked.MIN_PROBABILITY_HELP)] = None,
     record: Annotated[
-        Path | None,
-        typer.Option(metavar="SCHEMA", help="Fill a record: a file with the JSON Schema of its fields. Prints JSON."),
+        str | None,
+        typer.Option(metavar="SCHEMA", help="Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON."),
     ] = None,
     parse: Annotated[
         Parse | None,
@@ -98,11 +98,11 @@ def ask(
         yes_no=yes_no,
         scale=scale,
         multiple=multiple,
+        none=none,
         sources=sources,
         min_probability=min_probability,
     )
     also = {"max_answer_tokens": max_answer_tokens, "explain": html is not None or None, "parse": parse}
-    also["none"] = none or None
     fields |= {name: value for name, value in also.items() if value is not None}
     if record is not None:
         if questions or fields:

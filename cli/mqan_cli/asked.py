@@ -11,13 +11,14 @@ if TYPE_CHECKING:
 Fields = dict[str, Any]
 """Fields of a question of the REST API, by their names there."""
 
-KINDS: Final = ("choices", "yes_no", "scale", "multiple")
+KINDS: Final = ("choices", "yes_no", "scale", "multiple", "none")
 LABELS_HELP: Final = (
     "Labels to choose from: LABEL or LABEL=WHAT IT COVERS, separated by commas, or by semicolons if there is one."
 )
 YES_NO_HELP: Final = "Answer with yes or no."
 SCALE_HELP: Final = "Levels to choose from, low to high, separated by commas."
 MULTIPLE_HELP: Final = "Several of the labels can be right."
+NONE_HELP: Final = "None of the labels may be the answer, too."
 SOURCES_HELP: Final = "Where words of a free answer may come from, of context, question and vocabulary."
 MIN_PROBABILITY_HELP: Final = "Give no answer that is less likely."
 
@@ -35,6 +36,7 @@ def fields_of(
     yes_no: bool = False,
     scale: str | None = None,
     multiple: bool = False,
+    none: bool = False,
     sources: str | None = None,
     min_probability: float | None = None,
 ) -> Fields:
@@ -45,7 +47,7 @@ def fields_of(
     """
     from mqan_client import Source
 
-    given: Fields = {"multiple": multiple, "yes_no": yes_no, "min_probability": min_probability}
+    given: Fields = {"multiple": multiple, "none": none, "yes_no": yes_no, "min_probability": min_probability}
     asked = {name: value for name, value in given.items() if value is not None and value is not False}
     if choices is not None:
         asked["choices"] = _at_least_one(read_choices(choices), "label", "--choices")

@@ -10,8 +10,10 @@ from mqan_core.errors import BundleError, MqanError
 
 _EXTRAS = {
     "mcp": "pip install 'mqan[mcp]'",
+    "pyarrow": "pip install 'mqan[batch]'",
     "onnxruntime": "pip install 'mqan[cpu]', or 'mqan[gpu]' for NVIDIA GPUs",
     "ray": "pip install 'mqan[serve]'",
+    "yaml": "pip install 'mqan[batch]'",
 }
 
 

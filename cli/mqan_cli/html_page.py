@@ -43,7 +43,7 @@ def html_page(text: str, question: str, document: dict[str, Any]) -> str:
 <h1>{escape(question)}</h1>
 <p>{_answer(document)}</p>
 {_choices(document)}<h2>The text, with what was quoted</h2>
-<div class=text>{_marked(text, quoted)}</div>
+<div class=text>{marked(text, quoted)}</div>
 <h2>What each step looked at</h2>
 <p class=of>The stronger the shade, the more of the step's probability came from pointing at the word.</p>
 {steps}<p><small>{escape(model["name"])} {escape(model["version"])}</small></p>
@@ -98,10 +98,10 @@ def _shaded(text: str, weights: Iterable[dict[str, Any]]) -> str:
     for found in weights:
         style = f"background: rgba({_SHADE}, {_STRONGEST * found['weight']:.3f})"
         marks.append((found["start"], found["end"], f'<span style="{style}" title="{found["weight"]:.3f}">'))
-    return _marked(text, marks)
+    return marked(text, marks)
 
 
-def _marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
+def marked(text: str, marks: Iterable[tuple[int, int, str]]) -> str:
     """Return a text as HTML with elements around ranges of code points; of ranges that overlap the first is kept."""
     parts, at = [], 0
     for start, end, opening in sorted(marks):

@@ -13,6 +13,7 @@ import typer
 from mqan_cli import training_verbs
 from mqan_cli.answering import Provider
 from mqan_cli.ask import ask
+from mqan_cli.batch.command import InOrder, batch
 from mqan_cli.errors import CommandError
 from mqan_cli.mcp.command import mcp
 from mqan_cli.sections import SECTION_OF, SectionedGroup
@@ -36,6 +37,7 @@ def _verb(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
 
 _verb("ask")(ask)
+app.command("batch", cls=InOrder, rich_help_panel=SECTION_OF["batch"])(batch)
 _verb("mcp")(mcp)
 _verb("embed")(training_verbs.embed)
 _verb("train")(training_verbs.train)

@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -14,18 +15,25 @@ from mqan_cli.errors import CommandError
 from mqan_cli.show import show_json, visible
 
 
-def read_schema(path: Path) -> Any:
-    """Return the JSON Schema of a file.
+def read_schema(given: str, option: str = "--record") -> Any:
+    """Return the JSON Schema of a file, or of a class: ``module:Class``, such as a model of pydantic.
 
     Raises:
-        typer.BadParameter: the file cannot be read, or is not JSON.
+        typer.BadParameter: the file cannot be read, or is not JSON, or there is no such class.
     """
+    module, colon, name = given.partition(":")
     try:
-        return json.loads(path.read_bytes())
+        if not colon or Path(given).exists():
+            return json.loads(Path(given).read_bytes())
+        sys.path.insert(0, str(Path.cwd()))
+        return getattr(importlib.import_module(module), name).model_json_schema()
+    except (ImportError, AttributeError) as error:
+        what = f"{given} is neither a file nor a class with model_json_schema(): {error}"
+        raise typer.BadParameter(what, param_hint=option) from None
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {path}: {error.strerror}", param_hint="--record") from None
+        raise typer.BadParameter(f"cannot read {given}: {error.strerror}", param_hint=option) from None
     except (ValueError, RecursionError) as error:
-        raise typer.BadParameter(f"{path} is not JSON: {error}", param_hint="--record") from None
+        raise typer.BadParameter(f"{given} is not JSON: {error}", param_hint=option) from None
 
 
 def fill(schema: Any, text: str, url: str | None, bundle: Path | None, provider: Provider, *, as_json: bool) -> bool:

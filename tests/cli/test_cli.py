@@ -61,6 +61,7 @@ ANSWER = Answer(
 )
 VERBS = [
     "ask",
+    "batch",
     "mcp",
     "embed",
     "train",

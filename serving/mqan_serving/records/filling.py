@@ -141,11 +141,23 @@ async def fill_record(service: Service, request: RecordRequest, record: RequestR
     _check_labels(service, questions)
     asked = AskedText(None, tuple(Item(None, question) for question in questions))
     [outcomes] = await answer_texts(service, [asked], record)
-    filled = []
+    answers = []
     for field, outcome in zip(request.fields, outcomes, strict=True):
         if not isinstance(outcome.result, Answer):
             raise _refused(field, outcome.result)
-        filled.append(_fill(request.context, field, outcome.result, service.knows))
+        answers.append(outcome.result)
+    return fill_fields(request, answers, service.knows)
+
+
+def ask_fields(request: RecordRequest) -> list[Question]:
+    """Return the question of each field, for who asks an engine without a service."""
+    return [_ask(request, field) for field in request.fields]
+
+
+def fill_fields(request: RecordRequest, answers: Sequence[Answer], knows: Knows) -> Record:
+    """Return the record that the answers to the questions of the fields make."""
+    pairs = zip(request.fields, answers, strict=True)
+    filled = [_fill(request.context, field, found, knows) for field, found in pairs]
     return Record(_values(request.fields, filled), tuple(filled))
 
 

@@ -106,8 +106,7 @@ class Service:
             tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
             settings.model_aliases,
         )
-        # whether a word is one of the language that is read, where the model knows words of one
-        self.knows = engine.bundle.word_pieces.knows if isinstance(engine.bundle, AnsweringBundle) else str.isascii
+        self.knows = knows_of(engine.bundle)
         self.metrics = metrics or Metrics()
         self.metrics.describe_server(
             name=manifest.name,
@@ -356,6 +355,11 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
         service = Service(engine, settings, metrics=metrics)
     await service.warm_up()
     return service
+
+
+def knows_of(bundle: object) -> Callable[[str], bool]:
+    """Return what says whether a word is one of the language that is read, where the model knows words of one."""
+    return bundle.word_pieces.knows if isinstance(bundle, AnsweringBundle) else str.isascii
 
 
 def _engine_threads(number: int) -> ThreadPoolExecutor:

@@ -1,0 +1,1 @@
+"""``mqan batch``: questions about every row of a table, or every file of a folder."""

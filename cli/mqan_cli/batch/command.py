@@ -1,0 +1,122 @@
+"""The command ``mqan batch``: what is asked about which rows, who answers, and where it is written."""
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+from typer.core import TyperCommand
+
+from mqan_cli import asked
+from mqan_cli.answering import explain, find_folder, find_server, open_client
+from mqan_cli.batch.answering import Parts, by_processes, by_server
+from mqan_cli.batch.inputs import SUFFIX, Row, Rows
+from mqan_cli.batch.outputs import ENDINGS, write_page, write_table
+from mqan_cli.batch.plan import read_plan
+from mqan_cli.batch.running import Journal, answer_all
+from mqan_cli.errors import CommandError
+from mqan_cli.texts import STANDARD_INPUT
+from mqan_core.manifest import MANIFEST
+
+_ORDER: Final = "mqan_cli.order"
+_CALLS: Final = 16
+
+Texts = list[str] | None
+
+
+class InOrder(TyperCommand):
+    """A command whose options mean something by their order."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, and keep the names of what is given in its order."""
+        _, _, order = self.make_parser(ctx).parse_args(list(args))
+        ctx.meta[_ORDER] = [parameter.name for parameter in order]
+        return super().parse_args(ctx, args)
+
+
+def batch(
+    ctx: typer.Context,
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUT...", help="Tables, texts, folders or patterns of them; - is standard input."),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="CSV, TSV, JSONL or Parquet, by its ending.")],
+    text: Annotated[str | None, typer.Option("--text", "-t", help="A column, or '{subject} {body}'.")] = None,
+    question: Annotated[Texts, typer.Option("--question", "-q", help="QUESTION or NAME=QUESTION.")] = None,
+    choices: Annotated[Texts, typer.Option("--choices", "-c", metavar="LABELS", help=asked.LABELS_HELP)] = None,
+    yes_no: Annotated[int, typer.Option("--yes-no", count=True, show_default=False, help=asked.YES_NO_HELP)] = 0,
+    scale: Annotated[Texts, typer.Option(metavar="LEVELS", help=asked.SCALE_HELP)] = None,
+    multiple: Annotated[int, typer.Option("--multiple", count=True, show_default=False, help=asked.MULTIPLE_HELP)] = 0,
+    none: Annotated[int, typer.Option("--none", count=True, show_default=False, help=asked.NONE_HELP)] = 0,
+    sources: Annotated[Texts, typer.Option(metavar="SOURCES", help=asked.SOURCES_HELP)] = None,
+    min_probability: Annotated[list[float] | None, typer.Option(min=0, max=1, help=asked.MIN_PROBABILITY_HELP)] = None,
+    schema: Annotated[str | None, typer.Option(help="Fill a record: a JSON Schema, or MODULE:CLASS.")] = None,
+    ask: Annotated[Path | None, typer.Option(help="YAML: questions, and fields of a record, by name.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page to look the rows through, too.")] = None,
+    server: Annotated[str | None, typer.Option(metavar="URL", help="Default: MQAN_SERVER, or this machine.")] = None,
+    bundle: Annotated[Path | None, typer.Option(help="Folder of the model, if not the default bundle.")] = None,
+    ray: Annotated[bool, typer.Option("--ray", help="Answer on Ray: the cluster of RAY_ADDRESS, or here.")] = False,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes, or calls to a server at a time.")] = None,
+) -> None:
+    """Ask about every row of a table, or every file of a folder. The same command goes on where a run was killed.
+
+    Options of a question stand after it; those before the first hold for all.
+
+    mqan batch mails.csv -o out.csv -t mail -q team="Which team?" -c "billing, IT" -q angry="Is it angry?" --yes-no
+
+    mqan batch invoices/ -o invoices.parquet --schema invoice.json --html invoices.html
+
+    If the server requires an API key, set MQAN_API_KEY.
+    """
+    if server is not None and (bundle is not None or ray):
+        raise typer.BadParameter("give --server alone: --bundle and --ray are for answering without one")
+    if output.suffix not in ENDINGS:
+        raise typer.BadParameter(f"its ending is none of {', '.join(ENDINGS)}", param_hint="--output")
+    if output.suffix == ".parquet":
+        import pyarrow  # noqa: F401  before the work, not after it
+    journal_path = output.with_name(output.name + SUFFIX)
+    if output.exists() and not journal_path.exists():
+        raise typer.BadParameter(f"{output} is there already: remove it, or give another", param_hint="--output")
+    given: dict[str, Any] = {"yes_no": [True] * yes_no, "multiple": [True] * multiple, "none": [True] * none}
+    given |= {"question": question, "choices": choices, "scale": scale, "sources": sources}
+    values = {name: iter(some) for name, some in {**given, "min_probability": min_probability}.items() if some}
+    plan = read_plan([(name, next(values[name])) for name in ctx.meta[_ORDER] if name in values], schema, ask)
+    rows = Rows(inputs, text, plan.columns)
+    if ray and STANDARD_INPUT in inputs:
+        raise typer.BadParameter("Ray cannot read standard input: give a file", param_hint="--ray")
+    url = None if ray else find_server(server, bundle)
+    folder = Path() if url is not None else find_folder(bundle).absolute()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def answering(stream: Iterator[Row], num_done: int) -> AbstractContextManager[Parts]:
+        if url is not None:
+            return by_server(stream, url, plan, workers or _CALLS)
+        if not ray:
+            return by_processes(stream, folder, plan, workers or cores)
+        from mqan_cli.batch.on_ray import on_ray
+
+        return on_ray(rows, num_done, folder, plan, workers or cores)
+
+    heading = {"questions": plan.questions, "schema": plan.schema, "text": rows.template}
+    with closing(Journal(journal_path, {**heading, "model": _model(url, folder)})) as journal:
+        answer_all(rows, journal, answering)
+        write_table(output, journal, plan)
+        if html is not None:
+            write_page(html, journal, plan)
+        journal_path.unlink()
+
+
+def _model(url: str | None, folder: Path) -> str:
+    """Return the hash of the manifest of the model that answers, which names it wherever it is."""
+    from mqan_client import Client, ClientError
+
+    if url is None:
+        return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
+    with open_client(Client, url) as client:
+        try:
+            return client.get_model().sha256
+        except ClientError as error:
+            raise CommandError(explain(error, url)) from None

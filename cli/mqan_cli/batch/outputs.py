@@ -1,0 +1,116 @@
+"""What ``mqan batch`` writes when all rows are answered: a table, and a page to look the rows through."""
+
+import csv
+import json
+import os
+from collections.abc import Iterable
+from html import escape
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from mqan_cli.batch.plan import ERROR, Plan
+from mqan_cli.batch.running import Entry
+from mqan_cli.html_page import marked
+
+ENDINGS: Final = (".csv", ".tsv", ".jsonl", ".parquet")
+_GROUP_ROWS: Final = 10_000  # of Parquet, in memory at a time
+_PAGE: Final = Path(__file__).with_name("page.html")
+_NUM_COLOURS: Final = 5  # of the page
+
+Flat = dict[str, Any]
+
+
+def write_table(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
+    """Write a table by the ending of its path, where nothing stands until it is whole; the entries are read twice."""
+    new = path.with_name(f".{path.name}.new")
+    if path.suffix == ".parquet":
+        _write_parquet(new, entries, plan)
+    else:
+        with new.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            if path.suffix == ".jsonl":
+                file.writelines(json.dumps(_flat(entry, plan), ensure_ascii=False) + "\n" for entry in entries)
+            else:
+                columns = list(_columns(entries, plan))
+                writer = csv.writer(file, delimiter="\t" if path.suffix == ".tsv" else ",", lineterminator="\n")
+                writer.writerow(columns)
+                for flat in (_flat(entry, plan) for entry in entries):
+                    writer.writerow([_shown(flat.get(column)) for column in columns])
+    os.replace(new, path)
+
+
+def _flat(entry: Entry, plan: Plan) -> Flat:
+    """Return a row as it is written."""
+    flat: Flat = dict(entry["row"])
+    for name in plan.names:
+        cell = entry["cells"].get(name, {})
+        start, end = (cell.get("spans") or [(None, None)])[0]
+        parts = {**cell, "start": start, "end": end}
+        flat |= {column: parts.get(what) for what, column in plan.columns_of(name).items()}
+    return {**flat, ERROR: entry["error"]}
+
+
+def _columns(entries: Iterable[Entry], plan: Plan) -> dict[str, set[type]]:
+    """Return all columns in their order, with the types of what stands in them."""
+    of_input: dict[str, set[type]] = {}
+    of_answers: dict[str, set[type]] = {column: set() for column in plan.columns}
+    for entry in entries:
+        for column, value in _flat(entry, plan).items():
+            (of_answers if column in of_answers else of_input).setdefault(column, set()).add(type(value))
+    return of_input | of_answers
+
+
+def _shown(value: Any) -> str:
+    """Return a value as a cell: of a list its entries, with semicolons between them."""
+    if value is None or isinstance(value, str):
+        return value or ""
+    is_list = isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return "; ".join(value) if is_list else json.dumps(value, ensure_ascii=False)
+
+
+def _write_parquet(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
+
+    known = ((bool,), pa.bool_()), ((int,), pa.int64()), ((float,), pa.float64()), ((float, int), pa.float64())
+    kinds = {frozenset(types): kind for types, kind in (*known, ((list,), pa.list_(pa.string())))}
+    found = {name: frozenset(types - {type(None)}) for name, types in _columns(entries, plan).items()}
+    schema = pa.schema([(name, kinds.get(types, pa.string())) for name, types in found.items()])
+    flats = (_flat(entry, plan) for entry in entries)
+    with ParquetWriter(path, schema) as writer:
+        while group := list(islice(flats, _GROUP_ROWS)):
+            rows = [{f.name: _typed(flat.get(f.name), f.type == pa.string()) for f in schema} for flat in group]
+            writer.write_table(pa.Table.from_pylist(rows, schema))
+
+
+def _typed(value: Any, is_text: bool) -> Any:
+    if value is None or not is_text:
+        return [_typed(one, True) for one in value] if isinstance(value, list) else value
+    return (value if isinstance(value, str) else json.dumps(value)).encode("utf-8", "replace").decode()
+
+
+def write_page(path: Path, entries: Iterable[Entry], plan: Plan) -> None:
+    """Write a page that needs nothing else, row by row."""
+    names = json.dumps(plan.names).replace("<", "\\u003c")
+    head, foot = _PAGE.read_text(encoding="utf-8").split("ROWS")
+    with path.open("w", encoding="utf-8", errors="backslashreplace") as file:
+        file.write(head.replace("TITLE", escape(path.stem)))
+        file.writelines(_article(number, entry, plan) for number, entry in enumerate(entries, 1))
+        file.write(foot.replace("NAMES", names))
+
+
+def _article(number: int, entry: Entry, plan: Plan) -> str:
+    marks, told, least = [], [], 1.0
+    for place, name in enumerate(plan.names):
+        colour = f"c{place % _NUM_COLOURS}"
+        if (cell := entry["cells"].get(name)) is None:
+            continue
+        marks += [(*span, f'<mark class={colour} title="{escape(name)}">') for span in cell["spans"]]
+        value, least = escape(_shown(cell["value"])), min(least, cell["probability"])
+        told.append(
+            f'<dt class={colour}>{escape(name)}<dd data-name="{escape(name)}" data-value="{value}">'
+            f"{value or '&mdash;'} <small>{cell['probability']:.2f}</small>"
+        )
+    error = f"<p class=error>{escape(entry['error'])}" if entry["error"] else ""
+    text = marked(entry["text"], marks)
+    return f"<article data-least={least}><p><small>{number}</small> {text}{error}<dl>{''.join(told)}</dl></article>\n"

@@ -1,0 +1,127 @@
+"""What ``mqan batch`` asks about each row: questions and fields of a record, each with columns of its own."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import typer
+
+from mqan_cli.asked import Fields, fields_of
+from mqan_cli.record import read_schema
+
+ERROR: Final = "error"
+_ONLY: Final = "answer"  # the name of a question without one; its other columns need no prefix
+_BESIDE: Final = ("probability", "start", "end")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is asked about each row.
+
+    Attributes:
+        questions: fields of the REST API, by name.
+        schema: JSON Schema of a record, whose fields are names, too; None without one.
+        names: of questions and fields, in order.
+    """
+
+    questions: dict[str, Fields]
+    schema: dict[str, Any] | None
+    names: tuple[str, ...]
+
+    def columns_of(self, name: str) -> dict[str, str]:
+        """Return the columns of a question or field, by what stands in each."""
+        beside = (*_BESIDE, "expected") if "scale" in self.questions.get(name, {}) else _BESIDE
+        return {"value": name} | {what: what if name == _ONLY else f"{name}_{what}" for what in beside}
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns that are added to those of the input."""
+        return [*(column for name in self.names for column in self.columns_of(name).values()), ERROR]
+
+
+def read_plan(given: Sequence[tuple[str, Any]], schema: str | None, file: Path | None) -> Plan:
+    """Return what options in their order, a schema and a file of YAML ask for; refuse what would fail in every row."""
+    questions = _of_options(given)
+    entries = {} if file is None else _read_yaml(file)
+    fields = {name: entry for name, entry in entries.items() if isinstance(entry, dict) and "question" not in entry}
+    names = [*questions, *entries]
+    questions |= {name: _question_of(entry) for name, entry in entries.items() if name not in fields}
+    whole: dict[str, Any] | None = {"properties": fields} if fields else None
+    if schema is not None:
+        if fields:
+            _refuse(f"{file} has fields of a record: leave out one of the two", "--schema")
+        whole = read_schema(schema, "--schema")
+        names += whole.get("properties", ()) if isinstance(whole, dict) else ()
+    plan = Plan(questions, whole, tuple(names))
+    if not names and whole is None:
+        _refuse("give at least one question: --question, --schema or --ask", "--question")
+    if twice := [column for column in plan.columns if plan.columns.count(column) > 1]:
+        _refuse(f"two questions or fields have a column {twice[0]}: rename one", "--question")
+    _check(plan)
+    return plan
+
+
+def _of_options(given: Sequence[tuple[str, Any]]) -> dict[str, Fields]:
+    for_all: dict[str, Any] = {}
+    found: list[tuple[str, dict[str, Any]]] = []
+    for option, value in given:
+        if option == "question":
+            found.append((value, dict(for_all)))
+        else:
+            (found[-1][1] if found else for_all)[option] = value
+    if for_all and not found:
+        _refuse("there are options of a question, and no question", "--question")
+    questions: dict[str, Fields] = {}
+    for text, options in found:
+        name, _, question = text.partition("=")
+        if not name.isidentifier() or not question:
+            name, question = (f"{_ONLY}_{len(questions) + 1}" if questions else _ONLY), text
+        if name in questions:
+            _refuse(f"two questions have the name {name}", "--question")
+        questions[name] = {"question": question, **fields_of(**options)}
+    return questions
+
+
+def _question_of(entry: Any) -> Fields:
+    asked: Fields = {"question": entry} if isinstance(entry, str) else dict(entry)
+    if isinstance(asked.get("choices"), dict):  # each label with what it covers
+        told = dict(asked["choices"]).items()
+        asked["choices"] = [{"label": label, "description": what} if what else label for label, what in told]
+    return asked
+
+
+def _read_yaml(path: Path) -> dict[str, Any]:
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_bytes())
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        _refuse(f"cannot read {path}: {error}", "--ask")
+    is_mapping = isinstance(document, dict) and all(isinstance(name, str) for name in document)
+    if not is_mapping or not all(isinstance(entry, str | dict) for entry in document.values()):
+        _refuse(f"{path} is no mapping of names to questions or fields", "--ask")
+    return dict(document)
+
+
+def _check(plan: Plan) -> None:
+    from pydantic import ValidationError
+
+    from mqan_core.errors import InputError
+    from mqan_serving.records.schema import read_schema as read_fields
+    from mqan_serving.service.validation import Question
+
+    name = "--schema"
+    try:
+        _ = plan.schema is not None and list(read_fields(plan.schema))
+        for name in plan.questions:
+            _ = Question(context="-", **plan.questions[name]).options
+    except InputError as error:
+        _refuse(f"{error.message} {error.hint}", name)
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_input=False)[0]
+        _refuse(f"{problem['loc'][0]}: {problem['msg']}", name)
+
+
+def _refuse(message: str, option: str) -> NoReturn:
+    raise typer.BadParameter(message, param_hint=option)

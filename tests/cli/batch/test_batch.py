@@ -1,0 +1,176 @@
+"""``mqan batch`` with the packaged model: in processes, through a server, on Ray, killed and gone on."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from mqan_cli.main import app
+from mqan_serving.default_bundle import default_bundle
+from tests.processes import descendants
+
+NUM_ROWS = 150
+ASKED = [
+    "-q",
+    "broken=What is broken?",
+    "-q",
+    "kind=What is it?",
+    "-c",
+    "complaint, praise",
+    "--text",
+    "{subject}. {body}",
+]
+
+
+def command(*given: str) -> list[str]:
+    return [sys.executable, "-m", "mqan_cli.main", "batch", *given]
+
+
+def environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("MQAN_")}
+
+
+def batch(folder: Path, *given: str, status: int = 0) -> str:
+    """Run it, and return what it says."""
+    ended = subprocess.run(command(*given), cwd=folder, env=environment(), capture_output=True, text=True, timeout=300)
+    assert ended.returncode == status, ended.stdout + ended.stderr
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table of mails, and its answers by an unbroken run."""
+    folder = tmp_path_factory.mktemp("batch")
+    things = ("lamp", "chair", "printer")
+    with (folder / "mails.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "subject", "body"])
+        for number in range(NUM_ROWS):
+            thing = things[number % len(things)]
+            writer.writerow(
+                [number, f"Order {number}", f"My {thing} is broken. It arrived on Monday,\nand I want another."]
+            )
+        writer.writerow(["short"])
+    said = batch(folder, "mails.csv", "-o", "unbroken.csv", *ASKED, "--workers", "2", "--html", "page.html")
+    assert f"{NUM_ROWS + 1} rows" in said
+    return folder
+
+
+def test_every_row_has_its_answers_in_order(folder: Path) -> None:
+    rows = read(folder / "unbroken.csv")
+    assert [row["id"] for row in rows] == [*map(str, range(NUM_ROWS)), "short"]
+    for row in rows[:-1]:
+        text = f"{row['subject']}. {row['body']}"
+        assert row["broken"].endswith(("lamp", "chair", "printer"))
+        assert text[int(row["broken_start"]) : int(row["broken_end"])] == row["broken"]
+        assert (row["kind"], row["error"]) == ("complaint", "")
+        assert 0 < float(row["kind_probability"]) <= 1
+    assert (rows[-1]["broken"], rows[-1]["error"]) == ("", "there is no text")
+    assert (folder / "page.html").read_text().count("<article") == NUM_ROWS + 1
+    assert not (folder / "unbroken.csv.partial").exists()
+
+
+def test_an_output_that_is_there_is_never_overwritten(folder: Path) -> None:
+    before = (folder / "unbroken.csv").read_bytes()
+    assert "is there already" in batch(folder, "mails.csv", "-o", "unbroken.csv", *ASKED, status=2)
+    assert "is one of the output" in batch(folder, "unbroken.csv", "-o", "again.csv", *ASKED, status=1)
+    assert (folder / "unbroken.csv").read_bytes() == before
+
+
+def test_what_is_not_installed_is_told_before_the_work(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    result = CliRunner().invoke(app, ["batch", str(folder / "mails.csv"), "-o", str(folder / "out.parquet"), *ASKED])
+    assert result.exit_code == 1
+    assert "pip install 'mqan[batch]'" in result.stderr
+    assert not (folder / "out.parquet.partial").exists()
+
+
+def kill_behind(folder: Path, output: str, num_rows: int, *given: str) -> None:
+    """Kill a run once so many rows are answered, or more; nothing of it lives on."""
+    journal = folder / f"{output}.partial"
+    running = subprocess.Popen(
+        command("mails.csv", "-o", output, *ASKED, *given), cwd=folder, env=environment(), stderr=subprocess.DEVNULL
+    )
+    end = time.monotonic() + 240
+    while not journal.exists() or journal.read_bytes().count(b"\n") <= num_rows:
+        assert running.poll() is None
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    below = descendants(running.pid, "")
+    running.send_signal(signal.SIGKILL)
+    running.wait()
+    while any(Path(f"/proc/{pid}").exists() for pid in below):
+        assert time.monotonic() < end, "its processes go on without it"
+        time.sleep(0.05)
+
+
+def test_a_run_that_is_killed_twice_ends_as_one_that_was_not(folder: Path) -> None:
+    kill_behind(folder, "killed.csv", 1)
+    kill_behind(folder, "killed.csv", 65)
+    said = batch(folder, "mails.csv", "-o", "killed.csv", "-q", "broken=What?", status=1)
+    assert "another question" in said
+    assert "going on after row" in batch(folder, "mails.csv", "-o", "killed.csv", *ASKED)
+    assert (folder / "killed.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def server(start_server: Any) -> Iterator[Any]:
+    running = start_server("local", bundle=default_bundle())
+    yield running
+    assert running.stop() == 0, running.log.read_text()[-3000:]
+
+
+def test_a_server_answers_the_same(folder: Path, server: Any) -> None:
+    for url in (server.rest, f"grpc://{server.rpc}"):
+        batch(folder, "mails.csv", "-o", "served.csv", *ASKED, "--server", url)
+        assert (folder / "served.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
+        (folder / "served.csv").unlink()
+
+
+def test_where_no_server_answers_no_row_has_the_blame(folder: Path) -> None:
+    said = batch(folder, "mails.csv", "-o", "none.csv", *ASKED, "--server", "http://127.0.0.1:9", status=1)
+    assert "no answer from http://127.0.0.1:9" in said
+    assert not (folder / "none.csv").exists()
+
+
+def test_a_record_of_every_text_is_the_same_in_process_and_through_a_server(tmp_path: Path, server: Any) -> None:
+    fields = {
+        "lamp": {"type": "boolean", "ask": "Is a lamp broken?"},
+        "day": {"type": "string", "ask": "On which day?"},
+    }
+    (tmp_path / "schema.json").write_text(json.dumps({"properties": fields}))
+    (tmp_path / "mails").mkdir()
+    (tmp_path / "mails" / "1.txt").write_text("The lamp arrived on Monday, but it is broken!")
+    (tmp_path / "mails" / "2.txt").write_bytes(b"\xff")
+    given = ["mails", "--schema", "schema.json"]
+    batch(tmp_path, *given, "-o", "here.jsonl", "--workers", "1")
+    first, second = (json.loads(line) for line in (tmp_path / "here.jsonl").read_text().splitlines())
+    assert (first["file"], first["lamp"], first["day"], first["error"]) == ("mails/1.txt", True, "Monday", None)
+    assert (second["lamp"], second["error"]) == (None, "the text is not UTF-8 at character 0")
+    batch(tmp_path, *given, "-o", "there.jsonl", "--server", server.rest)
+    assert (tmp_path / "there.jsonl").read_bytes() == (tmp_path / "here.jsonl").read_bytes()
+
+
+@pytest.mark.slow
+def test_ray_answers_the_same_and_goes_on(folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    kill_behind(folder, "ray.csv", 10, "--ray", "--workers", "1")
+    assert "going on after row" in batch(folder, "mails.csv", "-o", "ray.csv", *ASKED, "--ray", "--workers", "1")
+    assert (folder / "ray.csv").read_bytes() == (folder / "unbroken.csv").read_bytes()
+    said = batch(folder, "-", "-o", "stream.csv", *ASKED, "--ray", status=2)
+    assert "standard input" in said
