@@ -21,7 +21,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from mqan_core.request import Request
+from mqan_core.ask.request import Request
 from mqan_runtime.interface import ServedEngine, open_engine
 from mqan_runtime.row_engine import RowEngine
 from mqan_serving.observability.metrics import Metrics

@@ -24,7 +24,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 from turns import QUESTION, flat, ratio, take_turns
 
-from mqan_core.text import read_tokens
+from mqan_core.text.tokens import read_tokens
 from mqan_runtime.interface import open_engine
 from mqan_runtime.row_engine import RowEngine
 

@@ -26,8 +26,8 @@ from squad import read_questions
 from turns import TURN, UNTIMED, flat, take_turns
 
 from mqan_core.answering import AnsweringBundle
+from mqan_core.ask.options import Options
 from mqan_core.example import Choice
-from mqan_core.options import Options
 from mqan_runtime.interface import open_engine
 from mqan_runtime.row_engine import RowEngine
 

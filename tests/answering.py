@@ -6,9 +6,9 @@ from pathlib import Path
 import torch
 
 from mqan_core.example import Choice, Example
-from mqan_core.layout import Layout
-from mqan_core.vocab import NUM_SPECIAL, Vocabulary
-from mqan_core.word_pieces import WordPieces
+from mqan_core.text.layout import Layout
+from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
+from mqan_core.text.word_pieces import WordPieces
 from mqan_export.answering import export_answering_bundle
 from mqan_export.answering_parity import AnsweringParity
 from mqan_training.checkpoint import load_checkpoint, save_checkpoint

@@ -197,7 +197,7 @@ def make_network(**variant: Any) -> "Network":
     """Make a small untrained network with large random weights, so that its answers differ from text to text."""
     import torch
 
-    from mqan_core.vocab import Vocabulary
+    from mqan_core.text.vocab import Vocabulary
     from mqan_training.config import ModelConfig
     from mqan_training.model.embeddings import StaticVectors
     from mqan_training.model.network import Network

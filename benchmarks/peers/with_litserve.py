@@ -10,7 +10,7 @@ from typing import Any
 
 import litserve
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_runtime.interface import open_engine
 
 BATCH_SIZE, BATCH_WAIT_S = 4, 0.002  # as many as mqan takes together on a CPU

@@ -41,7 +41,7 @@ def bundle(folder: Path | None, provider: Provider) -> Iterator[Answerer]:
         SettingsError: there is none.
     """
     from mqan_core.errors import InputError
-    from mqan_core.parsed import parse_answer
+    from mqan_core.forms.parsed import parse_answer
     from mqan_runtime.interface import open_engine
     from mqan_serving.rest.documents import AnswerDocument
     from mqan_serving.service.validation import Question

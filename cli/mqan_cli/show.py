@@ -79,7 +79,7 @@ def evidence_of(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 def without_answer(document: dict[str, Any]) -> str:
     """Return why there is no answer."""
-    from mqan_core.options import is_yes_no
+    from mqan_core.ask.options import is_yes_no
 
     labels = [choice["label"] for choice in document["choices"]]
     return "none of the choices is right" if labels and not is_yes_no(labels) else "not in the text"

@@ -20,8 +20,8 @@ from typing import Annotated, ClassVar, Final, Literal
 from pydantic import Field
 from pydantic_core import from_json
 
+from mqan_core.answer.calibration import Calibration
 from mqan_core.bundle import MALFORMED, read_manifest, read_verified, strings
-from mqan_core.calibration import Calibration
 from mqan_core.errors import BundleError
 from mqan_core.manifest import (
     ANSWERING_FORMAT,
@@ -37,8 +37,8 @@ from mqan_core.manifest import (
     Scores,
     Width,
 )
-from mqan_core.vocab import Vocabulary
-from mqan_core.word_pieces import WordPieces
+from mqan_core.text.vocab import Vocabulary
+from mqan_core.text.word_pieces import WordPieces
 
 EMBEDDINGS: Final = "embeddings.onnx"
 MOST_OFFSET: Final = 20.0  # of a refusal's score, in logits
@@ -87,7 +87,7 @@ class AnsweringManifest:
 
     Attributes:
         graphs: device -> the graphs that run there.
-        calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.temperatures``.
+        calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.answer.calibration``.
         refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits;
             choices, and what is to be one quotation, are decided without it.
     """

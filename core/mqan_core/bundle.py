@@ -44,8 +44,8 @@ from mqan_core.manifest import (
     parse_manifest,
     write_manifest,
 )
-from mqan_core.vectors import FloatArray, WordVectors
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vectors import FloatArray, WordVectors
+from mqan_core.text.vocab import Vocabulary
 
 __all__ = [
     "DECODER_STEP", "ENCODER", "FILES", "FORMAT_VERSION", "MANIFEST", "MODEL_CARD", "VECTORS", "VOCABULARY", "Bundle",

@@ -10,8 +10,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mqan_core.folding import fold
-from mqan_core.sql import Query
+from mqan_core.forms.folding import fold
+from mqan_core.forms.sql import Query
 
 _NUMBER = re.compile(r"[-+]?\d*\.\d+|\d+")
 _RUNNABLE = frozenset({"=", ">", "<"})  # "op" stands for an operator that the dataset never uses

@@ -10,11 +10,11 @@ from typing import Any, Protocol, TypeVar
 
 import torch
 
-from mqan_core.answer import Answer
+from mqan_core.answer.finish import HOLDS
+from mqan_core.answer.types import Answer
+from mqan_core.ask.request import Request, read_listing, read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Choice, Example
-from mqan_core.outcome import HOLDS
-from mqan_core.request import Request, read_listing, read_request
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained, load_trained

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.answering import AnsweringBundle, open_answering_bundle
+from mqan_core.ask.options import Options
 from mqan_core.manifest import ANSWERING_FORMAT
-from mqan_core.options import Options
 from mqan_evaluation.answerers import Ask, Decision, decide_all
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.engine import Engine

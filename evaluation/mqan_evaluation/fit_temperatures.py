@@ -14,10 +14,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.calibration import Calibration, logit
+from mqan_core.answer.calibration import Calibration, QuestionKind, Temperatures, bucket_of, kind_of, logit
+from mqan_core.answer.finish import HOLDS
 from mqan_core.example import Example
-from mqan_core.outcome import HOLDS
-from mqan_core.temperatures import QuestionKind, Temperatures, bucket_of, kind_of
 from mqan_data.mixture import load_sources
 from mqan_data.source import Source
 from mqan_data.synthetic.source import made_sources

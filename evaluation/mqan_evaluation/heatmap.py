@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mqan_core.attribution import TraceField, attribute
-from mqan_core.request import Request
-from mqan_core.vocab import END_ID
+from mqan_core.answer.trace import TraceField, attribute
+from mqan_core.ask.request import Request
+from mqan_core.text.vocab import END_ID
 from mqan_training.model.greedy import GreedyStep, greedy_trace
 from mqan_training.model.network import Network
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from mqan_core.answer import Source
+from mqan_core.answer.types import Source
 from mqan_core.example import Example
 from mqan_data.mixture import validation_examples
 from mqan_evaluation.answerers import Decision

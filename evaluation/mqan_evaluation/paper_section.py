@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from mqan_core.answer import Source
-from mqan_core.request import read_request
+from mqan_core.answer.types import Source
+from mqan_core.ask.request import read_request
 from mqan_data.errors import MissingFileError
 from mqan_data.metrics import score
 from mqan_data.readers.files import in_words

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from mqan_core.answer.calibration import logit
 from mqan_core.answering import MOST_OFFSET
-from mqan_core.calibration import logit
 from mqan_data.source import Source
 from mqan_evaluation.answerers import answer_all, ask_of
 from mqan_evaluation.draws import draw_questions

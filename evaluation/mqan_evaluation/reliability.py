@@ -6,7 +6,7 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.calibration import Calibration
+from mqan_core.answer.calibration import Calibration
 
 NUM_BINS = 15  # of the calibration error (Guo et al. 2017)
 _STEPS = 50  # of Newton's method; it settles within ten

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import jinja2
 
-from mqan_core.request import read_request
+from mqan_core.ask.request import read_request
 from mqan_data.metrics import exact_match, normalized_f1
 from mqan_evaluation.heatmap import Heatmap, heatmap
 from mqan_evaluation.sections import Section

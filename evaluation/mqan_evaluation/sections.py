@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mqan_core.answer.calibration import Temperatures
 from mqan_core.example import Example
-from mqan_core.temperatures import Temperatures
 from mqan_evaluation.answerers import Answerer, Decision, answer_all, ask_of, labels_offered
 from mqan_evaluation.judging import judge
 

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import numpy as np
 
+from mqan_core.answer.calibration import Calibration
 from mqan_core.answering import AnsweringManifest, open_answering_bundle
 from mqan_core.bundle import MODEL_CARD, describe_files, write_manifest
-from mqan_core.calibration import Calibration
 from mqan_data.formats.dataset_file import dataset_names, load_dataset
 from mqan_data.mixture import dataset_of
 from mqan_evaluation.label_views import MOST_NAMED

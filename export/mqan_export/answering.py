@@ -21,7 +21,7 @@ from mqan_core.answering import EMBEDDINGS, MOST_BYTES, AnsweringManifest, Devic
 from mqan_core.bundle import MANIFEST, MODEL_CARD, VOCABULARY, describe_files, write_manifest
 from mqan_core.example import Example
 from mqan_core.manifest import check_names
-from mqan_core.vocab import NUM_SPECIAL
+from mqan_core.text.vocab import NUM_SPECIAL
 from mqan_data.mixture import validation_examples
 from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity
 from mqan_export.answering_step_graph import AnsweringStepGraph, round_generator, trace_step

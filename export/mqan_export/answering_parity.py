@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
+from mqan_core.ask.options import Options
 from mqan_core.errors import InputError
 from mqan_core.example import Example
-from mqan_core.options import Options
 from mqan_export.parity import (
     MAX_DIFFERENCE,
     NO_EXAMPLES,

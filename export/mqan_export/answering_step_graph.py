@@ -7,9 +7,9 @@ import onnx
 import torch
 from torch import Tensor, nn
 
-from mqan_core.attribution import TraceField
-from mqan_core.vectors import quantize_rows
-from mqan_core.vocab import END_ID
+from mqan_core.answer.trace import TraceField
+from mqan_core.text.vectors import quantize_rows
+from mqan_core.text.vocab import END_ID
 from mqan_export.reader_graph import OPSET
 from mqan_export.trace import examples_of, traced
 from mqan_runtime.answering_graphs import (

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 
 from mqan_core.answering import EMBEDDINGS, open_answering_bundle
 from mqan_core.errors import BundleError
-from mqan_core.vocab import NUM_SPECIAL
+from mqan_core.text.vocab import NUM_SPECIAL
 from mqan_training.mixture_run import Start
 
 _HALF = ".half"

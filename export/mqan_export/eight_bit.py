@@ -20,9 +20,9 @@ import torch
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantFormat, QuantType, quantize_static
 from torch import Tensor, nn
 
+from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Example
-from mqan_core.request import read_request
 from mqan_export.answering_parity import readable
 from mqan_export.answering_step_graph import AnsweringStepGraph, trace_step
 from mqan_export.embeddings_graph import EmbeddingsGraph

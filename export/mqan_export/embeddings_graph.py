@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mqan_core.vectors import quantize_rows
+from mqan_core.text.vectors import quantize_rows
 
 
 class EmbeddingsGraph(nn.Module):

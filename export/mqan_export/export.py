@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import save_file
 from torch import nn
 
-from mqan_core.attribution import NUM_PLAIN_FIELDS
+from mqan_core.answer.trace import NUM_PLAIN_FIELDS
 from mqan_core.bundle import (
     DECODER_STEP,
     ENCODER,

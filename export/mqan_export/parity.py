@@ -9,10 +9,10 @@ from typing import Final
 import numpy as np
 import torch
 
-from mqan_core.answer import Answer, AnswerToken, Source
+from mqan_core.answer.types import Answer, AnswerToken, Source
+from mqan_core.ask.request import Request
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
-from mqan_core.request import Request
 from mqan_runtime.decoding import Batch
 from mqan_runtime.engine import Engine
 from mqan_training.model.network import Network

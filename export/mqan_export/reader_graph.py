@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mqan_core.layout import SHARED
+from mqan_core.text.layout import SHARED
 from mqan_export.trace import traced
 from mqan_runtime.answering_graphs import DYNAMIC, READER_INPUTS, reader_outputs
 from mqan_training.collate import MOST_PIECES

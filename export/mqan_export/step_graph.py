@@ -5,7 +5,7 @@ import copy
 import torch
 from torch import Tensor, nn
 
-from mqan_core.vocab import END_ID
+from mqan_core.text.vocab import END_ID
 from mqan_training.model.decoder import DecoderState, Encoded
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
 from mqan_training.model.network import Network

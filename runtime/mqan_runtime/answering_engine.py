@@ -8,19 +8,19 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import Answer, AnswerToken
+from mqan_core.answer.calibration import Temperatures
+from mqan_core.answer.decide import REPEATS, count_decided, decide, find_repeats
+from mqan_core.answer.evidence import Attended
+from mqan_core.answer.explain import Pointers, explain_choice, explain_quotation, explain_words
+from mqan_core.answer.finish import complete
+from mqan_core.answer.quotations import quote
+from mqan_core.answer.trace import read_words
+from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.answering import EMBEDDINGS, AnsweringBundle, Device, Graphs, open_answering_bundle
-from mqan_core.attribution import read_words
-from mqan_core.decision import REPEATS, count_decided, decide, find_repeats
+from mqan_core.ask.options import PLAIN, Options
+from mqan_core.ask.request import read_listing, read_request
 from mqan_core.errors import BundleError
-from mqan_core.evidence import Attended
-from mqan_core.explanation import Pointers, explain_choice, explain_quotation, explain_words
-from mqan_core.layout import Layout
-from mqan_core.options import PLAIN, Options
-from mqan_core.outcome import complete
-from mqan_core.quotations import quote
-from mqan_core.request import read_listing, read_request
-from mqan_core.temperatures import Temperatures
+from mqan_core.text.layout import Layout
 from mqan_runtime.answering_graphs import (
     EMBEDDINGS_INPUTS,
     EMBEDDINGS_OUTPUTS,

@@ -8,7 +8,7 @@ a tensor a layer, ``NAME_0`` and so on.
 
 from typing import Final
 
-from mqan_core.attribution import TraceField
+from mqan_core.answer.trace import TraceField
 from mqan_runtime.graphs import Tensors, by_layer
 
 NUM_FIELDS: Final = len(TraceField)  # F
@@ -17,7 +17,7 @@ NUM_FIELDS: Final = len(TraceField)  # F
 EMBEDDINGS_INPUTS: Final[Tensors] = {"pieces": ("N", "S")}
 EMBEDDINGS_OUTPUTS: Final[Tensors] = {"vectors": ("N", "S", "M")}
 
-# reader-*.onnx: of ``mqan_core.layout.Window``, and the vectors of its pieces
+# reader-*.onnx: of ``mqan_core.text.layout.Window``, and the vectors of its pieces
 READER_INPUTS: Final[Tensors] = {
     "vectors": ("N", "S", "M"),
     "positions": ("N", "S"),

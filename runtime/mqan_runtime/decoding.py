@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from mqan_core.attribution import NUM_PLAIN_FIELDS
+from mqan_core.answer.trace import NUM_PLAIN_FIELDS
 from mqan_core.bundle import Dimensions
 from mqan_runtime.denormals import denormals_as_zero
 from mqan_runtime.graphs import (

@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from mqan_core.answer import Answer, AnswerToken
-from mqan_core.attribution import attribute, read_words
+from mqan_core.answer.trace import attribute, read_words
+from mqan_core.answer.types import Answer, AnswerToken
+from mqan_core.ask.options import PLAIN, Options
+from mqan_core.ask.request import Request, read_request
 from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
 from mqan_core.errors import BundleError, InputError, MqanError
-from mqan_core.options import PLAIN, Options
-from mqan_core.request import Request, read_request
-from mqan_core.text import word_of
+from mqan_core.text.tokens import word_of
 from mqan_runtime.decoding import Batch, Decoding, GreedyLoop
 from mqan_runtime.device_loop import SIZES, DeviceLoop, fix_sizes
 from mqan_runtime.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state

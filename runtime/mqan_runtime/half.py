@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from mqan_core.vectors import FloatArray
+from mqan_core.text.vectors import FloatArray
 
 _HALF = ".half"  # end of the name of the stored weights; what reads them keeps their own name
 _LEAST_SIZE = 1024  # smaller ones would save nothing

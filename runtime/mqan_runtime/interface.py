@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from mqan_core.answer import Answer, AnswerToken
+from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.answering import AnsweringBundle, open_answering_bundle
+from mqan_core.ask.options import PLAIN, Options
 from mqan_core.bundle import Bundle, open_bundle, read_file, read_verified
 from mqan_core.errors import BundleError, MqanError
 from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
-from mqan_core.options import PLAIN, Options
 
 if TYPE_CHECKING:  # onnxruntime is loaded with an engine, and not by who only names the interface
     from mqan_runtime.row_engine import RowEngine

@@ -8,10 +8,10 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import Answer, AnswerToken
+from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.answering import AnsweringBundle
+from mqan_core.ask.options import PLAIN, Options
 from mqan_core.bundle import Bundle
-from mqan_core.options import PLAIN, Options
 from mqan_runtime.step_loop import Decoding, StepLoop
 
 Request = TypeVar("Request")

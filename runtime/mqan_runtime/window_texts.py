@@ -13,13 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import onnxruntime
 
-from mqan_core.answer import Source
-from mqan_core.evidence import EvidenceVectors
-from mqan_core.explanation import Pointers
-from mqan_core.layout import Window
-from mqan_core.options import PLAIN, Options
-from mqan_core.quotations import QuotationScores
-from mqan_core.request import Request
+from mqan_core.answer.evidence import EvidenceVectors
+from mqan_core.answer.explain import Pointers
+from mqan_core.answer.quotations import QuotationScores
+from mqan_core.answer.types import Source
+from mqan_core.ask.options import PLAIN, Options
+from mqan_core.ask.request import Request
+from mqan_core.text.layout import Window
 from mqan_runtime.answering_graphs import (
     EVIDENCE_CONSTANTS,
     NUM_NULL,

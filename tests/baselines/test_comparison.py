@@ -28,8 +28,8 @@ from mqan_baselines.comparison.systems import System, question_answering_system
 from mqan_baselines.formats import Row
 from mqan_baselines.tasks import BaselineTask
 from mqan_baselines.wordings import Wording
-from mqan_core.options import choices_of
-from mqan_core.request import read_request
+from mqan_core.ask.options import choices_of
+from mqan_core.ask.request import read_request
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import load_trained

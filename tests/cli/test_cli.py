@@ -37,7 +37,7 @@ from mqan_client import (
     UnauthenticatedError,
     UnavailableError,
 )
-from mqan_core.answer import Answer as CoreAnswer
+from mqan_core.answer.types import Answer as CoreAnswer
 from mqan_core.example import Example
 from mqan_data.readers.registry import task_named
 from mqan_data.readers.task import Task

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from mqan_cli import evaluation
 from mqan_cli.main import app
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_core.bundle import FORMAT_VERSION
 from mqan_data.readers.registry import TASKS
 from mqan_evaluation.answerers import Ask, Decision, decision_of

@@ -20,11 +20,11 @@ from mqan_client import (
     Retries,
     Source,
 )
-from mqan_core.answer import Answer, AnswerToken, Masses, Span, compose
-from mqan_core.answer import Source as CoreSource
-from mqan_core.options import PLAIN, Options
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import Vocabulary
+from mqan_core.answer.types import Answer, AnswerToken, Masses, Span, compose
+from mqan_core.answer.types import Source as CoreSource
+from mqan_core.ask.options import PLAIN, Options
+from mqan_core.ask.request import Request, read_request
+from mqan_core.text.vocab import Vocabulary
 
 CONTEXT = "👩‍👧 Élan: the\nEiffel  Tower."
 MASSES = Masses(0.5, 0.25, 0.25)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
-from mqan_core.text import INVISIBLE, tokenize
+from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
+from mqan_core.text.tokens import INVISIBLE, tokenize
 
 MASSES = Masses(context=0.5, question=0.25, vocabulary=0.25)
 

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_core.answer import Answer, Source, Span
-from mqan_core.attribution import NUM_PLAIN_FIELDS, TraceField, attribute
+from mqan_core.answer.trace import NUM_PLAIN_FIELDS, TraceField, attribute
+from mqan_core.answer.types import Answer, Source, Span
+from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
-from mqan_core.request import read_request
-from mqan_core.vocab import END_ID, Vocabulary
+from mqan_core.text.vocab import END_ID, Vocabulary
 
 VOCABULARY = Vocabulary([" yes ", " no ", " the "], [])
 CONTEXT = "The Tower\nis in  Paris, the CITY."

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqan_core.calibration import Calibration
+from mqan_core.answer.calibration import Calibration
 
 
 def test_the_map_is_logistic_in_the_log_odds() -> None:

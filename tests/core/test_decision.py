@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mqan_core.attribution import TraceField
-from mqan_core.decision import decide, find_repeats
-from mqan_core.request import read_request
-from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
+from mqan_core.answer.decide import decide, find_repeats
+from mqan_core.answer.trace import TraceField
+from mqan_core.ask.request import read_request
+from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary
 
 VOCABULARY = Vocabulary([" yes "], refuses=True)
 REQUEST = read_request(VOCABULARY, "one two three four five six", "what?")

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mqan_core.evidence import Attended, EvidenceVectors, find_evidence
-from mqan_core.request import read_request
-from mqan_core.vocab import Vocabulary
+from mqan_core.answer.evidence import Attended, EvidenceVectors, find_evidence
+from mqan_core.ask.request import read_request
+from mqan_core.text.vocab import Vocabulary
 
 TEXT = "Rent stays at 940. Parking is no longer included. Keys are with Mrs Adeyemi."
 REQUEST = read_request(Vocabulary((), refuses=True), TEXT, "Is parking included?")

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mqan_core.ask.request import Request, read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.layout import MOST_PIECES, MOST_QUESTION, SHARED, WINDOW, Layout, Window, count_read
-from mqan_core.request import Request, read_request
-from mqan_core.text import read_tokens
-from mqan_core.vocab import Vocabulary
-from mqan_core.word_pieces import WordPieces
+from mqan_core.text.layout import MOST_PIECES, MOST_QUESTION, SHARED, WINDOW, Layout, Window, count_read
+from mqan_core.text.tokens import read_tokens
+from mqan_core.text.vocab import Vocabulary
+from mqan_core.text.word_pieces import WordPieces
 
 PIECES = [
     "[PAD]",

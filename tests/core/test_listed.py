@@ -5,9 +5,9 @@ import time
 
 import pytest
 
-from mqan_core.listed import find_listed
-from mqan_core.request import read_listing
-from mqan_core.vocab import Vocabulary
+from mqan_core.ask.listed import find_listed
+from mqan_core.ask.request import read_listing
+from mqan_core.text.vocab import Vocabulary
 
 VOCABULARY = Vocabulary(tuple("ab"), refuses=True)
 

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from mqan_core.answer import Source
+from mqan_core.answer.types import Source
+from mqan_core.ask.options import YES_NO, Options, choices_of
 from mqan_core.errors import InputError
-from mqan_core.options import YES_NO, Options, choices_of
 
 SENSELESS = [
     (Options(multiple=True), "senseless_combination", "multiple"),

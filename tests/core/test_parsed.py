@@ -9,12 +9,12 @@ import pytest
 import sqlglot
 from sqlglot import exp
 
-from mqan_core.answer import Answer, AnswerToken, Masses, ParsedQuery, ParsedState, Source, Span, compose
+from mqan_core.answer.types import Answer, AnswerToken, Masses, ParsedQuery, ParsedState, Source, Span, compose
+from mqan_core.ask.options import ALL_SOURCES, YES_NO, Options, choices_of
 from mqan_core.errors import FormError, InputError
-from mqan_core.options import ALL_SOURCES, YES_NO, Options, choices_of
-from mqan_core.parsed import DIALOGUE_STATE, SQL, check_parse, parse_answer
-from mqan_core.sql import read_header, write_table
-from mqan_core.text import read_tokens
+from mqan_core.forms.parsed import DIALOGUE_STATE, SQL, check_parse, parse_answer
+from mqan_core.forms.sql import read_header, write_table
+from mqan_core.text.tokens import read_tokens
 
 HEADER = ["Ship", "Year built", 'Name "x"', "Speed"]
 MASSES = Masses(0.5, 0.25, 0.25)

@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from mqan_core.answer import Answer
-from mqan_core.options import Options
-from mqan_core.quotations import QuotationScores, quote
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import Vocabulary
+from mqan_core.answer.quotations import QuotationScores, quote
+from mqan_core.answer.types import Answer
+from mqan_core.ask.options import Options
+from mqan_core.ask.request import Request, read_request
+from mqan_core.text.vocab import Vocabulary
 
 TEXT = "paid on 3 May 2024 by card and due on 2 June 2024 at noon"
 REFUSED = Answer("", 0.5, (), (), False, answered=False)

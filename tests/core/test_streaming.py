@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
-from mqan_core.attribution import TraceField, read_words
-from mqan_core.decision import count_decided, decide
-from mqan_core.request import Request, read_request
-from mqan_core.streaming import WordStream
-from mqan_core.text import read_tokens
-from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
+from mqan_core.answer.decide import count_decided, decide
+from mqan_core.answer.streaming import WordStream
+from mqan_core.answer.trace import TraceField, read_words
+from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
+from mqan_core.ask.request import Request, read_request
+from mqan_core.text.tokens import read_tokens
+from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary
 
 VOCABULARY = Vocabulary([" yes ", ", ", ". "], refuses=True)
 REQUEST = read_request(VOCABULARY, "one  two,\nthree\u00ad four. 🗼 one", "what is one?")

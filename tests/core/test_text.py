@@ -9,8 +9,8 @@ import revtok
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mqan_core import text as text_module
-from mqan_core.text import (
+from mqan_core.text import tokens as text_module
+from mqan_core.text.tokens import (
     INVISIBLE,
     Token,
     detokenize,
@@ -21,7 +21,7 @@ from mqan_core.text import (
     without_invisible,
     word_of,
 )
-from mqan_core.vocab import END
+from mqan_core.text.vocab import END
 
 NUM_RANDOM_TEXTS = 10_000
 MAX_RANDOM_LENGTH = 60

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from mqan_core.ngrams import ngram_buckets
-from mqan_core.vectors import FloatArray, WordVectors, quantize_rows
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vectors import FloatArray, WordVectors, ngram_buckets, quantize_rows
+from mqan_core.text.vocab import Vocabulary
 
 WORDS = ["paris", "yes", "no"]
 STATIC_WIDTH = 6
@@ -71,7 +70,7 @@ def test_ngrams_never_change() -> None:
 
 
 def test_ngrams_are_the_same_in_every_process() -> None:
-    program = "from mqan_core.ngrams import ngram_buckets; print(ngram_buckets('Straße', 50_000))"
+    program = "from mqan_core.text.vectors import ngram_buckets; print(ngram_buckets('Straße', 50_000))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", program],

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mqan_core.vocab import END, END_ID, Vocabulary, number_slots
+from mqan_core.text.vocab import END, END_ID, Vocabulary, number_slots
 
 VOCABULARY = Vocabulary([" yes ", " no ", "? "], ["yes", "no", "paris"])
 

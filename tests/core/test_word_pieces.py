@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mqan_core.word_pieces import WordPieces
+from mqan_core.text.word_pieces import WordPieces
 
 MARKS = ["[UNK]", "[CLS]", "[SEP]"]
 PIECES = [*MARKS, "film", "##s", "un", "##film", "##ed", "a", "cafe", "-", "e", "##e", "東", "京", "x"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mqan_core.example import Example
-from mqan_core.text import read_tokens
+from mqan_core.text.tokens import read_tokens
 from mqan_data.noise import add_noise
 from mqan_data.synthetic.document import Document, make_document
 from mqan_data.synthetic.kind import Layout, kind_names, load_kind, shared

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mqan_core.example import Choice, Example
-from mqan_core.text import read_tokens
+from mqan_core.text.tokens import read_tokens
 from mqan_data.noise import add_noise
 
 _TEXT = (

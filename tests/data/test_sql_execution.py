@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mqan_core.example import Example
-from mqan_core.sql import Query, gold_query, read_header, read_query
+from mqan_core.forms.sql import Query, gold_query, read_header, read_query
 from mqan_data.metrics import score
 from mqan_data.readers.registry import task_named
 from mqan_data.sql_execution import Table, execute

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from mqan_core.answer import Source
+from mqan_core.answer.types import Source
 from mqan_serving.observability.metrics import CODES, METHODS, TRANSPORTS, Metrics
 from mqan_serving.settings import Settings
 

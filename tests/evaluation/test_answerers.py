@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mqan_core.answer import Answer, ChoiceProbability
+from mqan_core.answer.types import Answer, ChoiceProbability
 from mqan_core.example import Choice
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer, answer_all, decision_of
 from mqan_evaluation.engine_answerer import EngineAnswerer

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqan_core.answer import Answer, ChoiceProbability
-from mqan_core.calibration import Calibration
+from mqan_core.answer.calibration import Calibration, QuestionKind, Temperatures, bucket_of, kind_of
+from mqan_core.answer.finish import HOLDS
+from mqan_core.answer.types import Answer, ChoiceProbability
 from mqan_core.example import Choice, Example
-from mqan_core.outcome import HOLDS
-from mqan_core.temperatures import QuestionKind, Temperatures, bucket_of, kind_of
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer, decision_of
 from mqan_evaluation.fit_temperatures import (
     LEAST,

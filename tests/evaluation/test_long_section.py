@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqan_core.answer import Answer, AnswerSpan, Source
+from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.example import Example
 from mqan_evaluation.answerers import Ask, Decision
 from mqan_evaluation.long_section import LENGTH, long_section, within_others

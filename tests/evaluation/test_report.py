@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mqan_core.request import read_request
+from mqan_core.ask.request import read_request
 from mqan_evaluation.heatmap import heatmap
 from mqan_evaluation.report import write_report
 from mqan_evaluation.sections import Cell, Section

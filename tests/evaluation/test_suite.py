@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
+from mqan_core.answer.calibration import Temperatures
 from mqan_core.answering import open_answering_bundle
+from mqan_core.ask.options import Options
 from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
-from mqan_core.options import Options
-from mqan_core.temperatures import Temperatures
 from mqan_data.synthetic.source import made_sources
 from mqan_evaluation import suite_card
 from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer

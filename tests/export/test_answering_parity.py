@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqan_core.answer import Answer, AnswerToken, ChoiceProbability, Masses, Source, Span, compose
+from mqan_core.answer.types import Answer, AnswerToken, ChoiceProbability, Masses, Source, Span, compose
 from mqan_core.example import Example
 from mqan_export import answering_parity
 from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity, decision_difference

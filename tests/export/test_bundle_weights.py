@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from mqan_core.answering import open_answering_bundle
+from mqan_core.ask.options import Options
 from mqan_core.errors import BundleError
 from mqan_core.example import Choice
-from mqan_core.layout import Layout
 from mqan_core.manifest import MANIFEST
-from mqan_core.options import Options
-from mqan_core.vectors import quantize_rows
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.layout import Layout
+from mqan_core.text.vectors import quantize_rows
+from mqan_core.text.vocab import Vocabulary
 from mqan_export.bundle_weights import start_from_bundle
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.collate import word_ids

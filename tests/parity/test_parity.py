@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from mqan_core.answer import Answer, Source
+from mqan_core.answer.types import Answer, Source
+from mqan_core.ask.request import Request
 from mqan_core.example import Example
-from mqan_core.request import Request
 from mqan_export import parity
 from mqan_export.parity import ParityError, answer_difference, check_parity
 from mqan_runtime.engine import Engine

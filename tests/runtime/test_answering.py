@@ -8,11 +8,11 @@ import numpy as np
 import onnx
 import pytest
 
-from mqan_core.answer import Answer, Source
-from mqan_core.decision import find_repeats
+from mqan_core.answer.decide import find_repeats
+from mqan_core.answer.types import Answer, Source
+from mqan_core.ask.options import Options, choices_of
 from mqan_core.errors import BundleError, InputError
 from mqan_core.example import Choice
-from mqan_core.options import Options, choices_of
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.interface import open_engine
 from mqan_runtime.session import CPU, check_graph

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from mqan_core.answer import Answer, AnswerToken
+from mqan_core.answer.types import Answer, AnswerToken
+from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle
-from mqan_core.options import Options
 from mqan_runtime import device_loop
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.engine import Engine

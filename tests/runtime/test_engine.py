@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 
-from mqan_core.answer import Source
+from mqan_core.answer.types import Source
+from mqan_core.ask.options import YES_NO, Options, choices_of
 from mqan_core.errors import BundleError, InputError
-from mqan_core.options import YES_NO, Options, choices_of
 from mqan_runtime.engine import Engine
 from mqan_runtime.session import CPU, _blame, check_graph, open_session, session_options
 from tests.processes import held_by

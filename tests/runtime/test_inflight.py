@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
+from mqan_core.ask.request import Request
 from mqan_core.bundle import open_bundle
-from mqan_core.request import Request
 from mqan_runtime.decoding import FIRST_ROOM, Decoding
 from mqan_runtime.engine import Engine
 

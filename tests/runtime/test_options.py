@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mqan_core.answer import Answer, Source, Span
-from mqan_core.evidence import MOST_SPANS
-from mqan_core.explanation import MOST_WEIGHTS, explain_choice
-from mqan_core.options import PLAIN, YES_NO, Options, choices_of
-from mqan_core.quotations import LEAST_SHARE
-from mqan_core.request import read_request
-from mqan_core.vocab import Vocabulary
+from mqan_core.answer.evidence import MOST_SPANS
+from mqan_core.answer.explain import MOST_WEIGHTS, explain_choice
+from mqan_core.answer.quotations import LEAST_SHARE
+from mqan_core.answer.types import Answer, Source, Span
+from mqan_core.ask.options import PLAIN, YES_NO, Options, choices_of
+from mqan_core.ask.request import read_request
+from mqan_core.text.vocab import Vocabulary
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained

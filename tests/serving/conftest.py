@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
+from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
+from mqan_core.ask.options import PLAIN, Options
 from mqan_core.bundle import Bundle, Dimensions, Manifest
 from mqan_core.errors import EngineFailedError
-from mqan_core.options import PLAIN, Options
-from mqan_core.text import Token, read_tokens
-from mqan_core.vectors import WordVectors
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.tokens import Token, read_tokens
+from mqan_core.text.vectors import WordVectors
+from mqan_core.text.vocab import Vocabulary
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.service.answer_service import Service

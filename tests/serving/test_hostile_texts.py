@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from mqan_core.answering import open_answering_bundle
+from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
-from mqan_core.request import read_request
-from mqan_core.vocab import Vocabulary
-from mqan_core.word_pieces import WordPieces
+from mqan_core.text.vocab import Vocabulary
+from mqan_core.text.word_pieces import WordPieces
 from mqan_serving.service.validation import Limits, Question, Validator
 from mqan_serving.settings import Settings
 

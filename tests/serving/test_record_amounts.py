@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqan_core.text import read_tokens
+from mqan_core.text.tokens import read_tokens
 from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.values import Kind, read_value
 

@@ -15,7 +15,7 @@ import pytest
 
 from mqan.v1 import answer_pb2
 from mqan_client import Client, InvalidRequestError, Record, UnavailableError
-from mqan_core.answer import Answer, AnswerSpan, Source
+from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.errors import InputError
 from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_serving.records import filling

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mqan_core.example import Example
-from mqan_core.vocab import END_ID, Vocabulary
+from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_data.readers.registry import task_named
 from mqan_training.batching import Batcher, TaskStream, common_size
 from mqan_training.model.embeddings import Embedder, StaticVectors

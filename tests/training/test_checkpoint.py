@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vocab import Vocabulary
 from mqan_training import checkpoint as checkpoint_module
 from mqan_training.checkpoint import (
     VECTORS,

@@ -10,8 +10,8 @@ import torch
 from safetensors.numpy import save_file
 
 from mqan_core.example import Example
-from mqan_core.vectors import WordVectors
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vectors import WordVectors
+from mqan_core.text.vocab import Vocabulary
 from mqan_training.config import TaskConfig, TrainConfig
 from mqan_training.embed import make_vectors
 from mqan_training.errors import MissingVectorsError

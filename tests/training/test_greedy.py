@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from mqan_core.attribution import TraceField
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import END_ID
+from mqan_core.answer.trace import TraceField
+from mqan_core.ask.request import Request, read_request
+from mqan_core.text.vocab import END_ID
 from mqan_training.model.greedy import GreedyStep, greedy_trace
 from mqan_training.model.network import Network
 

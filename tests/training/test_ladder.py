@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mqan_core.answer import Answer, Source
-from mqan_core.request import read_request
+from mqan_core.answer.types import Answer, Source
+from mqan_core.ask.request import read_request
 from mqan_export.parity import answer_difference
 from mqan_training.model.network import Network
 from tests.conftest import make_network

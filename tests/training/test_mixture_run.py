@@ -16,9 +16,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from mqan_core.example import Choice, Example
-from mqan_core.layout import Layout
-from mqan_core.vocab import Vocabulary
-from mqan_core.word_pieces import WordPieces
+from mqan_core.text.layout import Layout
+from mqan_core.text.vocab import Vocabulary
+from mqan_core.text.word_pieces import WordPieces
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.kept import KeptPools
 from mqan_data.mixture import dataset_of

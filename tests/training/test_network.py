@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Example
-from mqan_core.request import Request, read_request
-from mqan_core.text import read_tokens, word_of
-from mqan_core.vocab import END, Vocabulary
+from mqan_core.text.tokens import read_tokens, word_of
+from mqan_core.text.vocab import END, Vocabulary
 from mqan_training.batching import Batch, Batcher
 from mqan_training.config import ModelConfig
 from mqan_training.model.embeddings import StaticVectors

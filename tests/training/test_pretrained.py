@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
+from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Choice, Example
-from mqan_core.layout import Layout
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
-from mqan_core.word_pieces import WordPieces
+from mqan_core.text.layout import Layout
+from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary
+from mqan_core.text.word_pieces import WordPieces
 from mqan_training.collate import allowed_sources, collate, reader_inputs
 from mqan_training.config import ModelConfig
 from mqan_training.losses import network_losses

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-import mqan_core.answer
-from mqan_core.answer import AnswerSpan, Source
-from mqan_core.attribution import attribute
+import mqan_core.answer.types
+from mqan_core.answer.trace import attribute
+from mqan_core.answer.types import AnswerSpan, Source
+from mqan_core.ask.request import read_request
 from mqan_core.example import Example
-from mqan_core.request import read_request
-from mqan_core.text import read_tokens
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.tokens import read_tokens
+from mqan_core.text.vocab import Vocabulary
 from mqan_data.readers.registry import TASKS, task_named
 from mqan_data.readers.task import Task
 from mqan_training.roundtrip import WAYS, Loss, RoundTrip, gold_trace, round_trip
@@ -28,7 +28,7 @@ def example(answer: str, *others: str, context: str = CONTEXT, name: str = "1") 
     return Example("t", name, context, QUESTION, (answer, *others))
 
 
-def send(answer: str, *, copy: bool) -> mqan_core.answer.Answer:
+def send(answer: str, *, copy: bool) -> mqan_core.answer.types.Answer:
     request = read_request(NOTHING, CONTEXT, QUESTION)
     pieces = [token.key for token in read_tokens(answer)]
     vocabulary = Vocabulary(tuple(dict.fromkeys(pieces)), ())
@@ -94,7 +94,7 @@ def test_a_blank_context_is_named() -> None:
 
 @pytest.mark.parametrize("metric", ["em", "nf1", "bleu", "avg_rouge", "corpus_f1"])
 def test_a_fault_on_the_way_is_found(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mqan_core.answer, "detokenize", lambda pieces: "".join(pieces).replace(" ", ""))
+    monkeypatch.setattr(mqan_core.answer.types, "detokenize", lambda pieces: "".join(pieces).replace(" ", ""))
     trip = round_trip(task(metric), [example("maybe sat down or not")])
     assert [(loss.way, loss.text, loss.reason) for loss in trip.losses] == [
         (way, "maybesatdownornot", "the text that comes back is another one") for way in WAYS

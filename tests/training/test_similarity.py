@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
+from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Choice, Example
-from mqan_core.layout import Layout
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.layout import Layout
+from mqan_core.text.vocab import Vocabulary
 from mqan_training.collate import TrainingBatch, allowed_sources, collate, reader_inputs
 from mqan_training.config import ModelConfig
 from mqan_training.losses import network_losses, sentence_vectors, similarity_loss

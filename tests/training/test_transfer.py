@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vocab import Vocabulary
 from mqan_training.model.network import Network
 from mqan_training.transfer import Pretrained, adopt, grow_pieces
 

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mqan_core.text import word_of
-from mqan_core.vocab import END_ID, Vocabulary
+from mqan_core.text.tokens import word_of
+from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_training.model.embeddings import Embedder, WordIndex
 from mqan_training.numbering import (
     Item,

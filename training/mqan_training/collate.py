@@ -11,10 +11,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from mqan_core.layout import Layout, Window
-from mqan_core.request import Request
-from mqan_core.text import word_of
-from mqan_core.word_pieces import WordPieces
+from mqan_core.ask.request import Request
+from mqan_core.text.layout import Layout, Window
+from mqan_core.text.tokens import word_of
+from mqan_core.text.word_pieces import WordPieces
 from mqan_training.device import moved
 from mqan_training.model.pretrained import ReaderInputs
 from mqan_training.prepare import NO_SLOT, Prepared

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Example
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vocab import Vocabulary
 from mqan_data.metrics import score
 from mqan_data.readers.registry import task_named
 from mqan_training.config import TaskConfig, TrainConfig

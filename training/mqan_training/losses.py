@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from mqan_core.vocab import REFUSAL_ID
+from mqan_core.text.vocab import REFUSAL_ID
 from mqan_training.collate import TrainingBatch
 from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Encoded, Mixture

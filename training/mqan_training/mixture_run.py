@@ -19,8 +19,8 @@ import torch
 from torch import nn
 
 from mqan_core.example import Example
-from mqan_core.layout import Layout
-from mqan_core.vocab import NUM_SPECIAL, Vocabulary
+from mqan_core.text.layout import Layout
+from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
 from mqan_data.kept import KeptPools
 from mqan_data.source import Source
 from mqan_training.checkpoint import (

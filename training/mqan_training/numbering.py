@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqan_core.example import Example
-from mqan_core.text import Token, read_tokens
-from mqan_core.vocab import END_ID, Vocabulary
+from mqan_core.text.tokens import Token, read_tokens
+from mqan_core.text.vocab import END_ID, Vocabulary
 
 Int32Array = npt.NDArray[np.int32]
 

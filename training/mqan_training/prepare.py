@@ -1,7 +1,7 @@
 """Examples as the network is trained on them: a request, its window, and what each step should choose.
 
 A target is a slot of the request (a word that can be copied, or the separator of a choice), a piece of the generator,
-or both; see ``mqan_core.vocab`` for slots.
+or both; see ``mqan_core.text.vocab`` for slots.
 """
 
 from collections.abc import Sequence
@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mqan_core.ask.request import Request, read_request, separator
 from mqan_core.errors import InputError
 from mqan_core.example import Example
-from mqan_core.layout import Layout, Window
-from mqan_core.request import Request, read_request, separator
-from mqan_core.text import Token
-from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary, number_slots
+from mqan_core.text.layout import Layout, Window
+from mqan_core.text.tokens import Token
+from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary, number_slots
 from mqan_training.numbering import spell_answer
 
 _VERDICTS = frozenset({"yes", "no", "true", "false"})

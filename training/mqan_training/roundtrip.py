@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.attribution import TraceField, attribute
+from mqan_core.answer.trace import TraceField, attribute
+from mqan_core.ask.request import Request, read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Example
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import END_ID, Vocabulary
+from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_data.metrics import normalize, score
 from mqan_data.readers.task import Task
 from mqan_training.numbering import spell_answer

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from mqan_core.word_pieces import WordPieces
+from mqan_core.text.word_pieces import WordPieces
 from mqan_training.errors import MissingVectorsError
 
 if TYPE_CHECKING:

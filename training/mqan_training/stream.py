@@ -12,9 +12,9 @@ from safetensors.torch import load, save
 from torch.utils.data import DataLoader, Dataset
 
 from mqan_core.example import Example
-from mqan_core.layout import Layout
-from mqan_core.text import read_tokens
-from mqan_core.vocab import NUM_SPECIAL, Vocabulary
+from mqan_core.text.layout import Layout
+from mqan_core.text.tokens import read_tokens
+from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
 from mqan_data.kept import KeptPools
 from mqan_data.noise import add_noise
 from mqan_data.source import Source

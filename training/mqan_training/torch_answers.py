@@ -6,16 +6,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mqan_core.answer import Answer
-from mqan_core.attribution import TraceField
-from mqan_core.decision import decide
+from mqan_core.answer.decide import decide
+from mqan_core.answer.finish import HOLDS
+from mqan_core.answer.trace import TraceField
+from mqan_core.answer.types import Answer
+from mqan_core.ask.options import Options
+from mqan_core.ask.request import Request, read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Example
-from mqan_core.layout import Layout
-from mqan_core.options import Options
-from mqan_core.outcome import HOLDS
-from mqan_core.request import Request, read_request
-from mqan_core.vocab import END_ID, Vocabulary
+from mqan_core.text.layout import Layout
+from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_data.metrics import exact_and_f1
 from mqan_training.collate import allowed_sources, reader_inputs, word_ids
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch, greedy_trace

@@ -15,9 +15,9 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import nn
 
+from mqan_core.ask.request import Request
 from mqan_core.example import Example
-from mqan_core.request import Request
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vocab import Vocabulary
 from mqan_training.batching import Batcher, TaskStream, common_size
 from mqan_training.checkpoint import (
     VECTORS,

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from mqan_core.layout import Layout
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.layout import Layout
+from mqan_core.text.vocab import Vocabulary
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.errors import CheckpointError
 from mqan_training.mixture_run import ENCODER_CONFIG

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vocab import Vocabulary
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.config import ModelConfig
 from mqan_training.model.embeddings import StaticVectors, load_vectors

@@ -12,9 +12,9 @@ from mqan_baselines.mt_dnn import learning as mt_dnn
 from mqan_baselines.mt_dnn.packing import packer_of, stack
 from mqan_baselines.shared_memory import learning as shared_memory
 from mqan_baselines.tasks import baseline_task
+from mqan_core.ask.options import choices_of
+from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
-from mqan_core.options import choices_of
-from mqan_core.request import read_request
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.sentence_encoder import encoder_folder
 from mqan_training.torch_answers import answer_batch, generator_inputs

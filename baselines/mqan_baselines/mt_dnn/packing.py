@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from mqan_baselines.recipes import MtDnnRecipe
-from mqan_core.text import read_tokens
-from mqan_core.word_pieces import BETWEEN, FIRST, UNKNOWN, WordPieces
+from mqan_core.text.tokens import read_tokens
+from mqan_core.text.word_pieces import BETWEEN, FIRST, UNKNOWN, WordPieces
 from mqan_training.device import moved
 from mqan_training.errors import MissingEncoderError
 from mqan_training.model.bert import read_config

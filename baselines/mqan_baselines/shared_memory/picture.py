@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mqan_baselines.shared_memory.learning import load_network
-from mqan_core.text import read_tokens
+from mqan_core.text.tokens import read_tokens
 from mqan_training.figures import COLOURS, MARKS, SETTINGS, check_format, save_figure
 
 FloatArray = npt.NDArray[np.float32]

@@ -15,7 +15,7 @@ from torch import Tensor
 from mqan_baselines.formats import Row
 from mqan_baselines.recipes import SharedMemoryRecipe
 from mqan_baselines.tasks import baseline_task
-from mqan_core.text import measure, read_tokens
+from mqan_core.text.tokens import measure, read_tokens
 from mqan_training.embed import refuse_both, write_word_vectors
 from mqan_training.model.embeddings import load_vectors, most_frequent
 

@@ -25,7 +25,7 @@ from mqan_cli.errors import CommandError
 if TYPE_CHECKING:
     from mqan_client import Answer as ClientAnswer
     from mqan_client import AsyncClient
-    from mqan_core.answer import Answer as CoreAnswer
+    from mqan_core.answer.types import Answer as CoreAnswer
     from mqan_serving.service.validation import Question
 
 ROWS_TOGETHER: Final = 32

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mqan_core.answer import Answer
-from mqan_core.options import is_yes_no
+from mqan_core.answer.types import Answer
+from mqan_core.ask.options import is_yes_no
 
 if TYPE_CHECKING:
     import mqan_client
-    from mqan_core.answer import AnswerSpan, AnswerToken
+    from mqan_core.answer.types import AnswerSpan, AnswerToken
 
     AnyAnswer = Answer | mqan_client.Answer
     AnySpan = AnswerSpan | mqan_client.AnswerSpan

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, StrictBool, ValidationError
 from mqan_cli.mcp.answering import Answerer
 from mqan_cli.mcp.results import AnswerResult, DecideResult, ExtractResult, FieldResult
 from mqan_core import __version__
-from mqan_core.options import MOST_CHOICES
+from mqan_core.ask.options import MOST_CHOICES
 from mqan_serving.service.asked import ChoiceField
 
 _INSTRUCTIONS = (

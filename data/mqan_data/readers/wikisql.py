@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.example import Example
-from mqan_core.sql import write_query, write_table
+from mqan_core.forms.sql import write_query, write_table
 from mqan_data.readers.files import Member, check_split, find_source, malformed, read_json_lines, text_field
 from mqan_data.readers.task import Download, Task
 from mqan_data.sql_execution import Table

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.example import Example
-from mqan_core.state_change import write_state_change
+from mqan_core.forms.state_change import write_state_change
 from mqan_data.readers.files import check_split, find_file, malformed, read_json
 from mqan_data.readers.task import Task, downloads
 

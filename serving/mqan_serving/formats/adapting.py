@@ -7,8 +7,8 @@ from typing import Any, Protocol, TypeVar
 
 from pydantic_core import from_json
 
-from mqan_core.answer import Answer
-from mqan_core.text import measure
+from mqan_core.answer.types import Answer
+from mqan_core.text.tokens import measure
 from mqan_serving.rest.documents import PlaceDocument
 from mqan_serving.rest.quotation_documents import quotation_document
 from mqan_serving.service.answer_service import Model

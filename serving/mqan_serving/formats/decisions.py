@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Any, Final
 
-from mqan_core.answer import Answer
-from mqan_core.options import MOST_CHOICES, MOST_LEVELS
+from mqan_core.answer.types import Answer
+from mqan_core.ask.options import MOST_CHOICES, MOST_LEVELS
 from mqan_serving.formats import systemone
 from mqan_serving.formats.adapting import (
     Place,

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, RootModel
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_serving.formats import decisions, foreign_examples, hf_question_answering, hf_zero_shot, systemone
 from mqan_serving.formats.adapting import answers_of, asked
 from mqan_serving.observability.logs import RequestRecord

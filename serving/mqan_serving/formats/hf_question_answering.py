@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from mqan_core.answer import Answer
-from mqan_core.options import MOST_ALTERNATIVES, Options
+from mqan_core.answer.types import Answer
+from mqan_core.ask.options import MOST_ALTERNATIVES, Options
 from mqan_serving.formats.adapting import Place, as_flag, as_object, as_string, as_whole, get, read_object
 from mqan_serving.formats.hf_parameters import read_parameters
 from mqan_serving.service.answer_service import Model

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from mqan_core.answer import Answer
-from mqan_core.options import MOST_CHOICES
+from mqan_core.answer.types import Answer
+from mqan_core.ask.options import MOST_CHOICES
 from mqan_serving.formats.adapting import (
     Place,
     as_flag,

@@ -17,7 +17,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mqan_core import __version__
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_serving.formats.adapting import Place, read_object, refuse
 from mqan_serving.formats.foreign import CODES_OF_MODELS, Respond, Wait, content, responses
 from mqan_serving.formats.open_inference_examples import METADATA, REQUEST, RESPONSE

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_serving.observability.log_writer import LogWriter
 from mqan_serving.observability.metrics import CANCELLED, OK, Metrics
 from mqan_serving.service.errors import describe

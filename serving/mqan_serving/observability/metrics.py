@@ -22,7 +22,7 @@ from prometheus_client import (
     values,
 )
 
-from mqan_core.answer import Answer, Source
+from mqan_core.answer.types import Answer, Source
 from mqan_serving.observability.metrics_files import MetricsFiles, shared_values
 from mqan_serving.service.errors import ERRORS
 from mqan_serving.service.timeline import STAGES, Timeline

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Final
 
-from mqan_core.answer import AnswerSpan
+from mqan_core.answer.types import AnswerSpan
 
 _CLOSINGS: Final = {"(": ")", "[": "]", "{": "}"}
 _MARKS: Final = frozenset('"“”„«»')

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pydantic_core import ValidationError, from_json
 
-from mqan_core.answer import Answer, AnswerSpan
+from mqan_core.answer.types import Answer, AnswerSpan
 from mqan_core.errors import InputError
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.records.around import Knows

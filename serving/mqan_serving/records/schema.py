@@ -19,8 +19,8 @@ from urllib.parse import unquote
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema, to_json
 
+from mqan_core.ask.options import MOST_CHOICES
 from mqan_core.errors import InputError
-from mqan_core.options import MOST_CHOICES
 from mqan_serving.records.questions import question_about
 from mqan_serving.records.values import Kind
 from mqan_serving.service.errors import refuse

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
 
-from mqan_core.text import without_invisible
+from mqan_core.text.tokens import without_invisible
 from mqan_serving.records.amounts import NUMBER_WORDS, Quoted, is_share, read_amount
 from mqan_serving.records.around import WIDE_GAP, Knows
 from mqan_serving.records.errors import NoValueError

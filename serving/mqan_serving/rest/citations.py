@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mqan_core.answer import Answer, Source
+from mqan_core.answer.types import Answer, Source
 
 
 class CitationDocument(BaseModel):

@@ -7,10 +7,10 @@ from typing import Literal
 from pydantic import Field
 
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerToken, Place, Span
+from mqan_core.answer.streaming import StreamedWord
+from mqan_core.answer.types import Answer, AnswerToken, Place, Span
 from mqan_core.answering import AnsweringManifest
 from mqan_core.manifest import Manifest
-from mqan_core.streaming import StreamedWord
 from mqan_serving.rest.citations import CitationDocument, cite
 from mqan_serving.rest.parsed_documents import QueryDocument, StateDocument, parsed_document
 from mqan_serving.rest.quotation_documents import Document, QuotationDocument, quotation_document

@@ -14,7 +14,7 @@ from typing import Final
 from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.rest.documents import AnswerDocument, WordDocument
 from mqan_serving.rest.gateway import failure_body

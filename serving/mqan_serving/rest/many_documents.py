@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic_core import to_json
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_core.errors import InputError
 from mqan_serving.rest.documents import (
     AnswerDocument,

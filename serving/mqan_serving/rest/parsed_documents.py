@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from pydantic import Field
 
-from mqan_core.answer import AnswerSpan, ParsedQuery, ParsedState
+from mqan_core.answer.types import AnswerSpan, ParsedQuery, ParsedState
 from mqan_serving.rest.quotation_documents import Document, QuotationDocument, quotation_document
 
 

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mqan_core.answer import AnswerSpan, Source
+from mqan_core.answer.types import AnswerSpan, Source
 
 
 class Document(BaseModel):

@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from mqan.v1 import answer_pb2
 from mqan_core import __version__
-from mqan_core.answer import Answer, AnswerSpan, AnswerToken, ParsedQuery, ParsedState, Place, Source, Span
+from mqan_core.answer.types import Answer, AnswerSpan, AnswerToken, ParsedQuery, ParsedState, Place, Source, Span
 from mqan_core.errors import InputError
 from mqan_serving.service.answer_service import Model
 from mqan_serving.service.asked import ChoiceField, ParseName, SourceName, check_lists

@@ -13,7 +13,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 
 from mqan.v1 import answer_pb2
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.records.filling import fill_record
 from mqan_serving.rpc.guard import Context, RpcMethods, parse_message, remaining_s_of, sparing

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_core.answering import AnsweringBundle
-from mqan_core.layout import count_read
-from mqan_core.parsed import parse_answer
+from mqan_core.forms.parsed import parse_answer
+from mqan_core.text.layout import count_read
 from mqan_runtime.interface import SAMPLE, ServedEngine, open_engine
 from mqan_serving.observability.logs import num_dropped_lines
 from mqan_serving.observability.metrics import Metrics

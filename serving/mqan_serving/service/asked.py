@@ -6,11 +6,11 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mqan_core.answer import Source
+from mqan_core.answer.types import Source
+from mqan_core.ask.options import ALL_SOURCES, MOST_ALTERNATIVES, MOST_CHOICES, MOST_LEVELS, YES_NO, Options
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.options import ALL_SOURCES, MOST_ALTERNATIVES, MOST_CHOICES, MOST_LEVELS, YES_NO, Options
-from mqan_core.parsed import check_parse
+from mqan_core.forms.parsed import check_parse
 
 SourceName = Literal["context", "question", "vocabulary"]
 ParseName = Literal["sql", "dialogue_state"]

@@ -15,7 +15,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_core.errors import EngineFailedError
 from mqan_runtime.interface import ServedEngine
 from mqan_serving.observability.metrics import Metrics

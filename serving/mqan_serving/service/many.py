@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic_core import from_json
 
-from mqan_core.answer import Answer
+from mqan_core.answer.types import Answer
 from mqan_core.errors import InputError
 from mqan_serving.observability.logs import RequestRecord
 from mqan_serving.service.answer_service import Service

@@ -9,8 +9,8 @@ from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
 from mqan_core.errors import InputError
-from mqan_core.layout import count_read
-from mqan_core.text import has_words, measure
+from mqan_core.text.layout import count_read
+from mqan_core.text.tokens import has_words, measure
 from mqan_serving.service.asked import AskedFor, ChoiceField, check_lists
 from mqan_serving.service.errors import ERRORS
 

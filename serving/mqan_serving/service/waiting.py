@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mqan_core.answer import Answer, AnswerToken
+from mqan_core.answer.types import Answer, AnswerToken
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.validation import ReadRequest
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mqan_core.vocab import NUM_SPECIAL
+from mqan_core.text.vocab import NUM_SPECIAL
 from mqan_training.config import ModelConfig
 from mqan_training.model.decoder_layer import DecoderLayer
 from mqan_training.model.layers import masked_softmax, reset_lstm, sinusoidal_positions

@@ -18,9 +18,8 @@ from safetensors.numpy import save_file
 from torch import Tensor, nn
 
 from mqan_core.example import Example
-from mqan_core.ngrams import ngram_buckets
-from mqan_core.text import read_tokens
-from mqan_core.vectors import FloatArray, Int8Array, quantize_rows
+from mqan_core.text.tokens import read_tokens
+from mqan_core.text.vectors import FloatArray, Int8Array, ngram_buckets, quantize_rows
 from mqan_training.errors import MissingVectorsError
 
 Int64Array = npt.NDArray[np.int64]

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mqan_core.attribution import NUM_PLAIN_FIELDS, TraceField
-from mqan_core.vocab import REFUSAL_ID
+from mqan_core.answer.trace import NUM_PLAIN_FIELDS, TraceField
+from mqan_core.text.vocab import REFUSAL_ID
 from mqan_training.model.decoder import Decoder, DecoderState, Encoded
 
 

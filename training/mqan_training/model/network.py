@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mqan_core.answer import Answer
-from mqan_core.attribution import attribute
-from mqan_core.request import Request
-from mqan_core.text import word_of
-from mqan_core.vocab import END_ID, Vocabulary
+from mqan_core.answer.trace import attribute
+from mqan_core.answer.types import Answer
+from mqan_core.ask.request import Request
+from mqan_core.text.tokens import word_of
+from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_training.batching import Batch
 from mqan_training.config import ModelConfig
 from mqan_training.model.decoder import Encoded, Mixture

@@ -1,7 +1,7 @@
 """MQAN's decoder over a pretrained reader: word pieces in, the multi-pointer-generator's mixture out.
 
-- One sequence of word pieces holds question, choices and context (``mqan_core.layout``); all layers of the BERT are
-  trained on.
+- One sequence of word pieces holds question, choices and context (``mqan_core.text.layout``); all layers of the BERT
+  are trained on.
 - A word's state is the mean of its pieces' states; that of a choice's separator is the mean over the whole choice.
   States, projected, are C_fin and Q_fin; there is nothing else between the reader and the decoder.
 - The reader scores each word as first and last of the answer (``span``), with a loss of its own, and [CLS] as the
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mqan_core.layout import SHARED
+from mqan_core.text.layout import SHARED
 from mqan_training.config import ModelConfig
 from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Decoder, Encoded, Mixture
@@ -32,7 +32,7 @@ class ReaderInputs(NamedTuple):
 
     Attributes:
         pieces_NS, positions_NS, segments_NS: ids.
-        groups_NS: 0 for padding, ``SHARED``, or the group of a label (``mqan_core.layout``).
+        groups_NS: 0 for padding, ``SHARED``, or the group of a label (``mqan_core.text.layout``).
         rows_N: the request of each window.
         c_places_BC, q_places_BQ: where each word's first piece stands in the N * S pieces; any place for padding.
         c_counts_BC, q_counts_BQ: how many pieces a word has, its first one included; 1 for padding.

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mqan_core.layout import SHARED
+from mqan_core.text.layout import SHARED
 
 _SCALE = 16.0  # of the cosine in a score, at the start of the training
 

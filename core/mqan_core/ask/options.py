@@ -4,10 +4,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqan_core.answer import Source
+from mqan_core.answer.types import Source
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.text import without_invisible
+from mqan_core.text.tokens import without_invisible
 
 MOST_CHOICES = 255
 MOST_LEVELS = 10

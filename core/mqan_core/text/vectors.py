@@ -2,20 +2,37 @@
 
 The pretrained rows are int8 with one scale a row from the moment they are made, so training, export and serving read
 the same numbers. A word without a row has zeros there (as in the paper) and is known by its n-grams.
+
+The n-grams are those of Hashimoto et al. (2017, the paper's charNgram): 2-, 3- and 4-grams over the word with boundary
+marks. They are hashed (CRC-32) into a fixed number of trained rows, as in Bojanowski et al. (2017).
 """
 
 from collections.abc import Sequence
+from zlib import crc32
 
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.ngrams import ngram_buckets
-from mqan_core.vocab import Vocabulary
+from mqan_core.text.vocab import Vocabulary
 
 FloatArray = npt.NDArray[np.float32]
 Int8Array = npt.NDArray[np.int8]
 
 LARGEST = 1e4  # of scales and vectors: 2,000 times the mean norm; what is computed from it is still a number
+_LENGTHS = (2, 3, 4)
+_MAX_WORD_CHARS = 24  # a longer word is represented by its beginning, so that cost per token is bounded
+
+
+def ngram_buckets(word: str, num_buckets: int) -> list[int]:
+    """Return the bucket of each n-gram of ``word``; empty for the empty word."""
+    if not word:
+        return []
+    marked = "\x02" + word[:_MAX_WORD_CHARS] + "\x03"
+    return [
+        crc32(marked[i : i + n].encode("utf-8", "surrogatepass")) % num_buckets
+        for n in _LENGTHS
+        for i in range(len(marked) - n + 1)
+    ]
 
 
 def are_bounded(values: FloatArray) -> bool:

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import Answer, AnswerToken, ChoiceProbability, Masses, Source, Span, compose
-from mqan_core.attribution import TraceField, attribute
-from mqan_core.request import Request
-from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
+from mqan_core.answer.trace import TraceField, attribute
+from mqan_core.answer.types import Answer, AnswerToken, ChoiceProbability, Masses, Source, Span, compose
+from mqan_core.ask.request import Request
+from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary
 
 LONGEST_REPEATED: Final = 8  # words that are said again
 REPEATS: Final = 4  # times that they are said, until they count as said for ever

@@ -10,13 +10,13 @@ from dataclasses import replace
 from itertools import islice, takewhile
 from typing import Final
 
-from mqan_core.answer import Answer, AnswerSpan, Condition, ParsedQuery, ParsedState, ParsedValue, compose
+from mqan_core.answer.streaming import WordStream
+from mqan_core.answer.types import Answer, AnswerSpan, Condition, ParsedQuery, ParsedState, ParsedValue, compose
+from mqan_core.ask.options import Options
 from mqan_core.errors import FormError, InputError
-from mqan_core.folding import Part, fold, shown
-from mqan_core.options import Options
-from mqan_core.sql import find_query, read_header
-from mqan_core.state_change import read_state_change
-from mqan_core.streaming import WordStream
+from mqan_core.forms.folding import Part, fold, shown
+from mqan_core.forms.sql import find_query, read_header
+from mqan_core.forms.state_change import read_state_change
 
 SQL: Final = "sql"
 DIALOGUE_STATE: Final = "dialogue_state"

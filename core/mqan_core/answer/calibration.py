@@ -14,15 +14,45 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Annotated
 
-from mqan_core.answer import Answer
-from mqan_core.calibration import Calibration
-from mqan_core.options import is_yes_no
+from pydantic import ConfigDict, Field
+
+from mqan_core.answer.types import Answer
+from mqan_core.ask.options import is_yes_no
 
 BUCKETS = ((2, "2"), (5, "3-5"), (10, "6-10"), (30, "11-30"), (10**9, "31+"))
 """Most choices of each bucket, and its name."""
 
 _LEAST = 1e-12  # masses are held above it
+_HELD = 1e-6  # probabilities are held this far from 0 and 1
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """``p -> logistic(scale * logit(p) + offset)``.
+
+    Attributes:
+        scale: over 0, so that the order of answers stays.
+        offset: in logits; with the largest scale and offset a manifest may have, the exponential is still a float.
+    """
+
+    __pydantic_config__ = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+
+    scale: Annotated[float, Field(gt=0, le=30)]
+    offset: Annotated[float, Field(ge=-100, le=100)]
+
+    def __call__(self, probability: float) -> float:
+        """Map a probability."""
+        return 1 / (1 + math.exp(-(self.scale * logit(probability) + self.offset)))
+
+
+def logit(probability: float) -> float:
+    """Return the log odds of a probability, held away from 0 and 1."""
+    held = min(max(probability, _HELD), 1 - _HELD)
+    return math.log(held / (1 - held))
+
+
 _UNCHANGED = Calibration(1.0, 0.0)
 
 

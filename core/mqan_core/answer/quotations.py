@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import Answer, AnswerSpan, AnswerToken, Masses, Place, Source, Span, compose
-from mqan_core.options import Options
-from mqan_core.request import Request
+from mqan_core.answer.types import Answer, AnswerSpan, AnswerToken, Masses, Place, Source, Span, compose
+from mqan_core.ask.options import Options
+from mqan_core.ask.request import Request
 
 LEAST_SHARE: Final = 0.2  # of the likeliest place's probability, that every other place has to have
 LEAST_PROBABILITY: Final = 0.001  # of an alternative

@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from mqan_core.errors import InputError
-from mqan_core.text import Token
-from mqan_core.word_pieces import BETWEEN, FIRST, WordPieces
+from mqan_core.text.tokens import Token
+from mqan_core.text.word_pieces import BETWEEN, FIRST, WordPieces
 
 Int64Array = npt.NDArray[np.int64]
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import AnswerSpan, Place, Source
-from mqan_core.request import Request
+from mqan_core.answer.types import AnswerSpan, Place, Source
+from mqan_core.ask.request import Request
 
 MOST_SPANS: Final = 3
 LEAST_WORDS: Final = 2  # of a span, where the text has as many

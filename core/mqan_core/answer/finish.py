@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from mqan_core.answer import Answer, ChoiceProbability
-from mqan_core.evidence import Evidence, find_evidence
-from mqan_core.options import Options
-from mqan_core.request import Request
+from mqan_core.answer.evidence import Evidence, find_evidence
+from mqan_core.answer.types import Answer, ChoiceProbability
+from mqan_core.ask.options import Options
+from mqan_core.ask.request import Request
 
 HOLDS: Final = 0.5
 """Of several labels, those hold that are likelier than this, each beside the refusal."""

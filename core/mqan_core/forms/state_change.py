@@ -7,7 +7,7 @@ it asks for. With requests only it starts with ``;``, without them it ends with 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from mqan_core.folding import FoldedText, Part, fold
+from mqan_core.forms.folding import FoldedText, Part, fold
 
 NO_CHANGE = "None"
 

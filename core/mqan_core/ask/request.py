@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mqan_core.answer import Span
+from mqan_core.answer.types import Span
+from mqan_core.ask.listed import find_listed
+from mqan_core.ask.options import MOST_CHOICES
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.listed import find_listed
-from mqan_core.options import MOST_CHOICES
-from mqan_core.text import Token, has_words, read_tokens
-from mqan_core.vocab import Slots, Vocabulary, number_slots
+from mqan_core.text.tokens import Token, has_words, read_tokens
+from mqan_core.text.vocab import Slots, Vocabulary, number_slots
 
 
 @dataclass(frozen=True, slots=True)

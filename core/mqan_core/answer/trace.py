@@ -9,9 +9,9 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import Answer, AnswerToken, Masses, Source, Span, compose
-from mqan_core.request import Request
-from mqan_core.vocab import END_ID, Vocabulary
+from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
+from mqan_core.ask.request import Request
+from mqan_core.text.vocab import END_ID, Vocabulary
 
 
 class TraceField(IntEnum):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.text import word_of
+from mqan_core.text.tokens import word_of
 
 END = "<eos>"  # cannot collide with text: the tokenizer splits at "<" and ">"
 END_ID = 0

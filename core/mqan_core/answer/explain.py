@@ -7,12 +7,12 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from mqan_core.answer import Candidate, Source, Span, StepExplanation
-from mqan_core.attribution import TraceField
-from mqan_core.quotations import QuotationScores, start_shares
-from mqan_core.request import Request
-from mqan_core.text import Token
-from mqan_core.vocab import END_ID, REFUSAL_ID, Vocabulary
+from mqan_core.answer.quotations import QuotationScores, start_shares
+from mqan_core.answer.trace import TraceField
+from mqan_core.answer.types import Candidate, Source, Span, StepExplanation
+from mqan_core.ask.request import Request
+from mqan_core.text.tokens import Token
+from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary
 
 MOST_CANDIDATES: Final = 5
 MOST_WEIGHTS: Final = 50  # of a text at a step, which bounds how large an explanation gets

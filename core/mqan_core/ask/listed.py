@@ -19,8 +19,8 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from mqan_core.answer import Span
-from mqan_core.text import has_words
+from mqan_core.answer.types import Span
+from mqan_core.text.tokens import has_words
 
 _LONGEST: Final = 60  # characters of a label within a line
 _MOST_WORDS: Final = 8  # of it

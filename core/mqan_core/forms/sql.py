@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from mqan_core.errors import FormError
-from mqan_core.folding import FoldedText, Part, fold, shown
+from mqan_core.forms.folding import FoldedText, Part, fold, shown
 
 AGGREGATIONS = ("", "MAX", "MIN", "COUNT", "SUM", "AVG")
 OPERATORS = ("=", ">", "<", "OP")  # the last stands for one that the dataset never uses

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mqan_core.answer import Answer, AnswerToken, compose
+from mqan_core.answer.types import Answer, AnswerToken, compose
 
 
 @dataclass(frozen=True, slots=True)

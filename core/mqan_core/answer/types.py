@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mqan_core.text import HALF_SPACE, detokenize, has_words
+from mqan_core.text.tokens import HALF_SPACE, detokenize, has_words
 
 
 class Source(StrEnum):

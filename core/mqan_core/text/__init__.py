@@ -1,0 +1,1 @@
+"""Texts as the model reads them: words, word pieces, windows, vocabulary."""
