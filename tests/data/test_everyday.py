@@ -88,10 +88,29 @@ def test_several_facts_at_once_follow_from_each() -> None:
                 assert example.answers == (("yes",) if "yes" in listed else () if "unknown" in listed else ("no",))
 
 
+def test_facts_as_labels_are_right_where_their_verdict_is_asked_for() -> None:
+    words = {
+        "yes": ("answered with yes", "say yes"),
+        "no": ("answered with no", "say no"),
+        "unknown": ("open", "no answer"),
+    }
+    seen = set()
+    for example in draws(fact(0), 600):
+        if example.multiple:
+            [wanted] = [verdict for verdict, ends in words.items() if example.question.rstrip("?").endswith(ends)]
+            assert set(example.answers) == {question for question, verdict in FACTS if verdict == wanted}
+            assert {choice.label for choice in example.choices} == {question for question, _ in FACTS}
+            seen.add(wanted)
+    assert seen == set(words)
+
+
 def test_steps_of_a_scale_and_labels_put_together_hold_the_right_one() -> None:
     kinds = set()
     for example in draws(SCALE):
-        if example.question.startswith("How urgent is it? The steps"):
+        if example.multiple:
+            assert example.answers == ("today",)
+            kinds.add("each by itself")
+        elif example.question.startswith("How urgent is it? The steps"):
             level = example.question.split('Is it "')[1].split('"')[0]
             steps = [choice.label for choice in SCALE.choices]
             is_least = "or more" in example.question
@@ -105,7 +124,7 @@ def test_steps_of_a_scale_and_labels_put_together_hold_the_right_one() -> None:
         elif len(example.choices) == 4:
             assert next(c.description for c in example.choices if c.label == example.answers[0]) == "today"
             kinds.add("coded")
-    assert kinds == {"step", "merged", "coded"}
+    assert kinds == {"each by itself", "step", "merged", "coded"}
 
 
 def test_every_question_of_the_files_can_be_asked() -> None:

@@ -50,6 +50,15 @@ _NOT_ALL: Final = (
 )
 _NONE: Final = ("Is the answer no to all of these? {list}", "Does none of these hold? {list}")
 _TWO: Final = ("Is the answer yes to two or more of these? {list}", "Do at least two of these hold? {list}")
+_WHICH: Final = {
+    "yes": ("Which of these are to be answered with yes?", "To which of these questions does the text say yes?"),
+    "no": ("Which of these are to be answered with no?", "To which of these questions does the text say no?"),
+    "unknown": (
+        "Which of these does the text leave open?",
+        "To which of these questions does the text give no answer?",
+    ),
+}
+_MOST_AT_ONCE = 6  # questions that are asked as the labels of one
 _OTHER: Final = (
     'Is the answer something other than "{label}"? {q}',
     '{q} Is it anything but "{label}"?',
@@ -72,13 +81,13 @@ _TWO_WORDS: Final = (
 def ask_derived(row: EverydayRow, rng: np.random.Generator) -> Asked | None:
     """Draw a question that is made of a person's; None where nothing follows from that."""
     if row.kind == "yes_no":
-        draw = one_of(rng, (_opposite, _opposite, _certain, _together, _together, _in_two_words))
-        return draw(row, rng)
+        draws = (_opposite, _opposite, _certain, _together, _together, _in_two_words, _which, _which, _which)
+        return one_of(rng, draws)(row, rng)
     if row.kind not in ("choice", "scale") or not row.answers or len(row.choices) < 3:
         return None
     if row.kind == "scale" and rng.random() < 0.5:
         return _step(row, rng)
-    return one_of(rng, (_other, _merged, _coded))(row, rng)
+    return one_of(rng, (_other, _merged, _coded, _each))(row, rng)
 
 
 def _fact(row: EverydayRow, asked: str, verdict: Verdict | str, *, keeps_evidence: bool = True) -> Asked:
@@ -119,6 +128,18 @@ def _together(row: EverydayRow, rng: np.random.Generator) -> Asked | None:
     ]
     templates, verdict = one_of(rng, forms)
     return _fact(row, one_of(rng, templates).format(list=listed), verdict, keeps_evidence=False)
+
+
+def _which(row: EverydayRow, rng: np.random.Generator) -> Asked | None:
+    """Ask which of several questions have an answer; each is a label of its own."""
+    others = [fact for fact in row.facts if fact[0] != row.question]
+    if not others:
+        return None
+    facts = shuffled(rng, [(row.question, _verdict(row)), *some_of(rng, others, min(len(others), _MOST_AT_ONCE - 1))])
+    wanted = one_of(rng, ("yes", "yes", "no", "unknown"))
+    answers = tuple(question for question, verdict in facts if verdict == wanted)
+    choices = tuple(Choice(question) for question, _ in facts)
+    return Asked(row.text, one_of(rng, _WHICH[wanted]), answers, choices=choices, multiple=True)
 
 
 def _all(verdicts: Sequence[str]) -> str:
@@ -184,3 +205,9 @@ def _coded(row: EverydayRow, rng: np.random.Generator) -> Asked:
     choices = [Choice(code, choice.description or choice.label) for code, choice in zip(codes, order, strict=True)]
     answer = codes[[choice.label for choice in order].index(row.answers[0])]
     return Asked(row.text, row.question, (answer,), choices=tuple(choices), evidence=row.evidence or None)
+
+
+def _each(row: EverydayRow, rng: np.random.Generator) -> Asked:
+    """Judge each label by itself, though one alone is right."""
+    offered = tuple(shuffled(rng, row.choices))
+    return Asked(row.text, row.question, row.answers, choices=offered, multiple=True, evidence=row.evidence or None)

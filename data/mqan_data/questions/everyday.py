@@ -15,7 +15,7 @@ from mqan_data.questions.derived import ask_derived
 from mqan_data.questions.facts import ask_facts
 
 _AS_QUESTION = FactsPart(shape="facts", format="", files={}, text="", question="question", label="")
-_DERIVED = 0.2  # share of the questions from which another one is made
+_DERIVED = 0.3  # share of the questions from which another one is made
 _ABOUT_ONE, _IN_TEXT, _DROPPED = 0.15, 0.1, 0.25  # shares of the questions with labels
 _NONE_NAMED = 0.35  # share of the questions of which no label is right that offer "none of these"
 _NAME = re.compile(r"[a-z][a-z0-9' -]*")
