@@ -25,7 +25,6 @@ from peers.distilbert import make_distilbert
 from squad import read_questions
 from turns import TURN, UNTIMED, flat, take_turns
 
-from mqan_core.answering import AnsweringBundle
 from mqan_core.ask.options import Options
 from mqan_core.example import Choice
 from mqan_runtime.interface import open_engine
@@ -65,7 +64,7 @@ def main() -> int:
 
 def ask(engine: RowEngine[Any], may_choose: bool, context: str, question: str) -> object:
     """Answer a question of SST by its labels, where the model can choose, and any other freely."""
-    choices = LABELS if may_choose and isinstance(engine.bundle, AnsweringBundle) else ()
+    choices = LABELS if may_choose and engine.bundle.manifest.reader == "pieces" else ()
     return engine.answer([engine.read(context, question, Options(choices=choices))], [engine.max_answer_tokens])
 
 

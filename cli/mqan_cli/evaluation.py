@@ -12,7 +12,8 @@ from rich.progress import Progress
 from rich.table import Table
 
 from mqan_cli.errors import CommandError, make_folder
-from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MODEL_CARD
+from mqan_core.bundle import read_manifest
+from mqan_core.manifest import MANIFEST, MODEL_CARD
 from mqan_data.readers.task import Task
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.engine_answerer import EngineAnswerer
@@ -22,7 +23,6 @@ from mqan_evaluation.report import write_report
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, run_suite, write_suite
 from mqan_evaluation.suite_card import record_suite
-from mqan_runtime.interface import format_of
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import has_pretrained_reader
 
@@ -138,7 +138,7 @@ def _default_bundle() -> Path:
 def _is_papers(model: Path, *, is_checkpoint: bool) -> bool:
     if is_checkpoint:
         return not has_pretrained_reader(model)
-    return format_of(model) != ANSWERING_FORMAT
+    return read_manifest(model)[0].reader == "words"
 
 
 def _open(model: Path, is_papers: bool, *, is_checkpoint: bool, precision: Precision) -> Answerer:

@@ -122,7 +122,8 @@ def verify(
     provider: Annotated[Provider, typer.Option(help="What to run it on.")] = "auto",
 ) -> None:
     """Check a bundle: the hash of every file, and that it runs; print what it runs on."""
-    from mqan_runtime.interface import open_engine, verify_files
+    from mqan_core.bundle import verify_files
+    from mqan_runtime.interface import open_engine
 
     try:
         verify_files(bundle)

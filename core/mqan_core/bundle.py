@@ -1,21 +1,23 @@
-"""The bundle of the paper's network, format 7: a folder of hashed files and a manifest that is written last.
+"""The bundle of a model: a folder of hashed files and a manifest that is written last.
 
-    manifest.json          what is here, with sizes and SHA-256; limits; scores. Its presence means the bundle is whole
-    encoder.onnx           contexts and questions -> everything the decoder reads (weights inside)
-    decoder_step.onnx      one step of greedy decoding (weights inside)
-    vocab.json             generator pieces and words
-    vectors.safetensors    word vectors (int8 rows, scales) and n-gram table
+    manifest.json          what is here, with sizes and SHA-256; which graph is for what; limits; scores
+    reader-*.onnx          word pieces, or words -> all that the decoder reads of them (weights inside)
+    decoder_step-*.onnx    one step of greedy decoding (weights inside)
+    embeddings.onnx        of a reader of word pieces: their ids -> their vectors, 8-bit; for every device
+    vectors.safetensors    of a reader of words: their vectors (int8 rows, scales) and the n-gram table
+    vocab.json             pieces of the generator; word pieces, or words with vectors, of the reader
     README.md              model card
 
-Opening a bundle reads every listed file once, checks its hash and hands out those very bytes, so nothing that was not
-hashed is ever used. Links, names with a path in them, and files beyond the size limit are refused.
+The graphs run as they are hashed. A file that is used is read once, and what was hashed is what is used. Links, names
+with a path in them, and files beyond the size limit are refused.
 """
 
 import hashlib
+import json
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,96 +29,131 @@ from safetensors.numpy import load as load_safetensors
 
 from mqan_core.errors import BundleError
 from mqan_core.manifest import (
-    DECODER_STEP,
-    ENCODER,
-    FILES,
-    FORMAT_VERSION,
     MANIFEST,
     MAX_FILE_BYTES,
-    MAX_MANIFEST_BYTES,
-    MODEL_CARD,
     VECTORS,
     VOCABULARY,
-    Dimensions,
     FileEntry,
     Manifest,
-    ManifestT,
     parse_manifest,
-    write_manifest,
 )
 from mqan_core.text.vectors import FloatArray, WordVectors
 from mqan_core.text.vocab import Vocabulary
+from mqan_core.text.word_pieces import WordPieces
 
-__all__ = [
-    "DECODER_STEP", "ENCODER", "FILES", "FORMAT_VERSION", "MANIFEST", "MODEL_CARD", "VECTORS", "VOCABULARY", "Bundle",
-    "Dimensions", "FileEntry", "Manifest", "describe_files", "open_bundle", "write_manifest",
-]  # fmt: skip
-
+_MAX_MANIFEST_BYTES = 1024 * 1024
 _MAX_WORD = 1000  # characters of a word of the vocabulary
 # What reading a document of the wrong form raises.
-MALFORMED: Final = (AttributeError, KeyError, RecursionError, TypeError, ValueError)
+_MALFORMED: Final = (AttributeError, KeyError, RecursionError, SafetensorError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """An opened and verified bundle.
+    """An opened bundle, whose graphs are read, and checked, when they are asked for.
 
-    ``sha256`` is the hash of the manifest, which covers every other file: the identity of the model. The graphs are
-    bytes of ONNX.
+    Attributes:
+        folder: where it lies.
+        sha256: hash of the manifest, which covers every other file: the identity of the model.
+        vocabulary: pieces of the generator, and the words with vectors of a reader of words.
+        word_pieces: of a reader of word pieces.
+        vectors: of a reader of words.
     """
 
+    folder: Path
     manifest: Manifest
     sha256: str
-    encoder: bytes
-    decoder_step: bytes
     vocabulary: Vocabulary
-    vectors: WordVectors
+    word_pieces: WordPieces | None = None
+    vectors: WordVectors | None = None
+
+    def read_graph(self, name: str) -> bytes:
+        """Return the bytes of a graph, checked against its hash.
+
+        Raises:
+            BundleError: it is missing, is a link, or is not what the manifest says.
+        """
+        return read_verified(self.folder, name, self.manifest.files[name])
 
 
 def open_bundle(folder: Path) -> Bundle:
-    """Open and verify a bundle.
+    """Open a bundle; its graphs are read, and checked, when they are asked for.
 
     Raises:
-        BundleError: a file is missing, is a link, has another size or hash than the manifest says, or is malformed;
-            or the bundle's format version is unknown.
+        BundleError: the manifest or a list of words is missing, is a link, is malformed, or is not what it must be; or
+            the bundle's format version is unknown.
     """
-    manifest, sha256 = read_manifest(folder, Manifest)
-    contents = {name: read_verified(folder, name, entry) for name, entry in manifest.files.items()}
+    manifest, sha256 = read_manifest(folder)
+    sizes, reads_words = manifest.sizes, manifest.reader == "words"
+    names = [VOCABULARY, VECTORS] if reads_words else [VOCABULARY]
+    contents = [read_verified(folder, name, manifest.files[name]) for name in names]
+    word_pieces = vectors = None
     try:
-        lists = from_json(contents[VOCABULARY])  # refuses lone surrogates, which no response could hold
-        vocabulary = Vocabulary(strings(lists["pieces"]), strings(lists["words"]))
-        tensors = load_safetensors(contents.pop(VECTORS))
-        vectors = WordVectors(vocabulary, tensors["rows"], _floats(tensors, "scales"), _floats(tensors, "ngrams"))
-    except (*MALFORMED, SafetensorError) as error:
-        raise BundleError(f"bundle {folder}: {VOCABULARY} or {VECTORS} is malformed: {error}") from error
-    dimensions = manifest.dimensions
-    if (vectors.width, vocabulary.num_generated) != (dimensions.vector_width, dimensions.num_generated):
-        raise BundleError(f"bundle {folder}: {VOCABULARY} and {VECTORS} do not have the sizes that {MANIFEST} states")
-    return Bundle(manifest, sha256, contents[ENCODER], contents[DECODER_STEP], vocabulary, vectors)
+        lists = from_json(contents[0])  # refuses lone surrogates, which no response could hold
+        pieces = _strings(lists["pieces"])
+        if reads_words:
+            vocabulary = Vocabulary(pieces, _strings(lists["words"]))
+            tensors = load_safetensors(contents[1])
+            vectors = WordVectors(vocabulary, tensors["rows"], _floats(tensors, "scales"), _floats(tensors, "ngrams"))
+            found = vocabulary.num_generated, vectors.width
+            stated = sizes.num_generated, sizes.reader_width
+        else:
+            vocabulary = Vocabulary(pieces, refuses=True)
+            word_pieces = WordPieces(_strings(lists["word_pieces"]))
+            found = vocabulary.num_generated, len(word_pieces.pieces)
+            stated = sizes.num_generated, sizes.num_word_pieces
+    except _MALFORMED as error:
+        raise BundleError(f"bundle {folder}: {' or '.join(names)} is malformed: {error}") from error
+    if found != stated:
+        raise BundleError(f"bundle {folder}: {' and '.join(names)} do not have the sizes that {MANIFEST} states")
+    return Bundle(folder, manifest, sha256, vocabulary, word_pieces, vectors)
 
 
-def read_manifest(folder: Path, kind: type[ManifestT]) -> tuple[ManifestT, str]:
+def verify_files(folder: Path) -> Bundle:
+    """Check every file of a bundle against its hash, also those that no engine here would read; return the bundle.
+
+    Raises:
+        BundleError: a file is missing, is a link, or is not what the manifest says.
+    """
+    bundle = open_bundle(folder)
+    for name, entry in bundle.manifest.files.items():
+        read_verified(folder, name, entry)
+    return bundle
+
+
+def read_manifest(folder: Path) -> tuple[Manifest, str]:
     """Read the manifest of a bundle; return it and its hash.
 
     Raises:
         BundleError: it is missing, is a link, or is not what it must be.
     """
-    content = read_file(folder, MANIFEST, MAX_MANIFEST_BYTES)
-    return parse_manifest(kind, content), hashlib.sha256(content).hexdigest()
+    content = _read_file(folder, MANIFEST, _MAX_MANIFEST_BYTES)
+    return parse_manifest(content), hashlib.sha256(content).hexdigest()
 
 
-def describe_files(folder: Path, names: Iterable[str] = FILES) -> dict[str, FileEntry]:
-    """Hash the files of a bundle that is being written."""
-    contents = {name: read_file(folder, name, MAX_FILE_BYTES) for name in sorted(names)}
+def write_manifest(folder: Path, manifest: Manifest) -> Manifest:
+    """Write the manifest with the hashes of its files, atomically and last: the bundle is whole from here on.
+
+    Raises:
+        BundleError: it would be refused when the bundle is opened.
+    """
+    manifest = replace(manifest, files=_describe_files(folder, manifest.expected_files))
+    content = (json.dumps(asdict(manifest), indent=2, sort_keys=True) + "\n").encode()
+    parse_manifest(content)
+    temporary = folder / (MANIFEST + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(folder / MANIFEST)
+    return manifest
+
+
+def _describe_files(folder: Path, names: Iterable[str]) -> dict[str, FileEntry]:
+    contents = {name: _read_file(folder, name, MAX_FILE_BYTES) for name in sorted(names)}
     return {name: FileEntry(len(some), hashlib.sha256(some).hexdigest()) for name, some in contents.items()}
 
 
-def strings(values: object) -> list[str]:
-    """Return what a document holds as a list of words.
-
-    Raises:
-        TypeError, ValueError: it is no list of strings, or a word is too long.
-    """
+def _strings(values: object) -> list[str]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise TypeError("expected a list of strings")
     if any(len(value) > _MAX_WORD for value in values):
@@ -137,7 +174,7 @@ def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
     Raises:
         BundleError: it cannot be read, is a link, or is not what the entry says.
     """
-    content = read_file(folder, name, MAX_FILE_BYTES)
+    content = _read_file(folder, name, MAX_FILE_BYTES)
     if len(content) != entry.num_bytes:
         raise BundleError(f"bundle {folder}: {name} has {len(content)} bytes, the manifest says {entry.num_bytes}")
     if hashlib.sha256(content).hexdigest() != entry.sha256:
@@ -145,12 +182,8 @@ def read_verified(folder: Path, name: str, entry: FileEntry) -> bytes:
     return content
 
 
-def read_file(folder: Path, name: str, max_bytes: int) -> bytes:
-    """Read a plain file of a bundle.
-
-    Raises:
-        BundleError: it is missing, is a link, or has more bytes.
-    """
+def _read_file(folder: Path, name: str, max_bytes: int) -> bytes:
+    """Read a plain file of a bundle; refuse one that is missing, is a link, or has more bytes."""
     try:
         # Not blocking, so that a pipe in place of a file is refused below and not waited for.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK

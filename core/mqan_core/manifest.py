@@ -1,40 +1,40 @@
-"""The manifests of bundles, and the one check of them: opening, ``mqan verify`` and writing all go through here.
+"""The manifest of a bundle, and the one check of it: opening, ``mqan verify`` and writing all go through here.
 
 Whoever made a bundle may mean ill. What a manifest holds reaches logs, metrics, responses and allocations: so names are
 printable and short, numbers finite and bounded, and nothing is there that is not known.
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, Protocol, TypeVar, cast
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import from_json
 
+from mqan_core.answer.calibration import Calibration
 from mqan_core.errors import BundleError
 
-FORMAT_VERSION: Final = 7  # of the paper's network
-ANSWERING_FORMAT: Final = 6  # of a model with a pretrained reader; see ``answering.py``
+FORMAT: Final = 9
+_PIECES_FORMAT: Final = 6  # older: of a reader of word pieces
+_WORDS_FORMAT: Final = 7  # older: of a reader of words
+_KNOWN_FORMATS: Final = (_PIECES_FORMAT, _WORDS_FORMAT, FORMAT)
+
 MANIFEST: Final = "manifest.json"
-ENCODER: Final = "encoder.onnx"
-DECODER_STEP: Final = "decoder_step.onnx"
 VOCABULARY: Final = "vocab.json"
-VECTORS: Final = "vectors.safetensors"
 MODEL_CARD: Final = "README.md"
-FILES: Final = (ENCODER, DECODER_STEP, VOCABULARY, VECTORS, MODEL_CARD)  # of a bundle of the paper's network
-_KNOWN_FORMATS: Final = (ANSWERING_FORMAT, FORMAT_VERSION)
+EMBEDDINGS: Final = "embeddings.onnx"
+VECTORS: Final = "vectors.safetensors"
 
 MAX_FILE_BYTES: Final = 512 * 1024 * 1024
-MAX_MANIFEST_BYTES: Final = 1024 * 1024
+MAX_OFFSET: Final = 20.0  # of a refusal's score, in logits
 _MAX_NAME, _MAX_LABEL, _MAX_TEXT = 100, 200, 1000  # characters of a name, of a task's, of a text
-MAX_ENTRIES = 10_000  # of a mapping or list
+_MAX_ENTRIES = 10_000  # of a mapping or list
 _MAX_DEPTH = 8  # of what is free-form
 _MAX_NUMBER = 1e15  # of what is free-form
 _MAX_SHOWN = 200  # characters of what is wrong
 
-STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+_STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 def _printable(text: str) -> str:
@@ -43,12 +43,8 @@ def _printable(text: str) -> str:
     return text
 
 
-def free_form(value: Any, depth: int = 0) -> Any:
-    """Return a value of plain types if it is printable, bounded and not nested deeply.
-
-    Raises:
-        ValueError: it is not.
-    """
+def _free_form(value: Any, depth: int = 0) -> Any:
+    """Return a value of plain types if it is printable, bounded and not nested deeply."""
     match value:
         case None | bool():
             pass
@@ -56,15 +52,15 @@ def free_form(value: Any, depth: int = 0) -> Any:
             raise ValueError(f"numbers must be finite, and at most {_MAX_NUMBER:g}")
         case str() if len(value) > _MAX_TEXT or not value.isprintable():
             raise ValueError(f"texts must be printable, with at most {_MAX_TEXT} characters")
-        case dict() | list() if depth == _MAX_DEPTH or len(value) > MAX_ENTRIES:
-            raise ValueError(f"nested deeper than {_MAX_DEPTH} levels, or more than {MAX_ENTRIES} entries")
+        case dict() | list() if depth == _MAX_DEPTH or len(value) > _MAX_ENTRIES:
+            raise ValueError(f"nested deeper than {_MAX_DEPTH} levels, or more than {_MAX_ENTRIES} entries")
         case dict():
             for name, inner in value.items():
-                free_form(name)
-                free_form(inner, depth + 1)
+                _free_form(name)
+                _free_form(inner, depth + 1)
         case list():
             for inner in value:
-                free_form(inner, depth + 1)
+                _free_form(inner, depth + 1)
     return value
 
 
@@ -72,33 +68,48 @@ Name = Annotated[str, Field(min_length=1, max_length=_MAX_NAME), AfterValidator(
 Label = Annotated[str, Field(min_length=1, max_length=_MAX_LABEL), AfterValidator(_printable)]
 Width = Annotated[int, Field(ge=1, le=2**14)]
 Score = Annotated[float, Field(ge=-1e6, le=1e6)]
-Scores = Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=MAX_ENTRIES)]
-FreeForm = Annotated[Mapping[str, Any], AfterValidator(free_form)]
+Scores = Annotated[Mapping[Label, Mapping[Label, Score]], Field(max_length=_MAX_ENTRIES)]
+FreeForm = Annotated[Mapping[str, Any], AfterValidator(_free_form)]
+GraphName = Annotated[str, Field(pattern=r"\A((reader|decoder_step)-[a-z0-9]{1,20}|encoder|decoder_step)\.onnx\z")]
+Device = Literal["cpu", "cuda"]
+Reader = Literal["pieces", "words"]
 
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
     """Size and hash of one file of a bundle."""
 
-    __pydantic_config__ = STRICT
+    __pydantic_config__ = _STRICT
 
     num_bytes: Annotated[int, Field(ge=0, le=MAX_FILE_BYTES)]
     sha256: Annotated[str, Field(pattern=r"\A[0-9a-f]{64}\z")]
 
 
 @dataclass(frozen=True, slots=True)
-class Dimensions:
-    """Sizes that the decoding loop needs to allocate its buffers; the letters are those of the model's code."""
+class Sizes:
+    """Sizes of the graphs; the letters are those of the model's code."""
 
-    __pydantic_config__ = STRICT
+    __pydantic_config__ = _STRICT
 
-    width: Width  # D
-    num_layers: Annotated[int, Field(ge=0, le=64)]  # L
-    num_heads: Annotated[int, Field(ge=1, le=256)]  # H
+    width: Width  # D, of the decoder
+    reader_width: Width  # M of a reader of word pieces, E (the vectors' width) of a reader of words
+    num_layers: Annotated[int, Field(ge=0, le=64)]  # L, of the decoder
+    num_heads: Annotated[int, Field(ge=1, le=256)]  # H, of the decoder
     head_width: Width  # W
     num_generated: Annotated[int, Field(ge=1, le=2**20)]  # V
-    vector_width: Width  # E
-    joined: Literal[False] = False  # true of bundles of table 2's ablations, which are no longer served
+    num_word_pieces: Annotated[int, Field(ge=0, le=2**20)] = 0  # 0 of a reader of words
+    evidence_width: Annotated[int, Field(ge=0, le=4096)] = 0  # E; 0 of a model that does not point at evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Graphs:
+    """The graphs for a kind of device: the precision of their products, and the names of their files."""
+
+    __pydantic_config__ = _STRICT
+
+    precision: Literal["int8", "float16", "float32"]
+    reader: GraphName
+    decoder_step: GraphName
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,44 +117,35 @@ class Manifest:
     """The manifest of a bundle.
 
     Attributes:
-        max_positions: most answer tokens the decoder has positions for.
+        reader: whether the model reads word pieces (a pretrained reader) or words (the paper's network).
+        max_positions: steps of an answer that the decoder has positions for, its end included.
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
-        format_version: which files there are, and what is in them.
+        calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.answer.calibration``.
+        refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits;
+            choices, and what is to be one quotation, are decided without it.
     """
 
-    __pydantic_config__ = STRICT
+    __pydantic_config__ = _STRICT
 
     name: Name
     version: Name
-    dimensions: Dimensions
+    reader: Reader
+    sizes: Sizes
     max_positions: Annotated[int, Field(ge=1, le=2**14)]
-    files: Annotated[Mapping[str, FileEntry], Field(max_length=32)]
+    graphs: Annotated[Mapping[Device, Graphs], Field(min_length=1)]
+    files: Annotated[Mapping[str, FileEntry], Field(max_length=32)] = field(default_factory=dict)
     scores: Scores = field(default_factory=dict)
     training: FreeForm = field(default_factory=dict)
-    format_version: Literal[7] = FORMAT_VERSION
-    FORMAT: ClassVar[int] = FORMAT_VERSION
-    MODEL: ClassVar[str] = "the paper's network"
+    calibration: Annotated[Mapping[Label, Calibration], Field(max_length=_MAX_ENTRIES)] = field(default_factory=dict)
+    refusal_offset: Annotated[float, Field(ge=-MAX_OFFSET, le=MAX_OFFSET)] = 0.0
+    format_version: Literal[9] = FORMAT
 
     @property
     def expected_files(self) -> set[str]:
         """The names of all files, but for the manifest."""
-        return set(FILES)
-
-
-class AnyManifest(Protocol):
-    """The manifests of all formats: their version, whose they are, and which files they must list."""
-
-    FORMAT: ClassVar[int]
-    MODEL: ClassVar[str]
-
-    @property
-    def files(self) -> Mapping[str, FileEntry]:
-        """Name -> size and hash."""
-
-    @property
-    def expected_files(self) -> set[str]:
-        """The names of all files, but for the manifest."""
+        named = {name for some in self.graphs.values() for name in (some.reader, some.decoder_step)}
+        return {VECTORS if self.reader == "words" else EMBEDDINGS, VOCABULARY, MODEL_CARD, *named}
 
 
 class _Header(BaseModel):
@@ -154,44 +156,47 @@ class _Header(BaseModel):
     format_version: Any
 
 
-ManifestT = TypeVar("ManifestT", bound=AnyManifest)
-
-
-def read_format(content: bytes) -> int:
-    """Return the format version of a manifest.
-
-    Raises:
-        BundleError: it is malformed, or of a version that this release does not read.
-    """
-    try:
-        version = _Header.model_validate_json(content).format_version
-    except ValidationError as error:
-        raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
-    if type(version) is not int or version not in _KNOWN_FORMATS:
-        raise BundleError(
-            f"{MANIFEST}: format version {_shown(version)} is unknown to this release, which reads "
-            f"{list(_KNOWN_FORMATS)}; export the checkpoint again"
-        )
-    return version
-
-
-def parse_manifest(kind: type[ManifestT], content: bytes) -> ManifestT:
-    """Read and check a manifest of one kind.
+def parse_manifest(content: bytes) -> Manifest:
+    """Read and check a manifest; one of an older format is given the present form.
 
     Raises:
         BundleError: it is of another version, or anything in it is not as it must be; the message is one line.
     """
-    version = read_format(content)
-    if version != kind.FORMAT:
-        raise BundleError(f"{MANIFEST}: format version {version} is not that of {kind.MODEL}")
     try:
-        manifest = TypeAdapter(kind).validate_json(content)
+        version = _Header.model_validate_json(content).format_version
+        if type(version) is not int or version not in _KNOWN_FORMATS:
+            raise BundleError(
+                f"{MANIFEST}: format version {_shown(version)} is unknown to this release, which reads "
+                f"{list(_KNOWN_FORMATS)}; export the checkpoint again"
+            )
+        manifest = TypeAdapter(Manifest).validate_json(content if version == FORMAT else _upgraded(content, version))
     except ValidationError as error:
         raise BundleError(f"{MANIFEST}: malformed: {_first_problem(error)}") from None
+    except ValueError as error:
+        raise BundleError(f"{MANIFEST}: malformed: {_shown(str(error))}") from None
     if set(manifest.files) != manifest.expected_files:
         listed, expected = sorted(manifest.files), sorted(manifest.expected_files)
         raise BundleError(f"{MANIFEST}: lists the files {_shown(listed)}, expected {expected}")
     return manifest
+
+
+def _upgraded(content: bytes, version: int) -> bytes:
+    """Return a manifest of an older format in the present one; what does not belong there is left, to be refused."""
+    document = from_json(content, allow_inf_nan=False)
+    document["format_version"] = FORMAT
+    if version == _PIECES_FORMAT:
+        document["reader"] = "pieces"
+        if document.get("kind") == "question-answering":
+            del document["kind"]
+    else:
+        graphs = Graphs("float32", "encoder.onnx", "decoder_step.onnx")
+        document |= {"reader": "words", "graphs": {"cpu": asdict(graphs), "cuda": asdict(graphs)}}
+        document["sizes"] = sizes = document.pop("dimensions", None)
+        if isinstance(sizes, dict):
+            sizes["reader_width"] = sizes.pop("vector_width", None)
+            if sizes.get("joined") is False:  # true of bundles of table 2's ablations, which are no longer served
+                del sizes["joined"]
+    return json.dumps(document).encode()
 
 
 def check_names(name: str, version: str) -> None:
@@ -205,22 +210,6 @@ def check_names(name: str, version: str) -> None:
             TypeAdapter(Name).validate_python(text)
         except ValidationError as error:
             raise BundleError(f"{what} of a bundle: {_first_problem(error)}") from None
-
-
-def write_manifest(folder: Path, manifest: AnyManifest) -> None:
-    """Write the manifest, atomically and last: the bundle is whole from here on.
-
-    Raises:
-        BundleError: it would be refused when the bundle is opened.
-    """
-    content = (json.dumps(asdict(cast(Any, manifest)), indent=2, sort_keys=True) + "\n").encode()
-    parse_manifest(type(manifest), content)
-    temporary = folder / (MANIFEST + ".tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(folder / MANIFEST)
 
 
 def _first_problem(error: ValidationError) -> str:

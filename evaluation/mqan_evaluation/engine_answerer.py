@@ -5,15 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mqan_core.answering import AnsweringBundle, open_answering_bundle
 from mqan_core.ask.options import Options
-from mqan_core.manifest import ANSWERING_FORMAT
+from mqan_core.bundle import open_bundle
 from mqan_evaluation.answerers import Ask, Decision, decide_all
-from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.engine import Engine
-from mqan_runtime.interface import format_of
 from mqan_runtime.row_engine import RowEngine
 from mqan_runtime.session import CUDA, Precision
+from mqan_runtime.word_engine import WordEngine
 
 
 class EngineAnswerer:
@@ -29,7 +27,7 @@ class EngineAnswerer:
     def __init__(self, engine: RowEngine[Any]) -> None:
         self.engine = engine
         manifest = engine.bundle.manifest
-        self.has_one_thread = isinstance(engine, Engine) and engine.has_one_thread
+        self.has_one_thread = isinstance(engine, WordEngine) and engine.has_one_thread
         self.title = f"{manifest.name} {manifest.version}"
         self.where = f"in onnxruntime on a {'GPU' if engine.provider == CUDA else 'CPU'}, {engine.precision}"
         self.sources = tuple(str(name) for name in manifest.training.get("tasks", ()))
@@ -41,11 +39,11 @@ class EngineAnswerer:
         Raises:
             BundleError: it is damaged, or of another format.
         """
-        if format_of(folder) != ANSWERING_FORMAT:
-            return cls(Engine.open(folder, precision=precision))
-        bundle: AnsweringBundle = open_answering_bundle(folder)
+        bundle = open_bundle(folder)
+        if bundle.manifest.reader == "words":
+            return cls(WordEngine(bundle, precision=precision))
         plain = replace(bundle, manifest=replace(bundle.manifest, calibration={}))
-        return cls(AnsweringEngine(plain, precision=precision))
+        return cls(Engine(plain, precision=precision))
 
     def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
         """Answer a batch of questions."""

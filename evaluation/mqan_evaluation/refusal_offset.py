@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mqan_core.answer.calibration import logit
-from mqan_core.answering import MOST_OFFSET
+from mqan_core.manifest import MAX_OFFSET
 from mqan_data.source import Source
 from mqan_evaluation.answerers import answer_all, ask_of
 from mqan_evaluation.draws import draw_questions
@@ -18,7 +18,7 @@ from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.fit_temperatures import EACH, LEAST, calibration_sources
 from mqan_evaluation.reliability import fit_logistic
 from mqan_evaluation.sections import Measuring
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 
 
 def fit_refusal_offset(
@@ -36,7 +36,7 @@ def fit_refusal_offset(
         questions with an answer, or without one, or the probability of refusing says nothing about which is which.
     """
     engine = answerer.engine
-    if not isinstance(engine, AnsweringEngine):
+    if not isinstance(engine, Engine):
         return None
     sources = calibration_sources(measuring.data, answerer.sources) if sources is None else sources
     drawn = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
@@ -53,5 +53,5 @@ def fit_refusal_offset(
         found = fit_logistic(np.array([logit(d.refusal) for _, d in read]), is_missing)
     except ValueError:
         return None
-    engine.reader.refusal_offset = float(np.clip(round(found.offset / found.scale, 3), -MOST_OFFSET, MOST_OFFSET))
+    engine.reader.refusal_offset = float(np.clip(round(found.offset / found.scale, 3), -MAX_OFFSET, MAX_OFFSET))
     return engine.reader.refusal_offset

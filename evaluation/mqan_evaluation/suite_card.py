@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from mqan_core.answer.calibration import Calibration
-from mqan_core.answering import AnsweringManifest, open_answering_bundle
-from mqan_core.bundle import MODEL_CARD, describe_files, write_manifest
+from mqan_core.bundle import open_bundle, write_manifest
+from mqan_core.manifest import MODEL_CARD, Manifest
 from mqan_data.formats.dataset_file import dataset_names, load_dataset
 from mqan_data.mixture import dataset_of
 from mqan_evaluation.label_views import MOST_NAMED
@@ -125,7 +125,7 @@ def record_suite(
     Raises:
         BundleError: the bundle is damaged.
     """
-    manifest = open_answering_bundle(folder).manifest
+    manifest = open_bundle(folder).manifest
     maps = {name: Calibration(**found) for name, found in measured.calibration.items()} or manifest.calibration
     offset = manifest.refusal_offset if refusal_offset is None else refusal_offset
     manifest = replace(manifest, scores=scores_of(measured.sections), calibration=maps, refusal_offset=offset)
@@ -133,7 +133,7 @@ def record_suite(
     before = path.read_bytes() if path.exists() else b""
     try:
         path.write_text(card, encoding="utf-8")
-        write_manifest(folder, replace(manifest, files=describe_files(folder, manifest.expected_files)))
+        write_manifest(folder, manifest)
     except BaseException:  # interrupted: the manifest has the hash of the old card
         path.write_bytes(before)
         raise
@@ -158,7 +158,7 @@ def scores_of(sections: Sequence[Section]) -> dict[str, dict[str, float]]:
     return scores
 
 
-def card_of(manifest: AnsweringManifest, measured: Measured, answers: Sequence[Mapping[str, Any]], command: str) -> str:
+def card_of(manifest: Manifest, measured: Measured, answers: Sequence[Mapping[str, Any]], command: str) -> str:
     """Return a bundle's model card in Markdown."""
     training = manifest.training
     limit = f", at most {measured.limit} examples a set (WOZ: whole dialogues)" if measured.limit else _WHOLE

@@ -17,10 +17,19 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from mqan_core.answering import EMBEDDINGS, MOST_BYTES, AnsweringManifest, Device, Graphs, Sizes, open_answering_bundle
-from mqan_core.bundle import MANIFEST, MODEL_CARD, VOCABULARY, describe_files, write_manifest
+from mqan_core.bundle import open_bundle, write_manifest
 from mqan_core.example import Example
-from mqan_core.manifest import check_names
+from mqan_core.manifest import (
+    EMBEDDINGS,
+    MANIFEST,
+    MODEL_CARD,
+    VOCABULARY,
+    Device,
+    Graphs,
+    Manifest,
+    Sizes,
+    check_names,
+)
 from mqan_core.text.vocab import NUM_SPECIAL
 from mqan_data.mixture import validation_examples
 from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity
@@ -30,8 +39,8 @@ from mqan_export.embeddings_graph import EmbeddingsGraph
 from mqan_export.export import round_weights
 from mqan_export.reader_graph import OPSET, ReaderGraph, trace_reader
 from mqan_export.trace import save_graph, traced
-from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.answering_graphs import DYNAMIC, EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS
+from mqan_runtime.engine import Engine
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.collate import word_ids
@@ -40,6 +49,7 @@ from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.recipe import Recipe
 from mqan_training.trained import Trained, load_trained
 
+MOST_BYTES: Final = 60 * 10**6  # of all files
 _GPU: Final[Mapping[Device, Graphs]] = {"cuda": Graphs("float32", "reader-float32.onnx", "decoder_step-float32.onnx")}
 GRAPHS: Final[Mapping[Device, Graphs]] = {
     "cpu": Graphs("int8", "reader-int8.onnx", "decoder_step-int8.onnx"),
@@ -102,16 +112,15 @@ def write_bundle(
     (folder / MANIFEST).unlink(missing_ok=True)
     (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
     generator_inputs = write_float32(trained, folder)
-    manifest = AnsweringManifest(
+    manifest = Manifest(
         name=name,
         version=version,
+        reader="pieces",
         sizes=sizes_of(trained),
         max_positions=trained.network.config.max_positions,
         graphs=_GPU,
-        files={},
         training=training,
     )
-    manifest = replace(manifest, files=describe_files(folder, manifest.expected_files))
     with tempfile.TemporaryDirectory(prefix=f"{folder.name}.unchecked-", dir=folder.parent) as name_of_aside:
         aside = Path(name_of_aside)
         shutil.copytree(folder, aside, dirs_exist_ok=True)
@@ -121,8 +130,7 @@ def write_bundle(
         save_graph(folder / int8.reader, quantise_reader(trained, examples))
         save_graph(folder / int8.decoder_step, quantise_step(trained.network, generator_inputs, exact, examples))
         manifest = replace(manifest, graphs=GRAPHS)
-        manifest = replace(manifest, files=describe_files(folder, manifest.expected_files))
-        num_bytes = sum(entry.num_bytes for entry in manifest.files.values())
+        num_bytes = sum((folder / name).stat().st_size for name in manifest.expected_files)
         if num_bytes > MOST_BYTES:
             raise ValueError(f"{folder}: the bundle has {num_bytes:,} bytes, at most {MOST_BYTES:,} are allowed")
         shutil.copytree(folder, aside, dirs_exist_ok=True)
@@ -195,6 +203,6 @@ def validation_mixture(recipe: Recipe, data: Path, number: int) -> list[Example]
     return [example for name in names for example in validation_examples(data, name, each, recipe.seed)]
 
 
-def _open(folder: Path, manifest: AnsweringManifest, precision: Precision = "float32") -> AnsweringEngine:
+def _open(folder: Path, manifest: Manifest, precision: Precision = "float32") -> Engine:
     write_manifest(folder, manifest)
-    return AnsweringEngine(open_answering_bundle(folder), provider="cpu", precision=precision)
+    return Engine(open_bundle(folder), provider="cpu", precision=precision)

@@ -18,7 +18,7 @@ from mqan_export.parity import (
     check_ties,
     largest,
 )
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 from mqan_runtime.window_texts import WindowedRequest
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained
@@ -67,7 +67,7 @@ class AnsweringParity:
 
 
 def check_answering_parity(
-    trained: Trained, generator_inputs: Tensor, engine: AnsweringEngine, examples: Sequence[Example]
+    trained: Trained, generator_inputs: Tensor, engine: Engine, examples: Sequence[Example]
 ) -> tuple[AnsweringParity, list[Answer]]:
     """Compare a network with a bundle opened in float32 on the CPU.
 
@@ -108,7 +108,7 @@ def check_answering_parity(
 
 
 def agreement(
-    report: AnsweringParity, expected: Sequence[Answer], int8_engine: AnsweringEngine, examples: Sequence[Example]
+    report: AnsweringParity, expected: Sequence[Answer], int8_engine: Engine, examples: Sequence[Example]
 ) -> AnsweringParity:
     """Return a report with how far 8-bit products agree.
 
@@ -162,12 +162,12 @@ def _numbers(answer: Answer) -> Iterator[float]:
         yield from (choice.probability, choice.among_choices, choice.against_refusal)
 
 
-def readable(engine: AnsweringEngine, examples: Sequence[Example]) -> list[tuple[Example, WindowedRequest]]:
+def readable(engine: Engine, examples: Sequence[Example]) -> list[tuple[Example, WindowedRequest]]:
     """Return the examples that the engine can read: not blank, no question that no window holds."""
     return [pair for example in examples if (pair := _read(engine, example)) is not None]
 
 
-def _limit(engine: AnsweringEngine) -> int:
+def _limit(engine: Engine) -> int:
     return min(_MAX_ANSWER_TOKENS, engine.max_answer_tokens)
 
 
@@ -181,7 +181,7 @@ def decision_difference(left: Answer, right: Answer) -> float | None:
     return largest((worst, left.refusal - right.refusal, *(a.probability - b.probability for a, b in pairs)))
 
 
-def _read(engine: AnsweringEngine, example: Example) -> tuple[Example, WindowedRequest] | None:
+def _read(engine: Engine, example: Example) -> tuple[Example, WindowedRequest] | None:
     try:
         return example, engine.read(example.context, example.question, Options(choices=example.choices))
     except InputError:

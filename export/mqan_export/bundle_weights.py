@@ -13,8 +13,9 @@ import onnx
 import torch
 from onnx import numpy_helper
 
-from mqan_core.answering import EMBEDDINGS, open_answering_bundle
+from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError
+from mqan_core.manifest import EMBEDDINGS
 from mqan_core.text.vocab import NUM_SPECIAL
 from mqan_training.mixture_run import Start
 
@@ -31,13 +32,15 @@ _LAYER_PRODUCTS = (
 
 
 def start_from_bundle(folder: Path) -> Start:
-    """Return what a run needs to go on from a bundle of format 6: weights, float32, and the generator's pieces.
+    """Return what a run needs to go on from a bundle with a pretrained reader: float32 weights and generator pieces.
 
     Raises:
         BundleError: the folder holds no such bundle, a file is not what the manifest says, or the graphs are not those
             of this version.
     """
-    bundle = open_answering_bundle(folder)
+    bundle = open_bundle(folder)
+    if bundle.manifest.reader != "pieces":
+        raise BundleError(f"bundle {folder}: has no pretrained reader")
     graphs = bundle.manifest.graphs["cuda"]  # those that are not of 8 bits
     reader, step, table = (
         _initializers(bundle.read_graph(n)) for n in (graphs.reader, graphs.decoder_step, EMBEDDINGS)

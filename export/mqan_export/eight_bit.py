@@ -27,8 +27,8 @@ from mqan_export.answering_parity import readable
 from mqan_export.answering_step_graph import AnsweringStepGraph, trace_step
 from mqan_export.embeddings_graph import EmbeddingsGraph
 from mqan_export.reader_graph import BalancedLinear, ReaderGraph, trace_reader
-from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.answering_graphs import READER_INPUTS
+from mqan_runtime.engine import Engine
 from mqan_runtime.window_texts import padded_windows
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.trained import Trained
@@ -61,7 +61,7 @@ def quantise_reader(trained: Trained, examples: Sequence[Example]) -> onnx.Model
 
 
 def quantise_step(
-    network: PretrainedNetwork, generator_inputs: Tensor, engine: AnsweringEngine, examples: Sequence[Example]
+    network: PretrainedNetwork, generator_inputs: Tensor, engine: Engine, examples: Sequence[Example]
 ) -> onnx.ModelProto:
     """Return the graph of the decoding step with 8-bit products.
 
@@ -78,7 +78,7 @@ def quantise_step(
     return _quantised(model, list(_steps(engine, _some(examples))))
 
 
-def _steps(engine: AnsweringEngine, examples: Sequence[Example]) -> Iterator[Inputs]:
+def _steps(engine: Engine, examples: Sequence[Example]) -> Iterator[Inputs]:
     """Yield what each step of answers reads."""
     limit = min(_MOST_STEPS, engine.max_answer_tokens)
     for _, request in readable(engine, examples):

@@ -2,8 +2,10 @@
 
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -13,27 +15,24 @@ from safetensors.numpy import save_file
 from torch import nn
 
 from mqan_core.answer.trace import NUM_PLAIN_FIELDS
-from mqan_core.bundle import (
-    DECODER_STEP,
-    ENCODER,
+from mqan_core.bundle import open_bundle, write_manifest
+from mqan_core.example import Example
+from mqan_core.manifest import (
     MANIFEST,
     MODEL_CARD,
     VECTORS,
     VOCABULARY,
-    Dimensions,
+    Device,
+    Graphs,
     Manifest,
-    describe_files,
-    open_bundle,
-    write_manifest,
+    Sizes,
+    check_names,
 )
-from mqan_core.example import Example
-from mqan_core.manifest import check_names
 from mqan_export.encoder_graph import EncoderGraph
 from mqan_export.lstm import translation_table
 from mqan_export.parity import NO_EXAMPLES, ParityReport, check_parity
 from mqan_export.step_graph import DecoderStepGraph
 from mqan_export.trace import examples_of, save_graph, traced
-from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import (
     DYNAMIC_AXES,
     ENCODER_INPUTS,
@@ -44,11 +43,14 @@ from mqan_runtime.graphs import (
     step_state,
 )
 from mqan_runtime.half import as_half
+from mqan_runtime.word_engine import WordEngine
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.model.network import Network
 from mqan_training.transfer import network_of, pretrained_of
 
 _OPSET = 18
+_FLOAT32 = Graphs("float32", "reader-float32.onnx", "decoder_step-float32.onnx")
+GRAPHS: Final[Mapping[Device, Graphs]] = {"cpu": _FLOAT32, "cuda": _FLOAT32}
 
 
 def export_bundle(
@@ -94,9 +96,10 @@ def export_bundle(
     manifest = Manifest(
         name=name,
         version=version,
-        dimensions=dimensions_of(network),
+        reader="words",
+        sizes=sizes_of(network),
         max_positions=checkpoint.train_config.model.max_positions,
-        files=describe_files(folder),
+        graphs=GRAPHS,
         training={
             "recipe": checkpoint.train_config.name,
             "tasks": [task.name for task in checkpoint.train_config.tasks],
@@ -110,7 +113,7 @@ def export_bundle(
     shutil.copytree(folder, aside)
     try:
         write_manifest(aside, manifest)
-        report = check_parity(network, Engine(open_bundle(aside), provider="cpu"), examples)
+        report = check_parity(network, WordEngine(open_bundle(aside), provider="cpu"), examples)
     finally:
         shutil.rmtree(aside)
     write_manifest(folder, manifest)
@@ -133,14 +136,19 @@ def round_weights(network: nn.Module) -> None:
 
 def write_graphs(network: Network, folder: Path) -> None:
     """Write the two graphs of a network."""
-    dimensions = dimensions_of(network)
+    dimensions = sizes_of(network)
     num_layers, width = dimensions.num_layers, dimensions.width
-    fixed = {"E": dimensions.vector_width, "D": width, "H": dimensions.num_heads, "W": dimensions.head_width}
+    fixed = {"E": dimensions.reader_width, "D": width, "H": dimensions.num_heads, "W": dimensions.head_width}
     fixed |= {"V": dimensions.num_generated, "F": NUM_PLAIN_FIELDS}
     state = step_state(num_layers)
     graphs: tuple[tuple[str, nn.Module, Tensors, list[str]], ...] = (
-        (ENCODER, EncoderGraph(network), ENCODER_INPUTS, list(encoder_outputs(num_layers))),
-        (DECODER_STEP, DecoderStepGraph(network), {**step_constants(num_layers), **state}, [NEXT + n for n in state]),
+        (_FLOAT32.reader, EncoderGraph(network), ENCODER_INPUTS, list(encoder_outputs(num_layers))),
+        (
+            _FLOAT32.decoder_step,
+            DecoderStepGraph(network),
+            {**step_constants(num_layers), **state},
+            [NEXT + n for n in state],
+        ),
     )
     table = translation_table(width // 2)
     for name, graph, inputs, outputs in graphs:
@@ -164,14 +172,14 @@ def write_words(network: Network, folder: Path) -> None:
     save_file(tensors, str(folder / VECTORS))
 
 
-def dimensions_of(network: Network) -> Dimensions:
+def sizes_of(network: Network) -> Sizes:
     """Return the sizes of a network's graphs."""
     config = network.mqan.config
-    return Dimensions(
+    return Sizes(
         width=config.width,
         num_layers=config.num_layers,
         num_heads=config.num_heads,
         head_width=config.head_width,
         num_generated=network.vocabulary.num_generated,
-        vector_width=network.embedder.width,
+        reader_width=network.embedder.width,
     )

@@ -14,7 +14,7 @@ from mqan_core.ask.request import Request
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
 from mqan_runtime.decoding import Batch
-from mqan_runtime.engine import Engine
+from mqan_runtime.word_engine import WordEngine
 from mqan_training.model.network import Network
 
 MAX_DIFFERENCE = 1e-4
@@ -46,7 +46,7 @@ class ParityReport:
     max_probability_difference: float
 
 
-def check_parity(network: Network, engine: Engine, examples: Sequence[Example]) -> ParityReport:
+def check_parity(network: Network, engine: WordEngine, examples: Sequence[Example]) -> ParityReport:
     """Compare a network with a bundle opened on the CPU.
 
     Args:
@@ -174,7 +174,7 @@ def _mass(token: AnswerToken, source: Source) -> float:
     return mass
 
 
-def _encoder_difference(network: Network, engine: Engine, requests: Sequence[Request]) -> float:
+def _encoder_difference(network: Network, engine: WordEngine, requests: Sequence[Request]) -> float:
     with torch.no_grad():
         encoded, slots = network.encode_requests(requests, torch.device("cpu"))
     batch: Batch = engine.pad(requests, [1] * len(requests))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import onnxruntime
 
 from mqan_core.answer.trace import NUM_PLAIN_FIELDS
-from mqan_core.bundle import Dimensions
+from mqan_core.manifest import Sizes
 from mqan_runtime.denormals import denormals_as_zero
 from mqan_runtime.graphs import (
     ENCODER_INPUTS,
@@ -60,7 +60,7 @@ class GreedyLoop(StepLoop):
         self,
         encoder: onnxruntime.InferenceSession,
         step: onnxruntime.InferenceSession,
-        dimensions: Dimensions,
+        dimensions: Sizes,
         generator_vectors: Iterable[npt.NDArray[np.float32]],
     ) -> None:
         super().__init__(step, step_constants(dimensions.num_layers), step_state(dimensions.num_layers))
@@ -70,7 +70,7 @@ class GreedyLoop(StepLoop):
             "H": dimensions.num_heads,
             "W": dimensions.head_width,
             "V": dimensions.num_generated,
-            "E": dimensions.vector_width,
+            "E": dimensions.reader_width,
             "F": NUM_PLAIN_FIELDS,
         }
         self._has_swollen = False  # the encoder's session holds the memory of a large batch

@@ -21,8 +21,8 @@ import numpy.typing as npt
 import onnx
 import onnxruntime
 
-from mqan_core.bundle import Dimensions
 from mqan_core.errors import EngineFailedError
+from mqan_core.manifest import Sizes
 from mqan_runtime.decoding import Batch, Decoding, GreedyLoop, Trace
 from mqan_runtime.graphs import ENCODER_INPUTS, NEXT, TYPES
 from mqan_runtime.step_loop import read_trace
@@ -83,7 +83,7 @@ class DeviceLoop(GreedyLoop):
         self,
         encoder: onnxruntime.InferenceSession,
         step: onnxruntime.InferenceSession,
-        dimensions: Dimensions,
+        dimensions: Sizes,
         generator_vectors: Iterable[npt.NDArray[np.float32]],
         open_step: OpenStep,
         *,

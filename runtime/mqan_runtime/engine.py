@@ -1,47 +1,94 @@
-"""Answers questions with a bundle of the paper's network: text in, attributed answers out. Needs no torch."""
+"""Answers questions with a bundle that has a pretrained reader: text in, attributed answers out. Needs no torch."""
 
 from collections.abc import Generator, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import onnxruntime
 
-from mqan_core.answer.trace import attribute, read_words
+from mqan_core.answer.calibration import Temperatures
+from mqan_core.answer.decide import REPEATS, count_decided, decide, find_repeats
+from mqan_core.answer.evidence import Attended
+from mqan_core.answer.explain import Pointers, explain_choice, explain_quotation, explain_words
+from mqan_core.answer.finish import complete
+from mqan_core.answer.quotations import quote
+from mqan_core.answer.trace import read_words
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import PLAIN, Options
-from mqan_core.ask.request import Request, read_request
-from mqan_core.bundle import DECODER_STEP, ENCODER, Bundle, open_bundle
-from mqan_core.errors import BundleError, InputError, MqanError
-from mqan_core.text.tokens import word_of
-from mqan_runtime.decoding import Batch, Decoding, GreedyLoop
-from mqan_runtime.device_loop import SIZES, DeviceLoop, fix_sizes
-from mqan_runtime.graphs import ENCODER_INPUTS, NEXT, encoder_outputs, step_constants, step_state
+from mqan_core.ask.request import read_listing, read_request
+from mqan_core.bundle import Bundle, open_bundle
+from mqan_core.errors import BundleError
+from mqan_core.manifest import EMBEDDINGS, Device, Graphs
+from mqan_core.text.layout import Layout
+from mqan_runtime.answering_graphs import (
+    EMBEDDINGS_INPUTS,
+    EMBEDDINGS_OUTPUTS,
+    EVIDENCE_CONSTANTS,
+    NUM_FIELDS,
+    READER_INPUTS,
+    reader_outputs,
+    step_constants,
+    step_state,
+)
+from mqan_runtime.graphs import NEXT
 from mqan_runtime.row_engine import Ended, Row, RowEngine
-from mqan_runtime.session import CUDA, Precision, Provider, open_session
+from mqan_runtime.session import CUDA, Precision, Provider, has_cuda, is_int8, open_session
+from mqan_runtime.step_loop import Array, Buffers, Decoding, StepLoop
+from mqan_runtime.window_texts import TextReader, WindowedRequest, evidence_of, scores_of
 
-_LOOKED_UP_TOGETHER = 1024  # pieces of the generator: the vectors of all would be a fifth of the memory
+_WINDOWS_TOGETHER: Final = 32  # on a GPU
+
+Trace = npt.NDArray[np.float32]
 
 
-class Engine(RowEngine[Request]):
-    """A bundle, ready to answer.
+class AnsweringLoop(StepLoop):
+    """Takes the steps of answers; one that says the same for ever is ended. Its keys are rows of windowed requests."""
 
-    It may be called from any thread, for one decoding from one at a time; on a GPU always from the thread that made it.
+    def watch(self, decoding: Decoding) -> None:
+        for place in np.flatnonzero(decoding.is_live):
+            request: WindowedRequest = decoding.keys[place].request
+            if request.pointers is not None:
+                pointed = (
+                    decoding.state[f"{text}_pointer"][place].astype(np.float32) for text in ("context", "question")
+                )
+                context_C, question_Q = pointed
+                request.pointers.append(
+                    Pointers(context_C[: request.num_context_tokens], question_Q[: request.num_question_tokens])
+                )
+
+    def ended(self, state: Mapping[str, Array], max_tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        ended = super().ended(state, max_tokens)
+        position: npt.NDArray[np.int64] = state["position"]  # type: ignore[assignment]
+        for row in np.flatnonzero((position > 0) & (position % REPEATS == 0) & ~ended):
+            ended[row] = find_repeats(state["trace"][row, : position[row]]) is not None  # type: ignore[arg-type]
+        return ended
+
+    def hand_out(
+        self, state: Mapping[str, Array], row: int
+    ) -> tuple[Trace, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+        trace: Trace = super().hand_out(state, row)
+        masses, attention = (state[name][row].astype(np.float32) for name in ("masses", "evidence"))
+        return trace, masses, attention
+
+
+class Engine(RowEngine[WindowedRequest]):
+    """A bundle with a pretrained reader, ready to answer.
+
+    It may be called from any thread, for one decoding from one at a time.
 
     Args:
         bundle: what to run.
-        provider, num_threads: as of ``open``.
-        places: rows and context tokens of the fixed buffers to decode in, as on a GPU (``DeviceLoop``); on a CPU there
-            are none by default.
+        provider, num_threads, precision: as of ``open``.
+        num_together: most windows that are read together, padded; by default 1 on a CPU.
 
     Attributes:
         provider: execution provider that really runs it.
     """
 
-    precision = "float32"
     bundle: Bundle
-    loop: GreedyLoop
+    loop: AnsweringLoop
 
     def __init__(
         self,
@@ -49,108 +96,142 @@ class Engine(RowEngine[Request]):
         *,
         provider: Provider = "auto",
         num_threads: int = 1,
-        places: Sequence[tuple[int, int]] | None = None,
+        precision: Precision = "auto",
+        num_together: int | None = None,
     ) -> None:
+        graphs = _choose(bundle, provider, precision)
+        sizes = bundle.manifest.sizes
+        constants, state = step_constants(sizes.num_layers), step_state(sizes.num_layers)
+        named = {
+            graphs.reader: (READER_INPUTS, reader_outputs(sizes.num_layers, sizes.evidence_width)),
+            EMBEDDINGS: (EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS),
+            graphs.decoder_step: ({**constants, **state}, {NEXT + name: axes for name, axes in state.items()}),
+        }
+        sessions = {
+            name: open_session(
+                bundle.read_graph(name), name, list(inputs), list(outputs), provider=provider, num_threads=num_threads
+            )
+            for name, (inputs, outputs) in named.items()
+        }
         self.bundle = bundle
-        dimensions = bundle.manifest.dimensions
-        constants, state = step_constants(dimensions.num_layers), step_state(dimensions.num_layers)
-        open_here = partial(open_session, provider=provider, num_threads=num_threads)
-        outputs = list(encoder_outputs(dimensions.num_layers))
-        encoder = open_here(bundle.encoder, ENCODER, list(ENCODER_INPUTS), outputs)
-        axes = {**constants, **state}
-        open_step = partial(open_here, bundle.decoder_step, DECODER_STEP, list(axes), [NEXT + name for name in state])
-        step = open_step()
-        self.provider: str = step.get_providers()[0]
-
-        def open_captured(sizes: Mapping[str, int]) -> onnxruntime.InferenceSession:
-            return open_step(fix=partial(fix_sizes, axes=axes, sizes=sizes))
-
-        words = [word_of(piece) for piece in bundle.vocabulary.pieces]
-        generator_vectors = (
-            bundle.vectors.lookup(words[first : first + _LOOKED_UP_TOGETHER])
-            for first in range(0, len(words), _LOOKED_UP_TOGETHER)
-        )
-        graphs = (encoder, step, dimensions, generator_vectors)
-        try:
-            if self.provider == CUDA or places is not None:
-                self.loop = DeviceLoop(
-                    *graphs,
-                    open_captured,
-                    device="cuda" if self.provider == CUDA else "cpu",
-                    max_positions=bundle.manifest.max_positions,
-                    sizes=SIZES if places is None else places,
-                )
-            else:
-                self.loop = GreedyLoop(*graphs)
-        except MqanError:
-            raise
-        except Exception as error:  # the encoder runs here for the first time; onnxruntime raises many types
-            raise BundleError(
-                f"{ENCODER}: does not run with the dimensions that the manifest states: {error}"
-            ) from error
+        self.precision: str = graphs.precision
+        self.provider: str = sessions[graphs.reader].get_providers()[0]
+        self._temperatures = Temperatures(bundle.manifest.calibration)
+        if bundle.word_pieces is None:
+            raise ValueError("the bundle has no word pieces")
+        self.layout = Layout(bundle.word_pieces)
+        lengths = {
+            "D": sizes.width,
+            "H": sizes.num_heads,
+            "W": sizes.head_width,
+            "V": sizes.num_generated,
+            "E": sizes.evidence_width,
+        }
+        if num_together is None:
+            num_together = _WINDOWS_TOGETHER if self.provider == CUDA else 1
+        reads = (sessions[EMBEDDINGS], sessions[graphs.reader])
+        offset = bundle.manifest.refusal_offset
+        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS}, sizes.num_layers, num_together, offset)
+        self.loop = AnsweringLoop(sessions[graphs.decoder_step], constants, state)
 
     @classmethod
     def open(
         cls, folder: Path, *, provider: Provider = "auto", num_threads: int = 1, precision: Precision = "auto"
     ) -> "Engine":
         """Open and verify a bundle and make it ready; arguments and errors are those of ``open_engine``."""
-        if precision == "int8":
-            raise ValueError(f"{folder}: such a bundle has graphs in float32 only: set precision to auto or float32")
-        return cls(open_bundle(folder), provider=provider, num_threads=num_threads)
+        bundle = open_bundle(folder)
+        return cls(bundle, provider=provider, num_threads=num_threads, precision=precision)
 
     @property
     def max_answer_tokens(self) -> int:
-        room = self.loop.room if isinstance(self.loop, DeviceLoop) else self.bundle.manifest.max_positions
-        return room - 1
+        return self.bundle.manifest.max_positions - 1
 
-    @property
-    def has_one_thread(self) -> bool:
-        """Whether only the thread that made it may let it answer."""
-        return isinstance(self.loop, DeviceLoop)
-
-    def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
-        """Tokenise a context and a question.
+    def read(self, context: str, question: str, options: Options = PLAIN) -> WindowedRequest:
+        """Tokenise a context, a question and what else is asked for.
 
         Raises:
-            InputError: the context or the question holds nothing but white space, or more is asked for than
-                such a model can answer.
+            InputError: one of them holds nothing but white space, the question is too long for a window, or
+                the options make no sense together.
         """
-        for field in options.fields:
-            message = f"This model answers plain questions only: it does not take {field}."
-            hint = f"Leave {field} out, or serve a model of bundle format 6."
-            raise InputError("option_not_supported", field, message, hint)
-        return read_request(self.bundle.vocabulary, context, question)
+        options.check()
+        if options.takes_labels:
+            request = read_listing(self.bundle.vocabulary, context, question)
+            options = replace(options, choices=request.listed)
+        else:
+            # in one order whatever the caller's: 8-bit products round on what is added up in another order
+            choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
+            request = read_request(self.bundle.vocabulary, context, question, choices)
+        windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
+        return WindowedRequest(request, tuple(windows), options)
 
-    def begin(self, rows: Sequence[Row[Request]]) -> Generator[None, None, Decoding]:
-        yield from ()
-        return self.loop.start(self.pad([row.request for row in rows], [row.max_answer_tokens for row in rows]), rows)
+    def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Generator[None, None, Decoding]:
+        constants, sizes = yield from self.reader.read([row.request for row in rows])
+        rows = [_with_what_is_kept(row, constants, place) for place, row in enumerate(rows)]
+        for name in EVIDENCE_CONSTANTS:
+            constants.pop(name, None)  # no step reads them
+        # a choice and a quotation are made in one step: no word of it follows
+        most = [
+            0 if row.request.request.choices or row.request.options.quotes else row.max_answer_tokens for row in rows
+        ]
+        return self.loop.begin(constants, rows, np.array(most, np.int64), sizes)
 
-    def write(self, ended: Ended[Request]) -> Answer:
-        row = ended.row
-        return attribute(ended.decoded, row.request, self.bundle.vocabulary, row.max_answer_tokens)
+    def write(self, ended: Ended[WindowedRequest]) -> Answer:
+        row, request = ended.row, ended.row.request.request
+        trace, place_masses, attention = ended.decoded
+        behind = len(request.question_tokens)
+        masses = place_masses[behind : behind + len(request.choices)].tolist()
+        options, scores = row.request.options, row.request.scores
+        answer = decide(
+            *(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens), may_be_none=options.may_be_none
+        )
+        # without the step at which an answer that is too long would have gone on
+        num_steps = max(1, len(answer.tokens) + (not answer.truncated))
+        answer = self._temperatures.calibrate(answer)
+        if scores is not None:
+            answer = quote(answer, scores, options, request, row.max_answer_tokens)
+        if row.request.pointers is not None:
+            if request.choices:
+                steps = explain_choice(attention[: request.num_context_tokens], request)
+            elif scores is not None and options.quotes:
+                steps = explain_quotation(scores, request, refuses=options.refuses)
+            else:
+                steps = explain_words(row.request.pointers[:num_steps], trace, request, self.bundle.vocabulary)
+            answer = replace(answer, explanation=steps)
+        evidence = row.request.evidence or Attended(attention[: request.num_context_tokens])
+        return complete(answer, options, request, evidence, len(row.request.windows))
 
-    def read_decided(self, row: Row[Request], trace: npt.NDArray[np.float32], first: int) -> list[AnswerToken]:
-        return read_words(trace[first:], row.request, self.bundle.vocabulary)
-
-    def pad(self, requests: Sequence[Request], max_answer_tokens: Sequence[int]) -> Batch:
-        """Pad requests to one batch for the loop."""
-        dimensions = self.bundle.manifest.dimensions
-        slot_ids = _pad_rows([r.slots.generator_ids for r in requests], dimensions.num_generated)
-        vectors = np.zeros((*slot_ids.shape, dimensions.vector_width), np.float32)
-        for i, request in enumerate(requests):
-            self.bundle.vectors.lookup(request.slots.words, out=vectors[i, : len(request.slots.pieces)])
-        inputs: dict[str, npt.NDArray[np.generic]] = {
-            "vectors": vectors,
-            "context_slots": _pad_rows([r.slots.context for r in requests], 0),
-            "question_slots": _pad_rows([r.slots.question for r in requests], 0),
-            "context_lengths": np.array([r.num_context_tokens for r in requests], np.int64),
-            "question_lengths": np.array([r.num_question_tokens for r in requests], np.int64),
-        }
-        return Batch(inputs, slot_ids, np.array(max_answer_tokens, np.int64))
+    def read_decided(self, row: Row[WindowedRequest], trace: Trace, first: int) -> list[AnswerToken]:
+        if row.request.options.min_probability is not None:
+            return []  # whether there is an answer is known at its end
+        return read_words(trace[first : count_decided(trace)], row.request.request, self.bundle.vocabulary)
 
 
-def _pad_rows(rows: Sequence[npt.NDArray[np.int32]], value: int) -> npt.NDArray[np.int64]:
-    padded = np.full((len(rows), max(len(row) for row in rows)), value, np.int64)
-    for i, row in enumerate(rows):
-        padded[i, : len(row)] = row
-    return padded
+def _with_what_is_kept(row: Row[WindowedRequest], constants: Buffers, place: int) -> Row[WindowedRequest]:
+    """Return a row with what its options need: the scores of its words, and room for where its steps point."""
+    windowed, options = row.request, row.request.options
+    needs_scores = options.quotes or options.alternatives
+    if windowed.request.choices:
+        windowed = replace(windowed, evidence=evidence_of(constants, place, windowed.request))
+        row = replace(row, request=windowed)
+    if not (needs_scores or options.explain):
+        return row
+    scores = scores_of(constants, place, windowed.num_context_tokens) if needs_scores else None
+    return replace(row, request=replace(windowed, scores=scores, pointers=[] if options.explain else None))
+
+
+def _choose(bundle: Bundle, provider: Provider, precision: Precision) -> Graphs:
+    """Return the graphs to run: those for the device, or of the precision that was asked for.
+
+    Raises:
+        BundleError: the bundle has none.
+        ValueError: int8 was asked for on a GPU.
+    """
+    int8 = is_int8(provider, precision)
+    device: Device = "cuda" if provider == "cuda" or (provider == "auto" and has_cuda()) else "cpu"
+    graphs = bundle.manifest.graphs
+    if precision == "auto" and device in graphs:
+        return graphs[device]
+    found = next((some for some in graphs.values() if (some.precision == "int8") == int8), None)
+    if found is None:
+        raise BundleError(f"bundle {bundle.folder}: has no graphs for {device} with precision {precision}")
+    return found

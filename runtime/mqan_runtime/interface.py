@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mqan_core.answer.types import Answer, AnswerToken
-from mqan_core.answering import AnsweringBundle, open_answering_bundle
 from mqan_core.ask.options import PLAIN, Options
-from mqan_core.bundle import Bundle, open_bundle, read_file, read_verified
+from mqan_core.bundle import Bundle, open_bundle
 from mqan_core.errors import BundleError, MqanError
-from mqan_core.manifest import ANSWERING_FORMAT, MANIFEST, MAX_MANIFEST_BYTES, read_format
+from mqan_core.manifest import MANIFEST
 
 if TYPE_CHECKING:  # onnxruntime is loaded with an engine, and not by who only names the interface
     from mqan_runtime.row_engine import RowEngine
@@ -25,7 +24,7 @@ class ServedEngine(Protocol):
     """
 
     @property
-    def bundle(self) -> Bundle | AnsweringBundle:
+    def bundle(self) -> Bundle:
         """What is run."""
 
     @property
@@ -85,12 +84,12 @@ def open_engine(
         RuntimeError: ``cuda`` was asked for and does not run here.
         ValueError: ``int8`` was asked for on a GPU.
     """
-    from mqan_runtime.answering_engine import AnsweringEngine
     from mqan_runtime.engine import Engine
+    from mqan_runtime.word_engine import WordEngine
 
-    open_kind: Callable[..., RowEngine[Any]]
-    open_kind = AnsweringEngine.open if format_of(folder) == ANSWERING_FORMAT else Engine.open
-    engine = open_kind(folder, provider=provider, num_threads=num_threads, precision=precision)
+    bundle = open_bundle(folder)
+    open_kind: Callable[..., RowEngine[Any]] = Engine if bundle.manifest.reader == "pieces" else WordEngine
+    engine = open_kind(bundle, provider=provider, num_threads=num_threads, precision=precision)
     _try_out(engine, folder)
     return engine
 
@@ -105,25 +104,3 @@ def _try_out(engine: "RowEngine[Any]", folder: Path) -> None:
         if engine.provider != "CPUExecutionProvider":  # it may be the device's fault
             raise
         raise BundleError(f"bundle {folder}: does not run with the sizes that {MANIFEST} states: {error}") from error
-
-
-def verify_files(folder: Path) -> Bundle | AnsweringBundle:
-    """Check every file of a bundle against its hash, also those that no engine here would read; return the bundle.
-
-    Raises:
-        BundleError: a file is missing, is a link, or is not what the manifest says.
-    """
-    bundle: Bundle | AnsweringBundle
-    bundle = open_answering_bundle(folder) if format_of(folder) == ANSWERING_FORMAT else open_bundle(folder)
-    for name, entry in bundle.manifest.files.items():
-        read_verified(folder, name, entry)
-    return bundle
-
-
-def format_of(folder: Path) -> int:
-    """Return the format version of a bundle.
-
-    Raises:
-        BundleError: the manifest is missing, malformed, or of an unknown version.
-    """
-    return read_format(read_file(folder, MANIFEST, MAX_MANIFEST_BYTES))

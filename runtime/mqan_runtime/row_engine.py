@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from mqan_core.answer.types import Answer, AnswerToken
-from mqan_core.answering import AnsweringBundle
 from mqan_core.ask.options import PLAIN, Options
 from mqan_core.bundle import Bundle
 from mqan_runtime.step_loop import Decoding, StepLoop
@@ -44,7 +43,7 @@ class RowEngine(ABC, Generic[Request]):
         loop: the loop over token ids below the text.
     """
 
-    bundle: Bundle | AnsweringBundle
+    bundle: Bundle
     provider: str
     precision: str
     loop: StepLoop

@@ -9,8 +9,8 @@ import threading
 from contextlib import ExitStack
 from pathlib import Path
 
+from mqan_core.bundle import verify_files
 from mqan_core.errors import EngineFailedError
-from mqan_runtime.interface import verify_files
 from mqan_serving.announcement import announce
 from mqan_serving.checks import check_keys, check_ports, make_room_for_files
 from mqan_serving.observability.logs import log, set_up_logs

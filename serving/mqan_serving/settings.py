@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
-from mqan_core.bundle import MANIFEST
+from mqan_core.manifest import MANIFEST
 from mqan_serving.default_bundle import default_bundle
 from mqan_serving.service.errors import SettingsError
 

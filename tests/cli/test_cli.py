@@ -37,6 +37,7 @@ from mqan_client import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_core import bundle
 from mqan_core.answer.types import Answer as CoreAnswer
 from mqan_core.example import Example
 from mqan_data.readers.registry import task_named
@@ -509,7 +510,7 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
             return [core_answer]
 
     monkeypatch.setattr(interface, "open_engine", StubEngine.open)
-    monkeypatch.setattr(interface, "verify_files", lambda folder: None)
+    monkeypatch.setattr(bundle, "verify_files", lambda folder: None)
     return asked
 
 

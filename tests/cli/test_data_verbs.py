@@ -14,7 +14,6 @@ from typer.testing import CliRunner
 from mqan_cli import evaluation
 from mqan_cli.main import app
 from mqan_core.answer.types import Answer
-from mqan_core.bundle import FORMAT_VERSION
 from mqan_data.readers.registry import TASKS
 from mqan_evaluation.answerers import Ask, Decision, decision_of
 from mqan_evaluation.engine_answerer import EngineAnswerer
@@ -150,7 +149,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return Positive()
 
     monkeypatch.setattr(EngineAnswerer, "open", open_bundle)
-    monkeypatch.setattr(evaluation, "format_of", lambda folder: FORMAT_VERSION)
+    monkeypatch.setattr(evaluation, "_is_papers", lambda model, **_: True)
     return opened
 
 

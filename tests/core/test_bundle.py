@@ -16,10 +16,14 @@ from hypothesis import strategies as st
 from safetensors.numpy import save as save_safetensors
 
 from mqan_core import bundle
-from mqan_core.bundle import FILES, MANIFEST, Dimensions, Manifest, describe_files, open_bundle, write_manifest
+from mqan_core.bundle import open_bundle, verify_files, write_manifest
 from mqan_core.errors import BundleError
+from mqan_core.manifest import MANIFEST, Graphs, Manifest, Sizes
 
-DIMENSIONS = Dimensions(width=8, num_layers=2, num_heads=2, head_width=4, num_generated=3, vector_width=5)
+SIZES = Sizes(width=8, reader_width=5, num_layers=2, num_heads=2, head_width=4, num_generated=3)
+GRAPHS = Graphs("float32", "encoder.onnx", "decoder_step.onnx")
+WORDS = Manifest("tiny", "1", "words", SIZES, 16, {"cpu": GRAPHS, "cuda": GRAPHS}, scores={"sst": {"em": 80.5}})
+FILES = sorted(WORDS.expected_files)
 
 
 @pytest.fixture
@@ -43,7 +47,7 @@ def make_bundle(folder: Path, **replaced: bytes) -> Path:
     }
     for name in FILES:
         (folder / name).write_bytes(contents[Path(name).stem])
-    write_manifest(folder, Manifest("tiny", "1", DIMENSIONS, 16, describe_files(folder), {"sst": {"em": 80.5}}))
+    write_manifest(folder, WORDS)
     return folder
 
 
@@ -55,10 +59,11 @@ def edit_manifest(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
 
 def test_opens_what_was_written(folder: Path) -> None:
     opened = open_bundle(folder)
-    assert (opened.encoder, opened.decoder_step) == (b"encoder graph", b"step graph")
-    assert opened.manifest.dimensions == DIMENSIONS
+    assert [opened.read_graph(name) for name in FILES[1:3]] == [b"step graph", b"encoder graph"]
+    assert opened.manifest.sizes == SIZES
     assert opened.manifest.scores == {"sst": {"em": 80.5}}
     assert opened.vocabulary.words == ("yes", "no")
+    assert opened.vectors is not None
     assert opened.vectors.lookup(["yes", "never"]).tolist() == [[1, 1, 1, 1, 1], [0, 0, 0, 1, 1]]
     assert opened.sha256 == hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
     assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, MANIFEST])
@@ -72,9 +77,9 @@ def test_a_flipped_bit_is_refused(folder: Path, name: str, place: int, bit: int)
     flipped[place % len(content)] ^= 1 << bit
     (folder / name).write_bytes(flipped)
     with pytest.raises(BundleError, match="SHA-256"):
-        open_bundle(folder)
+        verify_files(folder)
     (folder / name).write_bytes(content)
-    open_bundle(folder)
+    verify_files(folder)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -83,7 +88,7 @@ def test_another_size_is_refused(folder: Path, name: str, change: str) -> None:
     content = (folder / name).read_bytes()
     (folder / name).write_bytes({"truncated": content[:-1], "longer": content + b"\0", "empty": b""}[change])
     with pytest.raises(BundleError, match=f"{name} has .* bytes"):
-        open_bundle(folder)
+        verify_files(folder)
 
 
 @pytest.mark.parametrize("name", [*FILES, MANIFEST])
@@ -103,6 +108,42 @@ def test_only_plain_files_are_read(
         case "pipe":
             os.mkfifo(folder / name)
     with pytest.raises(BundleError, match=name):
+        verify_files(folder)
+
+
+def older(document: dict[str, Any]) -> None:
+    """Give a manifest the form of format 7."""
+    sizes = document.pop("sizes")
+    for name in ("evidence_width", "num_word_pieces"):
+        del sizes[name]
+    for name in ("calibration", "graphs", "reader", "refusal_offset"):
+        del document[name]
+    sizes["vector_width"] = sizes.pop("reader_width")
+    document.update(format_version=7, dimensions={**sizes, "joined": False})
+
+
+def test_a_manifest_of_an_older_format_is_given_the_present_form(folder: Path) -> None:
+    before = open_bundle(folder).manifest
+    edit_manifest(folder, older)
+    assert open_bundle(folder).manifest == before
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda document: document["dimensions"].update(joined=True),
+        lambda document: document["dimensions"].pop("vector_width"),
+        lambda document: document.update(dimensions=None),
+        lambda document: document.update(kind="question-answering"),
+        lambda document: document["training"].update(seconds=float("nan")),
+    ],
+)
+def test_a_malformed_manifest_of_an_older_format_is_refused(
+    folder: Path, edit: Callable[[dict[str, Any]], None]
+) -> None:
+    edit_manifest(folder, older)
+    edit_manifest(folder, edit)
+    with pytest.raises(BundleError):
         open_bundle(folder)
 
 
@@ -123,7 +164,7 @@ def test_files_beyond_the_limit_are_refused(folder: Path, monkeypatch: pytest.Mo
         open_bundle(folder)
 
 
-@pytest.mark.parametrize("version", [0, 3, 4, 5, 9, "7", None])
+@pytest.mark.parametrize("version", [0, 3, 4, 5, 8, 10, "9", None])
 def test_an_unknown_version_is_refused(folder: Path, version: object) -> None:
     edit_manifest(folder, lambda document: document.update(format_version=version))
     with pytest.raises(BundleError, match="unknown to this release, .*; export the checkpoint again"):
@@ -159,14 +200,15 @@ def test_a_wrong_hash_is_refused(folder: Path) -> None:
         lambda document: document.update(scores=[1]),
         lambda document: document.update(max_positions=0),
         lambda document: document.update(max_positions="16"),
-        lambda document: document["dimensions"].update(width=-1),
-        lambda document: document["dimensions"].pop("width"),
-        lambda document: document["dimensions"].update(moves_pointer=1),
-        lambda document: document["dimensions"].update(joined=None),
+        lambda document: document["sizes"].update(width=-1),
+        lambda document: document["sizes"].pop("width"),
+        lambda document: document["sizes"].update(moves_pointer=1),
+        lambda document: document.update(reader="letters"),
+        lambda document: document["graphs"]["cpu"].update(reader="../encoder.onnx"),
         lambda document: document["files"]["README.md"].pop("sha256"),
         lambda document: document["files"]["README.md"].update(num_bytes="7"),
-        lambda document: document["dimensions"].update(num_generated=4),
-        lambda document: document["dimensions"].update(vector_width=4),
+        lambda document: document["sizes"].update(num_generated=4),
+        lambda document: document["sizes"].update(reader_width=4),
     ],
 )
 def test_a_malformed_manifest_is_refused(folder: Path, edit: Callable[[dict[str, Any]], None]) -> None:
@@ -221,6 +263,6 @@ def test_the_manifest_is_replaced_whole(folder: Path) -> None:
 
 
 def test_links_are_not_described(folder: Path) -> None:
-    os.link(folder / "encoder.onnx", folder / "copy.onnx")
+    os.link(folder / "encoder.onnx", folder.parent / "copy.onnx")
     with pytest.raises(BundleError, match="links are refused"):
-        describe_files(folder)
+        write_manifest(folder, WORDS)

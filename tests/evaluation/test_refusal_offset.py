@@ -11,7 +11,7 @@ from mqan_core.example import Example
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.refusal_offset import fit_refusal_offset
 from mqan_evaluation.sections import Measuring
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 from tests.answering import make_text
 
 NUM_QUESTIONS = 400
@@ -53,7 +53,7 @@ def test_a_bundle_refuses_as_often_as_it_should(small_bundle: Path, tmp_path: Pa
     before = right(answerer, questions)
     offset = fit_refusal_offset(Measuring(answerer, tmp_path), answerer, [questions] * 7)
     assert offset is not None
-    assert isinstance(answerer.engine, AnsweringEngine)
+    assert isinstance(answerer.engine, Engine)
     assert answerer.engine.reader.refusal_offset == offset
     assert (offset < 0) == (share < np.mean(np.array(questions.refusals) > 0.5))
     assert right(answerer, questions) > before + 0.05
@@ -62,7 +62,7 @@ def test_a_bundle_refuses_as_often_as_it_should(small_bundle: Path, tmp_path: Pa
 
 def test_an_offset_that_cannot_be_fitted_stays(small_bundle: Path, tmp_path: Path) -> None:
     answerer = EngineAnswerer.open(small_bundle)
-    assert isinstance(answerer.engine, AnsweringEngine)
+    assert isinstance(answerer.engine, Engine)
     questions = Questions(answerer, 0.5)
     answerer.engine.reader.refusal_offset = 0.25
     few = Measuring(answerer, tmp_path, limit=30)

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_core.answer.calibration import Temperatures
-from mqan_core.answering import open_answering_bundle
 from mqan_core.ask.options import Options
+from mqan_core.bundle import open_bundle, verify_files
 from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
 from mqan_data.synthetic.source import made_sources
@@ -27,8 +27,7 @@ from mqan_evaluation.sentence_similarity import SentenceSimilarity
 from mqan_evaluation.suite import SECTIONS, Measured, chosen_names, run_suite, write_suite
 from mqan_evaluation.suite_card import record_suite
 from mqan_evaluation.zero_shot_sections import label_sections
-from mqan_runtime.answering_engine import AnsweringEngine
-from mqan_runtime.interface import verify_files
+from mqan_runtime.engine import Engine
 
 EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
 
@@ -217,12 +216,12 @@ def test_what_was_measured_is_recorded_in_the_bundle_and_its_card(
 ) -> None:
     bundle = tmp_path / "bundle"
     shutil.copytree(small_bundle, bundle)
-    before = open_answering_bundle(bundle)
+    before = open_bundle(bundle)
     arguments = ["evaluate", "--data", str(data), "--tasks", "isear,sst", "--limit", "4", "--threads", "2", "--record"]
     (cases := tmp_path / "cases.jsonl").write_text("", encoding="utf-8")
     found = CliRunner().invoke(app, [*arguments, "--bundle", str(bundle), "--cases", str(cases)])
     assert found.exit_code == 0, found.output
-    after = open_answering_bundle(bundle)
+    after = open_bundle(bundle)
     verify_files(bundle)
     assert after.sha256 != before.sha256
     assert set(after.manifest.scores) == {"isear", "sst"}
@@ -244,12 +243,12 @@ def test_a_manifest_holds_the_maps_that_were_fitted(small_bundle: Path, tmp_path
     answers = [{**wrong, "choices": ["x", "y"], "gold": [], "answer": "x"}]
     record_suite(bundle, measured, answers, command="c", refusal_offset=-0.5)
     record_suite(bundle, measured, answers, command="c")  # keeps the offset
-    opened = open_answering_bundle(bundle)
+    opened = open_bundle(bundle)
     assert opened.manifest.refusal_offset == -0.5
     assert opened.manifest.scores == {"sst": {"em": 88.25}}
-    engine = AnsweringEngine(opened)
+    engine = Engine(opened)
     options = Options(choices=(Choice("negative"), Choice("positive")))
-    plain = AnsweringEngine(replace(opened, manifest=replace(opened.manifest, calibration={})))
+    plain = Engine(replace(opened, manifest=replace(opened.manifest, calibration={})))
     asked = ("The harbour was closed in 1923.", "negative or positive?", options)
     mapped, given = (e.answer([e.read(*asked)], [1])[0] for e in (engine, plain))
     expected = Temperatures(opened.manifest.calibration).calibrate(given)

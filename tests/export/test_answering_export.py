@@ -7,7 +7,7 @@ import onnx
 import pytest
 import torch
 
-from mqan_core.answering import open_answering_bundle
+from mqan_core.bundle import open_bundle, verify_files
 from mqan_core.errors import BundleError
 from mqan_core.manifest import MANIFEST
 from mqan_export import answering
@@ -16,8 +16,7 @@ from mqan_export.answering_parity import AnsweringParity, check_answering_parity
 from mqan_export.answering_step_graph import round_generator
 from mqan_export.parity import ParityError
 from mqan_export.reader_graph import BalancedLinear
-from mqan_runtime.answering_engine import AnsweringEngine
-from mqan_runtime.interface import verify_files
+from mqan_runtime.engine import Engine
 from mqan_training.checkpoint import load_checkpoint
 from tests.answering import make_examples, make_trained, write_small_bundle
 
@@ -35,7 +34,7 @@ def test_the_bundle_answers_as_torch_does(small_export: tuple[Path, AnsweringPar
 
 
 def test_another_network_is_found_out(small_export: tuple[Path, AnsweringParity]) -> None:
-    engine = AnsweringEngine.open(small_export[0], provider="cpu", precision="float32")
+    engine = Engine.open(small_export[0], provider="cpu", precision="float32")
     other = make_trained(4)
     inputs = torch.zeros(other.vocabulary.num_generated, other.network.config.width)
     with pytest.raises(ParityError, match="torch answers"):
@@ -95,13 +94,13 @@ def test_a_file_that_is_missing_is_named(small_export: tuple[Path, AnsweringPari
     for path in small_export[0].iterdir():
         if path.name != "reader-float32.onnx":
             (tmp_path / path.name).write_bytes(path.read_bytes())
-    bundle = open_answering_bundle(tmp_path)  # a CPU does not need it
-    AnsweringEngine(bundle, provider="cpu")
+    bundle = open_bundle(tmp_path)  # a CPU does not need it
+    Engine(bundle, provider="cpu")
     with pytest.raises(BundleError, match="cannot read reader-float32.onnx"):
         verify_files(tmp_path)
     (tmp_path / MANIFEST).write_text("{}")
     with pytest.raises(BundleError, match="format_version: Field required"):
-        open_answering_bundle(tmp_path)
+        open_bundle(tmp_path)
 
 
 def test_eight_bit_weights_have_seven_bits(small_export: tuple[Path, AnsweringParity]) -> None:

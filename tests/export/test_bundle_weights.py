@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from mqan_core.answering import open_answering_bundle
 from mqan_core.ask.options import Options
+from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError
 from mqan_core.example import Choice
 from mqan_core.manifest import MANIFEST
@@ -15,7 +15,7 @@ from mqan_core.text.layout import Layout
 from mqan_core.text.vectors import quantize_rows
 from mqan_core.text.vocab import Vocabulary
 from mqan_export.bundle_weights import start_from_bundle
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 from mqan_training.collate import word_ids
 from mqan_training.mixture_run import take_weights
 from mqan_training.model.bert import Bert
@@ -36,7 +36,8 @@ QUESTIONS = [
 
 def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
     folder = repository / "serving" / "bundles" / "default"
-    start, bundle = start_from_bundle(folder), open_answering_bundle(folder)
+    start, bundle = start_from_bundle(folder), open_bundle(folder)
+    assert bundle.word_pieces is not None
     assert start.origin == f"{bundle.manifest.name} {bundle.manifest.version}"
     recipe = load_recipe(repository / "training" / "recipes" / "default.yaml")
     vocabulary = Vocabulary(start.pieces, refuses=True)
@@ -47,7 +48,7 @@ def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
     with torch.no_grad():
         pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces))
         rows, scales = quantize_rows(network.decoder.project(network.word_vectors(pieces)).numpy())
-    engine = AnsweringEngine.open(folder, provider="cpu", precision="float32")
+    engine = Engine.open(folder, provider="cpu", precision="float32")
     engine.reader.refusal_offset = 0.0  # the manifest's is of the bundle, not of the network
     for text, question, labels in QUESTIONS:
         request = engine.read(text, question, Options(tuple(map(Choice, labels))))

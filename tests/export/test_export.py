@@ -39,7 +39,7 @@ def test_a_check_that_fails_leaves_no_manifest(write: Any, tmp_path: Path, monke
     monkeypatch.setattr(export, "write_graphs", lambda *_: None)  # those of the same network are there
     with pytest.raises(ParityError, match="they disagree"):
         write(tmp_path, EXAMPLES)
-    assert (tmp_path / "encoder.onnx").exists()
+    assert (tmp_path / "reader-float32.onnx").exists()
     assert not (tmp_path / MANIFEST).exists()
     assert not (tmp_path / ".unchecked").exists()
 

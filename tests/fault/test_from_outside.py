@@ -23,9 +23,9 @@ import onnx
 import pytest
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_core.bundle import MANIFEST, VOCABULARY
+from mqan_core.bundle import verify_files
+from mqan_core.manifest import MANIFEST, VOCABULARY
 from mqan_core.text.tokens import measure, read_tokens
-from mqan_runtime.interface import verify_files
 from tests.fuzz.test_forged_bundles import refusal_of, serve_it
 from tests.http2 import connect, drain, resets
 

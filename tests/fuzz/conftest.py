@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 
 _INTERNAL = re.compile(r"Traceback|File \"|\.py\b|site-packages|/(?:usr|root|home|tmp|proc|srv)/|\b0x[0-9a-f]{6,}\b")
 
@@ -73,7 +73,7 @@ def reader(
     small_bundle: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
 ) -> Iterator[tuple[Target, httpx2.Client]]:
     """A server of a small pretrained reader, which answers every kind of question, and a client of it."""
-    with serve_local(AnsweringEngine.open(small_bundle), max_request_bytes=100_000) as (http_port, _):
+    with serve_local(Engine.open(small_bundle), max_request_bytes=100_000) as (http_port, _):
         target = Target(f"http://127.0.0.1:{http_port}", "")
         with httpx2.Client(base_url=target.rest, trust_env=False, timeout=30) as client:
             yield target, client

@@ -13,7 +13,7 @@ from mqan_core.answer.types import Answer, Source
 from mqan_core.ask.options import Options, choices_of
 from mqan_core.errors import BundleError, InputError
 from mqan_core.example import Choice
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
 from mqan_runtime.session import CPU, check_graph
 from mqan_runtime.step_loop import Decoding
@@ -22,11 +22,11 @@ from tests.answering import LABELS, make_examples, make_text
 
 
 @pytest.fixture(scope="module", params=["float32", "int8"])
-def engine(small_bundle: Path, request: pytest.FixtureRequest) -> AnsweringEngine:
-    return AnsweringEngine.open(small_bundle, provider="cpu", precision=request.param)
+def engine(small_bundle: Path, request: pytest.FixtureRequest) -> Engine:
+    return Engine.open(small_bundle, provider="cpu", precision=request.param)
 
 
-def read_all(engine: AnsweringEngine, number: int, seed: int) -> list[WindowedRequest]:
+def read_all(engine: Engine, number: int, seed: int) -> list[WindowedRequest]:
     return [engine.read(e.context, e.question, Options(choices=e.choices)) for e in make_examples(number, seed)]
 
 
@@ -47,7 +47,7 @@ def test_a_bundle_is_opened_by_its_format(small_bundle: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_however_rows_come_together_answers_are_those_they_get_alone(engine: AnsweringEngine, seed: int) -> None:
+def test_however_rows_come_together_answers_are_those_they_get_alone(engine: Engine, seed: int) -> None:
     rng = random.Random(seed)
     requests = read_all(engine, 24, seed + 10)
     limits = [rng.choice((1, 2, 5, 9, 30, engine.max_answer_tokens)) for _ in requests]
@@ -77,9 +77,7 @@ def test_however_rows_come_together_answers_are_those_they_get_alone(engine: Ans
 def test_windows_may_be_read_together(small_bundle: Path) -> None:
     """As on a GPU: padded, up to 32 of several requests at once."""
     alone, together = (
-        AnsweringEngine(
-            AnsweringEngine.open(small_bundle, provider="cpu").bundle, provider="cpu", precision="float32", **most
-        )
+        Engine(Engine.open(small_bundle, provider="cpu").bundle, provider="cpu", precision="float32", **most)
         for most in ({}, {"num_together": 32})
     )
     requests = read_all(alone, 20, 5)
@@ -89,21 +87,21 @@ def test_windows_may_be_read_together(small_bundle: Path) -> None:
         check_same(one, other)
 
 
-def test_there_is_a_pause_before_each_window_of_a_long_text_but_the_first(engine: AnsweringEngine) -> None:
+def test_there_is_a_pause_before_each_window_of_a_long_text_but_the_first(engine: Engine) -> None:
     requests = read_all(engine, 20, 5)
     assert max(len(request.windows) for request in requests) > 1
     for request in requests:
         assert len(list(engine.start_in_turns([request], [20], [0]))) == len(request.windows) - 1
 
 
-def test_there_is_a_pause_where_much_is_read_of_many_texts(engine: AnsweringEngine) -> None:
+def test_there_is_a_pause_where_much_is_read_of_many_texts(engine: Engine) -> None:
     short = [request for request in read_all(engine, 60, 5) if len(request.windows) == 1]
     pauses = list(engine.start_in_turns(short, [20] * len(short), list(range(len(short)))))
     assert 0 < len(pauses) <= sum(request.num_read for request in short) / 512
     assert list(engine.start_in_turns(short[:2], [20] * 2, [0, 1])) == []
 
 
-def test_choices_have_no_order_and_share_one_step(engine: AnsweringEngine) -> None:
+def test_choices_have_no_order_and_share_one_step(engine: Engine) -> None:
     rng = random.Random(4)
     for _ in range(10):
         context, question = make_text(rng, 20), make_text(rng, 5)
@@ -123,7 +121,7 @@ def test_choices_have_no_order_and_share_one_step(engine: AnsweringEngine) -> No
             assert sum(c.among_choices for c in answer.choices) == pytest.approx(1, abs=1e-5)
 
 
-def test_the_step_hands_out_what_a_choice_looked_at(engine: AnsweringEngine) -> None:
+def test_the_step_hands_out_what_a_choice_looked_at(engine: Engine) -> None:
     requests = [request for request in read_all(engine, 60, 8) if request.request.choices]
     decoding = engine.start(requests, [5] * len(requests), range(len(requests)))
     found = dict(engine.step(decoding))
@@ -133,7 +131,7 @@ def test_the_step_hands_out_what_a_choice_looked_at(engine: AnsweringEngine) -> 
         assert not evidence[request.num_context_tokens :].any()
 
 
-def test_a_chosen_label_is_quoted_and_a_refusal_has_no_text(engine: AnsweringEngine) -> None:
+def test_a_chosen_label_is_quoted_and_a_refusal_has_no_text(engine: Engine) -> None:
     asked = [example for example in make_examples(120, 6) if example.choices]
     options = [Options(choices=example.choices, none=True) for example in asked]
     requests = [engine.read(e.context, e.question, o) for e, o in zip(asked, options, strict=True)]
@@ -152,7 +150,7 @@ def test_a_chosen_label_is_quoted_and_a_refusal_has_no_text(engine: AnsweringEng
             assert best.label[token.span.start : token.span.end] == token.text
 
 
-def test_no_answer_says_the_same_for_ever(engine: AnsweringEngine) -> None:
+def test_no_answer_says_the_same_for_ever(engine: Engine) -> None:
     """An untrained network loops often; each loop ends at its fourth time, however many steps are left."""
     requests = [request for request in read_all(engine, 60, 7) if not request.request.choices]
     decoding = engine.start(requests, [engine.max_answer_tokens] * len(requests), range(len(requests)))
@@ -170,7 +168,7 @@ def test_no_answer_says_the_same_for_ever(engine: AnsweringEngine) -> None:
     assert num_cut > 3
 
 
-def test_what_cannot_be_read_is_refused(engine: AnsweringEngine) -> None:
+def test_what_cannot_be_read_is_refused(engine: Engine) -> None:
     for context, question, labels, code in (
         (" \n", "Who?", (), "empty_context"),
         ("Ada.", "", (), "empty_question"),

@@ -11,16 +11,16 @@ from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle
 from mqan_runtime import device_loop
-from mqan_runtime.answering_engine import AnsweringEngine
 from mqan_runtime.engine import Engine
+from mqan_runtime.word_engine import WordEngine
 from tests.answering import make_examples
 
 Sentences = Callable[[random.Random, int], str]
 
 
 @pytest.fixture(scope="module")
-def answering_engine(small_bundle: Path) -> AnsweringEngine:
-    return AnsweringEngine.open(small_bundle)
+def answering_engine(small_bundle: Path) -> Engine:
+    return Engine.open(small_bundle)
 
 
 def decode(engine: Any, requests: list[Any], limits: list[int]) -> tuple[list[Answer], list[list[AnswerToken]], int]:
@@ -46,7 +46,7 @@ def check(answers: list[Answer], told: list[list[AnswerToken]]) -> None:
 def test_words_of_the_papers_network(
     tiny_bundle: Path, sentences: Sentences, places: list[tuple[int, int]] | None
 ) -> None:
-    engine = Engine(open_bundle(tiny_bundle), provider="cpu", places=places)
+    engine = WordEngine(open_bundle(tiny_bundle), provider="cpu", places=places)
     rng = random.Random(7)
     requests = [engine.read(sentences(rng, rng.randint(1, 30)), sentences(rng, 4)) for _ in range(4)]
     answers, told, number = decode(engine, requests, [40, 40, 9, 9])
@@ -58,7 +58,7 @@ def test_fixed_buffers_bound_the_words_of_an_answer(
     tiny_bundle: Path, sentences: Sentences, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_loop, "_MOST_ROOM", 8)
-    host, device = (Engine(open_bundle(tiny_bundle), provider="cpu", places=places) for places in (None, [(1, 16)]))
+    host, device = (WordEngine(open_bundle(tiny_bundle), provider="cpu", places=places) for places in (None, [(1, 16)]))
     assert (host.max_answer_tokens, device.max_answer_tokens) == (host.bundle.manifest.max_positions - 1, 7)
     assert (host.has_one_thread, device.has_one_thread) == (False, True)
     request = host.read(sentences(random.Random(7), 12), "what was closed")
@@ -68,7 +68,7 @@ def test_fixed_buffers_bound_the_words_of_an_answer(
     assert (answer.text, answer.truncated) == (expected.text, expected.truncated)
 
 
-def test_words_of_a_model_that_repeats_itself(answering_engine: AnsweringEngine) -> None:
+def test_words_of_a_model_that_repeats_itself(answering_engine: Engine) -> None:
     examples = [example for example in make_examples(40, seed=5) if not example.choices]
     requests = [answering_engine.read(example.context, example.question) for example in examples]
     answers, told, number = decode(answering_engine, requests, [30] * len(requests))
@@ -80,7 +80,7 @@ def test_words_of_a_model_that_repeats_itself(answering_engine: AnsweringEngine)
             assert len(answer.tokens) - len(tokens) <= 8, "but for what may be a repetition, each word came at once"
 
 
-def test_what_may_be_withheld_is_not_told(answering_engine: AnsweringEngine) -> None:
+def test_what_may_be_withheld_is_not_told(answering_engine: Engine) -> None:
     examples = [example for example in make_examples(40, seed=5) if not example.choices]
     for options in (Options(min_probability=0.5), Options(contiguous=True), Options(every=True)):
         requests = [answering_engine.read(example.context, example.question, options) for example in examples]

@@ -16,22 +16,22 @@ from mqan_core.answer.types import Answer, Source, Span
 from mqan_core.ask.options import PLAIN, YES_NO, Options, choices_of
 from mqan_core.ask.request import read_request
 from mqan_core.text.vocab import Vocabulary
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained
 from tests.answering import LETTERS, WORDS, make_text
 
 
 @pytest.fixture(scope="module")
-def engine(small_bundle: Path) -> AnsweringEngine:
-    return AnsweringEngine.open(small_bundle, provider="cpu")
+def engine(small_bundle: Path) -> Engine:
+    return Engine.open(small_bundle, provider="cpu")
 
 
-def ask(engine: AnsweringEngine, context: str, question: str, options: Options = PLAIN) -> Answer:
+def ask(engine: Engine, context: str, question: str, options: Options = PLAIN) -> Answer:
     return engine.answer([engine.read(context, question, options)], [6])[0]
 
 
-def test_whatever_the_labels_one_of_them_is_chosen_and_their_order_is_nothing(engine: AnsweringEngine) -> None:
+def test_whatever_the_labels_one_of_them_is_chosen_and_their_order_is_nothing(engine: Engine) -> None:
     rng = random.Random(1)
     for _ in range(300):
         context, question = make_text(rng, 25), make_text(rng, 4)
@@ -57,7 +57,7 @@ def test_whatever_the_labels_one_of_them_is_chosen_and_their_order_is_nothing(en
 
 
 @pytest.mark.parametrize("options", [Options(YES_NO), Options(choices_of(["notes", "storms"]), none=True)])
-def test_where_none_may_be_the_answer_all_outcomes_sum_to_1(engine: AnsweringEngine, options: Options) -> None:
+def test_where_none_may_be_the_answer_all_outcomes_sum_to_1(engine: Engine, options: Options) -> None:
     rng, outcomes = random.Random(2), set()
     for _ in range(400):
         answer = ask(engine, make_text(rng, 25), make_text(rng, 4), options)
@@ -69,7 +69,7 @@ def test_where_none_may_be_the_answer_all_outcomes_sum_to_1(engine: AnsweringEng
     assert outcomes == {"", *(choice.label for choice in options.choices)}
 
 
-def test_labels_that_the_question_lists_are_choices_in_any_order(engine: AnsweringEngine) -> None:
+def test_labels_that_the_question_lists_are_choices_in_any_order(engine: Engine) -> None:
     rng = random.Random(3)
     num_answered = 0
     for _ in range(60):
@@ -102,14 +102,14 @@ def test_labels_that_the_question_lists_are_choices_in_any_order(engine: Answeri
         Options(sources=frozenset({Source.CONTEXT})),
     ],
 )
-def test_a_question_that_wants_words_of_the_text_keeps_its_list(engine: AnsweringEngine, options: Options) -> None:
+def test_a_question_that_wants_words_of_the_text_keeps_its_list(engine: Engine, options: Options) -> None:
     answer = ask(engine, make_text(random.Random(4), 25), "Who is it? Choose from: walls, notes.", options)
     assert not answer.choices
     if not options.alternatives:  # with these, the first answer is free
         assert {token.source for token in answer.tokens} <= {Source.CONTEXT}
 
 
-def test_a_label_with_spaces_around_it_is_chosen_as_it_was_given(engine: AnsweringEngine) -> None:
+def test_a_label_with_spaces_around_it_is_chosen_as_it_was_given(engine: Engine) -> None:
     for i in range(40):
         answer = ask(engine, make_text(random.Random(i), 25), "who ?", Options(choices_of([" the harbour", "walls  "])))
         if answer.answered:
@@ -120,7 +120,7 @@ def test_a_label_with_spaces_around_it_is_chosen_as_it_was_given(engine: Answeri
     pytest.fail("no label was ever chosen")
 
 
-def test_255_labels_are_read(engine: AnsweringEngine) -> None:
+def test_255_labels_are_read(engine: Engine) -> None:
     labels = [a + b for a in LETTERS[:17] for b in LETTERS[:15]]
     answer = ask(engine, make_text(random.Random(2), 60), "who wrote notes?", Options(choices_of(labels)))
     assert [c.label for c in answer.choices] == labels
@@ -131,7 +131,7 @@ def test_255_labels_are_read(engine: AnsweringEngine) -> None:
 def test_labels_that_take_several_readings_are_chosen_from_together(
     small_bundle: Path, small_trained: Trained, num_words: int
 ) -> None:
-    exact = AnsweringEngine.open(small_bundle, provider="cpu", precision="float32")
+    exact = Engine.open(small_bundle, provider="cpu", precision="float32")
     labels = [f"{' '.join(WORDS[i % 20] for i in range(k, k + 12))} {LETTERS[k % 36]}{k}" for k in range(255)]
     context = make_text(random.Random(4), num_words)
     windowed = exact.read(context, "who wrote notes?", Options(choices_of(labels)))
@@ -151,7 +151,7 @@ def test_labels_that_take_several_readings_are_chosen_from_together(
     assert [c.probability for c in beside[1].choices] == pytest.approx([c.probability for c in alone.choices], abs=1e-6)
 
 
-def test_several_labels_are_held_each_by_itself(engine: AnsweringEngine) -> None:
+def test_several_labels_are_held_each_by_itself(engine: Engine) -> None:
     rng = random.Random(3)
     counts = set()
     for _ in range(30):
@@ -168,7 +168,7 @@ def test_several_labels_are_held_each_by_itself(engine: AnsweringEngine) -> None
     assert len(counts) > 1
 
 
-def test_a_scale_has_an_expected_value(engine: AnsweringEngine) -> None:
+def test_a_scale_has_an_expected_value(engine: Engine) -> None:
     answer = ask(engine, "Storms had torn its walls.", "How old?", Options(choices_of("abcd"), is_scale=True))
     assert answer.expected == pytest.approx(sum(i * c.among_choices for i, c in enumerate(answer.choices, 1)))
     assert answer.expected is not None
@@ -176,7 +176,7 @@ def test_a_scale_has_an_expected_value(engine: AnsweringEngine) -> None:
     assert ask(engine, "Storms had torn its walls.", "How old?", Options(YES_NO)).expected is None
 
 
-def test_words_come_from_the_sources_that_are_allowed(engine: AnsweringEngine) -> None:
+def test_words_come_from_the_sources_that_are_allowed(engine: Engine) -> None:
     rng = random.Random(4)
     free, num_words = set(), 0
     for i in range(100):
@@ -192,7 +192,7 @@ def test_words_come_from_the_sources_that_are_allowed(engine: AnsweringEngine) -
     assert len(free) > 1
 
 
-def test_below_the_least_probability_there_is_no_answer(engine: AnsweringEngine) -> None:
+def test_below_the_least_probability_there_is_no_answer(engine: Engine) -> None:
     rng = random.Random(5)
     num_withheld = 0
     for choices in ((), YES_NO):
@@ -208,7 +208,7 @@ def test_below_the_least_probability_there_is_no_answer(engine: AnsweringEngine)
     assert num_withheld > 5
 
 
-def test_the_least_probability_counts_that_no_label_may_fit(engine: AnsweringEngine) -> None:
+def test_the_least_probability_counts_that_no_label_may_fit(engine: Engine) -> None:
     """A single label has the whole share of the labels, however unsure the answer is."""
     rng = random.Random(6)
     num_unsure = 0
@@ -227,14 +227,14 @@ def test_the_least_probability_counts_that_no_label_may_fit(engine: AnsweringEng
     assert num_unsure > 5
 
 
-def test_windows_are_counted(engine: AnsweringEngine) -> None:
+def test_windows_are_counted(engine: Engine) -> None:
     for num_words in (5, 700):
         request = engine.read(make_text(random.Random(6), num_words), "who?")
         assert engine.answer([request], [2])[0].num_windows == len(request.windows)
     assert len(request.windows) > 1
 
 
-def test_each_step_of_a_free_answer_is_explained(engine: AnsweringEngine) -> None:
+def test_each_step_of_a_free_answer_is_explained(engine: Engine) -> None:
     rng, num_words = random.Random(12), 0
     for _ in range(60):
         context, question = make_text(rng, rng.randint(1, 60)), make_text(rng, 4)
@@ -258,7 +258,7 @@ def test_each_step_of_a_free_answer_is_explained(engine: AnsweringEngine) -> Non
 
 
 @pytest.mark.parametrize("options", [PLAIN, Options(contiguous=True), Options(choices_of(["Ada", "Bob"]), none=True)])
-def test_an_answer_that_is_withheld_is_not_explained(engine: AnsweringEngine, options: Options) -> None:
+def test_an_answer_that_is_withheld_is_not_explained(engine: Engine, options: Options) -> None:
     rng, num_withheld = random.Random(15), 0
     for _ in range(20):
         context, question = make_text(rng, 30), make_text(rng, 4)
@@ -280,7 +280,7 @@ def test_an_explanation_does_not_grow_with_the_text() -> None:
     assert weight == pytest.approx(0.9)
 
 
-def test_what_is_asked_together_does_not_change_an_explanation(engine: AnsweringEngine) -> None:
+def test_what_is_asked_together_does_not_change_an_explanation(engine: Engine) -> None:
     rng = random.Random(13)
     texts = [(make_text(rng, rng.randint(1, 60)), make_text(rng, 4)) for _ in range(12)]
     requests = [engine.read(*text, Options(explain=i % 2 == 0)) for i, text in enumerate(texts)]
@@ -296,7 +296,7 @@ def test_what_is_asked_together_does_not_change_an_explanation(engine: Answering
 @pytest.mark.parametrize(
     "options", [Options(contiguous=True), Options(every=True), Options(contiguous=True, alternatives=2)]
 )
-def test_a_quotation_is_explained_by_its_one_step(engine: AnsweringEngine, options: Options) -> None:
+def test_a_quotation_is_explained_by_its_one_step(engine: Engine, options: Options) -> None:
     rng = random.Random(14)
     for _ in range(20):
         context, question = make_text(rng, 30), make_text(rng, 4)
@@ -312,14 +312,14 @@ def test_a_quotation_is_explained_by_its_one_step(engine: AnsweringEngine, optio
             assert weights[first.span] >= first.probability > 0
 
 
-def test_a_label_is_explained_by_where_attention_was(engine: AnsweringEngine) -> None:
+def test_a_label_is_explained_by_where_attention_was(engine: Engine) -> None:
     answer = ask(engine, "Ada met Bob. Bob left.", "who left?", Options(choices_of(["Ada", "Bob"]), explain=True))
     [step] = answer.explanation
     assert sum(weight for _, weight in step.context) == pytest.approx(1, abs=0.02)
     assert (step.question, step.candidates) == ((), ())
 
 
-def test_a_contiguous_answer_is_exactly_one_quotation(engine: AnsweringEngine) -> None:
+def test_a_contiguous_answer_is_exactly_one_quotation(engine: Engine) -> None:
     rng, num_answered = random.Random(7), 0
     for _ in range(200):
         context = make_text(rng, rng.choice([1, 30, 700]))
@@ -335,10 +335,10 @@ def test_a_contiguous_answer_is_exactly_one_quotation(engine: AnsweringEngine) -
     assert num_answered > 30
 
 
-def test_the_offset_of_refusals_moves_free_answers_and_no_others(small_bundle: Path, engine: AnsweringEngine) -> None:
+def test_the_offset_of_refusals_moves_free_answers_and_no_others(small_bundle: Path, engine: Engine) -> None:
     manifest = engine.bundle.manifest
     never, always = (
-        AnsweringEngine(replace(engine.bundle, manifest=replace(manifest, refusal_offset=offset)), provider="cpu")
+        Engine(replace(engine.bundle, manifest=replace(manifest, refusal_offset=offset)), provider="cpu")
         for offset in (-20.0, 20.0)
     )
     rng, num_answered = random.Random(17), 0
@@ -354,7 +354,7 @@ def test_the_offset_of_refusals_moves_free_answers_and_no_others(small_bundle: P
     assert num_answered > 5
 
 
-def test_a_quotation_that_must_be_given_is_the_likeliest(engine: AnsweringEngine) -> None:
+def test_a_quotation_that_must_be_given_is_the_likeliest(engine: Engine) -> None:
     rng, num_refused = random.Random(9), 0
     for _ in range(100):
         context, question = make_text(rng, rng.choice([1, 30, 700])), make_text(rng, 4)
@@ -371,7 +371,7 @@ def test_a_quotation_that_must_be_given_is_the_likeliest(engine: AnsweringEngine
     assert not ask(engine, "...", "who?", Options(contiguous=True, refuses=False)).answered
 
 
-def test_places_do_not_overlap_and_are_about_as_likely_as_the_likeliest(engine: AnsweringEngine) -> None:
+def test_places_do_not_overlap_and_are_about_as_likely_as_the_likeliest(engine: Engine) -> None:
     rng, numbers = random.Random(8), set()
     for _ in range(100):
         context, question = make_text(rng, 60), make_text(rng, 4)
@@ -391,7 +391,7 @@ def test_places_do_not_overlap_and_are_about_as_likely_as_the_likeliest(engine: 
     assert max(numbers) > 1
 
 
-def test_alternatives_are_quotations_that_the_answer_is_not(engine: AnsweringEngine) -> None:
+def test_alternatives_are_quotations_that_the_answer_is_not(engine: Engine) -> None:
     rng, num_found = random.Random(9), 0
     for _ in range(100):
         context, question = make_text(rng, 60), make_text(rng, 4)
@@ -411,7 +411,7 @@ def test_alternatives_are_quotations_that_the_answer_is_not(engine: AnsweringEng
     assert num_found > 30
 
 
-def test_quotations_are_the_same_in_any_batch(engine: AnsweringEngine) -> None:
+def test_quotations_are_the_same_in_any_batch(engine: Engine) -> None:
     rng = random.Random(10)
     kinds = (PLAIN, Options(contiguous=True), Options(every=True, alternatives=2), Options(YES_NO))
     requests = [engine.read(make_text(rng, 5 + 9 * i), make_text(rng, 4), kinds[i % 4]) for i in range(12)]

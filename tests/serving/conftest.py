@@ -3,6 +3,7 @@
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,8 +14,9 @@ import pytest
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.ask.options import PLAIN, Options
-from mqan_core.bundle import Bundle, Dimensions, Manifest
+from mqan_core.bundle import Bundle
 from mqan_core.errors import EngineFailedError
+from mqan_core.manifest import Manifest, Sizes
 from mqan_core.text.tokens import Token, read_tokens
 from mqan_core.text.vectors import WordVectors
 from mqan_core.text.vocab import Vocabulary
@@ -83,11 +85,9 @@ class StandInEngine:
         vectors = WordVectors(
             vocabulary, np.zeros((1, 2), np.int8), np.ones(1, np.float32), np.zeros((4, 2), np.float32)
         )
-        dimensions = Dimensions(
-            width=4, num_layers=1, num_heads=1, head_width=4, num_generated=vocabulary.num_generated, vector_width=4
-        )
-        manifest = Manifest("stand-in", "1", dimensions, 50, {}, {"squad": {"nf1": 50.0}}, {})
-        self.bundle = Bundle(manifest, "0" * 64, b"", b"", vocabulary, vectors)
+        sizes = Sizes(4, 4, num_layers=1, num_heads=1, head_width=4, num_generated=vocabulary.num_generated)
+        manifest = Manifest("stand-in", "1", "words", sizes, 50, {}, scores={"squad": {"nf1": 50.0}})
+        self.bundle = Bundle(Path(), manifest, "0" * 64, vocabulary, vectors=vectors)
 
     def read(self, context: str, question: str, options: Options = PLAIN) -> ReadText:
         lengths = [len(read_tokens(text)) for text in (context, question)]

@@ -10,7 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 from mqan_serving.formats.adapting import choice_confidence, score_confidence
 
 STATE = {"note": "The old harbour was closed in 1923 because storms had torn its walls."}
@@ -36,7 +36,7 @@ def rest(
     small_bundle: Path, serve_local: Callable[..., AbstractContextManager[tuple[int, int]]]
 ) -> Iterator[httpx2.Client]:
     """A client of a server."""
-    with serve_local(AnsweringEngine.open(small_bundle)) as (http_port, _):
+    with serve_local(Engine.open(small_bundle)) as (http_port, _):
         client = httpx2.Client(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, timeout=20)
         yield client
         client.close()

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mqan_core.answering import open_answering_bundle
 from mqan_core.ask.request import read_request
+from mqan_core.bundle import open_bundle
 from mqan_core.errors import InputError
 from mqan_core.text.vocab import Vocabulary
 from mqan_core.text.word_pieces import WordPieces
@@ -72,12 +72,14 @@ TEXTS |= {
 
 @pytest.fixture(scope="module")
 def vocabulary(repository: Path) -> Vocabulary:
-    return open_answering_bundle(repository / "serving" / "bundles" / "default").vocabulary
+    return open_bundle(repository / "serving" / "bundles" / "default").vocabulary
 
 
 @pytest.fixture(scope="module")
 def pieces(repository: Path) -> WordPieces:
-    return open_answering_bundle(repository / "serving" / "bundles" / "default").word_pieces
+    word_pieces = open_bundle(repository / "serving" / "bundles" / "default").word_pieces
+    assert word_pieces is not None
+    return word_pieces
 
 
 def least_seconds(call: Callable[[], object]) -> float:

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from mqan_client import Answer, Choice, Client, InvalidRequestError, Source, StreamedWord
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 from tests.answering import LABELS, make_text
 
 CONTEXT = "The old harbour was closed in 1923 because storms had torn its walls. Ada wrote notes."
@@ -24,7 +24,7 @@ def served(
 ) -> Iterator[tuple[Client, Client, str]]:
     """A client over REST, one over gRPC, and the URL of REST."""
     with ExitStack() as stack:
-        http_port, grpc_port = stack.enter_context(serve_local(AnsweringEngine.open(small_bundle)))
+        http_port, grpc_port = stack.enter_context(serve_local(Engine.open(small_bundle)))
         url = f"http://127.0.0.1:{http_port}"
         rest, rpc = (stack.enter_context(Client(u)) for u in (url, f"grpc://127.0.0.1:{grpc_port}"))
         yield rest, rpc, url

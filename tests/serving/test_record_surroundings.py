@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mqan_core.answering import open_answering_bundle
+from mqan_core.bundle import open_bundle
 from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.values import Kind, read_value
 
@@ -58,7 +58,9 @@ _LEFT = [
 
 @pytest.fixture(scope="module")
 def knows(repository: Path) -> Knows:
-    return open_answering_bundle(repository / "serving" / "bundles" / "default").word_pieces.knows
+    word_pieces = open_bundle(repository / "serving" / "bundles" / "default").word_pieces
+    assert word_pieces is not None
+    return word_pieces.knows
 
 
 def read(kind: Kind, text: str, knows: Knows) -> object:

@@ -17,7 +17,7 @@ from mqan.v1 import answer_pb2
 from mqan_client import Client, InvalidRequestError, Record, UnavailableError
 from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.errors import InputError
-from mqan_runtime.answering_engine import AnsweringEngine
+from mqan_runtime.engine import Engine
 from mqan_serving.records import filling
 from mqan_serving.records.balance import balanced
 from mqan_serving.records.filling import NOT_SAID, RecordRequest, parse_record
@@ -54,7 +54,7 @@ def clients(
 ) -> Iterator[tuple[Client, Client, str]]:
     """A client over REST, one over gRPC, and the URL of REST."""
     with ExitStack() as stack:
-        http_port, grpc_port = stack.enter_context(serve_local(AnsweringEngine.open(small_bundle)))
+        http_port, grpc_port = stack.enter_context(serve_local(Engine.open(small_bundle)))
         url = f"http://127.0.0.1:{http_port}"
         rest, rpc = (stack.enter_context(Client(u)) for u in (url, f"grpc://127.0.0.1:{grpc_port}"))
         yield rest, rpc, url

@@ -9,7 +9,6 @@ from pydantic import Field
 from mqan_core import __version__
 from mqan_core.answer.streaming import StreamedWord
 from mqan_core.answer.types import Answer, AnswerToken, Place, Span
-from mqan_core.answering import AnsweringManifest
 from mqan_core.manifest import Manifest
 from mqan_serving.rest.citations import CitationDocument, cite
 from mqan_serving.rest.parsed_documents import QueryDocument, StateDocument, parsed_document
@@ -184,7 +183,7 @@ class AnswerDocument(Document):
     def of(
         cls,
         answer: Answer,
-        model: Model | Manifest | AnsweringManifest,
+        model: Model | Manifest,
         *,
         is_cited: bool = False,
         text_index: int = 0,

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from mqan_core.answer.types import Answer
-from mqan_core.answering import AnsweringBundle
+from mqan_core.bundle import Bundle
 from mqan_core.forms.parsed import parse_answer
 from mqan_core.text.layout import count_read
 from mqan_runtime.interface import SAMPLE, ServedEngine, open_engine
@@ -357,9 +357,9 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
     return service
 
 
-def knows_of(bundle: object) -> Callable[[str], bool]:
+def knows_of(bundle: Bundle) -> Callable[[str], bool]:
     """Return what says whether a word is one of the language that is read, where the model knows words of one."""
-    return bundle.word_pieces.knows if isinstance(bundle, AnsweringBundle) else str.isascii
+    return str.isascii if bundle.word_pieces is None else bundle.word_pieces.knows
 
 
 def _engine_threads(number: int) -> ThreadPoolExecutor:
