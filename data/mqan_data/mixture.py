@@ -30,13 +30,18 @@ from mqan_data.formats.records import read_json_value
 from mqan_data.formats.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
 from mqan_data.held_out import held_out_texts, texts_of_examples
 from mqan_data.metrics import UNANSWERABLE
-from mqan_data.questions.asked import Asked
-from mqan_data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
+from mqan_data.questions.choices import (
+    ask_choices,
+    ask_choices_of_another,
+    ask_plain,
+    ask_plain_of_another,
+    canonical_choices,
+    canonical_plain,
+)
 from mqan_data.questions.everyday import ask_everyday, canonical_everyday
 from mqan_data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
 from mqan_data.questions.fields import ask_fields, canonical_field
 from mqan_data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
-from mqan_data.questions.plain import ask_plain, ask_plain_of_another, canonical_plain
 from mqan_data.readers.registry import task_named
 from mqan_data.source import Source
 from mqan_data.surrounded import SurroundedSource
@@ -116,7 +121,8 @@ class DatasetSource:
         rows = self._read[0][name]
         if name == _READER:
             return cast(Example, rows[number])
-        return self._ask(name, cast(Row, rows[number]), rng).example(self.name, f"{self.split}/{name}/{number}")
+        asked = self._ask(name, cast(Row, rows[number]), rng)
+        return replace(asked, task=self.name, id=f"{self.split}/{name}/{number}")
 
     def fixed(self, index: int, rng: np.random.Generator) -> Example:
         """Return the question about a row by which it is measured: its first wording, with all choices."""
@@ -137,14 +143,14 @@ class DatasetSource:
                 asked = canonical_fact(row, cast(FactsPart, self.dataset.parts[name]))
             case EverydayRow():
                 asked = canonical_everyday(row)
-        return asked.example(self.name, f"{self.split}/{name}/{number}")
+        return replace(asked, task=self.name, id=f"{self.split}/{name}/{number}")
 
-    def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Asked:
+    def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Example:
         part, rows = self.dataset.parts[name], self._read[0][name]
         refusals = 0.0 if isinstance(part, FieldsPart | EverydayPart) else part.refusals
         of_another = refusals > 0 and rng.random() < refusals
         other = rows[int(rng.integers(len(rows)))] if of_another else None
-        asked: Asked | None = None
+        asked: Example | None = None
         match row:
             case LabelRow():
                 labels = cast(LabelsPart, part)

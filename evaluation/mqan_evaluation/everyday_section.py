@@ -26,8 +26,7 @@ def everyday_examples(measuring: Measuring) -> list[Example]:
     examples = []
     for number, row in enumerate(read_rows(measuring.data, dataset, "questions", "validation")):
         if isinstance(row, EverydayRow):
-            example = canonical_everyday(row).example(NAME, str(number))
-            examples.append(replace(example, task=_kind(row)))
+            examples.append(replace(canonical_everyday(row), task=_kind(row), id=str(number)))
     return sampled(examples, measuring.limit and 10 * measuring.limit, measuring.seed)
 
 

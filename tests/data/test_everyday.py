@@ -35,7 +35,7 @@ SCALE = EverydayRow(
 def draws(row: EverydayRow, number: int = 300) -> list[Example]:
     rng = np.random.default_rng(1)
     drawn = (ask_derived(row, rng) for _ in range(number))
-    return [asked.example("t", "1") for asked in drawn if asked is not None]
+    return [asked for asked in drawn if asked is not None]
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FOLDER.glob("*.jsonl.gz")))

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mqan_core.example import Example
 from mqan_data.errors import DatasetError
 from mqan_data.formats.dataset_file import Dataset, FactsPart, load_dataset
 from mqan_data.formats.reading import read_rows
 from mqan_data.formats.rows import FactRow, Verdict
 from mqan_data.mixture import DatasetSource
-from mqan_data.questions import facts, wordings
-from mqan_data.questions.asked import Asked
+from mqan_data.questions import facts
+from mqan_data.questions.asked import wordings
 from mqan_data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
 from mqan_data.settings import parse
 
@@ -36,7 +37,7 @@ _DENYING = ("no", "false", "denied", "incorrect", "refuted", "wrong")
 _NEGATED = ("is it false", "is it wrong", "is it untrue", "incorrect", "is this false", '" false?', "is that wrong")
 
 
-def _drawn(verdict: Verdict, part: FactsPart, number: int = 1500) -> Iterator[Asked]:
+def _drawn(verdict: Verdict, part: FactsPart, number: int = 1500) -> Iterator[Example]:
     row = FactRow("The cat sleeps.", "The cat is awake.", verdict, None if verdict == "unknown" else ((0, 7),))
     if part.question:
         row = FactRow(row.text, "is the cat awake", verdict, row.evidence)
@@ -99,7 +100,7 @@ def test_a_denial_is_asked_without_it_and_turned(monkeypatch: pytest.MonkeyPatch
 
 def test_several_sentences_are_not_put_into_a_clause() -> None:
     row = FactRow("It rained.", "It rained. Nobody came.", "unknown")
-    inside = {template.format(s="it rained. Nobody came", S="", full="") for template in wordings.IS_TRUE}
+    inside = {template.format(s="it rained. Nobody came", S="", full="") for template in wordings("is_true")}
     for seed in range(300):
         asked = ask_facts(row, _STATEMENTS, np.random.default_rng(seed))
         assert "It rained. Nobody came." in asked.question

@@ -6,13 +6,19 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from mqan_core.example import Example
 from mqan_data.formats.dataset_file import ChoicesPart, Field, FieldsPart, LabelsPart
 from mqan_data.formats.rows import ChoiceRow, FieldRow, LabelRow, Mention, QuestionRow
-from mqan_data.questions.asked import NONE_OF_THESE, Asked, number_of_choices, with_options
-from mqan_data.questions.choices import ask_choices, ask_choices_of_another, canonical_choices
+from mqan_data.questions.asked import NONE_OF_THESE, ask, number_of_choices, with_options
+from mqan_data.questions.choices import (
+    ask_choices,
+    ask_choices_of_another,
+    ask_plain,
+    ask_plain_of_another,
+    canonical_choices,
+)
 from mqan_data.questions.fields import ask_fields, canonical_field, plural
 from mqan_data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
-from mqan_data.questions.plain import ask_plain, ask_plain_of_another
 from mqan_data.settings import parse
 
 _COLOURS = ["red", "green", "blue", "yellow", "black", "white", "brown", "pink"]
@@ -38,12 +44,12 @@ def _names_of(place: int) -> set[str]:
     return {_COLOURS[place], f"hue {place}", f"the colour {place}"}
 
 
-def _draws(ask: object, *rows: object, number: int = 600) -> Iterator[Asked]:
+def _draws(ask: object, *rows: object, number: int = 600) -> Iterator[Example]:
     for seed in range(number):
         yield ask(*rows, np.random.default_rng(seed))  # type: ignore[operator]
 
 
-def _kind(asked: Asked) -> str:
+def _kind(asked: Example) -> str:
     labels = {choice.label.lower() for choice in asked.choices}
     answer = (asked.answers or ("",))[0].lower()
     if labels in ({"yes", "no"}, {"true", "false"}) or (not labels and answer in ("yes", "no", "true", "false")):
@@ -223,7 +229,7 @@ def test_closed_fields_offer_their_values() -> None:
 
 def test_the_fixed_question_about_a_field_is_in_the_first_wording() -> None:
     row = FieldRow(_TRIP, {"from": (Mention("Ely", 5),)}, {"from": _SCHEME["from"]})
-    assert canonical_field(row, np.random.default_rng(1)) == Asked(_TRIP, "Where from?", ("Ely",), 5)
+    assert canonical_field(row, np.random.default_rng(1)) == ask(_TRIP, "Where from?", ("Ely",), 5)
 
 
 def test_choices_are_offered_named_and_doubted() -> None:
@@ -299,8 +305,8 @@ def test_a_question_of_another_text_is_asked_with_its_choices_unless_answers_are
 def test_a_question_of_another_text_is_refused() -> None:
     rng = np.random.default_rng(1)
     ann, bob = QuestionRow("Ann slept.", ("Who slept?",), ("Ann",), 0), QuestionRow("Bob ran.", ("Who ran?",), ("Bob",))
-    assert ask_plain(ann, rng) == Asked("Ann slept.", "Who slept?", ("Ann",), 0)
-    assert ask_plain_of_another(ann, bob, rng) == Asked("Bob ran.", "Who slept?", ())
+    assert ask_plain(ann, rng) == ask("Ann slept.", "Who slept?", ("Ann",), 0)
+    assert ask_plain_of_another(ann, bob, rng) == ask("Bob ran.", "Who slept?", ())
     assert ask_plain_of_another(ann, QuestionRow("Ann ran.", ("Who ran?",), ("Ann",)), rng) is None
 
 

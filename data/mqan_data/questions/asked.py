@@ -1,48 +1,92 @@
-"""A question about a row, and how lists of choices are written into questions."""
+"""Questions about rows: how they are drawn, worded, and how lists of choices are written into them."""
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from mqan_core.example import Choice, Example
+from mqan_data.settings import read_yaml
 
 T = TypeVar("T")
+Spans = tuple[tuple[int, int], ...]
 
 _NAME = re.compile(r"\{([^{}]+)\}")
+_MARKS = (
+    ("- ",) * 40,
+    ("* ",) * 40,
+    tuple(f"{n}. " for n in range(1, 41)),
+    (*(f"{letter}) " for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), *("",) * 14),
+)
 
 YES_NO = ("yes", "no")
 TRUE_FALSE = ("true", "false")
 NONE_OF_THESE = ("none of these", "none of the above", "other", "something else", "none")
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked about a row, and the answer; as in ``Example``."""
+def ask(
+    context: str,
+    question: str,
+    answers: Iterable[str],
+    start: int | None = None,
+    choices: Iterable[str | Choice] = (),
+    multiple: bool = False,
+    evidence: Spans | None = None,
+) -> Example:
+    """Return a question about a row; its source gives it the task and the id."""
+    offered = tuple(Choice(choice) if isinstance(choice, str) else choice for choice in choices)
+    answers = tuple(answers)
+    return Example("", "", context, question, answers, start, choices=offered, multiple=multiple, evidence=evidence)
 
-    context: str
-    question: str
-    answers: tuple[str, ...]
-    answer_start: int | None = None
-    choices: tuple[Choice, ...] = ()
-    multiple: bool = False
-    evidence: tuple[tuple[int, int], ...] | None = None
 
-    def example(self, task: str, name: str) -> Example:
-        """Return it as an example with this id."""
-        return Example(
-            task,
-            name,
-            self.context,
-            self.question,
-            self.answers,
-            self.answer_start,
-            choices=self.choices,
-            multiple=self.multiple,
-            evidence=self.evidence,
-        )
+def ask_yes_no(
+    rng: np.random.Generator,
+    context: str,
+    question: str,
+    says_yes: bool,
+    words: Sequence[str] = YES_NO,
+    evidence: Spans | None = None,
+) -> Example:
+    """Return a question that is answered by one of two words: as choices, named in the question, or neither."""
+    answer, order = words[0] if says_yes else words[1], list[str]()
+    style = rng.random()
+    if style < 0.45:
+        order = shuffled(rng, words)
+        if rng.random() < 0.3:
+            order, answer = [word.capitalize() for word in order], answer.capitalize()
+    elif style < 0.65 and words == YES_NO:
+        question += one_of(rng, (" Yes or no?", " (yes/no)", " Answer yes or no.", " yes or no", " Reply yes or no."))
+        answer = answer.capitalize() if "Yes" in question else answer
+    return ask(context, question, (answer,), choices=order, evidence=evidence)
+
+
+def ask_among(
+    rng: np.random.Generator, share: float, context: str, question: str, answers: Iterable[str], items: Sequence[str]
+) -> Example:
+    """Return a question with items to choose from: as choices in a share of the draws, else named in its text."""
+    if rng.random() < share or len(items) < 2:
+        return ask(context, question, answers, choices=items)
+    return ask(context, with_options(rng, question, items), answers)
+
+
+@cache
+def wordings(name: str) -> tuple[str, ...]:
+    """Return the templates of a name; none where ``wordings.yaml`` has none."""
+    return tuple(_wordings().get(name, ()))
+
+
+@cache
+def _wordings() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = read_yaml(Path(__file__).with_name("wordings.yaml"))
+    return found
+
+
+def worded(rng: np.random.Generator, name: str, /, **values: str) -> str:
+    """Return one of the wordings of a name, filled."""
+    return one_of(rng, wordings(name)).format(**values)
 
 
 def one_of(rng: np.random.Generator, items: Sequence[T]) -> T:
@@ -67,64 +111,18 @@ def enumerated(rng: np.random.Generator, items: Sequence[str]) -> str:
     if not first or any("," in item for item in items):
         return one_of(rng, ("; ", " / ", " | ")).join(items)
     style = rng.random()
-    if style < 0.6:
-        return f"{', '.join(first)} or {last}"
     if style < 0.7:
-        return f"{', '.join(first)}, or {last}"
-    if style < 0.8:
-        return " or ".join(items)
-    return one_of(rng, (", ", "; ", " / ", ", ")).join(items)
-
-
-_BEHIND_A_QUESTION = (
-    "{question} {options}?",
-    "{question} {options}?",
-    "{stem}: {options}?",
-    "{stem} - {options}?",
-    "{question} Choose from: {options}.",
-    "{question} Choose from {options}.",
-    "{question} Options: {options}",
-    "{question} Choices: {options}.",
-    "{question} ({options})",
-    "{question} Answer with one of: {options}.",
-    "{question} Pick one: {options}.",
-    "{question} Possible answers: {options}.",
-    "{question} Your choices are {options}.",
-    "Choose from: {options}. {question}",
-    "Options: {options}. {question}",
-    "{options}? {question}",
-)
+        return f"{', '.join(first)}{'' if style < 0.6 else ','} or {last}"
+    return (" or " if style < 0.8 else one_of(rng, (", ", "; ", " / ", ", "))).join(items)
 
 
 def with_options(rng: np.random.Generator, question: str, items: Sequence[str]) -> str:
-    """Return a question with its choices named behind it, before it, or in lines below it."""
+    """Return a question with its choices named after it, before it, or in lines below it."""
     if rng.random() < 0.1:
-        marks = one_of(rng, (("- ",) * 40, ("* ",) * 40, tuple(f"{n}. " for n in range(1, 41)), tuple(_letters())))
+        marks = one_of(rng, _MARKS)
         return "\n".join([question, *(mark + item for mark, item in zip(marks, items, strict=False))])
-    template = one_of(rng, _BEHIND_A_QUESTION)
-    stem = question.rstrip("?.: ")
-    return template.format(question=question, stem=stem, options=enumerated(rng, items))
-
-
-def _letters() -> list[str]:
-    return [f"{chr(ord('A') + place)}) " for place in range(26)] + [""] * 14
-
-
-def ask_yes_no(
-    rng: np.random.Generator, context: str, question: str, says_yes: bool, words: Sequence[str] = YES_NO
-) -> Asked:
-    """Return a question that is answered by one of two words: as choices, named in the question, or neither."""
-    answer = words[0] if says_yes else words[1]
-    style = rng.random()
-    if style < 0.45:
-        order = shuffled(rng, words)
-        if rng.random() < 0.3:
-            order, answer = [word.capitalize() for word in order], answer.capitalize()
-        return Asked(context, question, (answer,), choices=tuple(Choice(word) for word in order))
-    if style < 0.65 and words == YES_NO:
-        question += one_of(rng, (" Yes or no?", " (yes/no)", " Answer yes or no.", " yes or no", " Reply yes or no."))
-        answer = answer.capitalize() if "Yes" in question else answer
-    return Asked(context, question, (answer,))
+    template = one_of(rng, wordings("with_options"))
+    return template.format(question=question, stem=question.rstrip("?.: "), options=enumerated(rng, items))
 
 
 def number_of_choices(rng: np.random.Generator, most: int) -> int:
@@ -149,3 +147,8 @@ def with_text_of(template: str, values: Mapping[str, str], other: Mapping[str, s
 def fitted(template: str, values: Mapping[str, str]) -> str:
     """Return the question that a template makes; a question mark is never doubled."""
     return filled(template, values).replace("??", "?").strip()
+
+
+def article(noun: str) -> str:
+    """Return the article of a noun that a text has not named yet."""
+    return "an" if noun[:1].lower() in "aeiou" else "a"

@@ -1,16 +1,16 @@
-"""Questions with answers to choose from."""
+"""Questions with answers to choose from, and questions that rows bring along."""
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
-from mqan_core.example import Choice
+from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import ChoicesPart
-from mqan_data.formats.rows import ChoiceRow
-from mqan_data.questions import wordings
+from mqan_data.formats.rows import ChoiceRow, QuestionRow
 from mqan_data.questions.asked import (
     NONE_OF_THESE,
-    Asked,
+    ask,
     ask_yes_no,
     filled,
     fitted,
@@ -20,6 +20,7 @@ from mqan_data.questions.asked import (
     some_of,
     with_options,
     with_text_of,
+    worded,
 )
 
 _FEW = 8  # answers that are mostly all offered
@@ -30,28 +31,27 @@ _OF_OTHERS = re.compile(  # an answer that speaks of the others
 )
 
 
-def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> Asked:
+def ask_choices(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> Example:
     """Draw a question: with the answers as choices or in its text, about one of them, or without any."""
     form = one_of(rng, part.forms)
-    values = dict(row.values)
-    context, question = filled(form.text, values), fitted(one_of(rng, form.questions), values)
+    context, question = filled(form.text, row.values), fitted(one_of(rng, form.questions), row.values)
     style = rng.random()
     if part.quoted and style < 0.25:
-        return _quoted(row, context, question)
+        answers = [row.options[place] for place in row.right[:1]]
+        is_clear = bool(answers) and context.count(answers[0]) == 1
+        return ask(context, question, answers, context.find(answers[0]) if is_clear else None)
     if style < 0.35 and not row.descriptions and not _refers(row):
         return _about_one(row, context, question, rng)
     options, answers = _drawn(row, part, rng)
-    if part.flags:
-        return Asked(context, question, answers, choices=_as_choices(options, row), multiple=True)
-    if style < 0.6 and not row.descriptions and max(map(len, options)) < _LONG:
-        named, right = [option.rstrip(".") for option in options], tuple(answer.rstrip(".") for answer in answers)
-        return Asked(context, with_options(rng, question, named), right)
-    return Asked(context, question, answers, choices=_as_choices(options, row))
+    if style < 0.6 and not part.flags and _can_be_named(row, options):
+        named = [option.rstrip(".") for option in options]
+        return ask(context, with_options(rng, question, named), [answer.rstrip(".") for answer in answers])
+    return ask(context, question, answers, choices=_as_choices(options, row), multiple=bool(part.flags))
 
 
 def ask_choices_of_another(
     row: ChoiceRow, other: ChoiceRow, part: ChoicesPart, rng: np.random.Generator
-) -> Asked | None:
+) -> Example | None:
     """Ask a question of the text of another row, which does not say; None where that cannot be done.
 
     Without its choices only where it is asked without them of its own text, too: "What does the man mean?" fits others.
@@ -64,39 +64,32 @@ def ask_choices_of_another(
     question, options = fitted(template, row.values), shuffled(rng, row.options)
     style = rng.random()
     if style < 0.3 and part.quoted:
-        return Asked(text, question, ())
-    if style < 0.5 and not row.descriptions and max(map(len, options)) < _LONG:
-        return Asked(text, with_options(rng, question, [option.rstrip(".") for option in options]), ())
-    return Asked(text, question, (), choices=_as_choices(options, row), multiple=bool(part.flags))
+        return ask(text, question, ())
+    if style < 0.5 and _can_be_named(row, options):
+        return ask(text, with_options(rng, question, [option.rstrip(".") for option in options]), ())
+    return ask(text, question, (), choices=_as_choices(options, row), multiple=bool(part.flags))
 
 
-def canonical_choices(row: ChoiceRow, part: ChoicesPart) -> Asked:
+def canonical_choices(row: ChoiceRow, part: ChoicesPart) -> Example:
     """Return the first wording with all answers as choices."""
-    form, values = part.forms[0], dict(row.values)
-    answers = tuple(row.options[place] for place in row.right)
-    question = fitted(form.questions[0], values)
-    choices = _as_choices(row.options, row)
-    return Asked(filled(form.text, values), question, answers, choices=choices, multiple=bool(part.flags))
+    form, answers = part.forms[0], [row.options[place] for place in row.right]
+    question, choices = fitted(form.questions[0], row.values), _as_choices(row.options, row)
+    return ask(filled(form.text, row.values), question, answers, choices=choices, multiple=bool(part.flags))
 
 
-def _as_choices(options: tuple[str, ...] | list[str], row: ChoiceRow) -> tuple[Choice, ...]:
-    return tuple(Choice(option, row.descriptions.get(option, "")) for option in options)
+def _as_choices(options: Sequence[str], row: ChoiceRow) -> list[Choice]:
+    return [Choice(option, row.descriptions.get(option, "")) for option in options]
 
 
-def _quoted(row: ChoiceRow, context: str, question: str) -> Asked:
-    if not row.right:
-        return Asked(context, question, ())
-    answer = row.options[row.right[0]]
-    start = context.find(answer)
-    return Asked(context, question, (answer,), start if start >= 0 and context.count(answer) == 1 else None)
+def _can_be_named(row: ChoiceRow, options: Sequence[str]) -> bool:
+    return not row.descriptions and max(map(len, options)) < _LONG
 
 
-def _about_one(row: ChoiceRow, context: str, question: str, rng: np.random.Generator) -> Asked:
+def _about_one(row: ChoiceRow, context: str, question: str, rng: np.random.Generator) -> Example:
     truth = bool(row.right) and rng.random() < 0.5
     wrong = [place for place in range(len(row.options)) if place not in row.right]
     place = one_of(rng, row.right) if truth or not wrong else one_of(rng, wrong)
-    template = one_of(rng, wordings.IS_ANSWER)
-    asked = template.format(question=question, answer=row.options[place].rstrip("."))
+    asked = worded(rng, "is_answer", question=question, answer=row.options[place].rstrip("."))
     return ask_yes_no(rng, context, asked, place in row.right)
 
 
@@ -105,13 +98,13 @@ def _refers(row: ChoiceRow) -> bool:
     return any(_OF_OTHERS.match(option) for option in row.options)
 
 
-def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple[list[str], tuple[str, ...]]:
+def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple[list[str], list[str]]:
     """Draw the answers to offer, and which of them are right; now and then without the right one."""
-    if _refers(row):
-        offered = shuffled(rng, row.options)
-        return offered, tuple(option for option in offered if row.options.index(option) in row.right)
     right = [row.options[place] for place in row.right]
     wrong = [option for place, option in enumerate(row.options) if place not in row.right]
+    if _refers(row):
+        offered = shuffled(rng, row.options)
+        return offered, [option for option in offered if option in right]
     fewest = 1 if right else 2
     if len(row.options) > _FEW:
         wrong = some_of(rng, wrong, max(fewest, number_of_choices(rng, len(wrong) + 1) - 1))
@@ -119,10 +112,28 @@ def _drawn(row: ChoiceRow, part: ChoicesPart, rng: np.random.Generator) -> tuple
         wrong = some_of(rng, wrong, int(rng.integers(fewest, len(wrong) + 1)))
     left_out = not right or (len(wrong) > 1 and rng.random() < 0.06)
     offered = shuffled(rng, wrong if left_out and wrong else [*right, *wrong])
-    answers = () if left_out and wrong else tuple(option for option in offered if option in right)
+    answers = [] if left_out and wrong else [option for option in offered if option in right]
     if not part.flags and rng.random() < (_NONE_OFFERED if answers else 0.5):
         none = one_of(rng, NONE_OF_THESE)
         if none not in offered:
             offered.insert(int(rng.integers(len(offered) + 1)), none)
-            answers = answers or (none,)
+            answers = answers or [none]
     return offered, answers
+
+
+def ask_plain(row: QuestionRow, rng: np.random.Generator) -> Example:
+    """Return a question that a row brings along, in one of its wordings."""
+    return ask(row.text, one_of(rng, row.questions), row.answers, row.start)
+
+
+def ask_plain_of_another(row: QuestionRow, other: QuestionRow, rng: np.random.Generator) -> Example | None:
+    """Ask the question of the text of another row; None where that holds the answer, too."""
+    folded = other.text.casefold()
+    if other.text == row.text or any(answer.casefold() in folded for answer in row.answers):
+        return None
+    return ask(other.text, one_of(rng, row.questions), ())
+
+
+def canonical_plain(row: QuestionRow) -> Example:
+    """Return the question in its first wording."""
+    return ask(row.text, row.questions[0], row.answers, row.start)

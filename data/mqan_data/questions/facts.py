@@ -6,11 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from mqan_core.example import Choice
+from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import FactsPart
 from mqan_data.formats.rows import FactRow, Verdict
-from mqan_data.questions import wordings
-from mqan_data.questions.asked import TRUE_FALSE, YES_NO, Asked, one_of, shuffled
+from mqan_data.questions.asked import TRUE_FALSE, YES_NO, ask, one_of, shuffled, worded, wordings
 from mqan_data.questions.statements import question_of
 
 _FREE, _THREE, _TRUE_FALSE = 0.1, 0.2, 0.1  # shares of the questions without choices, with three, with true and false
@@ -18,10 +17,6 @@ _NATURAL = 0.55  # share of the statements that are turned into a question, wher
 _NEGATED = 0.15  # of the others, share that is asked the other way round
 _LONG = 200  # characters of a statement that is not put into a sentence
 
-_NOT_STATED: Final = (
-    *("not stated", "not stated", "unknown", "the text does not say", "cannot tell", "unclear", "not mentioned"),
-    *("it does not say", "no information", "can't be told"),
-)
 _IN_WORDS: Final = (  # for true, false and open
     *(("true", "false", "unknown"), ("true", "false", "unknown"), ("true", "false", "not given")),
     *(("confirmed", "denied", "open"), ("correct", "incorrect", "not mentioned")),
@@ -30,7 +25,6 @@ _IN_WORDS: Final = (  # for true, false and open
 _MEANINGS: Final = ("the text says so", "the text says otherwise", "the text does not say whether it is so")
 
 _OTHER_WAY: Final[Mapping[Verdict, Verdict]] = {"yes": "no", "no": "yes", "unknown": "unknown"}
-_PLACE: Final[Mapping[Verdict, int]] = {"yes": 0, "no": 1, "unknown": 2}
 
 _SEVERAL = re.compile(r"[.!?;][\"')\]]*\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|am|do|does|did|has|have|had|can|could|will|would|must|\w+ed|\w+[^s\W]s)\b")
@@ -55,55 +49,50 @@ _STARTS_LOW = re.compile(  # words that a capital only has at the beginning of a
 )
 
 
-def ask_facts(row: FactRow, part: FactsPart, rng: np.random.Generator) -> Asked:
+def ask_facts(row: FactRow, part: FactsPart, rng: np.random.Generator) -> Example:
     """Draw a question: with yes and no to choose from, with three choices, with true and false, or without any."""
     return _drawn(row.text, row, row.verdict, part, rng)
 
 
-def ask_facts_of_another(row: FactRow, other: FactRow, part: FactsPart, rng: np.random.Generator) -> Asked | None:
+def ask_facts_of_another(row: FactRow, other: FactRow, part: FactsPart, rng: np.random.Generator) -> Example | None:
     """Ask the question of the text of another row, which does not say; None where the two have the same text."""
     return None if other.text == row.text else _drawn(other.text, row, "unknown", part, rng)
 
 
-def canonical_fact(row: FactRow, part: FactsPart) -> Asked:
+def canonical_fact(row: FactRow, part: FactsPart) -> Example:
     """Return the first wording with yes and no to choose from."""
-    asked = _as_question(row.asked) if part.question else _said(wordings.IS_TRUE, wordings.IS_TRUE_QUOTED, row)[0]
+    asked = _as_question(row.asked) if part.question else _said("is_true", "is_true_quoted", row)[0]
     answers = () if row.verdict == "unknown" else (row.verdict,)
-    return Asked(row.text, asked, answers, choices=_choices(YES_NO), evidence=row.evidence)
+    return ask(row.text, asked, answers, choices=YES_NO, evidence=row.evidence)
 
 
-def _drawn(text: str, row: FactRow, verdict: Verdict, part: FactsPart, rng: np.random.Generator) -> Asked:
+def _drawn(text: str, row: FactRow, verdict: Verdict, part: FactsPart, rng: np.random.Generator) -> Example:
     evidence = row.evidence if verdict == row.verdict else None
     style = rng.random()
+    words: Sequence[str] = YES_NO
     if style < _TRUE_FALSE and part.statement:
-        asked = one_of(rng, _said(wordings.TRUE_OR_FALSE, wordings.TRUE_OR_FALSE, row))
-        return Asked(text, asked, _answer(TRUE_FALSE, verdict), choices=_offered(TRUE_FALSE, rng), evidence=evidence)
-    if style < _TRUE_FALSE + _THREE and part.statement and rng.random() < 0.5:
-        asked, words = one_of(rng, _said(wordings.CHECK, wordings.CHECK, row)), one_of(rng, _IN_WORDS)
-        return Asked(text, asked, _answer(words, verdict), choices=_offered(words, rng), evidence=evidence)
-    asked, verdict = _asked(row, verdict, part, rng)
-    if style < _TRUE_FALSE + _THREE:
-        words = (*YES_NO, one_of(rng, _NOT_STATED))
-        return Asked(text, asked, _answer(words, verdict), choices=_offered(words, rng), evidence=evidence)
-    if style < _TRUE_FALSE + _THREE + _FREE:
-        asked += one_of(rng, ("", "", "", " Yes or no?", " Answer yes or no."))
-        return Asked(text, asked, _answer(YES_NO, verdict), evidence=evidence)
-    return Asked(text, asked, _answer(YES_NO, verdict), choices=_offered(YES_NO, rng), evidence=evidence)
+        asked, words = one_of(rng, _said("true_or_false", "true_or_false", row)), TRUE_FALSE
+    elif style < _TRUE_FALSE + _THREE and part.statement and rng.random() < 0.5:
+        asked, words = one_of(rng, _said("check", "check", row)), one_of(rng, _IN_WORDS)
+    else:
+        asked, verdict = _asked(row, verdict, part, rng)
+        if style < _TRUE_FALSE + _THREE:
+            words = (*YES_NO, one_of(rng, wordings("not_stated")))
+        elif style < _TRUE_FALSE + _THREE + _FREE:
+            asked += one_of(rng, ("", "", "", " Yes or no?", " Answer yes or no."))
+            return ask(text, asked, _answer(words, verdict), evidence=evidence)
+    return ask(text, asked, _answer(words, verdict), choices=_offered(words, rng), evidence=evidence)
 
 
 def _answer(words: Sequence[str], verdict: Verdict) -> tuple[str, ...]:
     """Return the word for a verdict; none where no word means that the text does not say."""
-    return tuple(words[_PLACE[verdict] :][:1])
+    return tuple(words[("yes", "no", "unknown").index(verdict) :][:1])
 
 
-def _choices(words: Sequence[str]) -> tuple[Choice, ...]:
-    return tuple(Choice(word) for word in words)
-
-
-def _offered(words: Sequence[str], rng: np.random.Generator) -> tuple[Choice, ...]:
+def _offered(words: Sequence[str], rng: np.random.Generator) -> list[Choice]:
     described = len(words) == len(_MEANINGS) and rng.random() < 0.15
     choices = [Choice(word, meaning if described else "") for word, meaning in zip(words, _MEANINGS, strict=False)]
-    return tuple(choices if rng.random() < 0.5 else shuffled(rng, choices))
+    return choices if rng.random() < 0.5 else shuffled(rng, choices)
 
 
 def _asked(row: FactRow, verdict: Verdict, part: FactsPart, rng: np.random.Generator) -> tuple[str, Verdict]:
@@ -114,9 +103,9 @@ def _asked(row: FactRow, verdict: Verdict, part: FactsPart, rng: np.random.Gener
     if question:
         return _question(question, rng), meant
     if rng.random() < _NEGATED:
-        return one_of(rng, _said(wordings.IS_FALSE, wordings.IS_FALSE_QUOTED, row)), _OTHER_WAY[verdict]
-    templates = wordings.IS_TRUE if _NEGATION.search(row.asked) else wordings.IS_TRUE_SPOKEN
-    return one_of(rng, _said(templates, wordings.IS_TRUE_QUOTED, row)), verdict
+        return one_of(rng, _said("is_false", "is_false_quoted", row)), _OTHER_WAY[verdict]
+    templates = "is_true" if _NEGATION.search(row.asked) else "is_true_spoken"
+    return one_of(rng, _said(templates, "is_true_quoted", row)), verdict
 
 
 def _natural(statement: str, verdict: Verdict) -> tuple[str | None, Verdict]:
@@ -136,9 +125,7 @@ def _question(question: str, rng: np.random.Generator) -> str:
     if style < 0.75 or not _ASKS.match(asked):
         return asked
     low = asked[:1].lower() + asked[1:]
-    if style < 0.8:
-        return low.rstrip("?")
-    return one_of(rng, wordings.ABOUT_THE_TEXT).format(question=low, Question=asked)
+    return low.rstrip("?") if style < 0.8 else worded(rng, "about_the_text", question=low, Question=asked)
 
 
 def _as_question(question: str) -> str:
@@ -146,13 +133,13 @@ def _as_question(question: str) -> str:
     return f"{question[:1].upper()}{question[1:].rstrip(' ?.')}?"
 
 
-def _said(templates: Sequence[str], quoted: Sequence[str], row: FactRow) -> list[str]:
+def _said(templates: str, quoted: str, row: FactRow) -> list[str]:
     """Return wordings with a statement in them: within a sentence only where it is a short clause."""
     bare = row.asked.strip().rstrip(" .")
     asks = bare.endswith(("?", "!"))
     alone = asks or len(bare) > _LONG or _SEVERAL.search(bare) or (_NO_VERB.search(bare) and not _VERB.search(bare))
-    low = bare[:1].lower() + bare[1:]
+    low, high = bare[:1].lower() + bare[1:], bare[:1].upper() + bare[1:]
     inside = low if _STARTS_LOW.match(bare) or f" {low.split(' ')[0]} " in row.text else bare
-    high = bare[:1].upper() + bare[1:]
     full = high if asks else f"{high}."
-    return [t.format(s=inside, S=high, full=full) for t in (quoted if alone else (*templates, *quoted))]
+    some = wordings(quoted) if alone else wordings(templates) + wordings(quoted)
+    return [template.format(s=inside, S=high, full=full) for template in some]

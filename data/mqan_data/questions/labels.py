@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mqan_core.example import Choice
+from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import Form, LabelsPart, readable
 from mqan_data.formats.rows import LabelRow
-from mqan_data.questions import wordings
 from mqan_data.questions.asked import (
     NONE_OF_THESE,
     TRUE_FALSE,
-    Asked,
+    ask,
     ask_yes_no,
     enumerated,
     filled,
@@ -23,6 +22,7 @@ from mqan_data.questions.asked import (
     some_of,
     with_options,
     with_text_of,
+    worded,
 )
 
 _LEFT_OUT = 0.12  # share of questions with choices that lack the right one
@@ -31,150 +31,48 @@ _NONE_OFFERED = 0.35  # share of these that offer "none of these" for it
 _GENERIC = 0.3  # share of questions in words that fit any label set
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
-    """Labels of one question as they are written there.
-
-    Attributes:
-        choices: in the order in which they are offered.
-        right: what those that are right are called.
-    """
-
-    choices: tuple[Choice, ...]
-    right: tuple[str, ...]
-
-    @property
-    def labels(self) -> list[str]:
-        """Return what the choices say."""
-        return [choice.label for choice in self.choices]
-
-
-def ask_labels(row: LabelRow, part: LabelsPart, rng: np.random.Generator, others: Sequence[str] = ()) -> Asked:
-    """Draw a question about the labels of a row.
+def ask_labels(row: LabelRow, part: LabelsPart, rng: np.random.Generator, others: Sequence[str] = ()) -> Example:
+    """Draw a question about the labels of a row; without answers where the right label is not among the choices.
 
     Args:
         row: the row.
         part: what the dataset file says of it.
         rng: where chance comes from.
         others: labels of other sets, which can never be right here.
-
-    Returns:
-        The question; without answers where the right label is not among the choices.
     """
     form = one_of(rng, part.forms)
+    drawing = _Drawing(row, part, form, rng, others, filled(form.text, row.values))
     style = rng.random()
-    if part.free and style < _share_without_choices(part):
-        return _free(row, part, form, rng)
+    are_questions = any(label.questions or label.negated for label in part.labels.values())  # then it is yes or no
+    if part.free and style < (0.15 if are_questions else 0.25):
+        name = [readable(key, part.labels[key].name) for key in row.right[:1]]
+        return ask(drawing.context, fitted(one_of(rng, form.questions), row.values), name)
     if style < 0.25 and (row.right or not part.none):
-        return _yes_no(row, part, form, rng)
+        return drawing.yes_no()
     if style < (0.75 if part.multiple else 0.3) and not part.closed and not part.ordered:
-        return _several(row, part, form, rng, others)
-    return _one(row, part, form, rng, others)
+        return drawing.several()
+    return drawing.one()
 
 
-def _share_without_choices(part: LabelsPart) -> float:
-    """Return the share for a set that makes sense so: less where its labels have questions, which are yes or no."""
-    return 0.15 if any(label.questions or label.negated for label in part.labels.values()) else 0.25
-
-
-def ask_labels_of_another(row: LabelRow, other: LabelRow, part: LabelsPart, rng: np.random.Generator) -> Asked | None:
+def ask_labels_of_another(row: LabelRow, other: LabelRow, part: LabelsPart, rng: np.random.Generator) -> Example | None:
     """Ask what a row is about of the text of another one, which does not say; None where that cannot be done."""
     form = one_of(rng, part.forms)
     text = None if _is_plain(part, form) else with_text_of(form.text, row.values, other.values)
     if text is None:
         return None
     question = fitted(one_of(rng, form.questions), row.values)
-    names = [readable(key, label.name) for key, label in part.labels.items()]
-    choices = tuple(Choice(name) for name in shuffled(rng, names)) if rng.random() < 0.5 else ()
-    return Asked(text, question, (), choices=choices)
+    return ask(text, question, (), choices=shuffled(rng, list(_names(part).values())) if rng.random() < 0.5 else ())
 
 
-def canonical_question(row: LabelRow, part: LabelsPart) -> Asked:
+def canonical_question(row: LabelRow, part: LabelsPart) -> Example:
     """Return the first wording with all labels of the set as choices, by name."""
-    form, values = part.forms[0], dict(row.values)
-    choices = tuple(Choice(readable(key, label.name)) for key, label in part.labels.items())
-    names = dict(zip(part.labels, (choice.label for choice in choices), strict=True))
-    answers = tuple(names[key] for key in row.right)
-    question = fitted(form.questions[0], values)
-    return Asked(filled(form.text, values), question, answers, choices=choices, multiple=part.multiple)
+    form, names = part.forms[0], _names(part)
+    question, answers = fitted(form.questions[0], row.values), [names[key] for key in row.right]
+    return ask(filled(form.text, row.values), question, answers, choices=names.values(), multiple=part.multiple)
 
 
-def _free(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generator) -> Asked:
-    values = dict(row.values)
-    context, question = filled(form.text, values), fitted(one_of(rng, form.questions), values)
-    answers = tuple(readable(key, part.labels[key].name) for key in row.right[:1])
-    return Asked(context, question, answers)
-
-
-def _one(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generator, others: Sequence[str]) -> Asked:
-    named = _named(_drawn_keys(row, part, rng, multiple=False), row, part, rng, others, described=True)
-    values = dict(row.values)
-    context = filled(form.text, values)
-    answers = named.right[:1]
-    lacks = not answers and not part.closed
-    choices = named.choices
-    if (lacks and rng.random() < _NONE_OFFERED) or (not part.closed and rng.random() < 0.04):
-        none = one_of(rng, NONE_OF_THESE if row.right else _NOTHING)
-        if none not in {choice.label.casefold() for choice in choices}:
-            choices = (*choices, Choice(none))
-            answers = (none,) if lacks else answers
-    if rng.random() < 0.68 or any(len(choice.label) > 60 for choice in choices):
-        return Asked(context, _question(part, form, values, rng), answers, choices=choices)
-    labels = [choice.label for choice in choices]
-    if form.options and rng.random() < 0.5:
-        question = fitted(one_of(rng, form.options), {**values, "options": enumerated(rng, labels)})
-    elif rng.random() < 1 - _GENERIC or not _is_plain(part, form):
-        question = with_options(rng, fitted(one_of(rng, form.questions), values), labels)
-    else:
-        template = one_of(rng, wordings.CHOOSE_FROM)
-        question = filled(template, {"kind": part.kind, "kinds": _kinds(part), "options": enumerated(rng, labels)})
-    return Asked(context, question, answers)
-
-
-def _several(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generator, others: Sequence[str]) -> Asked:
-    named = _named(_drawn_keys(row, part, rng, multiple=True), row, part, rng, others, described=True)
-    values = dict(row.values)
-    if _is_plain(part, form):
-        question = one_of(rng, wordings.CHOOSE_SEVERAL).format(kind=part.kind, kinds=_kinds(part))
-    else:
-        question = _question(part, form, values, rng)
-    return Asked(filled(form.text, values), question, named.right, choices=named.choices, multiple=True)
-
-
-def _yes_no(row: LabelRow, part: LabelsPart, form: Form, rng: np.random.Generator) -> Asked:
-    values = dict(row.values)
-    context = filled(form.text, values)
-    truth = bool(row.right) and rng.random() < 0.5
-    key = one_of(rng, row.right) if truth else one_of(rng, _clearly_wrong(row, part) or list(row.right))
-    truth = key in row.right
-    label = part.labels[key]
-    name = one_of(rng, (readable(key, label.name), *label.synonyms))
-    named = {**values, "label": name, "kind": part.kind, "description": label.description}
-    negated = rng.random() < 0.2
-    own = label.negated if negated else label.questions
-    of_form = form.negated if negated else form.yes_no
-    if own and rng.random() < 0.7:
-        return ask_yes_no(rng, context, fitted(one_of(rng, own), named), truth != negated)
-    if of_form and rng.random() < 1 - _GENERIC:
-        return ask_yes_no(rng, context, fitted(one_of(rng, of_form), named), truth != negated)
-    if not _is_plain(part, form):
-        asked = fitted(one_of(rng, form.questions), values)
-        template = one_of(rng, wordings.IS_ANSWER)
-        return ask_yes_no(rng, context, template.format(question=asked, answer=name), truth)
-    style = rng.random()
-    if style < 0.12:
-        template = one_of(rng, wordings.STATEMENT_NOT if negated else wordings.STATEMENT)
-        return ask_yes_no(rng, context, filled(template, named), truth != negated, TRUE_FALSE)
-    if label.description and not negated and style < 0.3:
-        return ask_yes_no(rng, context, filled(one_of(rng, wordings.DESCRIBED), named), truth)
-    template = one_of(rng, wordings.IS_IT_NOT if negated else wordings.IS_IT)
-    return ask_yes_no(rng, context, filled(template, named), truth != negated)
-
-
-def _question(part: LabelsPart, form: Form, values: Mapping[str, str], rng: np.random.Generator) -> str:
-    if _is_plain(part, form) and rng.random() < _GENERIC:
-        return one_of(rng, wordings.CHOOSE).format(kind=part.kind, kinds=_kinds(part))
-    return fitted(one_of(rng, form.questions), values)
+def _names(part: LabelsPart) -> dict[str, str]:
+    return {key: readable(key, label.name) for key, label in part.labels.items()}
 
 
 def _is_plain(part: LabelsPart, form: Form) -> bool:
@@ -182,77 +80,136 @@ def _is_plain(part: LabelsPart, form: Form) -> bool:
     return part.generic and not any("{" in question for question in form.questions)
 
 
-def _kinds(part: LabelsPart) -> str:
-    return part.kinds or f"{part.kind}s"
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """A row in one of its forms, about which a question is drawn."""
 
+    row: LabelRow
+    part: LabelsPart
+    form: Form
+    rng: np.random.Generator
+    others: Sequence[str]
+    context: str
 
-def _drawn_keys(row: LabelRow, part: LabelsPart, rng: np.random.Generator, multiple: bool) -> list[str]:
-    """Return the keys of the labels to offer, in the order in which they are offered."""
-    keys = list(part.labels)
-    if part.closed:
-        return shuffled(rng, keys)
-    if part.ordered and rng.random() < 0.6:
-        return keys if rng.random() < 0.7 else keys[::-1]
-    wrong = _clearly_wrong(row, part)
-    number = number_of_choices(rng, len(keys))
-    right = list(row.right)
-    if not multiple:
-        right = some_of(rng, right, 1)
-    if rng.random() < _LEFT_OUT and len(wrong) > 1:
-        right = []
-    elif multiple:
-        right = some_of(rng, right, max(1, number - 1))
-    return shuffled(rng, [*right, *some_of(rng, wrong, max(number - len(right), 1))])
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        return {"kind": self.part.kind, "kinds": self.part.kinds or f"{self.part.kind}s"}
 
+    def one(self) -> Example:
+        part, form, rng, values = self.part, self.form, self.rng, self.row.values
+        choices, right = self._named(self._drawn_keys(multiple=False))
+        answers = right[:1]
+        lacks = not answers and not part.closed
+        if (lacks and rng.random() < _NONE_OFFERED) or (not part.closed and rng.random() < 0.04):
+            none = one_of(rng, NONE_OF_THESE if self.row.right else _NOTHING)
+            if none not in {choice.label.casefold() for choice in choices}:
+                choices = [*choices, Choice(none)]
+                answers = [none] if lacks else answers
+        labels = [choice.label for choice in choices]
+        if rng.random() < 0.68 or max(map(len, labels), default=0) > 60:
+            return ask(self.context, self._question(), answers, choices=choices)
+        if form.options and rng.random() < 0.5:
+            question = fitted(one_of(rng, form.options), {**values, "options": enumerated(rng, labels)})
+        elif rng.random() < 1 - _GENERIC or not _is_plain(part, form):
+            question = with_options(rng, fitted(one_of(rng, form.questions), values), labels)
+        else:
+            question = worded(rng, "choose_from", options="{options}", **self.kinds)
+            question = filled(question, {"options": enumerated(rng, labels)})
+        return ask(self.context, question, answers)
 
-def _clearly_wrong(row: LabelRow, part: LabelsPart) -> list[str]:
-    """Return the labels that are not right; of a scale none beside the right one."""
-    keys = list(part.labels)
-    if part.ordered and len(keys) > 3 and row.right:
-        place = keys.index(row.right[0])
-        return [key for key in keys if abs(keys.index(key) - place) > 1]
-    return [key for key in keys if key not in row.right]
+    def several(self) -> Example:
+        choices, right = self._named(self._drawn_keys(multiple=True))
+        is_plain = _is_plain(self.part, self.form)
+        question = worded(self.rng, "choose_several", **self.kinds) if is_plain else self._question()
+        return ask(self.context, question, right, choices=choices, multiple=True)
 
-
-def _named(
-    keys: Sequence[str],
-    row: LabelRow,
-    part: LabelsPart,
-    rng: np.random.Generator,
-    others: Sequence[str],
-    *,
-    described: bool,
-) -> Named:
-    """Write the labels: by name, synonym or description, in one style of writing, no two alike.
-
-    Of two labels that would be written alike, one that is not right is left out.
-    """
-    by = rng.random()
-    write = _style(rng) if not part.closed or rng.random() < 0.3 else str
-    written: dict[str, Choice] = {}
-    seen: set[str] = set()
-    for key in sorted(keys, key=lambda key: key not in row.right):
+    def yes_no(self) -> Example:
+        row, part, form, rng = self.row, self.part, self.form, self.rng
+        truth = bool(row.right) and rng.random() < 0.5
+        key = one_of(rng, row.right) if truth else one_of(rng, self._clearly_wrong() or list(row.right))
+        truth = key in row.right
         label = part.labels[key]
-        name, description = readable(key, label.name), ""
-        if by < 0.25 and label.synonyms:
-            name = one_of(rng, (name, *label.synonyms))
-        elif by < 0.42 and described:
-            description = label.description
-        elif by < 0.48 and label.description:
-            name = label.description
-        name = write(name)
-        if name.casefold() in seen:
-            continue
-        seen.add(name.casefold())
-        written[key] = Choice(name, description)
-    choices = [written[key] for key in keys if key in written]
-    right = tuple(written[key].label for key in keys if key in written and key in row.right)
-    if others and rng.random() < 0.15:
-        for name in some_of(rng, others, int(rng.integers(1, 4))):
-            if name.casefold() not in seen and len(choices) < 30:
+        name = one_of(rng, (readable(key, label.name), *label.synonyms))
+        values = {**row.values, "label": name, "kind": part.kind, "description": label.description}
+        negated = rng.random() < 0.2
+        says_yes, words = truth != negated, ("yes", "no")
+        own = label.negated if negated else label.questions
+        of_form = form.negated if negated else form.yes_no
+        if own and rng.random() < 0.7:
+            question = fitted(one_of(rng, own), values)
+        elif of_form and rng.random() < 1 - _GENERIC:
+            question = fitted(one_of(rng, of_form), values)
+        elif not _is_plain(part, form):
+            asked = fitted(one_of(rng, form.questions), row.values)
+            question, says_yes = worded(rng, "is_answer", question=asked, answer=name), truth
+        elif (style := rng.random()) < 0.12:
+            question, words = worded(rng, "statement_not" if negated else "statement", **values), TRUE_FALSE
+        elif label.description and not negated and style < 0.3:
+            question = worded(rng, "described", **values)
+        else:
+            question = worded(rng, "is_it_not" if negated else "is_it", **values)
+        return ask_yes_no(rng, self.context, question, says_yes, words)
+
+    def _question(self) -> str:
+        if _is_plain(self.part, self.form) and self.rng.random() < _GENERIC:
+            return worded(self.rng, "choose", **self.kinds)
+        return fitted(one_of(self.rng, self.form.questions), self.row.values)
+
+    def _drawn_keys(self, *, multiple: bool) -> list[str]:
+        """Return the keys of the labels to offer, in the order in which they are offered."""
+        keys, part, rng = list(self.part.labels), self.part, self.rng
+        if part.closed:
+            return shuffled(rng, keys)
+        if part.ordered and rng.random() < 0.6:
+            return keys if rng.random() < 0.7 else keys[::-1]
+        wrong, right = self._clearly_wrong(), list(self.row.right)
+        number = number_of_choices(rng, len(keys))
+        if not multiple:
+            right = some_of(rng, right, 1)
+        if rng.random() < _LEFT_OUT and len(wrong) > 1:
+            right = []
+        elif multiple:
+            right = some_of(rng, right, max(1, number - 1))
+        return shuffled(rng, [*right, *some_of(rng, wrong, max(number - len(right), 1))])
+
+    def _clearly_wrong(self) -> list[str]:
+        """Return the labels that are not right; of a scale none beside the right one."""
+        keys, right = list(self.part.labels), self.row.right
+        if self.part.ordered and len(keys) > 3 and right:
+            return [key for key in keys if abs(keys.index(key) - keys.index(right[0])) > 1]
+        return [key for key in keys if key not in right]
+
+    def _named(self, keys: Sequence[str]) -> tuple[list[Choice], list[str]]:
+        """Write the labels: by name, synonym or description, in one style of writing, no two alike.
+
+        Of two labels that would be written alike, one that is not right is left out.
+        """
+        rng, others, right = self.rng, self.others, self.row.right
+        by = rng.random()
+        write = _style(rng) if not self.part.closed or rng.random() < 0.3 else str
+        written: dict[str, Choice] = {}
+        seen: set[str] = set()
+        for key in sorted(keys, key=lambda key: key not in right):
+            label = self.part.labels[key]
+            name, description = readable(key, label.name), ""
+            if by < 0.25 and label.synonyms:
+                name = one_of(rng, (name, *label.synonyms))
+            elif by < 0.42:
+                description = label.description
+            elif by < 0.48 and label.description:
+                name = label.description
+            name = write(name)
+            if name.casefold() not in seen:
                 seen.add(name.casefold())
-                choices.insert(int(rng.integers(len(choices) + 1)), Choice(write(name)))
-    return Named(tuple(choices), right)
+                written[key] = Choice(name, description)
+        choices = [written[key] for key in keys if key in written]
+        answers = [written[key].label for key in keys if key in written and key in right]
+        if others and rng.random() < 0.15:
+            for name in some_of(rng, others, int(rng.integers(1, 4))):
+                if name.casefold() not in seen and len(choices) < 30:
+                    seen.add(name.casefold())
+                    choices.insert(int(rng.integers(len(choices) + 1)), Choice(write(name)))
+        return choices, answers
 
 
 def _style(rng: np.random.Generator) -> Callable[[str], str]:

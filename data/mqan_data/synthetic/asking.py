@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mqan_core.example import Choice
+from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import Field, FieldsPart
 from mqan_data.formats.rows import FieldRow, LabelRow, Mention
-from mqan_data.questions.asked import Asked, ask_yes_no, one_of, shuffled, with_options
+from mqan_data.questions.asked import ask, ask_yes_no, one_of, shuffled, with_options
 from mqan_data.questions.fields import ask_fields
 from mqan_data.questions.labels import ask_labels
 from mqan_data.synthetic.document import Document
@@ -45,7 +45,7 @@ _WHICH_ROW = (
 )
 
 
-def ask_about(document: Document, kind: Kind, rng: np.random.Generator) -> Asked:
+def ask_about(document: Document, kind: Kind, rng: np.random.Generator) -> Example:
     """Draw a question: about a label, a field that is there or not, a value, or a row."""
     own = sorted(set(document.labels) - {_KIND})
     if document.labels and (not document.row.mentions or rng.random() < (_OF_LABELS if own else _OF_KIND)):
@@ -63,10 +63,10 @@ def ask_about(document: Document, kind: Kind, rng: np.random.Generator) -> Asked
     return ask_fields(document.row, _PART, rng)
 
 
-def _which_row(document: Document, rng: np.random.Generator) -> Asked:
+def _which_row(document: Document, rng: np.random.Generator) -> Example:
     cell = one_of(rng, document.cells)
     question = one_of(rng, _WHICH_ROW).format(kind=cell.row_kind, column=cell.column, value=cell.value)
-    return Asked(document.row.text, question[:1].upper() + question[1:], (cell.row.text,), cell.row.start)
+    return ask(document.row.text, question[:1].upper() + question[1:], (cell.row.text,), cell.row.start)
 
 
 def _single(row: FieldRow) -> list[str]:
@@ -86,7 +86,7 @@ def _others(document: Document, key: str) -> list[str]:
     return [text for text in dict.fromkeys(alike) if text.casefold() not in own]
 
 
-def _is_value(document: Document, rng: np.random.Generator) -> Asked:
+def _is_value(document: Document, rng: np.random.Generator) -> Example:
     """Ask whether a value is that of a field: it is, or it is that of another field, or of none."""
     single = [key for key in _single(document.row) if not key.startswith("any ")]
     if not single:
@@ -99,7 +99,7 @@ def _is_value(document: Document, rng: np.random.Generator) -> Asked:
     return ask_yes_no(rng, document.row.text, question[:1].upper() + question[1:], truth)
 
 
-def _which_value(document: Document, rng: np.random.Generator) -> Asked:
+def _which_value(document: Document, rng: np.random.Generator) -> Example:
     """Offer values of one type; the right one is among them, or the text does not say."""
     row = document.row
     asked_for = [key for key in row.scheme if not key.startswith("any ") and len(_others(document, key)) > 0]
@@ -112,8 +112,8 @@ def _which_value(document: Document, rng: np.random.Generator) -> Asked:
     values = shuffled(rng, [*_texts(right[:1]), *shuffled(rng, _others(document, key))[: int(rng.integers(1, 6))]])
     question = one_of(rng, _WHICH_VALUE).format(name=_called(row.scheme[key], rng))
     if rng.random() < 0.7:
-        return Asked(row.text, question, _texts(right[:1]), choices=tuple(Choice(value) for value in values))
-    return Asked(row.text, with_options(rng, question, values), _texts(right[:1]))
+        return ask(row.text, question, _texts(right[:1]), choices=tuple(Choice(value) for value in values))
+    return ask(row.text, with_options(rng, question, values), _texts(right[:1]))
 
 
 def _called(field: Field, rng: np.random.Generator) -> str:

@@ -1,13 +1,13 @@
 """Texts made by program as sources of questions, one for each kind of text."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from random import Random
 from typing import Final, Literal
 
 import numpy as np
 
 from mqan_core.example import Example
-from mqan_data.questions.asked import Asked
 from mqan_data.synthetic.asking import ask_about
 from mqan_data.synthetic.document import Document, make_document
 from mqan_data.synthetic.kind import Layout, kind_names, load_kind
@@ -16,7 +16,7 @@ from mqan_data.synthetic.programs.corrections import ask_corrections
 from mqan_data.synthetic.programs.judgements import ask_judgements
 from mqan_data.synthetic.programs.transfers import ask_transfers
 
-PROGRAMS: Final[Mapping[str, Callable[..., Asked]]] = {
+PROGRAMS: Final[Mapping[str, Callable[..., Example]]] = {
     "comparisons": ask_comparisons,
     "corrections": ask_corrections,
     "judgements": ask_judgements,
@@ -64,7 +64,8 @@ class MadeSource:
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a new text; the same for the same row and state of ``rng``."""
-        return ask_about(self.document(index, rng), self.kind, rng).example(self.name, f"{self.split}/{index}")
+        asked = ask_about(self.document(index, rng), self.kind, rng)
+        return replace(asked, task=self.name, id=f"{self.split}/{index}")
 
 
 class ProgramSource:
@@ -92,7 +93,7 @@ class ProgramSource:
         """Return a question about a new text; the same for the same row and state of ``rng``."""
         chance = Random(int(rng.integers(2**62)))  # noqa: S311 - texts, not secrets
         asked = PROGRAMS[self._program](chance, rng, held_back=self._split == "validation")
-        return asked.example(self.name, f"{self._split}/{index}")
+        return replace(asked, task=self.name, id=f"{self._split}/{index}")
 
 
 def made_source(name: str, split: Split) -> MadeSource | ProgramSource:

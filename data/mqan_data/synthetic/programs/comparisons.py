@@ -8,8 +8,8 @@ from random import Random
 
 import numpy as np
 
-from mqan_core.example import Choice
-from mqan_data.questions.asked import Asked, ask_yes_no
+from mqan_core.example import Choice, Example
+from mqan_data.questions.asked import ask, ask_yes_no
 from mqan_data.settings import parse, read_yaml
 from mqan_data.synthetic.programs.told import Span, Told
 
@@ -91,7 +91,7 @@ def _file() -> _File:
     return parse(_File, read_yaml(_PATH), str(_PATH))
 
 
-def ask_comparisons(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Asked:
+def ask_comparisons(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
     """Write a table or some sentences, and ask for a cell or compare."""
     tables = [table for key, table in _file().tables.items() if (key in _HELD_BACK) == held_back]
     drawn = _draw(chance, chance.choice(tables))
@@ -183,7 +183,7 @@ def _tell(chance: Random, told: Told, drawn: _Drawn) -> None:
         drawn.rows[row].append((start, len(told.text)))
 
 
-def _ask(chance: Random, rng: np.random.Generator, told: Told, drawn: _Drawn) -> Asked:
+def _ask(chance: Random, rng: np.random.Generator, told: Told, drawn: _Drawn) -> Example:
     place = chance.randrange(len(drawn.columns))
     column = drawn.columns[place]
     numbers = {row: drawn.numbers[place, row] for row in range(len(drawn.names))}
@@ -210,7 +210,7 @@ def _ask(chance: Random, rng: np.random.Generator, told: Told, drawn: _Drawn) ->
     question = chance.choice(("Is {one} {words} than {other}?", "Is it true that {one} is {words} than {other}?"))
     question = question.format(one=drawn.names[one], words=words, other=drawn.names[other])
     if one not in known or other not in known:
-        return Asked(told.text, question, (), choices=(Choice("yes"), Choice("no")))
+        return ask(told.text, question, (), choices=(Choice("yes"), Choice("no")))
     spans = (drawn.spans[place, one], drawn.spans[place, other])
     if chance.random() < 0.3:
         asks_for = "Who" if drawn.table.row in _PERSONS else "Which"
@@ -218,11 +218,11 @@ def _ask(chance: Random, rng: np.random.Generator, told: Told, drawn: _Drawn) ->
         right = one if (known[one] > known[other]) == asks_more else other
         name = drawn.names[right]
         choices = (Choice(drawn.names[one]), Choice(drawn.names[other])) if chance.random() < 0.6 else ()
-        return Asked(told.text, which, (name,), choices=choices, evidence=spans)
+        return ask(told.text, which, (name,), choices=choices, evidence=spans)
     return _yes_no(rng, told, question, (known[one] > known[other]) == asks_more, spans)
 
 
-def _ask_cell(chance: Random, told: Told, drawn: _Drawn, place: int) -> Asked:
+def _ask_cell(chance: Random, told: Told, drawn: _Drawn, place: int) -> Example:
     row = chance.randrange(len(drawn.names))
     missing = [row for row in range(len(drawn.names)) if drawn.numbers[place, row] is None]
     if missing and chance.random() < 0.6:
@@ -240,24 +240,24 @@ def _ask_cell(chance: Random, told: Told, drawn: _Drawn, place: int) -> Asked:
         )
         found = told.quoted(name, drawn.rows[row][0])
         text, start = found or (name, None)
-        return Asked(told.text, question, (text,), start, evidence=(drawn.spans[place, row],))
+        return ask(told.text, question, (text,), start, evidence=(drawn.spans[place, row],))
     if chance.random() < 0.1:
         absent = chance.choice([other for other in drawn.table.names if other not in drawn.names] or [name])
         if absent != name:
-            return Asked(told.text, chance.choice(templates).replace("{r}", absent), ())
+            return ask(told.text, chance.choice(templates).replace("{r}", absent), ())
     question = chance.choice(templates).replace("{r}", name)
     if number is None:
-        return Asked(told.text, question, ())
+        return ask(told.text, question, ())
     answer = column.written(number)
     span = drawn.spans[place, row]
-    return Asked(told.text, question, (answer,), told.text.index(answer, span[0]), evidence=(span,))
+    return ask(told.text, question, (answer,), told.text.index(answer, span[0]), evidence=(span,))
 
 
 def _ranked(known: dict[int, int]) -> list[int]:
     return sorted(known, key=lambda row: known[row])
 
 
-def _ask_most(chance: Random, told: Told, drawn: _Drawn, place: int, known: dict[int, int]) -> Asked:
+def _ask_most(chance: Random, told: Told, drawn: _Drawn, place: int, known: dict[int, int]) -> Example:
     """Ask for the row with the most, the least, or the second of more than two."""
     column, row_kind = drawn.columns[place], drawn.table.row
     ranked = _ranked(known)
@@ -273,14 +273,14 @@ def _ask_most(chance: Random, told: Told, drawn: _Drawn, place: int, known: dict
     question = chance.choice(templates)
     if chance.random() < 0.4:
         names = chance.sample(drawn.names, len(drawn.names))
-        return Asked(told.text, question, (name,), choices=tuple(map(Choice, names)), evidence=spans)
+        return ask(told.text, question, (name,), choices=tuple(map(Choice, names)), evidence=spans)
     found = told.quoted(name)
-    return Asked(told.text, question, (found[0] if found else name,), found[1] if found else None, evidence=spans)
+    return ask(told.text, question, (found[0] if found else name,), found[1] if found else None, evidence=spans)
 
 
 def _ask_whether_most(
     chance: Random, rng: np.random.Generator, told: Told, drawn: _Drawn, place: int, known: dict[int, int]
-) -> Asked:
+) -> Example:
     column, ranked = drawn.columns[place], _ranked(known)
     words, right = chance.choice(((column.most, ranked[-1]), (column.least, ranked[0])))
     row = right if chance.random() < 0.5 else chance.choice([row for row in ranked if row != right])
@@ -288,5 +288,5 @@ def _ask_whether_most(
     return _yes_no(rng, told, f"Is {drawn.names[row]} {words}?", row == right, spans)
 
 
-def _yes_no(rng: np.random.Generator, told: Told, question: str, says_yes: bool, spans: Sequence[Span]) -> Asked:
+def _yes_no(rng: np.random.Generator, told: Told, question: str, says_yes: bool, spans: Sequence[Span]) -> Example:
     return replace(ask_yes_no(rng, told.text, question, says_yes), evidence=tuple(spans))

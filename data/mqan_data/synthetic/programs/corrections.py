@@ -8,8 +8,8 @@ from random import Random
 
 import numpy as np
 
-from mqan_core.example import Choice
-from mqan_data.questions.asked import Asked, ask_yes_no
+from mqan_core.example import Choice, Example
+from mqan_data.questions.asked import ask, ask_yes_no
 from mqan_data.settings import parse, read_yaml
 from mqan_data.synthetic.programs.told import Span, Told
 
@@ -92,7 +92,7 @@ def _file() -> _File:
     return parse(_File, read_yaml(_PATH), str(_PATH))
 
 
-def ask_corrections(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Asked:
+def ask_corrections(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
     """Write a text about a thing that changed and perhaps one that did not, and ask about one of them."""
     fact = chance.choice(list(_file().facts.values()))
     things = [t for n, t in enumerate(fact.things) if (n % _HELD_BACK == _HELD_BACK - 1) == held_back]
@@ -188,7 +188,7 @@ def _tell_list(chance: Random, told: Told, states: list[_State], *, arrow: bool)
             (state.old_spans if slot == "old" else state.new_spans).append(span)
 
 
-def _ask(chance: Random, rng: np.random.Generator, told: Told, states: Sequence[_State], stranger: str) -> Asked:
+def _ask(chance: Random, rng: np.random.Generator, told: Told, states: Sequence[_State], stranger: str) -> Example:
     state = states[0] if chance.random() < 0.65 else states[-1]
     fact, changed = state.fact, state.old != state.new
     style = chance.random()
@@ -201,9 +201,9 @@ def _ask(chance: Random, rng: np.random.Generator, told: Told, states: Sequence[
     both = tuple(dict.fromkeys((*state.old_spans, *state.new_spans)))
     if style < 0.1:  # of what the text does not speak
         if chance.random() < 0.5:
-            return Asked(told.text, filled((*fact.now, *fact.before), thing=stranger), ())
+            return ask(told.text, filled((*fact.now, *fact.before), thing=stranger), ())
         question = filled((*fact.whether, *fact.still), state.new, stranger)
-        return Asked(told.text, question, (), choices=(Choice("yes"), Choice("no")))
+        return ask(told.text, question, (), choices=(Choice("yes"), Choice("no")))
     if style < 0.5:
         is_former = changed and chance.random() < 0.45
         value, spans = (state.old, state.old_spans) if is_former else (state.new, state.new_spans)
@@ -211,11 +211,11 @@ def _ask(chance: Random, rng: np.random.Generator, told: Told, states: Sequence[
         if chance.random() < 0.3:
             offered = list(dict.fromkeys((state.old, state.new, *(s.new for s in states), chance.choice(fact.values))))
             chance.shuffle(offered)
-            return Asked(told.text, question, (value,), choices=tuple(map(Choice, offered)), evidence=tuple(spans))
+            return ask(told.text, question, (value,), choices=tuple(map(Choice, offered)), evidence=tuple(spans))
         place = told.quoted(value, spans[0])
         if place is None:
-            return Asked(told.text, question, (value,), evidence=tuple(spans))
-        return Asked(told.text, question, (place[0],), place[1], evidence=tuple(spans))
+            return ask(told.text, question, (value,), evidence=tuple(spans))
+        return ask(told.text, question, (place[0],), place[1], evidence=tuple(spans))
     kind = chance.choice(("whether", "whether", "still", "was", "changed", "order"))
     if kind == "order" and changed and fact.more:
         rises = fact.values.index(state.new) > fact.values.index(state.old)
@@ -238,5 +238,5 @@ def _ask(chance: Random, rng: np.random.Generator, told: Told, states: Sequence[
     return _yes_no(rng, told, question, value == state.new, tuple(state.new_spans))
 
 
-def _yes_no(rng: np.random.Generator, told: Told, question: str, says_yes: bool, spans: tuple[Span, ...]) -> Asked:
+def _yes_no(rng: np.random.Generator, told: Told, question: str, says_yes: bool, spans: tuple[Span, ...]) -> Example:
     return replace(ask_yes_no(rng, told.text, question, says_yes), evidence=spans)

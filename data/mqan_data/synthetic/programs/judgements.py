@@ -8,9 +8,9 @@ from random import Random
 
 import numpy as np
 
+from mqan_core.example import Example
 from mqan_data.formats.dataset_file import Label
 from mqan_data.formats.rows import LabelRow
-from mqan_data.questions.asked import Asked
 from mqan_data.questions.labels import ask_labels
 from mqan_data.settings import parse, read_yaml
 from mqan_data.synthetic.kind import LabelSet
@@ -51,7 +51,7 @@ def _file() -> _File:
     return parse(_File, read_yaml(_PATH), str(_PATH))
 
 
-def ask_judgements(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Asked:
+def ask_judgements(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
     """Write a case with what stands around it, and ask how it is to be judged."""
     names = list(_file().sets)
     cases = _file().sets[chance.choice([*names, names[0], names[0]])]

@@ -8,8 +8,8 @@ from random import Random
 
 import numpy as np
 
-from mqan_core.example import Choice
-from mqan_data.questions.asked import YES_NO, Asked, ask_yes_no
+from mqan_core.example import Choice, Example
+from mqan_data.questions.asked import YES_NO, ask, ask_yes_no
 from mqan_data.settings import parse, read_yaml
 from mqan_data.synthetic.programs.told import Span, Told
 
@@ -105,7 +105,7 @@ def verbs(*, held_back: bool) -> tuple[Verb, ...]:
     return tuple(v for n, v in enumerate(found) if (n % _HELD_BACK == _HELD_BACK - 1) == held_back)
 
 
-def ask_transfers(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Asked:
+def ask_transfers(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
     """Write a text about one to three events, and ask about one of them."""
     cast = _cast(chance)
     known = verbs(held_back=held_back)
@@ -252,7 +252,7 @@ def _ask(
     place: int,
     spans: tuple[Span, ...],
     cast: _Cast,
-) -> Asked:
+) -> Example:
     event = events[place]
     stranger = cast.names[5]
     style = chance.random()
@@ -282,7 +282,7 @@ def _ask(
             offered.insert(chance.randrange(len(offered) + 1), stranger if stranger != named else cast.names[4])
         offered = list(dict.fromkeys(offered))
         known = not unknown and not missing
-        return Asked(
+        return ask(
             told.text,
             question,
             (right,) if known else (),
@@ -290,8 +290,8 @@ def _ask(
             evidence=None if unknown else spans,
         )
     if unknown or answer is None:
-        return Asked(told.text, question, ())
-    return Asked(told.text, question, (answer[0],), answer[1], evidence=spans)
+        return ask(told.text, question, ())
+    return ask(told.text, question, (answer[0],), answer[1], evidence=spans)
 
 
 def _ask_yes_no(
@@ -302,7 +302,7 @@ def _ask_yes_no(
     events: Sequence[Event],
     spans: tuple[Span, ...],
     stranger: str,
-) -> Asked:
+) -> Example:
     style = chance.random()
     swapped = Event(event.verb, event.b, event.a, event.x)
     if style < 0.4:
@@ -318,7 +318,7 @@ def _ask_yes_no(
         other = Event(event.verb, stranger, other.b, other.x)
     question = chance.choice(_whether(other))
     choices = tuple(map(Choice, YES_NO)) if chance.random() < 0.8 else ()
-    return Asked(told.text, question, (), choices=choices)
+    return ask(told.text, question, (), choices=choices)
 
 
 def _do(base: str, side: str, more: str = "") -> str:
