@@ -12,7 +12,7 @@ import torch
 
 from mqan_core.answer.finish import HOLDS
 from mqan_core.answer.types import Answer
-from mqan_core.ask.request import Request, read_listing, read_request
+from mqan_core.ask.request import Request, read_question, read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Choice, Example
 from mqan_training.checkpoint import load_checkpoint
@@ -230,6 +230,6 @@ class TorchAnswerer:
 
     def _read(self, ask: Ask) -> Request:
         asked = self.trained.vocabulary, ask.context, ask.question
-        request = read_request(*asked, ask.choices) if ask.choices else read_listing(*asked)
+        request = read_request(*asked, ask.choices) if ask.choices else read_question(*asked)
         self.trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return request

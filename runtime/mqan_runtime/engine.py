@@ -9,15 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from mqan_core.answer.calibration import Temperatures
-from mqan_core.answer.decide import REPEATS, count_decided, decide, find_repeats
-from mqan_core.answer.evidence import Attended
-from mqan_core.answer.explain import Pointers, explain_choice, explain_quotation, explain_words
-from mqan_core.answer.finish import complete
-from mqan_core.answer.quotations import quote
+from mqan_core.answer.decide import REPEATS, count_decided, find_repeats
+from mqan_core.answer.explain import Pointers
+from mqan_core.answer.finish import Decoded, finish
 from mqan_core.answer.trace import read_words
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import PLAIN, Options
-from mqan_core.ask.request import read_listing, read_request
+from mqan_core.ask.request import Check, read_question
 from mqan_core.bundle import Bundle, open_bundle
 from mqan_core.errors import BundleError
 from mqan_core.manifest import EMBEDDINGS, Device, Graphs
@@ -146,23 +144,18 @@ class Engine(RowEngine[WindowedRequest]):
     def max_answer_tokens(self) -> int:
         return self.bundle.manifest.max_positions - 1
 
-    def read(self, context: str, question: str, options: Options = PLAIN) -> WindowedRequest:
+    def read(
+        self, context: str, question: str, options: Options = PLAIN, check: Check | None = None
+    ) -> WindowedRequest:
         """Tokenise a context, a question and what else is asked for.
 
         Raises:
             InputError: one of them holds nothing but white space, the question is too long for a window, or
                 the options make no sense together.
         """
-        options.check()
-        if options.takes_labels:
-            request = read_listing(self.bundle.vocabulary, context, question)
-            options = replace(options, choices=request.listed)
-        else:
-            # in one order whatever the caller's: 8-bit products round on what is added up in another order
-            choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
-            request = read_request(self.bundle.vocabulary, context, question, choices)
+        request = read_question(self.bundle.vocabulary, context, question, options, check)
         windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-        return WindowedRequest(request, tuple(windows), options)
+        return WindowedRequest(request, tuple(windows), request.options)
 
     def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Generator[None, None, Decoding]:
         constants, sizes = yield from self.reader.read([row.request for row in rows])
@@ -177,28 +170,18 @@ class Engine(RowEngine[WindowedRequest]):
 
     def write(self, ended: Ended[WindowedRequest]) -> Answer:
         row, request = ended.row, ended.row.request.request
-        trace, place_masses, attention = ended.decoded
-        behind = len(request.question_tokens)
-        masses = place_masses[behind : behind + len(request.choices)].tolist()
-        options, scores = row.request.options, row.request.scores
-        answer = decide(
-            *(trace, masses, request, self.bundle.vocabulary, row.max_answer_tokens), may_be_none=options.may_be_none
+        trace, masses, attention = ended.decoded
+        first = len(request.question_tokens)  # of the choices' separators
+        decoded = Decoded(
+            trace,
+            masses[first : first + len(request.choices)].tolist(),
+            attention[: request.num_context_tokens],
+            row.request.scores,
+            row.request.pointers,
+            row.request.evidence,
+            len(row.request.windows),
         )
-        # without the step at which an answer that is too long would have gone on
-        num_steps = max(1, len(answer.tokens) + (not answer.truncated))
-        answer = self._temperatures.calibrate(answer)
-        if scores is not None:
-            answer = quote(answer, scores, options, request, row.max_answer_tokens)
-        if row.request.pointers is not None:
-            if request.choices:
-                steps = explain_choice(attention[: request.num_context_tokens], request)
-            elif scores is not None and options.quotes:
-                steps = explain_quotation(scores, request, refuses=options.refuses)
-            else:
-                steps = explain_words(row.request.pointers[:num_steps], trace, request, self.bundle.vocabulary)
-            answer = replace(answer, explanation=steps)
-        evidence = row.request.evidence or Attended(attention[: request.num_context_tokens])
-        return complete(answer, options, request, evidence, len(row.request.windows))
+        return finish(decoded, request, self.bundle.vocabulary, self._temperatures, row.max_answer_tokens)
 
     def read_decided(self, row: Row[WindowedRequest], trace: Trace, first: int) -> list[AnswerToken]:
         if row.request.options.min_probability is not None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import PLAIN, Options
+from mqan_core.ask.request import Check
 from mqan_core.bundle import Bundle, open_bundle
 from mqan_core.errors import BundleError, MqanError
 from mqan_core.manifest import MANIFEST
@@ -35,8 +36,8 @@ class ServedEngine(Protocol):
     def max_answer_tokens(self) -> int:
         """Most tokens that an answer can have."""
 
-    def read(self, context: str, question: str, options: Options = PLAIN) -> Any:
-        """Tokenise a request.
+    def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> Any:
+        """Tokenise a request, each text once; ``check`` sees each before its tokens are made.
 
         Raises:
             InputError: it cannot be answered.

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import PLAIN, Options
+from mqan_core.ask.request import Check
 from mqan_core.bundle import Bundle
 from mqan_runtime.step_loop import Decoding, StepLoop
 
@@ -54,7 +55,7 @@ class RowEngine(ABC, Generic[Request]):
         """Most tokens that an answer can have: the decoder's positions less one for the end."""
 
     @abstractmethod
-    def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
+    def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> Request:
         """Tokenise a request.
 
         Raises:

@@ -1,6 +1,7 @@
 """Answers questions with a bundle of the paper's network: text in, attributed answers out. Needs no torch."""
 
 from collections.abc import Generator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import onnxruntime
 from mqan_core.answer.trace import attribute, read_words
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import PLAIN, Options
-from mqan_core.ask.request import Request, read_request
+from mqan_core.ask.request import Check, Request, read_question
 from mqan_core.bundle import Bundle, open_bundle
 from mqan_core.errors import BundleError, InputError, MqanError
 from mqan_core.text.tokens import word_of
@@ -118,7 +119,7 @@ class WordEngine(RowEngine[Request]):
         """Whether only the thread that made it may let it answer."""
         return isinstance(self.loop, DeviceLoop)
 
-    def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
+    def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> Request:
         """Tokenise a context and a question.
 
         Raises:
@@ -129,7 +130,8 @@ class WordEngine(RowEngine[Request]):
             message = f"This model answers plain questions only: it does not take {field}."
             hint = f"Leave {field} out, or serve a model with a pretrained reader."
             raise InputError("option_not_supported", field, message, hint)
-        return read_request(self.bundle.vocabulary, context, question)
+        plain = replace(options, reads_lists=False)
+        return read_question(self.bundle.vocabulary, context, question, plain, check)
 
     def begin(self, rows: Sequence[Row[Request]]) -> Generator[None, None, Decoding]:
         yield from ()

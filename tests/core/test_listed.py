@@ -6,7 +6,7 @@ import time
 import pytest
 
 from mqan_core.ask.listed import find_listed
-from mqan_core.ask.request import read_listing
+from mqan_core.ask.request import read_question
 from mqan_core.text.vocab import Vocabulary
 
 VOCABULARY = Vocabulary(tuple("ab"), refuses=True)
@@ -184,7 +184,7 @@ def test_places_are_labels_whatever_stands_there() -> None:
         assert places == sorted(places), question
         assert places[-1] <= found.place.end <= len(question)
         assert all(question[label.start : label.end].strip() for label in found.labels)
-        read = read_listing(VOCABULARY, "some text", question)
+        read = read_question(VOCABULARY, "some text", question)
         assert {choice.label for choice in read.choices} == {question[p.start : p.end] for p in found.labels}
     assert num_found > 40
 
@@ -201,13 +201,13 @@ def test_hostile_questions_take_no_time(question: str) -> None:
 
 def test_a_question_is_read_without_its_list() -> None:
     question = "Options: red, green. Which colour?"
-    request = read_listing(VOCABULARY, "It is red.", question)
+    request = read_question(VOCABULARY, "It is red.", question)
     assert [token.piece.strip() for token in request.question_tokens] == ["Which", "colour", "?"]
     assert [question[token.start : token.end] for token in request.question_tokens] == ["Which", "colour", "?"]
     assert [choice.label for choice in request.choices] == ["green", "red"]
     assert [question[place.start : place.end] for place in request.label_places] == ["green", "red"]
-    assert [choice.label for choice in request.listed] == ["red", "green"]
-    assert read_listing(VOCABULARY, "It is red.", "Which colour?").listed == ()
+    assert [choice.label for choice in request.options.choices] == ["red", "green"]
+    assert read_question(VOCABULARY, "It is red.", "Which colour?").options.choices == ()
 
 
 @pytest.mark.timeout(20)

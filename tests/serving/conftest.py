@@ -14,6 +14,7 @@ import pytest
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_core.answer.types import Answer, AnswerToken, Masses, Source, Span, compose
 from mqan_core.ask.options import PLAIN, Options
+from mqan_core.ask.request import Check, read_question
 from mqan_core.bundle import Bundle
 from mqan_core.errors import EngineFailedError
 from mqan_core.manifest import Manifest, Sizes
@@ -89,9 +90,9 @@ class StandInEngine:
         manifest = Manifest("stand-in", "1", "words", sizes, 50, {}, scores={"squad": {"nf1": 50.0}})
         self.bundle = Bundle(Path(), manifest, "0" * 64, vocabulary, vectors=vectors)
 
-    def read(self, context: str, question: str, options: Options = PLAIN) -> ReadText:
-        lengths = [len(read_tokens(text)) for text in (context, question)]
-        return ReadText(context, question, *lengths)
+    def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> ReadText:
+        read = read_question(self.bundle.vocabulary, context, question, options, check)
+        return ReadText(context, question, read.num_context_tokens, read.num_question_tokens)
 
     def start_in_turns(
         self, requests: Sequence[ReadText], max_answer_tokens: Sequence[int], keys: Sequence[Any]

@@ -13,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mqan.v1 import answer_pb2
+from mqan_core.ask.request import read_question
 from mqan_core.errors import InputError
+from mqan_core.text.vocab import Vocabulary
 from mqan_serving.rpc.guard import parse_message
 from mqan_serving.service.errors import ERRORS
 from mqan_serving.service.validation import Limits, Question, Validator
@@ -30,12 +32,13 @@ LIMITS = Limits(
     max_queued_requests=1,
 )
 VALIDATOR = Validator(LIMITS)
+READ = partial(read_question, Vocabulary((), ()))
 
 
 def outcome(body: bytes, validator: Validator = VALIDATOR) -> str | None:
     """Return the code that a document is refused with, or None."""
     try:
-        validator.check(validator.parse_json(body))
+        validator.read(validator.parse_json(body), READ)
     except InputError as error:
         return error.code
     return None
@@ -43,7 +46,7 @@ def outcome(body: bytes, validator: Validator = VALIDATOR) -> str | None:
 
 def code_of(body: bytes) -> str:
     with pytest.raises(InputError) as raised:
-        VALIDATOR.check(VALIDATOR.parse_json(body))
+        VALIDATOR.read(VALIDATOR.parse_json(body), READ)
     error = raised.value
     assert error.code in ERRORS
     assert error.message.endswith(".")
@@ -146,7 +149,7 @@ def least_seconds(call: Callable[[], object]) -> float:
 
 def test_lone_surrogate_in_a_string_is_refused() -> None:
     with pytest.raises(InputError) as raised:
-        VALIDATOR.check(Question.model_construct(context="a\ud800", question="q", max_answer_tokens=None))
+        VALIDATOR.read(Question.model_construct(context="a\ud800", question="q", max_answer_tokens=None), READ)
     assert raised.value.code == "invalid_text"
     assert "code point 1" in raised.value.message
 
@@ -155,21 +158,21 @@ def test_lone_surrogate_in_a_string_is_refused() -> None:
 def test_good_documents_pass(wanted: int | None) -> None:
     document = {"context": "Ein Bär 🐻.", "question": "Was?", "max_answer_tokens": wanted}
     question = VALIDATOR.parse_json(json.dumps(document).encode())
-    assert VALIDATOR.check(question) == (wanted or 30)
+    assert VALIDATOR.read(question, READ)[1] == (wanted or 30)
 
 
 def test_long_run_of_several_tokens_is_no_long_word() -> None:
-    VALIDATOR.check(Question(context="a.b," * 20, question="q"))
+    VALIDATOR.read(Question(context="a.b," * 20, question="q"), READ)
 
 
 def test_token_limits_are_exact() -> None:
     def question(num_context: int, num_question: int) -> Question:
         return Question(context="a " * num_context, question="b " * num_question)
 
-    VALIDATOR.check(question(100, 20))
+    VALIDATOR.read(question(100, 20), READ)
     for asked, code in ((question(101, 20), "context_too_long"), (question(100, 21), "question_too_long")):
         with pytest.raises(InputError) as raised:
-            VALIDATOR.check(asked)
+            VALIDATOR.read(asked, READ)
         assert raised.value.code == code
 
 

@@ -115,7 +115,7 @@ def _check(plan: Plan) -> None:
     try:
         _ = plan.schema is not None and list(read_fields(plan.schema))
         for name in plan.questions:
-            _ = Question(context="-", **plan.questions[name]).options
+            Question(context="-", **plan.questions[name]).options.check()
     except InputError as error:
         _refuse(f"{error.message} {error.hint}", name)
     except ValidationError as error:

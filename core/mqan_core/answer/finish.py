@@ -1,46 +1,110 @@
-"""The options' part in a decided answer: evidence, expected values, several labels, a least probability."""
+"""From what an engine decoded to the answer that a caller gets: ``finish``, for torch and onnxruntime alike.
+
+Its stages, and why they are in this order:
+
+1. decide: what the trace says: a label, a refusal or words with their sources (``decide.py``);
+2. calibrate: how often such answers are right, which never changes which of several is the likeliest
+   (``calibration.py``);
+3. quote: where quotations are asked for they take the answer's place, by their own scores (``quotations.py``);
+4. explain: what each step of the answer looked at (``explain.py``);
+5. complete: what the options make of the calibrated probabilities: several labels, expected values, a least
+   probability, and of what then holds the evidence (``evidence.py``).
+"""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
-from mqan_core.answer.evidence import Evidence, find_evidence
-from mqan_core.answer.types import Answer, ChoiceProbability
-from mqan_core.ask.options import Options
+from mqan_core.answer.calibration import Temperatures
+from mqan_core.answer.decide import Trace, decide
+from mqan_core.answer.evidence import Attended, Evidence, find_evidence
+from mqan_core.answer.explain import Pointers, Weights, explain_choice, explain_quotation, explain_words
+from mqan_core.answer.quotations import QuotationScores, quote
+from mqan_core.answer.types import Answer, ChoiceProbability, StepExplanation
 from mqan_core.ask.request import Request
+from mqan_core.text.vocab import Vocabulary
 
 HOLDS: Final = 0.5
 """Of several labels, those hold that are likelier than this, each beside the refusal."""
 
 
-def complete(answer: Answer, options: Options, request: Request, evidence: Evidence, num_windows: int = 1) -> Answer:
-    """Return a decided answer with what its options ask for.
+@dataclass(frozen=True, slots=True, eq=False)
+class Decoded:
+    """What an engine found for one request.
 
-    Args:
-        answer: as it was decided, its choices in any order.
-        options: what is asked for.
-        request: its words.
-        evidence: which words decide for which choice.
+    Attributes:
+        trace: of its steps, [steps, F], at least one.
+        masses: probability of each choice at the first step, in the request's order.
+        attention_C: how the decision between choices divided its attention over the context.
+        scores: of each word as the first and last of a quotation, where quotations are asked for.
+        pointers: of each step, where the answer is to be explained.
+        evidence: which words decide for which choice; without it those that the decision attended to.
         num_windows: windows that the context was read in.
     """
+
+    trace: Trace
+    masses: Sequence[float]
+    attention_C: Weights
+    scores: QuotationScores | None = None
+    pointers: Sequence[Pointers] | None = None
+    evidence: Evidence | None = None
+    num_windows: int = 1
+
+
+def finish(
+    decoded: Decoded, request: Request, vocabulary: Vocabulary, temperatures: Temperatures, max_answer_tokens: int
+) -> Answer:
+    """Return the answer to a request.
+
+    Args:
+        decoded: what was found for it.
+        request: what was asked, and its options.
+        vocabulary: names the generated pieces.
+        temperatures: of the model.
+        max_answer_tokens: most tokens of the answer; the trace may be longer.
+    """
+    options = request.options
+    answer = decide(
+        *(decoded.trace, decoded.masses, request, vocabulary, max_answer_tokens), may_be_none=options.may_be_none
+    )
+    # without the step at which an answer that is too long would have gone on
+    num_steps = max(1, len(answer.tokens) + (not answer.truncated))
+    answer = temperatures.calibrate(answer)
+    if decoded.scores is not None:
+        answer = quote(answer, decoded.scores, options, request, max_answer_tokens)
+    if decoded.pointers is not None:
+        answer = replace(answer, explanation=_explain(decoded, decoded.pointers[:num_steps], request, vocabulary))
+    return _complete(replace(answer, num_windows=decoded.num_windows), request, decoded)
+
+
+def _explain(
+    decoded: Decoded, pointers: Sequence[Pointers], request: Request, vocabulary: Vocabulary
+) -> tuple[StepExplanation, ...]:
+    if request.choices:
+        return explain_choice(decoded.attention_C, request)
+    if decoded.scores is not None and request.options.quotes:
+        return explain_quotation(decoded.scores, request, refuses=request.options.refuses)
+    return explain_words(pointers, decoded.trace, request, vocabulary)
+
+
+def _complete(answer: Answer, request: Request, decoded: Decoded) -> Answer:
+    options = request.options
     of_label = {choice.label: choice for choice in answer.choices}
     in_order = tuple(of_label[choice.label] for choice in options.choices)
-    answer = replace(answer, num_windows=num_windows, choices=in_order, is_multiple=options.multiple)
+    answer = replace(answer, choices=in_order, is_multiple=options.multiple)
     if options.multiple:
         answer = _several(answer, options.min_probability)
-    elif answer.choices:
-        answer = replace(answer, choices=_normalised(answer.choices))
+    else:
+        if answer.choices:
+            answer = replace(answer, choices=_normalised(answer.choices))
         if options.is_scale:
             expected = sum(level * c.among_choices for level, c in enumerate(answer.choices, start=1))
             answer = replace(answer, expected=expected)
-    if not options.multiple:
-        answer = withhold(answer, options.min_probability)
-    return _with_evidence(answer, request, evidence) if answer.chosen else answer
-
-
-def _with_evidence(answer: Answer, request: Request, evidence: Evidence) -> Answer:
-    """Return an answer whose chosen labels have the words that decide for them."""
+        answer = _withhold(answer, options.min_probability)
+    if not answer.chosen:
+        return answer
+    evidence = decoded.evidence or Attended(decoded.attention_C)
     found = {
         choice.label: find_evidence(evidence.logits(place), request)
         for place, choice in enumerate(request.choices)
@@ -49,15 +113,14 @@ def _with_evidence(answer: Answer, request: Request, evidence: Evidence) -> Answ
     return replace(answer, choices=tuple(replace(c, evidence=found.get(c.label, ())) for c in answer.choices))
 
 
-def withhold(answer: Answer, min_probability: float | None) -> Answer:
-    """Return an answer that is sure enough, or the answer that there is none."""
+def _withhold(answer: Answer, min_probability: float | None) -> Answer:
     if answer.answered and min_probability is not None and answer.probability < min_probability:
         return replace(_unanswered(answer), explanation=())  # of words that are not given
     return answer
 
 
 def _several(answer: Answer, min_probability: float | None) -> Answer:
-    """Return the answer that holds every label for itself."""
+    """Return the answer that judges every label by itself."""
     least = HOLDS if min_probability is None else min_probability
     holding = [choice for choice in answer.choices if choice.against_refusal > HOLDS]
     chosen = tuple(choice.label for choice in holding if choice.against_refusal >= least)
@@ -65,19 +128,10 @@ def _several(answer: Answer, min_probability: float | None) -> Answer:
     probability = math.prod(
         choice.against_refusal if choice.label in decided else 1 - choice.against_refusal for choice in answer.choices
     )
-    answer = replace(answer, probability=probability)
+    answer = replace(answer, probability=probability, choices=_normalised(answer.choices))
     if not chosen:
-        explanation = () if holding else answer.explanation
-        return replace(_unanswered(answer), choices=_normalised(answer.choices), explanation=explanation)
-    return replace(
-        answer,
-        text=", ".join(chosen),
-        tokens=(),
-        spans=(),
-        answered=True,
-        choices=_normalised(answer.choices),
-        chosen=chosen,
-    )
+        return replace(_unanswered(answer), explanation=() if holding else answer.explanation)
+    return replace(answer, text=", ".join(chosen), tokens=(), spans=(), answered=True, chosen=chosen)
 
 
 def _normalised(choices: Sequence[ChoiceProbability]) -> tuple[ChoiceProbability, ...]:

@@ -1,15 +1,19 @@
 """A question about a context, read into tokens and slots."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from mqan_core.answer.types import Span
 from mqan_core.ask.listed import find_listed
-from mqan_core.ask.options import MOST_CHOICES
+from mqan_core.ask.options import MOST_CHOICES, PLAIN, Options
 from mqan_core.errors import InputError
 from mqan_core.example import Choice
-from mqan_core.text.tokens import Token, has_words, read_tokens
+from mqan_core.text.tokens import Size, Token, has_words, measure, read_tokens
 from mqan_core.text.vocab import Slots, Vocabulary, number_slots
+
+Check = Callable[[str, str, Size], None]
+"""Takes the name of a text (``context``, ``question``, ``choice``), the text and its size; raises what refuses it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +28,7 @@ class Request:
         choices: the closed set of labels, empty for a free answer.
         choice_tokens: tokens of each label, its description after it.
         label_places: where the question has each label; empty for the caller's own choices.
+        options: what else is asked for; their choices are in the order of the caller or of the question.
     """
 
     context: str
@@ -34,12 +39,7 @@ class Request:
     choices: tuple[Choice, ...] = ()
     choice_tokens: tuple[tuple[Token, ...], ...] = ()
     label_places: tuple[Span, ...] = ()
-
-    @property
-    def listed(self) -> tuple[Choice, ...]:
-        """The choices that the question lists, in its order."""
-        places = zip(self.choices, self.label_places, strict=False)
-        return tuple(choice for choice, place in sorted(places, key=lambda pair: pair[1].start))
+    options: Options = PLAIN
 
     @property
     def num_context_tokens(self) -> int:
@@ -57,34 +57,59 @@ class Request:
         return self.num_context_tokens + self.num_question_tokens
 
 
+def read_question(
+    vocabulary: Vocabulary, context: str, question: str, options: Options = PLAIN, check: Check | None = None
+) -> Request:
+    """Tokenise a question as it is answered. Labels that it lists become choices, if it has none of its own.
+
+    Choices are read in one order whatever the caller's: 8-bit products round on what is added up in another order.
+
+    Args:
+        vocabulary: of the model.
+        context, question: the texts.
+        options: what else is asked for.
+        check: of each text before its tokens are made.
+
+    Raises:
+        InputError: a text holds nothing but white space, or the options make no sense together.
+    """
+    context_tokens = read_tokens(context, check and partial(check, "context", context))
+    question_tokens = read_tokens(question, check and partial(check, "question", question))
+    options.check()
+    listed = find_listed(question, MOST_CHOICES) if options.takes_labels else None
+    if listed is None:
+        if check is not None:
+            for choice in options.choices:
+                _check_choice(choice, check)
+        choices = sorted(options.choices, key=lambda choice: (choice.label, choice.description))
+        read = _request(vocabulary, context, question, context_tokens, question_tokens, choices)
+        return replace(read, options=options)
+    left = [t for t in question_tokens if t.end <= listed.place.start or t.start >= listed.place.end]
+    places = tuple(sorted(listed.labels, key=lambda place: question[place.start : place.end]))
+    in_order, choices = (
+        [Choice(question[place.start : place.end]) for place in some] for some in (listed.labels, places)
+    )
+    read = _request(vocabulary, context, question, context_tokens, left, choices)
+    return replace(read, label_places=places, options=replace(options, choices=tuple(in_order)))
+
+
 def read_request(vocabulary: Vocabulary, context: str, question: str, choices: Sequence[Choice] = ()) -> Request:
-    """Tokenise a context, a question and the labels to choose from.
+    """Tokenise a context, a question and the labels to choose from, as they stand.
 
     Raises:
         InputError: the context, the question or a label holds nothing but white space.
     """
-    return _request(vocabulary, context, question, read_tokens(question), choices)
-
-
-def read_listing(vocabulary: Vocabulary, context: str, question: str) -> Request:
-    """Tokenise a context and a question without choices; labels that the question lists become choices, sorted.
-
-    Raises:
-        InputError: the context or the question holds nothing but white space.
-    """
-    listed = find_listed(question, MOST_CHOICES)
-    if listed is None:
-        return read_request(vocabulary, context, question)
-    tokens = [t for t in read_tokens(question) if t.end <= listed.place.start or t.start >= listed.place.end]
-    places = tuple(sorted(listed.labels, key=lambda place: question[place.start : place.end]))
-    choices = [Choice(question[place.start : place.end]) for place in places]
-    return replace(_request(vocabulary, context, question, tokens, choices), label_places=places)
+    return _request(vocabulary, context, question, read_tokens(context), read_tokens(question), choices)
 
 
 def _request(
-    vocabulary: Vocabulary, context: str, question: str, question_tokens: Sequence[Token], choices: Sequence[Choice]
+    vocabulary: Vocabulary,
+    context: str,
+    question: str,
+    context_tokens: Sequence[Token],
+    question_tokens: Sequence[Token],
+    choices: Sequence[Choice],
 ) -> Request:
-    context_tokens = read_tokens(context)
     choice_tokens = tuple(tuple(read_tokens(_shown(choice))) for choice in choices)
     for name, tokens in (("context", context_tokens), ("question", question_tokens)):
         if not tokens:
@@ -96,6 +121,12 @@ def _request(
     return Request(
         context, question, tuple(context_tokens), tuple(question_tokens), slots, tuple(choices), choice_tokens
     )
+
+
+def _check_choice(choice: Choice, check: Check) -> None:
+    check("choice", choice.label, measure(choice.label))
+    if choice.description:
+        check("choice", choice.description, measure(choice.description))
 
 
 def empty(name: str) -> InputError:

@@ -26,7 +26,7 @@ the span of that character.
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain
 from typing import NamedTuple
@@ -159,19 +159,22 @@ def tokenize(text: str) -> list[Token]:
     return list(_Boundaries(text, with_blanks=True).tokens())
 
 
-def read_tokens(text: str) -> list[Token]:
-    """Return the tokens of a string that the model reads: all but white space, which costs next to no time."""
-    return list(_Boundaries(text, with_blanks=False).tokens())
+def read_tokens(text: str, check: Callable[[Size], None] | None = None) -> list[Token]:
+    """Return the tokens of a string that the model reads: all but white space, which costs next to no time.
+
+    Args:
+        text: the string.
+        check: called with its size before the tokens are made, to refuse what is too long; what it raises is passed on.
+    """
+    found = _Boundaries(text, with_blanks=False)
+    if check is not None:
+        check(found.size)
+    return list(found.tokens())
 
 
 def measure(text: str) -> Size:
     """Return how much there is to read in a text, without making its tokens: in some 20 ms for 1 MiB of anything."""
-    found = _Boundaries(text, with_blanks=False)
-    if not found.starts.size:
-        return Size(0, 0, 0)
-    lengths = found.ends - found.starts
-    longest = int(lengths.argmax())
-    return Size(lengths.size, int(lengths[longest]), int(found.starts[longest]))
+    return _Boundaries(text, with_blanks=False).size
 
 
 def detokenize(pieces: Iterable[str]) -> str:
@@ -209,6 +212,15 @@ class _Boundaries:
             is_selector = np.append(np.isin(codes, list(map(ord, _SELECTORS))), False)
             ends = np.minimum(places[self._ends - 1] + 1, len(codes))
             self.ends = np.where(self._ends > self._starts, ends + is_selector[ends], self.starts)
+
+    @property
+    def size(self) -> Size:
+        """How much there is to read."""
+        if not self.starts.size:
+            return Size(0, 0, 0)
+        lengths = self.ends - self.starts
+        longest = int(lengths.argmax())
+        return Size(lengths.size, int(lengths[longest]), int(self.starts[longest]))
 
     def _find(self, with_blanks: bool) -> tuple[Places, Places]:
         """Return starts and ends in the text that is read."""

@@ -180,7 +180,7 @@ def _ask(request: RecordRequest, field: RecordField) -> Question:
         none=kind is Kind.CHOICE and field.is_nullable,
     )
     try:
-        _ = question.options
+        question.options.check()
     except InputError as error:
         message = f"{shown_name(field.name)} cannot be asked for: {error.message}"
         raise InputError(error.code, "schema", message, error.hint) from None

@@ -328,8 +328,7 @@ class Service:
 
     def _check_and_read(self, question: Question) -> tuple[ReadRequest, int]:
         with self._watch.over("The reading of a question"):
-            max_answer_tokens = self.validator.check(question)
-            return self._engine.read(question.context, question.question, question.options), max_answer_tokens
+            return self.validator.read(question, self._engine.read)
 
     def _parse(self, parse: ParseName, answer: Answer, question: Question) -> Answer:
         with self._watch.over("The parsing of an answer"):

@@ -129,7 +129,6 @@ class AskedFor(BaseModel):
             reads_lists=self.parse is None,
             none=self.none,
         )
-        options.check()
         if self.parse is not None:
             check_parse(options)
         return options

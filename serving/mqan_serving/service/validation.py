@@ -1,18 +1,22 @@
 """The one check of what callers send, for every transport. What it refuses it explains; it never cuts or repairs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
 
+from mqan_core.ask.options import Options
+from mqan_core.ask.request import Check
 from mqan_core.errors import InputError
 from mqan_core.text.layout import count_read
-from mqan_core.text.tokens import has_words, measure
+from mqan_core.text.tokens import Size, has_words, measure
 from mqan_serving.service.asked import AskedFor, ChoiceField, check_lists
 from mqan_serving.service.errors import ERRORS
+
+RequestT = TypeVar("RequestT")
 
 _CHARS_OF_LABEL = 200  # that are read in the time that a label takes beside its own
 _SAMPLE = 4096  # characters of a text whose words are counted to estimate how many it has
@@ -195,36 +199,33 @@ class Validator:
             message = f"The request has {num_bytes} bytes; at most {limit} are accepted."
             raise InputError("request_too_large", "body", message, ERRORS["request_too_large"].hint)
 
-    def check(self, question: Question) -> int:
-        """Check a question before it is tokenised and return the most tokens its answer may have.
+    def read(self, question: Question, read: Callable[[str, str, Options, Check], RequestT]) -> tuple[RequestT, int]:
+        """Read a question, and check each of its texts before its tokens are made.
 
-        Takes time linear in the length of the texts.
+        Args:
+            question: what was asked.
+            read: the engine's.
+
+        Returns:
+            The engine's request, and the most tokens that its answer may have.
 
         Raises:
             InputError: a text is blank, cannot be encoded or has too many tokens, a word is too long, a number is out
                 of range, or what is asked for makes no sense together.
         """
-        for field, text in (("context", question.context), ("question", question.question)):
-            self._check_text(field, text)
-        for choice in question.options.choices:
-            self._check_text("choice", choice.label)
-            if choice.description:
-                self._check_text("choice", choice.description)
+        request = read(question.context, question.question, question.options, self._check_text)
         limit = self.limits.max_answer_tokens
         wanted = question.max_answer_tokens
         if wanted is None:
-            return limit
+            return request, limit
         if not 1 <= wanted <= limit:
             code = "max_answer_tokens_out_of_range"
-            raise InputError(
-                code,
-                "max_answer_tokens",
-                f"max_answer_tokens is {wanted}; 1 to {limit} are accepted.",
-                "Choose a number in this range or leave the field out.",
-            )
-        return wanted
+            message = f"max_answer_tokens is {wanted}; 1 to {limit} are accepted."
+            hint = "Choose a number in this range or leave the field out."
+            raise InputError(code, "max_answer_tokens", message, hint)
+        return request, wanted
 
-    def _check_text(self, field: str, text: str) -> None:
+    def _check_text(self, field: str, text: str, size: Size) -> None:
         if not has_words(text):
             code = f"empty_{field}"
             what = "empty" if not text else "white space only" if not text.strip() else "invisible characters only"
@@ -235,8 +236,11 @@ class Validator:
             message = f"The {field} has a lone surrogate at code point {error.start}, which is not a character."
             raise InputError("invalid_text", field, message, ERRORS["invalid_text"].hint) from None
         self.check_size(num_bytes)
-        size = measure(text)
-        self._check_length(field, size.num_tokens)
+        most = self.limits.max_context_tokens if field == "context" else self.limits.max_question_tokens
+        if size.num_tokens > most:
+            code = f"{field}_too_long" if field != "choice" else "choices_too_long"
+            message = f"The {field} has {size.num_tokens} tokens; at most {most} are accepted."
+            raise InputError(code, field, message, ERRORS[code].hint)
         if size.longest > self.limits.max_word_length:
             raise InputError(
                 "word_too_long",
@@ -245,16 +249,6 @@ class Validator:
                 f"at most {self.limits.max_word_length} are accepted.",
                 ERRORS["word_too_long"].hint,
             )
-
-    def _most_tokens(self, field: str) -> int:
-        return self.limits.max_context_tokens if field == "context" else self.limits.max_question_tokens
-
-    def _check_length(self, field: str, length: int) -> None:
-        limit = self._most_tokens(field)
-        if length > limit:
-            code = f"{field}_too_long" if field != "choice" else "choices_too_long"
-            message = f"The {field} has {length} tokens; at most {limit} are accepted."
-            raise InputError(code, field, message, ERRORS[code].hint)
 
 
 def _explain(problem: str, place: Sequence[int | str], detail: str) -> InputError:
