@@ -9,6 +9,7 @@ import socket
 from contextlib import suppress
 
 import grpc
+from grpc_reflection.v1alpha.reflection import SERVICE_NAME, enable_server_reflection
 
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.exporter import MetricsExporter
@@ -16,16 +17,14 @@ from mqan_serving.observability.logs import log
 from mqan_serving.rest.http_server import HttpServer, listen
 from mqan_serving.rest.routes import create_rest_app
 from mqan_serving.rpc import bounds
-from mqan_serving.rpc.bounds import MessageDeadline
 from mqan_serving.rpc.guard import RpcGuard
-from mqan_serving.rpc.methods import QuestionAnsweringMethods, add_health, add_question_answering
-from mqan_serving.rpc.reflection import add_reflection
-from mqan_serving.rpc.sockets import end_connections, refuse_connections
+from mqan_serving.rpc.methods import SERVICE_NAMES, QuestionAnsweringMethods, add_health, add_question_answering
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.health import Health
 from mqan_serving.settings import Settings, address
 
 _HEALTH_PERIOD_S = 0.5
+_LAST_CALLS_S = 1.0  # for calls that were sent before their callers knew that the server ends
 
 
 class LocalServer:
@@ -50,14 +49,11 @@ class LocalServer:
         self._grpc = grpc.aio.server(
             options=bounds.server_options(settings), maximum_concurrent_rpcs=bounds.max_calls(settings)
         )
-        deadline = MessageDeadline(settings, service.metrics)
-        guard = RpcGuard(settings, keys, service.metrics, deadline.message_has_come)
-        methods = QuestionAnsweringMethods(lambda: service, guard)
-        for add in (add_question_answering, add_health):
-            add(methods, deadline)
-        self._grpc.add_generic_rpc_handlers([deadline])
+        methods = QuestionAnsweringMethods(lambda: service, RpcGuard(settings, keys, service.metrics))
+        add_question_answering(methods, self._grpc)
+        add_health(methods, self._grpc)
         if settings.reflection:
-            add_reflection(self._grpc, settings.request_timeout_s)
+            enable_server_reflection((*SERVICE_NAMES, SERVICE_NAME), self._grpc)
 
     async def start(self) -> None:
         """Listen on all ports.
@@ -91,9 +87,7 @@ class LocalServer:
         await asyncio.sleep(settings.drain_delay_s)
         await self._service.drain(settings.drain_timeout_s)
         self._http.should_exit = True
-        refuse_connections(settings.grpc_port)
-        await end_connections(settings.grpc_port)
-        await self._grpc.stop(0)
+        await self._grpc.stop(_LAST_CALLS_S)
         if self._http_task is not None:
             await self._http_task
         await self._exporter.stop()

@@ -7,8 +7,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +19,7 @@ import pytest
 from mqan_serving.observability.log_writer import LogWriter
 from mqan_serving.observability.logs import flush_logs
 
-_BOUND = 2000  # characters that wait
+_BOUND = 20  # lines that wait
 _SERVER = "from mqan_cli.main import app; app(['serve', '--local'])"
 
 
@@ -72,10 +72,10 @@ def test_a_pipe_that_is_not_read_drops_lines_and_says_how_many() -> None:
         assert time.perf_counter() - begun < 1, "nobody waits"
         assert not writer.flush(0.05)
         dropped = writer.num_dropped
-        assert 1000 - _BOUND // len(line) - 1 <= dropped < 1000
-        written = [reader.readline() for _ in range(taken + 1000 - dropped)]
-        assert set(written) == {f"{line}\n".encode()}
-        told = json.loads(reader.readline())
+        assert 1000 - _BOUND <= dropped < 1000
+        written = Counter(reader.readline() for _ in range(taken + 1000 - dropped + 1))
+        assert written.pop(f"{line}\n".encode()) == taken + 1000 - dropped
+        told = json.loads(next(iter(written)))
         assert (told["event"], told["lines"]) == ("log lines dropped", dropped)
         writer.write("later")
         assert reader.readline() == b"later\n", "it is said once"
@@ -122,16 +122,6 @@ def test_no_place_to_write_to(stream: str | None, monkeypatch: pytest.MonkeyPatc
     assert json.loads(told)["lines"] == 1
 
 
-def test_threads_and_surrogates() -> None:
-    with stderr_is_a_pipe() as pipe:
-        writer = LogWriter()
-        threads = [threading.Thread(target=writer.write, args=(f"\ud800{number}",)) for number in range(8)]
-        for thread in threads:
-            thread.start()
-        lines = sorted(pipe[0].readline() for _ in threads)
-        assert lines == [f"\\ud800{number}\n".encode() for number in range(8)]
-
-
 def ask(port: int, path: str, body: bytes | None = None) -> tuple[int, bytes]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
@@ -159,7 +149,7 @@ def test_a_server_whose_log_nobody_reads_answers_on(tiny_bundle: Path, free_port
     os.close(writing)
     try:
         until(lambda: server.poll() is not None or is_ready(http_port), 100)
-        for _ in range(4000):  # over 170 bytes each, of which 64 KiB are in the pipe, and 256 KiB wait, twice at most
+        for _ in range(4000):  # over 170 bytes each, of which 64 KiB are in the pipe, and 1,000 lines wait
             assert ask(http_port, "/v1/answer", b"{")[0] == 400
         body: Any = json.dumps({"context": "the old harbour", "question": "what ?"}).encode()
         until(lambda: b"\nmqan_log_lines_dropped_total 0.0" not in ask(http_port, "/metrics")[1])

@@ -9,7 +9,6 @@ from typing import Any
 
 import grpc
 import pytest
-from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.rpc import bounds
@@ -104,42 +103,6 @@ async def test_a_connection_that_resets_calls_does_not_fill_the_places_of_others
             peer.sendall(pieces)
         assert read.result() >= number - most
         assert await outcome(callers.rpc, callers.request()) == "OK"
-
-
-async def test_calls_whose_message_does_not_come_are_ended(start_server: StartServer) -> None:
-    callers = await start_server(request_timeout_s=0.3)
-    peer = await asyncio.to_thread(http2.connect, port_of(callers))
-    for stream in range(1, 41, 2):
-        peer.sendall(http2.frame(http2.HEADERS, http2.END_HEADERS, stream, http2.call_headers(_ANSWER)))
-    assert await outcome(callers.rpc, callers.request()) == "OK"
-    await until(
-        lambda: b'code="request_too_slow",method="other",transport="grpc"} 20.0' in callers.service.metrics.render()
-    )
-    peer.close()
-
-
-async def test_streams_of_reflection_end(start_server: StartServer) -> None:
-    """Else who keeps them open takes the places of all calls."""
-    callers = await start_server(request_timeout_s=0.5)
-    async with channel_to(port_of(callers)) as channel:
-        stub: Any = reflection_pb2_grpc.ServerReflectionStub(channel)
-        streams = [stub.ServerReflectionInfo() for _ in range(5)]
-        for stream in streams:
-            await stream.write(reflection_pb2.ServerReflectionRequest(list_services=""))
-            services = (await stream.read()).list_services_response.service
-            assert SERVICE_NAME in [service.name for service in services]
-        async with asyncio.timeout(10):
-            codes = [await stream.code() for stream in streams]
-    assert grpc.StatusCode.OK not in codes
-    assert await outcome(callers.rpc, callers.request()) == "OK"
-
-
-async def test_a_long_answer_is_not_ended_with_its_message(start_server: StartServer, engine: Any) -> None:
-    callers = await start_server(request_timeout_s=0.5)
-    engine.may_answer.clear()
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await callers.call()
-    assert dict(raised.value.trailing_metadata())["mqan-code"] == "deadline_exceeded"
 
 
 async def test_connections_have_a_number(start_server: StartServer) -> None:

@@ -1,4 +1,4 @@
-"""Writes log lines so that nobody ever waits for who reads them."""
+"""Log lines written on a thread of their own, so that no request waits for whoever reads them."""
 
 import atexit
 import json
@@ -6,78 +6,60 @@ import os
 import select
 import sys
 import threading
-from collections import deque
 from contextlib import suppress
 from datetime import UTC, datetime
+from queue import Full, Queue
 
-_MAX_WAITING_BYTES = 256 * 1024  # some 1,000 lines
+_MOST_LINES = 1000  # that wait, of some 250 bytes each
 _AT_EXIT_S = 1.0
 
 
 class LogWriter:
-    """Writes lines to standard error, whatever that is by then, on a thread of its own.
+    """A bounded queue of lines for standard error.
 
-    A pipe that is not read, a full disk, a stopped terminal: the thread waits or fails, and callers do not. Lines wait
-    for it up to a bound; those beyond it, and those that could not be written, are dropped and counted. Once lines are
-    written again, one of them says how many were dropped.
+    Lines that find it full (a pipe that nobody reads, a stopped terminal) or that cannot be written (a full disk) are
+    dropped and counted. Once writing works again, a line says how many were dropped.
 
     Args:
-        max_waiting_bytes: most characters of the lines that wait.
+        most_lines: the size of the queue.
     """
 
-    def __init__(self, max_waiting_bytes: int = _MAX_WAITING_BYTES) -> None:
-        self._max_waiting_bytes = max_waiting_bytes
-        self._changed = threading.Condition()
-        self._lines: deque[str] = deque()
-        self._num_waiting_bytes = 0
-        self._is_writing = False
+    def __init__(self, most_lines: int = _MOST_LINES) -> None:
+        self._lines: Queue[str] = Queue(most_lines)
+        self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._num_dropped = 0
-        self._num_told = 0
+        self._num_reported = 0
+        self.num_dropped = 0
         atexit.register(self.flush, _AT_EXIT_S)
-
-    @property
-    def num_dropped(self) -> int:
-        """Lines that nobody will see."""
-        return self._num_dropped
 
     def write(self, line: str) -> None:
         """Take a line without its end, from any thread; never waits for it to be written."""
-        with self._changed:
-            if self._num_waiting_bytes + len(line) > self._max_waiting_bytes:
-                self._num_dropped += 1
-                return
-            self._lines.append(line)
-            self._num_waiting_bytes += len(line)
-            if self._thread is None or not self._thread.is_alive():  # the latter in a process that was forked
+        try:
+            self._lines.put_nowait(line)
+        except Full:
+            self._drop()
+        with self._lock:
+            if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="mqan-log", daemon=True)
                 self._thread.start()
-            self._changed.notify_all()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until what was taken is written, at most so long; return whether it is."""
-        with self._changed:
-            return self._changed.wait_for(lambda: not self._lines and not self._is_writing, timeout_s)
+        """Wait at most so long until the queue is written; return whether it is."""
+        with self._lines.all_tasks_done:
+            return self._lines.all_tasks_done.wait_for(lambda: not self._lines.unfinished_tasks, timeout_s)
 
     def _run(self) -> None:
         while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._lines)
-                lines = [*self._lines]
-                self._lines.clear()
-                self._num_waiting_bytes = 0
-                self._is_writing = True
-                num_dropped = self._num_dropped
-            if num_dropped > self._num_told:
-                lines.append(_line_of_dropped(num_dropped - self._num_told))
-            is_written = _write("".join(f"{line}\n" for line in lines))
-            with self._changed:
-                if is_written:
-                    self._num_told = num_dropped
-                else:
-                    self._num_dropped += len(lines) - (num_dropped > self._num_told)
-                self._is_writing = False
-                self._changed.notify_all()
+            line, num_dropped = self._lines.get(), self.num_dropped
+            if not _write(line):
+                self._drop()
+            elif num_dropped > self._num_reported and _write(_line_of_dropped(num_dropped - self._num_reported)):
+                self._num_reported = num_dropped
+            self._lines.task_done()
+
+    def _drop(self) -> None:
+        with self._lock:
+            self.num_dropped += 1
 
 
 def _line_of_dropped(num_lines: int) -> str:
@@ -85,9 +67,9 @@ def _line_of_dropped(num_lines: int) -> str:
     return json.dumps(values | {"timestamp": datetime.now(UTC).isoformat().replace("+00:00", "Z")})
 
 
-def _write(text: str) -> bool:
-    """Write to standard error; return whether all of it is."""
-    stream = sys.stderr
+def _write(line: str) -> bool:
+    """Write a line to standard error, whatever that is by now; return whether all of it is written."""
+    stream, text = sys.stderr, f"{line}\n"
     try:
         descriptor = stream.fileno()
     except (AttributeError, OSError, ValueError):  # none, closed, or not of the operating system
@@ -97,15 +79,11 @@ def _write(text: str) -> bool:
             return True
         return False
     # Not through the stream: it has a lock, which whoever else writes to it, or ends the process, would wait for.
-    content = memoryview(text.encode("utf-8", "backslashreplace"))
-    try:
+    content = text.encode("utf-8", "backslashreplace")
+    with suppress(OSError):
         while content:
             try:
                 content = content[os.write(descriptor, content) :]
-            except BlockingIOError:  # somebody has made it so
-                waiting = select.poll()
-                waiting.register(descriptor, select.POLLOUT)
-                waiting.poll()
-    except OSError:
-        return False
-    return True
+            except BlockingIOError:  # the descriptor was made non-blocking elsewhere
+                select.select([], [descriptor], [])
+    return not content

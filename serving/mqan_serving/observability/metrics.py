@@ -1,13 +1,12 @@
 """Prometheus metrics, for one process or for all replicas of a machine.
 
 Labels come from closed sets: nothing that a caller sends becomes one. Replicas share files in the folder named by
-``PROMETHEUS_MULTIPROC_DIR``, so that whichever of them is asked tells the sums of all; counts of replicas that have
-ended stay in the sums, their gauges do not. Where the folder fails, each tells its own, and no request fails.
+``PROMETHEUS_MULTIPROC_DIR``, so that each of them reports the sums of all; counts of replicas that have ended stay in
+the sums, their gauges do not.
 """
 
 import os
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from prometheus_client import (
@@ -16,18 +15,18 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
-    Metric,
     disable_created_metrics,
     generate_latest,
     values,
 )
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
+from prometheus_client.values import MultiProcessValue
 
 from mqan_core.answer.types import Answer, Source
-from mqan_serving.observability.metrics_files import MetricsFiles, shared_values
 from mqan_serving.service.errors import ERRORS
 from mqan_serving.service.timeline import STAGES, Timeline
 
-FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # the library's; it must be set before the library is imported
+FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # the library's
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
 OK, CANCELLED = "ok", "cancelled"
@@ -47,9 +46,10 @@ class Metrics:
 
     def __init__(self) -> None:
         folder = os.environ.get(FOLDER_VARIABLE)
-        self._files = MetricsFiles(Path(folder)) if folder else None
-        if self._files is not None:
-            values.ValueClass = shared_values(self._files)
+        self._folder = Path(folder) if folder else None
+        if self._folder is not None:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            values.ValueClass = MultiProcessValue()  # type: ignore[no-untyped-call]
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry = CollectorRegistry()
         self._requests = Counter(
@@ -184,20 +184,19 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return all metrics in Prometheus' text format; reads files where there are several processes."""
-        if self._files is not None:
-            merged = self._files.merge()
-            if merged is not None:
-                return generate_latest(_Merged(merged))
-        return generate_latest(self._registry)
+        if self._folder is None:
+            return generate_latest(self._registry)
+        _forget_ended_processes(self._folder)
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry, str(self._folder))  # type: ignore[no-untyped-call]
+        return generate_latest(registry)
 
 
-class _Merged(CollectorRegistry):
-    """The metrics of several processes."""
-
-    def __init__(self, metrics: list[Metric]) -> None:
-        super().__init__()
-        self._metrics = metrics
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield them."""
-        yield from self._metrics
+def _forget_ended_processes(folder: Path) -> None:
+    """Remove the gauges of processes that have ended."""
+    for process in {int(path.stem.rpartition("_")[2]) for path in folder.glob("gauge_live*.db")}:
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            with suppress(FileNotFoundError):  # another replica was faster
+                mark_process_dead(process, folder)  # type: ignore[no-untyped-call]

@@ -206,7 +206,7 @@ async def _drain_and_stop_serve(settings: Settings) -> None:
     await everywhere.results_async(timeout_s=timeout_s, return_exceptions=True)
     configuration = os.environ.get("RAY_SERVE_HAPROXY_CONFIG_FILE_LOC")
     if configuration is not None:  # Ray would kill it, with whatever it has at that moment
-        stop_listening(Path(configuration).parent, settings.http_port, _PROXY_END_S)
+        stop_listening(Path(configuration).parent, _PROXY_END_S)
     await serve.shutdown_async()  # type: ignore[no-untyped-call]
 
 

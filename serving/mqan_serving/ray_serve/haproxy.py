@@ -1,20 +1,16 @@
-"""HAProxy in front of Ray Serve: what it says and lets through, and how it ends.
+"""HAProxy in front of Ray Serve: its errors, deadlines and addresses, and its end.
 
-Ray writes its configuration anew for every change of its replicas, and has settings for few lines of it. The others are
-put in here, by the command that Ray starts in HAProxy's place.
-
-Without it callers get HAProxy's HTML for errors and Ray's own routes, heads have no deadline, and connections that wait
-at the end are reset: ``tests/serving/test_haproxy.py`` and ``tests/e2e``.
+Ray writes the configuration anew for every change of its replicas, and has settings for few lines of it. The command
+that Ray starts in HAProxy's place puts in the others. Without them callers get HTML pages and Ray's own routes, request
+heads have no deadline, and statistics are open to the network: ``tests/serving/test_haproxy.py``.
 """
 
 import json
 import os
 import re
 import signal
-import socket
 import time
 from collections.abc import Iterable
-from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 
@@ -41,21 +37,22 @@ _MESSAGES = {
     "unavailable": "No server is ready, or the one that had the request has gone.",
 }
 _PID_SUFFIX = ".pid"
-_CLOSE_S = 0.1  # for HAProxy to close its listening sockets
-_ASK_S = 0.3  # for a peer to ask, and to read the answer
 
 
 def rewrite(configuration: str, folder: Path, host: str = _LOOPBACK) -> str:
     """Return a configuration of Ray's with what it lacks.
 
-    The public ports are on ``host``, statistics on loopback. Heads have a deadline. Errors are those of the API, whose
-    files are written, and never tell more; a server that has gone is 503, so that callers ask another. Ray's own routes
-    and methods are not there for callers. Nothing is logged: the replicas do that.
+    The public ports are on ``host``, statistics on loopback. Request heads have a deadline. Errors are those of the
+    API; a missing server is 503, so that callers ask another. Ray's own routes and methods do not exist. Nothing is
+    logged: the replicas do that.
 
     Args:
         configuration: as Ray wrote it.
-        folder: for files beside it.
-        host: address that callers connect to; 0.0.0.0 or :: for all.
+        folder: where the files of errors are written.
+        host: address that callers connect to.
+
+    Raises:
+        ValueError: Ray has written another configuration than this version knows.
     """
     public = f"[{host}]" if ":" in host else host
     text = "".join(
@@ -102,84 +99,32 @@ def note_process(folder: Path) -> None:
     (folder / f"{os.getpid()}{_PID_SUFFIX}").touch()
 
 
-def stop_listening(folder: Path, port: int, timeout_s: float) -> None:
-    """Let all HAProxys that left a note refuse new connections, finish what they have and end; wait for that.
+def stop_listening(folder: Path, timeout_s: float) -> None:
+    """Let all HAProxys that left a note refuse new connections and finish what they have; wait until they have ended.
 
     Args:
         folder: of their configurations.
-        port: of REST. The connections that wait there for being taken are told that nobody is ready: the kernel would
-            reset them.
         timeout_s: longest time to wait.
     """
-    notes = list(folder.rglob(f"*{_PID_SUFFIX}"))
-    processes = [int(note.stem) for note in notes]
+    processes = [int(note.stem) for note in folder.rglob(f"*{_PID_SUFFIX}")]
     deadline = time.monotonic() + timeout_s
-    listeners = [each for place in {note.parent for note in notes} for each in _listeners_of(place, port)]
     for process in _running(processes, folder):
         os.kill(process, signal.SIGUSR1)
-    time.sleep(_CLOSE_S)
-    for listener, place in listeners:
-        _tell_waiting(listener, (place / "503.http").read_bytes(), deadline)
     while list(_running(processes, folder)) and time.monotonic() < deadline:
         time.sleep(0.02)
 
 
-def _listeners_of(folder: Path, port: int) -> list[tuple[socket.socket, Path]]:
-    """Return the sockets that an HAProxy listens on at a port, as it hands them to one that takes its place."""
-    found: list[tuple[socket.socket, Path]] = []
-    with suppress(OSError), socket.socket(socket.AF_UNIX) as admin:
-        admin.settimeout(1)
-        admin.connect(str(folder / ADMIN_SOCKET))
-        admin.sendall(b"_getsocks\n")
-        files: list[int] = []
-        while not files:  # first comes their number
-            data, files, _, _ = socket.recv_fds(admin, 4096, 64)
-            if not data:
-                break
-        for file in files:
-            listener = socket.socket(fileno=file)
-            if listener.family in (socket.AF_INET, socket.AF_INET6) and listener.getsockname()[1] == port:
-                found.append((listener, folder))
-            else:
-                listener.close()
-    return found
-
-
-def _tell_waiting(listener: socket.socket, response: bytes, deadline: float) -> None:
-    """Close a listening socket, and answer the connections that were made and never taken; after a time, close them."""
-    waiting: list[socket.socket] = []
-    listener.setblocking(False)
-    with suppress(OSError):
-        while True:
-            waiting.append(listener.accept()[0])
-    listener.close()
-    for peer in waiting:
-        with suppress(OSError), peer:
-            peer.settimeout(max(0.0, min(_ASK_S, deadline - time.monotonic())))
-            peer.recv(65536)
-            peer.sendall(response)
-            peer.shutdown(socket.SHUT_WR)
-            while time.monotonic() < deadline and peer.recv(65536):
-                pass
-
-
 def _running(processes: Iterable[int], folder: Path) -> Iterable[int]:
-    """Yield those that are still HAProxys of ours: their number may be another's by now."""
     for process in processes:
         try:
             words = Path(f"/proc/{process}/cmdline").read_bytes()
         except OSError:
             continue
-        if os.fsencode(folder) in words:
+        if os.fsencode(folder) in words:  # else the number is another process's by now
             yield process
 
 
 def _insert(text: str, section: str, lines: list[str]) -> str:
-    """Return a text with lines at the beginning of a section.
-
-    Raises:
-        ValueError: there is none; Ray writes another configuration than this knows.
-    """
     before, found, after = text.partition(section)
     if not found:
         raise ValueError(f"HAProxy's configuration has no section {section.strip()!r}; install Ray 2.60")
@@ -207,7 +152,6 @@ def _write_error(status: int, folder: Path) -> Path:
 
 
 def _answer(code: str, folder: Path) -> str:
-    """Return the rule that answers with an error."""
     file = folder / f"{code}.json"
     file.write_text(_document(code))
     again = " hdr retry-after 1" if code == "unavailable" else ""

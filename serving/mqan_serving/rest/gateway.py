@@ -45,7 +45,6 @@ _METHODS = {
 }
 _OF_A_MODEL = re.compile(r"/v2/models/[^/]+(?:/versions/[^/]+)?(?P<asked>/infer|/ready)?")
 _METHODS_OF_A_MODEL = {"/infer": "AnswerMany", "/ready": _HEALTH, None: "GetModel"}
-FAULT = "fault"  # in the state of a request: what is wrong with the rest of its body
 _HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
 
 
@@ -130,7 +129,7 @@ class Gateway:
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 
-        body = _Body(self, receive, scope)
+        body = _Body(self, receive)
         try:
             self._check(scope, headers)
             if method != _HEALTH and scope["path"] not in self._open_paths:
@@ -222,10 +221,9 @@ def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
 class _Body:
     """The body of one request as it comes: whole within the time of a request, and not beside too many others."""
 
-    def __init__(self, gateway: Gateway, receive: Receive, scope: Scope) -> None:
+    def __init__(self, gateway: Gateway, receive: Receive) -> None:
         self._gateway = gateway
         self._receive = receive
-        self._state = scope["state"]
         self._deadline = asyncio.get_running_loop().time() + gateway._settings.request_timeout_s
         self._num_bytes = 0
         self._is_whole = False
@@ -235,7 +233,6 @@ class _Body:
 
         Raises:
             ServingError: it does not come in time, or there is no room for it.
-            InputError: the server has found a fault in it.
         """
         if self._is_whole:
             return await self._receive()
@@ -244,8 +241,6 @@ class _Body:
                 message = await self._receive()
         except TimeoutError:
             raise ServingError("request_too_slow", "The body of the request did not come in time.") from None
-        if FAULT in self._state:
-            raise self._state[FAULT]
         self._hold(len(message.get("body", b"")))
         if not message.get("more_body", False):
             self._is_whole = True

@@ -1,18 +1,9 @@
-"""Bounds for the peers of a gRPC server: the options of its core, and an end to calls whose message never comes.
+"""Options of gRPC's core that bound the peers of a server.
 
-Without it gRPC's core cancels honest calls at random when more than 1,000 wait, in a burst or beside a connection that
+By default the core cancels honest calls at random when more than 1,000 wait, in a burst or beside a connection that
 resets its own: ``tests/serving/test_rpc_bounds.py`` and ``tests/soak/test_attacks.py``.
 """
 
-import asyncio
-from collections.abc import Sequence
-from typing import Any
-
-import grpc
-
-from mqan_serving.observability.logs import RequestRecord, choose_request_id
-from mqan_serving.observability.metrics import Metrics
-from mqan_serving.service.errors import ServingError
 from mqan_serving.settings import Settings
 
 _SENT = "grpc.max_send_message_length"
@@ -72,65 +63,3 @@ def server_options(settings: Settings) -> Options:
         ("grpc.keepalive_time_ms", 1000 * _SILENT_S),
         ("grpc.keepalive_timeout_ms", 1000 * _ANSWER_S),
     ]
-
-
-class MessageDeadline(grpc.GenericRpcHandler):
-    """Ends calls whose message does not come in time.
-
-    Args:
-        settings: how long a message may take.
-        metrics: where calls are counted that end so.
-
-    Attributes:
-        handlers: the handlers of a server, which looks each call up on the task that is to answer it.
-    """
-
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
-        self.handlers: list[grpc.GenericRpcHandler] = []
-        self._longest_s = settings.request_timeout_s
-        self._metrics = metrics
-        self._waiting: dict[asyncio.Task[Any], float] = {}  # until when, in this order
-        self._timer: asyncio.TimerHandle | None = None
-
-    def add_generic_rpc_handlers(self, handlers: Sequence[grpc.GenericRpcHandler]) -> None:
-        """Take handlers, as a server does."""
-        self.handlers += handlers
-
-    def add_registered_method_handlers(self, *_: Any) -> None:
-        """Leave them out: a server finds those before it has a task for the call."""
-
-    def service(self, handler_call_details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[Any, Any] | None":
-        """Find the handler of a call, and let its time begin."""
-        found = next(filter(None, (handlers.service(handler_call_details) for handlers in self.handlers)), None)
-        task = asyncio.current_task()
-        if found is not None and task is not None:
-            self._waiting[task] = asyncio.get_running_loop().time() + self._longest_s
-            task.add_done_callback(self._forget)
-            self._watch()
-        return found
-
-    def message_has_come(self) -> None:
-        """End the wait for the message of the call that is being answered."""
-        task = asyncio.current_task()
-        if task is not None:
-            self._forget(task)
-
-    def _forget(self, task: "asyncio.Task[Any]") -> None:
-        self._waiting.pop(task, None)
-
-    def _watch(self) -> None:
-        if self._timer is None and self._waiting:
-            self._timer = asyncio.get_running_loop().call_at(next(iter(self._waiting.values())), self._end_late_ones)
-
-    def _end_late_ones(self) -> None:
-        self._timer = None
-        now = asyncio.get_running_loop().time()
-        for task, deadline in list(self._waiting.items()):
-            if deadline > now:
-                break
-            self._forget(task)
-            record = RequestRecord("grpc", "other", choose_request_id(None), self._metrics, {})
-            record.log_failure(ServingError("request_too_slow", "The message of the call did not come in time."))
-            record.count()
-            task.cancel()
-        self._watch()

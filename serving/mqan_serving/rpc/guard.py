@@ -54,20 +54,12 @@ class RpcGuard:
         settings: limits.
         keys: who may ask.
         metrics: where calls are counted.
-        message_has_come: told first, on the task of the call.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        keys: ApiKeys,
-        metrics: Metrics,
-        message_has_come: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, settings: Settings, keys: ApiKeys, metrics: Metrics) -> None:
         self._settings = settings
         self._keys = keys
         self._metrics = metrics
-        self._message_has_come = message_has_come
 
     async def run(
         self,
@@ -138,7 +130,6 @@ class RpcGuard:
             record.count()
 
     def _begin(self, method: str, context: Context) -> tuple[list[tuple[str, Any]], RequestRecord]:
-        self._message_has_come()
         metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
         request_id = choose_request_id(_first(metadata, _REQUEST_ID))
         texts = {key: value for key, value in metadata if isinstance(value, str)}
