@@ -3,7 +3,7 @@
 from itertools import islice
 from pathlib import Path
 
-from mqan_data.readers.registry import task_named
+from mqan_data.tasks import task_named
 
 
 def read_questions(data: Path, every: int, name: str = "squad") -> list[tuple[str, str]]:

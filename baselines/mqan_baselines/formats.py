@@ -17,8 +17,8 @@ from mqan_core.example import Example
 from mqan_data.errors import DatasetError
 from mqan_data.formats.dataset_file import LabelsPart, load_dataset
 from mqan_data.formats.records import read_records
-from mqan_data.readers.registry import task_named
 from mqan_data.sentences import sentences_of
+from mqan_data.tasks import task_named
 
 QNLI_LABELS: Final = ("entailment", "not entailment")
 _MOST_SIMILAR: Final = 5  # of STS-B

@@ -11,9 +11,8 @@ from rich.table import Table
 
 from mqan_cli.errors import make_folder
 from mqan_data.errors import DatasetError, MissingFileError
-from mqan_data.readers.files import in_words
-from mqan_data.readers.registry import tasks_named
-from mqan_data.readers.task import Task
+from mqan_data.files import in_words
+from mqan_data.tasks import Task, tasks_named
 from mqan_training.roundtrip import WAYS, RoundTrip, round_trip
 
 TOLERATED = 0.005

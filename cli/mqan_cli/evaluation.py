@@ -14,7 +14,7 @@ from rich.table import Table
 from mqan_cli.errors import CommandError, make_folder
 from mqan_core.bundle import read_manifest
 from mqan_core.manifest import MANIFEST, MODEL_CARD
-from mqan_data.readers.task import Task
+from mqan_data.tasks import Task
 from mqan_evaluation.answerers import Answerer, TorchAnswerer
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.paper_section import PaperAnswerer, choose_tasks, paper_section

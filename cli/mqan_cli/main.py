@@ -149,7 +149,7 @@ def get_data(
 ) -> None:
     """Download the official files of a task, verified by their checksums."""
     from mqan_data.download import fetch
-    from mqan_data.readers.registry import task_named
+    from mqan_data.tasks import task_named
 
     try:
         chosen = task_named(task)

@@ -220,7 +220,7 @@ def curves(
 
 def _validation_examples(tasks: list[str], data: Path, number: int) -> "list[Example]":
     """Return validation examples of several tasks, the same number of each as far as there are as many."""
-    from mqan_data.readers.registry import task_named
+    from mqan_data.tasks import task_named
 
     readers = [task for task in map(task_named, tasks) if "validation" in task.splits]
     of_task = [islice(task.read(data / task.folder, "validation"), number) for task in readers]

@@ -21,7 +21,8 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
 from mqan_data.errors import DownloadError
-from mqan_data.readers.task import Download, Task
+from mqan_data.formats.dataset_file import Download
+from mqan_data.tasks import Task
 
 MAX_ATTEMPTS = 3
 TIMEOUT_S = 60.0
@@ -62,7 +63,7 @@ def fetch(
     if not task.sources:
         raise DownloadError(f"{task.name} has no files to download: it reads the files you put into {folder}.")
     missing = [source for source in task.sources if not (folder / source.path).exists()]
-    unverified = [source for source in missing if source.sha256 is None]
+    unverified = [source for source in missing if not source.sha256]
     if unverified and not allow_unverified:
         raise DownloadError(
             f"{task.name}: no trusted checksum is known for {', '.join(source.url for source in unverified)}, so a "
@@ -87,7 +88,7 @@ def sha256_of(path: Path) -> str:
 
 def _verify_present(source: Download, path: Path, console: Console) -> None:
     """Say that a file is already there, or refuse it where it is not the official one."""
-    if source.sha256 is None:
+    if not source.sha256:
         console.print(f"{path}: already there, not verified: no checksum is known", soft_wrap=True, highlight=False)
     elif (digest := sha256_of(path)) == source.sha256:
         console.print(f"{path}: already there, checksum matches", soft_wrap=True, highlight=False)
@@ -116,7 +117,7 @@ def _download(source: Download, path: Path, console: Console, retry_wait_s: floa
                     raise DownloadError(f"{source.url}: {error}; gave up after {attempt} attempts.") from error
                 console.print(f"{source.url}: {error}; trying again", soft_wrap=True, highlight=False)
                 time.sleep(retry_wait_s * 2 ** (attempt - 1))
-        if source.sha256 is not None and digest != source.sha256:
+        if source.sha256 and digest != source.sha256:
             raise DownloadError(
                 f"{source.url}: wrong checksum: sha256 is {digest}, expected {source.sha256}. The file was "
                 f"discarded: it is damaged, or the publisher has changed it."

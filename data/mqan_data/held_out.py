@@ -10,11 +10,11 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mqan_core.example import Example
-from mqan_data.formats.dataset_file import Dataset, dataset_names, load_dataset
-from mqan_data.formats.reading import read_rows
+from mqan_data.files import read_json_lines
+from mqan_data.formats.dataset_file import Dataset, TaskPart, dataset_names, load_dataset
+from mqan_data.formats.reading import read_examples, read_rows
 from mqan_data.formats.records import read_json_value
-from mqan_data.readers.files import read_json_lines
-from mqan_data.readers.registry import task_named
+from mqan_data.formats.rows import Row
 
 _WORD = re.compile(r"\w+")
 _NLI_FRAME = re.compile(r"^(?:Premise|Hypothesis): | -- entailment, neutral, or contradiction\?$")
@@ -116,11 +116,16 @@ def held_out_texts(data: Path) -> HeldOut:
 def measured_texts(data: Path, dataset: Dataset) -> Iterator[tuple[str, ...]]:
     """Yield the texts of the rows of a dataset that are for measuring: of a held-back one all."""
     for split in _SPLITS if dataset.held_back else _SPLITS[1:]:
-        for part in dataset.parts:
-            for row in read_rows(data, dataset, part, split):
-                yield row.texts()
-        if dataset.reader and split != "test":  # test sets are kept apart
-            task = task_named(dataset.reader)
-            if split in task.splits:
-                for _, texts in texts_of_examples(task.read(data / task.folder, split)):
-                    yield texts
+        for name, part in dataset.parts.items():
+            if not (isinstance(part, TaskPart) and split == "test"):  # test sets of tasks are kept apart
+                yield from (texts for _, texts in rows_with_texts(data, dataset, name, split))
+
+
+def rows_with_texts(
+    data: Path, dataset: Dataset, name: str, split: str
+) -> Iterator[tuple[Row | Example, tuple[str, ...]]]:
+    """Yield the rows of a part, or the examples of a mixed task, with the texts of each."""
+    part = dataset.parts[name]
+    if isinstance(part, TaskPart):
+        return texts_of_examples(read_examples(dataset.folder_in(data), part, split))
+    return ((row, row.texts()) for row in read_rows(data, dataset, name, split))

@@ -15,20 +15,21 @@ from mqan_data.adversarial import AdversarialSource
 from mqan_data.changed import ChangedSource
 from mqan_data.facts import FactsSource
 from mqan_data.formats.dataset_file import (
+    TASK,
     ChoicesPart,
     Dataset,
     EverydayPart,
     FactsPart,
     FieldsPart,
     LabelsPart,
+    TaskPart,
     dataset_names,
     load_dataset,
     readable,
 )
-from mqan_data.formats.reading import read_rows
 from mqan_data.formats.records import read_json_value
 from mqan_data.formats.rows import ChoiceRow, EverydayRow, FactRow, FieldRow, LabelRow, QuestionRow, Row
-from mqan_data.held_out import held_out_texts, texts_of_examples
+from mqan_data.held_out import held_out_texts, rows_with_texts
 from mqan_data.metrics import UNANSWERABLE
 from mqan_data.questions.choices import (
     ask_choices,
@@ -42,7 +43,6 @@ from mqan_data.questions.everyday import ask_everyday, canonical_everyday
 from mqan_data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
 from mqan_data.questions.fields import ask_fields, canonical_field
 from mqan_data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
-from mqan_data.readers.registry import task_named
 from mqan_data.source import Source
 from mqan_data.surrounded import SurroundedSource
 from mqan_data.synthetic.source import made_source
@@ -51,7 +51,6 @@ TRAIN: Final = "train"
 _MADE = "made_"  # what the names of sources of synthetic texts begin with
 _DERIVED: Final = (AdversarialSource, ChangedSource, FactsSource, SurroundedSource)
 _DERIVED_ENDINGS: Final = tuple(derived.suffix for derived in _DERIVED)
-_READER = "reader"  # the part that a task of readers/registry.py gives
 
 
 class DatasetSource:
@@ -75,26 +74,26 @@ class DatasetSource:
         return self.dataset.name
 
     @cached_property
-    def _read(self) -> tuple[dict[str, Sequence[Row] | Sequence[Example]], int]:
+    def _read(self) -> tuple[dict[str, Sequence[Row | Example]], int]:
         """The rows of each part that are there, and how many were removed because they are held out."""
         held_out = held_out_texts(self._data) if self.split == TRAIN else None
-        rows: dict[str, Sequence[Row] | Sequence[Example]] = {}
+        rows: dict[str, Sequence[Row | Example]] = {}
         num_read = 0
-        for part in self.dataset.parts:
-            read = list(read_rows(self._data, self.dataset, part, self.split))
+        for name in self.dataset.parts:
+            read = list(rows_with_texts(self._data, self.dataset, name, self.split))
             num_read += len(read)
-            rows[part] = [row for row in read if held_out is None or not held_out.holds(row.texts())]
-        if self.dataset.reader:
-            pairs = texts_of_examples(_read_examples(self._data, self.dataset.reader, self.split))
-            kept = []
-            for example, texts in pairs:
-                num_read += 1
-                if held_out is None or not held_out.holds(texts):
-                    kept.append(example)
-            rows[_READER] = kept
+            kept = [row for row, texts in read if held_out is None or not held_out.holds(texts)]
+            rows[name] = list(map(self._as_asked, kept))
         read_json_value.cache_clear()
         rows = {part: of_part for part, of_part in rows.items() if of_part}
         return rows, num_read - sum(map(len, rows.values()))
+
+    def _as_asked(self, row: Row | Example) -> Row | Example:
+        """Return an example of a task as a mixture has it: "unanswerable" is no answer, training needs no reference."""
+        if not isinstance(row, Example):
+            return row
+        answers = () if row.answers[:1] == (UNANSWERABLE,) else row.answers
+        return replace(row, answers=answers, reference=None if self.split == TRAIN else row.reference)
 
     @property
     def num_removed(self) -> int:
@@ -118,11 +117,10 @@ class DatasetSource:
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a row; the same for the same row and state of ``rng``."""
         name, number = self.place_of(index)
-        rows = self._read[0][name]
-        if name == _READER:
-            return cast(Example, rows[number])
-        asked = self._ask(name, cast(Row, rows[number]), rng)
-        return replace(asked, task=self.name, id=f"{self.split}/{name}/{number}")
+        row = self._read[0][name][number]
+        if isinstance(row, Example):
+            return row
+        return replace(self._ask(name, row, rng), task=self.name, id=f"{self.split}/{name}/{number}")
 
     def fixed(self, index: int, rng: np.random.Generator) -> Example:
         """Return the question about a row by which it is measured: its first wording, with all choices."""
@@ -147,7 +145,7 @@ class DatasetSource:
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Example:
         part, rows = self.dataset.parts[name], self._read[0][name]
-        refusals = 0.0 if isinstance(part, FieldsPart | EverydayPart) else part.refusals
+        refusals = 0.0 if isinstance(part, FieldsPart | EverydayPart | TaskPart) else part.refusals
         of_another = refusals > 0 and rng.random() < refusals
         other = rows[int(rng.integers(len(rows)))] if of_another else None
         asked: Example | None = None
@@ -175,22 +173,6 @@ class DatasetSource:
                 return asked or ask_facts(row, facts, rng)
             case EverydayRow():
                 return ask_everyday(row, rng)
-
-
-def _read_examples(data: Path, reader: str, split: str) -> list[Example]:
-    """Read a task of the registry; "unanswerable" becomes no answer, and what only scoring needs is left out."""
-    task = task_named(reader)
-    if split not in task.splits:
-        return []
-    examples = task.read(data / task.folder, split)
-    return [
-        replace(
-            example,
-            answers=() if example.answers[:1] == (UNANSWERABLE,) else example.answers,
-            reference=None if split == TRAIN else example.reference,
-        )
-        for example in examples
-    ]
 
 
 @cache
@@ -250,8 +232,7 @@ def has_split(dataset: Dataset, split: str) -> bool:
     """Return whether a dataset file names rows for a split."""
     parts = dataset.parts.values()
     held_out = split == "validation" and any(part.hold_out for part in parts)
-    of_reader = bool(dataset.reader) and split in task_named(dataset.reader).splits
-    return held_out or of_reader or any(part.files.get(split) for part in parts)
+    return held_out or any(part.files.get(split) for part in parts)
 
 
 def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Example]:
@@ -274,14 +255,11 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
         return [made.draw(i % len(made), np.random.default_rng([seed, i])) for i in range(limit)]
     dataset_name, _, part = name.partition(".")
     dataset = load_dataset(dataset_name)
-    if part == _READER:
-        dataset = replace(dataset, parts={})
-    elif part:
-        if part not in dataset.parts:
-            raise ValueError(f"{dataset_name} has no part {part!r}; it has {', '.join(dataset.parts)}.")
-        dataset = replace(dataset, parts={part: dataset.parts[part]}, reader="")
-    elif dataset.reader:
-        dataset = replace(dataset, parts={})  # as it has always been measured
+    if part and part not in dataset.parts:
+        raise ValueError(f"{dataset_name} has no part {part!r}; it has {', '.join(dataset.parts)}.")
+    if part or TASK in dataset.parts:
+        part = part or TASK
+        dataset = replace(dataset, parts={part: dataset.parts[part]})
     split = next((split for split in ("validation", "test") if has_split(dataset, split)), None)
     if split is None:
         raise ValueError(f"{name} has neither validation nor test rows.")

@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mqan_core.example import Example
+from mqan_data.files import malformed, read_json_lines, text_field
 from mqan_data.metrics import UNANSWERABLE, parse_state_change
-from mqan_data.readers.files import malformed, read_json_lines, text_field
 from mqan_evaluation.answerers import Decision
 from mqan_evaluation.judging import mean
 from mqan_evaluation.sections import Cell, Measuring, Section

@@ -8,7 +8,6 @@ from mqan_core.example import Example
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.metrics import UNANSWERABLE, score
 from mqan_data.mixture import validation_examples
-from mqan_data.readers.registry import task_named
 from mqan_evaluation.answerers import Decision
 from mqan_evaluation.report import PAPER
 from mqan_evaluation.sections import Cell, Measuring, Section
@@ -26,8 +25,8 @@ def decanlp_section(measuring: Measuring, names: Sequence[str] = TASKS) -> Secti
     """Measure tasks of decaNLP beside what the paper's MQAN reaches on all of them together."""
     rows: list[dict[str, Cell]] = []
     for name in names:
-        reader = load_dataset(name).reader
-        metric = task_named(reader).metric
+        (task,) = (task for task in load_dataset(name).tasks.values() if task.mixed)
+        metric = task.metric
         examples = task_examples(measuring, name, metric)
         decisions = measuring.ask(name, examples)
         texts = [_text(decision, metric) for decision in decisions]
@@ -39,8 +38,8 @@ def decanlp_section(measuring: Measuring, names: Sequence[str] = TASKS) -> Secti
                 "metric": own,
                 "examples": len(examples),
                 "score": round(value, 2),
-                "paper: joint": PAPER[reader][2],
-                "paper: better of joint and anti-curriculum": max(PAPER[reader][2:]),
+                "paper: joint": PAPER[task.name][2],
+                "paper: better of joint and anti-curriculum": max(PAPER[task.name][2:]),
                 "others": ", ".join(f"{other} {number:.1f}" for other, number in others),
             }
         )

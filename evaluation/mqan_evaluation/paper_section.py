@@ -16,10 +16,9 @@ from typing import Final
 from mqan_core.answer.types import Source
 from mqan_core.ask.request import read_request
 from mqan_data.errors import MissingFileError
+from mqan_data.files import in_words
 from mqan_data.metrics import score
-from mqan_data.readers.files import in_words
-from mqan_data.readers.registry import ALL, FOLDER_OF_JSON_LINES, tasks_named
-from mqan_data.readers.task import Task
+from mqan_data.tasks import ALL, FOLDER_OF_JSON_LINES, Task, tasks_named
 from mqan_evaluation.answerers import Ask, Decision, decide_all
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_training.checkpoint import load_checkpoint

@@ -4,7 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from mqan_core.example import Example
-from mqan_data.readers.sst import LABELS
+
+LABELS: Final = ("negative", "positive")
+"""The classes of SST, as it names them."""
 
 OWN: Final = "Is this review {0} or {1}?"
 """The question of SST, with a place for each class."""

@@ -40,8 +40,7 @@ from mqan_client import (
 from mqan_core import bundle
 from mqan_core.answer.types import Answer as CoreAnswer
 from mqan_core.example import Example
-from mqan_data.readers.registry import task_named
-from mqan_data.readers.task import Task
+from mqan_data.tasks import Task, task_named
 from mqan_runtime import interface
 from mqan_serving.default_bundle import default_bundle
 from mqan_serving.rest.documents import AnswerDocument

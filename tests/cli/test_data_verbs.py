@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from mqan_cli import evaluation
 from mqan_cli.main import app
 from mqan_core.answer.types import Answer
-from mqan_data.readers.registry import TASKS
+from mqan_data.tasks import tasks
 from mqan_evaluation.answerers import Ask, Decision, decision_of
 from mqan_evaluation.engine_answerer import EngineAnswerer
 
@@ -91,7 +91,7 @@ def test_check_takes_all_tasks_and_names_those_without_files(data: Path) -> None
     result = runner.invoke(app, ["data", "check", "--data", str(data)])
     assert lines(result.stdout).keys() >= {"sst", "mwsc"}
     skipped = {line.split(":")[0] for line in result.stdout.splitlines() if ": skipped: found no " in line}
-    assert skipped == TASKS.keys() - {"sst", "mwsc"}
+    assert skipped == tasks().keys() - {"sst", "mwsc"}
 
 
 @pytest.mark.parametrize(("task", "message"), [("sstt", "Did you mean sst"), ("squad", "holds no files of squad")])
@@ -185,9 +185,9 @@ def test_evaluate_all_names_the_tasks_it_skips(model: list[Path], data: Path, tm
     result = evaluate(data, "--bundle", str(tmp_path), "--tasks", "all", "--limit", "2")
     assert result.exit_code == 0
     scored = {name: row[0] for name, row in lines(result.stdout).items()}
-    assert {name: count for name, count in scored.items() if name in TASKS} == {"sst": "2", "mwsc": "2"}
+    assert {name: count for name, count in scored.items() if name in tasks()} == {"sst": "2", "mwsc": "2"}
     skipped = {line.split(":")[0] for line in result.stdout.splitlines() if ": skipped: " in line}
-    assert skipped == TASKS.keys() - {"sst", "mwsc"}
+    assert skipped == tasks().keys() - {"sst", "mwsc"}
     assert "mwsc: schema without a blank line after it (1)" in result.stdout
     assert "squad: skipped: found no dev-v1.1.json in" in result.stdout
 

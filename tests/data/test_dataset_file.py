@@ -39,9 +39,9 @@ def test_a_dataset_is_what_its_file_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (_HEAD, "give `parts`, `reader` or both"),
-        (_HEAD + "reader: squad\ncolour: red\n", "unknown key 'colour'"),
-        ("folder: x\ncommercial: true\nreader: squad\n", "the key 'licence' is missing"),
+        (_HEAD, "give `parts`, `tasks` or both"),
+        (_HEAD + "colour: red\n", "unknown key 'colour'"),
+        ("folder: x\ncommercial: true\n", "the key 'licence' is missing"),
         (_HEAD + _PART.replace("shape: labels", "shape: table"), "parts.a: `shape` must be one of labels"),
         (_HEAD + _PART.replace("kind: topic", "kynd: topic"), "parts.a: unknown key 'kynd'"),
         (_HEAD + _PART.replace("[What is it about?]", "[]"), "parts.a: needs `forms` with `questions`"),
@@ -66,7 +66,7 @@ def test_all_files_of_the_table_are_read() -> None:
     for name in names:
         dataset = load_dataset(name)
         assert dataset.licence, name
-        assert dataset.parts or dataset.reader, name
+        assert dataset.parts or dataset.tasks, name
 
 
 def test_the_sets_to_measure_by_are_held_back() -> None:

@@ -14,8 +14,8 @@ from rich.console import Console
 from mqan_data import download
 from mqan_data.download import fetch
 from mqan_data.errors import DownloadError
-from mqan_data.readers.registry import task_named
-from mqan_data.readers.task import Download, Task
+from mqan_data.formats.dataset_file import Download
+from mqan_data.tasks import Task, task_named
 
 CONTENT = b"label,sentence\n1,fine\n" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -86,7 +86,7 @@ def console() -> Console:
 
 def task_of(*sources: Download) -> Task:
     """Make a task that has only files to download."""
-    return Task("toy", "toy", ("train",), "em", task_named("sst").read, sources=sources)
+    return Task("toy", "toy", task_named("sst").part, sources)
 
 
 def printed(console: Console) -> str:
@@ -102,9 +102,9 @@ def get(task: Task, data: Path, console: Console, allow_unverified: bool = False
 
 
 def test_a_file_is_fetched_verified_and_not_fetched_again(tmp_path: Path, server: Server, console: Console) -> None:
-    task = task_of(Download(server.url("/good"), "deep/train.csv", SHA256))
+    task = task_of(Download(server.url("/good"), SHA256, "deep"))
     (path,) = get(task, tmp_path / "data", console)
-    assert path == tmp_path / "data" / "toy" / "deep" / "train.csv"
+    assert path == tmp_path / "data" / "toy" / "deep" / "good"
     assert path.read_bytes() == CONTENT
     assert list(path.parent.iterdir()) == [path]
     assert printed(console) == f"{path}: downloaded, checksum matches\n"  # and no progress bar
@@ -115,12 +115,12 @@ def test_a_file_is_fetched_verified_and_not_fetched_again(tmp_path: Path, server
 
 def test_a_terminal_sees_a_progress_bar(tmp_path: Path, server: Server) -> None:
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    get(task_of(Download(server.url("/good"), "train.csv", SHA256)), tmp_path, console)
+    get(task_of(Download(server.url("/good"), SHA256)), tmp_path, console)
     assert "0.0/22.0 kB" in printed(console)
 
 
 def test_a_wrong_checksum_leaves_nothing_behind(tmp_path: Path, server: Server, console: Console) -> None:
-    task = task_of(Download(server.url("/good"), "train.csv", "0" * 64))
+    task = task_of(Download(server.url("/good"), "0" * 64))
     with pytest.raises(DownloadError, match=f"wrong checksum: sha256 is {SHA256}, expected {'0' * 64}"):
         get(task, tmp_path, console)
     assert list((tmp_path / "toy").iterdir()) == []
@@ -129,13 +129,13 @@ def test_a_wrong_checksum_leaves_nothing_behind(tmp_path: Path, server: Server, 
 
 def test_not_found_is_not_tried_again(tmp_path: Path, server: Server, console: Console) -> None:
     with pytest.raises(DownloadError, match="/gone: the server answered 404 Not Found"):
-        get(task_of(Download(server.url("/gone"), "train.csv", SHA256)), tmp_path, console)
+        get(task_of(Download(server.url("/gone"), SHA256)), tmp_path, console)
     assert list((tmp_path / "toy").iterdir()) == []
     assert server.requests == ["/gone"]
 
 
 def test_an_interrupted_transfer_leaves_nothing_behind(tmp_path: Path, server: Server, console: Console) -> None:
-    task = task_of(Download(server.url("/interrupted"), "train.csv", SHA256))
+    task = task_of(Download(server.url("/interrupted"), SHA256))
     with pytest.raises(DownloadError, match="stopped after 100 of 22,000 bytes; gave up after 3 attempts"):
         get(task, tmp_path, console)
     assert list((tmp_path / "toy").iterdir()) == []
@@ -143,7 +143,7 @@ def test_an_interrupted_transfer_leaves_nothing_behind(tmp_path: Path, server: S
 
 
 def test_an_overloaded_server_is_tried_again(tmp_path: Path, server: Server, console: Console) -> None:
-    (path,) = get(task_of(Download(server.url("/flaky"), "train.csv", SHA256)), tmp_path, console)
+    (path,) = get(task_of(Download(server.url("/flaky"), SHA256)), tmp_path, console)
     assert path.read_bytes() == CONTENT
     assert printed(console).count("503 Service Unavailable; trying again") == 2
 
@@ -152,7 +152,7 @@ def test_no_server_is_an_error(tmp_path: Path, server: Server, console: Console)
     url = server.url("/good")
     server.server_close()
     with pytest.raises(DownloadError, match=r"/good: .*; gave up after 3 attempts"):
-        get(task_of(Download(url, "train.csv", SHA256)), tmp_path, console)
+        get(task_of(Download(url, SHA256)), tmp_path, console)
 
 
 def test_a_slow_server_is_an_error(
@@ -160,13 +160,11 @@ def test_a_slow_server_is_an_error(
 ) -> None:
     monkeypatch.setattr(download, "TIMEOUT_S", 0.02)
     with pytest.raises(DownloadError, match="/slow: timed out; gave up after 3 attempts"):
-        get(task_of(Download(server.url("/slow"), "train.csv", SHA256)), tmp_path, console)
+        get(task_of(Download(server.url("/slow"), SHA256)), tmp_path, console)
 
 
 def test_files_without_checksum_need_consent(tmp_path: Path, server: Server, console: Console) -> None:
-    task = task_of(
-        Download(server.url("/good"), "known.csv", SHA256), Download(server.url("/no-length"), "unknown.csv")
-    )
+    task = task_of(Download(server.url("/good"), SHA256), Download(server.url("/no-length")))
     with pytest.raises(DownloadError, match=r"no trusted checksum is known for .*/no-length, .*--allow-unverified"):
         get(task, tmp_path, console)
     assert server.requests == []
@@ -178,26 +176,26 @@ def test_files_without_checksum_need_consent(tmp_path: Path, server: Server, con
 
 
 def test_another_file_of_that_name_is_left_alone(tmp_path: Path, server: Server, console: Console) -> None:
-    path = tmp_path / "toy" / "train.csv"
+    path = tmp_path / "toy" / "good"
     path.parent.mkdir()
     path.write_text("mine")
     with pytest.raises(DownloadError, match="is not the official file"):
-        get(task_of(Download(server.url("/good"), "train.csv", SHA256)), tmp_path, console)
+        get(task_of(Download(server.url("/good"), SHA256)), tmp_path, console)
     assert path.read_text() == "mine"
     assert server.requests == []
 
 
 def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path, server: Server, console: Console) -> None:
     (tmp_path / "toy").write_text("a file, not a folder")
-    with pytest.raises(DownloadError, match=r"train\.csv: cannot be written"):
-        get(task_of(Download(server.url("/good"), "train.csv", SHA256)), tmp_path, console)
+    with pytest.raises(DownloadError, match=r"good: cannot be written"):
+        get(task_of(Download(server.url("/good"), SHA256)), tmp_path, console)
 
 
 @pytest.mark.parametrize("target", ["http://example.invalid/x", "ftp://127.0.0.1/x"])
 def test_only_https_is_followed(tmp_path: Path, server: Server, console: Console, target: str) -> None:
     for url in (target, server.url("/redirect/" + target)):
         with pytest.raises(DownloadError, match=f"{target}: only https is downloaded"):
-            get(task_of(Download(url, "train.csv", SHA256)), tmp_path, console)
+            get(task_of(Download(url, SHA256)), tmp_path, console)
 
 
 def test_a_task_of_ones_own_has_nothing_to_download(tmp_path: Path, console: Console) -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mqan_core.example import Example
 from mqan_data.metrics import METRICS, exact_and_f1, normalize, normalized_f1, parse_state_change, score
-from mqan_data.readers.registry import TASKS
+from mqan_data.tasks import tasks
 
 
 def examples(*golds: str | tuple[str, ...]) -> list[Example]:
@@ -171,7 +171,7 @@ def test_what_cannot_be_scored_is_refused() -> None:
 
 
 def test_every_task_has_a_metric() -> None:
-    assert {task.metric for task in TASKS.values()} <= METRICS.keys()
+    assert {task.metric for task in tasks().values()} <= METRICS.keys()
 
 
 @given(st.text(), st.text())

@@ -8,8 +8,8 @@ import pytest
 from mqan_core.example import Example
 from mqan_core.forms.sql import Query, gold_query, read_header, read_query
 from mqan_data.metrics import score
-from mqan_data.readers.registry import task_named
 from mqan_data.sql_execution import Table, execute
+from mqan_data.tasks import task_named
 
 SHIPS = Table(
     ["Ship", "Year built", "Guns"],

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from mqan_data.readers.registry import task_named
-from mqan_data.readers.sst import LABELS
+from mqan_data.tasks import task_named
 from mqan_evaluation.answerers import Ask, Decision
 from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.paper_section import choose_tasks, paper_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import Measured, write_suite
+from mqan_evaluation.zero_shot import LABELS
 from mqan_runtime.word_engine import WordEngine
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   "), (1, "I'd see it again. " * 30)]

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from mqan_core.example import Example
-from mqan_data.readers.sst import LABELS, QUESTION
-from mqan_evaluation.zero_shot import REPHRASINGS, Wording
+from mqan_evaluation.zero_shot import LABELS, OWN, REPHRASINGS, Wording
 
+QUESTION = OWN.format(*LABELS)
 NEGATIVE = Example("sst", "1", "Dull.", QUESTION, ("negative",))
 
 

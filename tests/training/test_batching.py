@@ -10,7 +10,7 @@ import torch
 
 from mqan_core.example import Example
 from mqan_core.text.vocab import END_ID, Vocabulary
-from mqan_data.readers.registry import task_named
+from mqan_data.tasks import task_named
 from mqan_training.batching import Batcher, TaskStream, common_size
 from mqan_training.model.embeddings import Embedder, StaticVectors
 from mqan_training.numbering import Item, PieceTable, TaskData, number_examples

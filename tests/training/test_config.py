@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mqan_data.readers.registry import tasks_named
 from mqan_data.settings import parse
+from mqan_data.tasks import tasks_named
 from mqan_training.config import ModelConfig, OptimConfig, TrainConfig, load_config, to_document
 from mqan_training.curriculum import schedule
 from mqan_training.recipe import is_mixture

@@ -8,7 +8,7 @@ import pytest
 from mqan_core.example import Example
 from mqan_core.text.tokens import detokenize, read_tokens
 from mqan_core.text.vocab import END_ID, Vocabulary
-from mqan_data.readers.registry import task_named
+from mqan_data.tasks import task_named
 from mqan_training.numbering import (
     Item,
     PieceTable,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mqan_data.readers.registry import task_named
+from mqan_data.tasks import task_named
 from mqan_training.config import TrainConfig
 from mqan_training.model.embeddings import (
     count_words,

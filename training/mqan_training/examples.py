@@ -9,7 +9,7 @@ from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Example
 from mqan_core.text.vocab import Vocabulary
 from mqan_data.metrics import score
-from mqan_data.readers.registry import task_named
+from mqan_data.tasks import task_named
 from mqan_training.config import TaskConfig, TrainConfig
 from mqan_training.model.network import Network
 from mqan_training.numbering import PieceTable, TaskData, number_examples

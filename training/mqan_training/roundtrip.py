@@ -17,7 +17,7 @@ from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_data.metrics import normalize, score
-from mqan_data.readers.task import Task
+from mqan_data.tasks import Task
 from mqan_training.numbering import spell_answer
 
 WAYS = ("copied", "generated")

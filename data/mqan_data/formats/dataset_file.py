@@ -95,7 +95,7 @@ class Part:
         hold_out: without files for validation, one row in so many is held out for it, by its text; 0 for none.
     """
 
-    shape: Literal["labels", "fields", "choices", "questions", "facts", "everyday"]
+    shape: Literal["labels", "fields", "choices", "questions", "facts", "everyday", "task"]
     format: str
     files: Mapping[str, tuple[str, ...]]
     columns: tuple[str, ...] = ()
@@ -243,7 +243,55 @@ class EverydayPart(Part):
     """Texts with questions of every kind, in the form of ``everyday/SPEC.md``; the records have all there is to say."""
 
 
-AnyPart = LabelsPart | FieldsPart | ChoicesPart | QuestionsPart | FactsPart | EverydayPart
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskPart(Part):
+    """A task of decaNLP or like it: questions that are always asked in the same words.
+
+    Attributes:
+        name: what the command line and the recipes of the paper's network call it.
+        metric: key into ``metrics.METRICS``; the number that counts for this task.
+        context, question, answer: templates, where the format does not give the records ``answers``.
+        id: template of the examples' names; ``line`` is counted from 1, ``row`` from 0.
+        labels: answers by what the files call them; empty where they stand there.
+        max_context_tokens: contexts are cut to this many tokens, as in decaNLP; 0 for never.
+        mixed: whether it is a part of the dataset, too, which the default model is trained on and measured by.
+    """
+
+    name: str
+    metric: str
+    context: str = "{context}"
+    question: str = "{question}"
+    answer: str = "{answer}"
+    id: str = "{split}/{line}"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    max_context_tokens: int = 0
+    mixed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """An official file.
+
+    Attributes:
+        url: where the publisher (or decaNLP) has it.
+        sha256: checksum in hex; "" where no trusted one is known.
+        folder: where it goes, below the dataset's folder, under its own name.
+    """
+
+    url: str
+    sha256: str = ""
+    folder: str = ""
+
+    @property
+    def path(self) -> str:
+        """Where it goes, below the dataset's folder."""
+        return f"{self.folder}/{name}" if (name := self.url.rpartition("/")[2]) and self.folder else name
+
+
+AnyPart = LabelsPart | FieldsPart | ChoicesPart | QuestionsPart | FactsPart | EverydayPart | TaskPart
+
+TASK = "task"
+"""Name of the part that a mixed task is."""
 
 _PART_OF_SHAPE: Mapping[str, type[AnyPart]] = {
     "labels": LabelsPart,
@@ -265,8 +313,9 @@ class Dataset:
         licence: as the source states it.
         commercial: whether the licence allows commercial use.
         held_back: never trained on; for measuring only.
-        reader: name of a task of ``readers/registry.py``; its questions are asked as they are, beside the parts.
-        parts: by name.
+        parts: by name; a mixed task is the last.
+        tasks: by name.
+        downloads: official files.
     """
 
     name: str
@@ -274,8 +323,9 @@ class Dataset:
     licence: str
     commercial: bool
     held_back: bool = False
-    reader: str = ""
     parts: Mapping[str, AnyPart] = field(default_factory=dict)
+    tasks: Mapping[str, TaskPart] = field(default_factory=dict)
+    downloads: tuple[Download, ...] = ()
 
     def folder_in(self, data: Path) -> Path:
         """Return where its files are: with the project, or below the folder of the datasets."""
@@ -289,8 +339,9 @@ class _Document:
     licence: str
     commercial: bool
     held_back: bool = False
-    reader: str = ""
     parts: Mapping[str, dict] = field(default_factory=dict)  # type: ignore[type-arg]
+    tasks: Mapping[str, dict] = field(default_factory=dict)  # type: ignore[type-arg]
+    downloads: tuple[Download, ...] = ()
 
 
 def dataset_names(folder: Path = DATASETS) -> list[str]:
@@ -312,9 +363,15 @@ def load_dataset(name: str, folder: Path = DATASETS) -> Dataset:
         raise ValueError(f"There is no dataset {name!r}. {hint}")
     content = parse(_Document, read_yaml(path), str(path))
     parts = {part: _parse_part(body, f"{path}: parts.{part}") for part, body in content.parts.items()}
-    if not parts and not content.reader:
-        raise ValueError(f"{path}: give `parts`, `reader` or both.")
-    return Dataset(name, content.folder, content.licence, content.commercial, content.held_back, content.reader, parts)
+    tasks = {
+        task: parse(TaskPart, {"shape": "task", "name": task, **body}, f"{path}: tasks.{task}")
+        for task, body in content.tasks.items()
+    }
+    if not parts and not tasks:
+        raise ValueError(f"{path}: give `parts`, `tasks` or both.")
+    parts |= [(TASK, task) for task in tasks.values() if task.mixed]
+    fixed = (content.folder, content.licence, content.commercial, content.held_back)
+    return Dataset(name, *fixed, parts, tasks, content.downloads)
 
 
 def _parse_part(body: Mapping[str, Any], where: str) -> AnyPart:

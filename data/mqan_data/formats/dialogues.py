@@ -4,13 +4,13 @@ import csv
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
+from mqan_core.forms.state_change import write_state_change
+from mqan_data.files import File, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Field, FieldsPart, Part
 from mqan_data.formats.records import Format, Record, read_json_value
 from mqan_data.formats.tokens import join_tokens
-from mqan_data.readers.files import read_json_lines, read_lines
 
 _SPEAKERS = (  # the two parts of a conversation, by turns of the dialogues of a file
     ("User", "System"),
@@ -38,12 +38,12 @@ def is_cut(turns: Sequence[tuple[str, str]]) -> bool:
     return len(turns) > _TURNS
 
 
-def _sgd(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _sgd(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Schema-Guided Dialogue: ``dialogues.json|schema.json``; option ``view``: state, spans or requested."""
-    schemas = {service["service_name"]: service["slots"] for service in read_json_value(paths[1])}
+    schemas = {service["service_name"]: service["slots"] for service in read_json_value(files[1])}
     schemes = {service: sgd_fields(slots) for service, slots in schemas.items()}
     view = part.options["view"]
-    for number, dialogue in enumerate(read_json_value(paths[0])):
+    for number, dialogue in enumerate(read_json_value(files[0])):
         user, system = _SPEAKERS[number % len(_SPEAKERS)]
         turns: list[tuple[str, str]] = []
         told: set[str] = set()  # slots that have been spoken of
@@ -127,9 +127,9 @@ def _type_of(slot: str) -> str:
     return "place" if slot.rsplit("_")[-1] in ("origin", "destination", "from", "to") else ""
 
 
-def _multiwoz(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _multiwoz(files: Sequence[File], part: Part) -> Iterator[Record]:
     """MultiWOZ as JSON lines of ``turns`` with ``system``, ``user`` and the cumulated ``state``."""
-    dialogues = list(read_json_lines(paths[0]))
+    dialogues = list(read_json_lines(files[0]))
     fields = part.fields if isinstance(part, FieldsPart) else {}
     values = _values_of(fields, (turn["state"] for _, dialogue in dialogues for turn in dialogue["turns"]))
     for number, dialogue in dialogues:
@@ -177,10 +177,10 @@ def _open_fields(
     }
 
 
-def _m2m(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _m2m(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Simulated dialogues: ``turns`` with utterances and ``dialogue_state``."""
     fields = part.fields if isinstance(part, FieldsPart) else {}
-    for number, dialogue in enumerate(read_json_value(paths[0])):
+    for number, dialogue in enumerate(read_json_value(files[0])):
         user, system = _SPEAKERS[number % len(_SPEAKERS)]
         turns: list[tuple[str, str]] = []
         told: set[str] = set()
@@ -195,9 +195,9 @@ def _m2m(paths: Sequence[Path], part: Part) -> Iterator[Record]:
             yield {"text": said(turns), "values": values, "scheme": open_fields, "cut": is_cut(turns)}
 
 
-def _woz(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _woz(files: Sequence[File], part: Part) -> Iterator[Record]:
     """WOZ 2.0: turns with what was said, and the state as ``values`` and ``requests``."""
-    dialogues = read_json_value(paths[0])
+    dialogues = read_json_value(files[0])
     fields = part.fields if isinstance(part, FieldsPart) else {}
     turns_of_all = (turn for dialogue in dialogues for turn in dialogue["dialogue"])
     values = _values_of(fields, (dict(_slots(turn, "inform")) for turn in turns_of_all))
@@ -218,13 +218,34 @@ def _woz(paths: Sequence[Path], part: Part) -> Iterator[Record]:
             }
 
 
+def _state_changes(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """WOZ 2.0 as decaNLP asks it: what the system did and what the user then said; how that changes the state.
+
+    The answer is ``slot: value, slot: value; request, request``, with the informs that are new and all requests, or
+    ``None``; ``reference`` holds the places of dialogue and turn, and the same by slot.
+    """
+    for number, dialogue in enumerate(read_json_value(files[0])):
+        before: list[tuple[str, str]] = []
+        for place, turn in enumerate(dialogue["dialogue"]):
+            informed, requested = _slots(turn, "inform"), [value for _, value in _slots(turn, "request")]
+            changed = [pair for pair in informed if pair not in before]
+            before = informed
+            acts = ", ".join(act if isinstance(act, str) else ": ".join(act) for act in turn["system_acts"])
+            yield {
+                "id": f"en_{number}_{place}",
+                "context": " ".join(f"{acts} -- {turn['transcript']}".split() if acts else turn["transcript"].split()),
+                "answers": [write_state_change(changed, requested)],
+                "reference": {"dialogue": number, "turn": place, "inform": dict(changed), "request": requested},
+            }
+
+
 def _slots(turn: Any, act: str) -> list[tuple[str, str]]:
     return [(slot, value) for acts in turn["belief_state"] if acts["act"] == act for slot, value in acts["slots"]]
 
 
-def _kvret(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _kvret(files: Sequence[File], part: Part) -> Iterator[Record]:
     """In-car assistant: a record for each turn of the driver (option ``view``: state, or table for its facts)."""
-    for _, dialogue in read_json_lines(paths[0]):
+    for _, dialogue in read_json_lines(files[0]):
         if part.options["view"] == "table":
             yield from _kvret_table(dialogue["items"] or [])
             continue
@@ -264,9 +285,9 @@ def _kvret_table(items: Sequence[Mapping[str, str]]) -> Iterator[Record]:
             yield {"text": text, "question": wordings, "answers": [value] if known else [], "start": place}
 
 
-def _conversation(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _conversation(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Lines of a conversation in a CSV file (options ``group``, ``speaker``, ``utterance``: names of columns)."""
-    lines = (line + "\n" for _, line in read_lines(paths[0]))
+    lines = (line + "\n" for _, line in read_lines(files[0]))
     group, speaker, utterance = (part.options[name] for name in ("group", "speaker", "utterance"))
     for _, rows in groupby(csv.DictReader(lines), lambda row: row[group]):
         turns: list[tuple[str, str]] = []
@@ -275,9 +296,9 @@ def _conversation(paths: Sequence[Path], part: Part) -> Iterator[Record]:
             yield {**row, "text": said(turns), "who": turns[-1][0], "line": turns[-1][1]}
 
 
-def _dream(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _dream(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """DREAM: lists of the lines of a dialogue, its questions and its id."""
-    for lines, questions, _ in read_json_value(paths[0]):
+    for lines, questions, _ in read_json_value(files[0]):
         for question in questions:
             yield {"text": "\n".join(lines), **question}
 
@@ -287,6 +308,7 @@ FORMATS: dict[str, Format] = {
     "multiwoz": _multiwoz,
     "m2m": _m2m,
     "woz": _woz,
+    "state_changes": _state_changes,
     "kvret": _kvret,
     "conversation": _conversation,
     "dream": _dream,

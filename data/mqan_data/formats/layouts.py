@@ -1,23 +1,21 @@
 """Layouts of files that only one publisher uses, to records."""
 
-import random
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 
+from mqan_data.files import File, malformed, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Part
 from mqan_data.formats.records import FORMATS as FORMATS_OF_TABLES
 from mqan_data.formats.records import Format, Record, read_json_value, read_xml, without_marks
-from mqan_data.readers.files import malformed, read_json_lines, read_lines
 
 _UNORDERED = "taxonomy_animal"  # a task of instruction induction whose answers are lists in no order
 _ANNOTATION = re.compile(r"\[\s*(\w+)\s*:\s*([^\]]*?)\s*\]")
 
 
-def _aspects(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _aspects(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Three lines a term: the text with ``$T$`` in its place, the term, its polarity."""
-    lines = [line.strip() for _, line in read_lines(paths[0])]
+    lines = [line.strip() for _, line in read_lines(files[0])]
     for place in range(0, len(lines) - 2, 3):
         text, term, polarity = lines[place : place + 3]
         start = text.index("$T$")
@@ -29,16 +27,16 @@ def _aspects(paths: Sequence[Path], part: Part) -> Iterator[Record]:
         }
 
 
-def _aspect_terms(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _aspect_terms(files: Sequence[File], part: Part) -> Iterator[Record]:
     """The same, a record a sentence with all its terms."""
-    for text, rows in groupby(_aspects(paths, part), lambda row: row["text"]):
+    for text, rows in groupby(_aspects(files, part), lambda row: row["text"]):
         mentions = sorted({mention for row in rows for mention in row["mentions"]}, key=lambda m: m[1])
         yield {"text": text, "mentions": mentions}
 
 
-def _mams(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _mams(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """MAMS: sentences with terms or categories in ``aspects``, and their places in ``mentions``."""
-    for sentence in read_xml(paths[0]).iter("sentence"):
+    for sentence in read_xml(files[0]).iter("sentence"):
         text = sentence.findtext("text") or ""
         found = [element.attrib for kind in ("aspectTerm", "aspectCategory") for element in sentence.iter(kind)]
         aspects = [{"term": a.get("term") or a["category"], "polarity": a["polarity"]} for a in found]
@@ -46,17 +44,17 @@ def _mams(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
         yield {"text": text, "aspects": aspects, "mentions": sorted(places, key=lambda m: m[1])}
 
 
-def _annotated(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _annotated(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Delimited text with fields in the text as ``[date : tomorrow]`` in one column (option ``column``)."""
     column = part.options["column"]
     header: list[str] = []
-    for number, line in read_lines(paths[0]):
+    for number, line in read_lines(files[0]):
         cells = line.split(part.options["delimiter"])
         if not header:
             header = cells
             continue
         if len(cells) != len(header):
-            raise malformed(paths[0], number, f"expected {len(header)} columns, found {len(cells)}.")
+            raise malformed(files[0], number, f"expected {len(header)} columns, found {len(cells)}.")
         row = dict(zip(header, cells, strict=True))
         yield {**row, **annotated(row[column])}
 
@@ -75,9 +73,9 @@ def annotated(text: str) -> Record:
     return {"text": "".join([*parts, text[place:]]), "mentions": mentions}
 
 
-def _semeval_relations(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _semeval_relations(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """SemEval-2010 task 8: a numbered sentence in quotes with two marked nouns, then the relation and a comment."""
-    lines = [line for _, line in read_lines(paths[0])]
+    lines = [line for _, line in read_lines(files[0])]
     marks = {"first": ("<e1>", "</e1>"), "second": ("<e2>", "</e2>")}
     for place, line in enumerate(lines):
         number, _, text = line.partition("\t")
@@ -86,9 +84,9 @@ def _semeval_relations(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
             yield {**without_marks(text, marks), "relation": lines[place + 1].strip()}
 
 
-def _candidates(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _candidates(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Four lines a sentence: it, the pronoun, the candidates with commas between them, the right one."""
-    lines = [line.strip() for _, line in read_lines(paths[0]) if line.strip()]
+    lines = [line.strip() for _, line in read_lines(files[0]) if line.strip()]
     for place in range(0, len(lines) - 3, 4):
         text, pronoun, candidates, answer = lines[place : place + 4]
         options = [candidate.strip() for candidate in candidates.split(",")]
@@ -103,10 +101,10 @@ def _as_it_stands(text: str, option: str) -> str:
     return text[start : start + len(option)] if start >= 0 else option
 
 
-def _gap(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _gap(files: Sequence[File], part: Part) -> Iterator[Record]:
     """GAP: tab-separated with header; both ``coref`` columns false: neither name."""
     names = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"]
-    for row in FORMATS_OF_TABLES["tsv"](paths, part):
+    for row in FORMATS_OF_TABLES["tsv"](files, part):
         start = int(row["Pronoun-offset"])
         before = len(re.findall(rf"\b{row['Pronoun']}\b", row["Text"][:start]))
         right = "A" if row["A-coref"] == "TRUE" else "B" if row["B-coref"] == "TRUE" else "none"
@@ -116,10 +114,10 @@ def _gap(paths: Sequence[Path], part: Part) -> Iterator[Record]:
             yield {**row, "which": names[before], "around": around, "answer": right}
 
 
-def _mctest(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _mctest(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """MCTest: stories with four questions of four answers each, and the right letters beside them."""
-    letters = [line.split("\t") for _, line in read_lines(paths[1])]
-    for (_, line), right in zip(read_lines(paths[0]), letters, strict=True):
+    letters = [line.split("\t") for _, line in read_lines(files[1])]
+    for (_, line), right in zip(read_lines(files[0]), letters, strict=True):
         _, _, story, *cells = line.split("\t")
         text = re.sub(r"(?:\\newline)+", lambda m: "\n" if m.group().count("n") > 2 else " ", story)
         for place, letter in enumerate(right):
@@ -127,35 +125,10 @@ def _mctest(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
             yield {"text": text, "question": question.partition(": ")[2], "candidates": options, "answer": letter}
 
 
-def _squad(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
-    """SQuAD 1.1 and 2.0."""
-    for article in read_json_value(paths[0])["data"]:
-        for paragraph in article["paragraphs"]:
-            for question in paragraph["qas"]:
-                answers = question["answers"]
-                yield {
-                    "text": paragraph["context"],
-                    "question": question["question"],
-                    "answers": [answer["text"] for answer in answers],
-                    "start": answers[0]["answer_start"] if answers else None,
-                }
-
-
-def _titles(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
-    """SQuAD: paragraphs with the title of their article and those of 29 others to choose from."""
-    articles = read_json_value(paths[0])["data"]
-    titles = [article["title"].replace("_", " ") for article in articles]
-    for number, article in enumerate(articles):
-        for place, paragraph in enumerate(article["paragraphs"]):
-            others = random.Random(f"{number}/{place}").sample(titles, min(30, len(titles)))  # noqa: S311
-            options = [titles[number], *(title for title in others if title != titles[number])][:30]
-            yield {"text": paragraph["context"], "titles": sorted(options), "title": titles[number]}
-
-
-def _babi(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _babi(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """bAbI: numbered lines; those with tabs are questions on what was said since line 1."""
     story: list[str] = []
-    for _, line in read_lines(paths[0]):
+    for _, line in read_lines(files[0]):
         number, _, rest = line.partition(" ")
         if number == "1":
             story = []
@@ -166,9 +139,9 @@ def _babi(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
             story.append(rest.strip())
 
 
-def _nlu_sentences(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _nlu_sentences(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """NLU Evaluation Corpora: ``sentences`` with ``entities``, whose text is looked up in the sentence."""
-    for sentence in read_json_value(paths[0])["sentences"]:
+    for sentence in read_json_value(files[0])["sentences"]:
         text, place = sentence["text"], 0
         mentions = []
         for entity in sentence["entities"]:
@@ -179,25 +152,25 @@ def _nlu_sentences(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
         yield {**sentence, "mentions": sorted(mentions, key=lambda m: m[1])}
 
 
-def _nlupp(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _nlupp(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """NLU++: a list of utterances with ``intents`` and ``slots``."""
-    for row in read_json_value(paths[0]):
+    for row in read_json_value(files[0]):
         slots = row.get("slots", {})
         mentions = sorted(((name, *slot["span"]) for name, slot in slots.items()), key=lambda m: m[1])
         yield {"text": row["text"], "intents": row.get("intents", []), "mentions": mentions}
 
 
-def _info_boxes(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _info_boxes(files: Sequence[File], part: Part) -> Iterator[Record]:
     """InfoTabS: statements beside the file of the tables; the table becomes lines of ``key: value, value``."""
-    tables = {row["table_id"]: row["table"] for _, row in read_json_lines(paths[1])}
-    for row in FORMATS_OF_TABLES["tsv"](paths, part):
+    tables = {row["table_id"]: row["table"] for _, row in read_json_lines(files[1])}
+    for row in FORMATS_OF_TABLES["tsv"](files, part):
         lines = [f"{key}: {', '.join(values)}" for key, values in tables[row["table_id"]].items()]
         yield {**row, "text": "\n".join(lines).removeprefix("title: ")}
 
 
-def _listed(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _listed(files: Sequence[File], part: Part) -> Iterator[Record]:
     """JSON lines whose ``text`` holds the phrases of a list (options ``list``, ``field``); others are left out."""
-    for _, row in read_json_lines(paths[0]):
+    for _, row in read_json_lines(files[0]):
         text = " ".join(row["text"].split())
         found = {}
         for phrase in row[part.options["list"]]:
@@ -207,25 +180,24 @@ def _listed(paths: Sequence[Path], part: Part) -> Iterator[Record]:
         yield {"text": text, "mentions": [found[start] for start in sorted(found)]}
 
 
-def _instructions(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _instructions(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """Instruction induction: tasks with wordings of their instruction; ``#train`` or ``#test`` names the list."""
-    name, _, part_of_task = str(paths[0]).partition("#")
-    for task in read_json_value(Path(name)):
-        for given, wanted in task[part_of_task]:
+    for task in read_json_value(File(files[0].path)):
+        for given, wanted in task[files[0].key]:
             if task["task"] == _UNORDERED:
                 wanted = ", ".join(sorted(wanted.split(", "), key=given.index))
             yield {"text": given, "question": task["instructions"], "answers": [wanted], "task": task["task"]}
 
 
-def _yes_no_abstracts(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _yes_no_abstracts(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """PubMedQA: questions by id, the abstract in pieces."""
-    for row in read_json_value(paths[0]).values():
+    for row in read_json_value(files[0]).values():
         yield {"text": " ".join(row["CONTEXTS"]), "question": row["QUESTION"], "answer": row["final_decision"]}
 
 
-def _bookings(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _bookings(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """RESTAURANTS-8K: utterances with labelled spans, an absent start is 0; before them what they were asked for."""
-    for row in read_json_value(paths[0]):
+    for row in read_json_value(files[0]):
         asked = [slot.replace("_", " ") for slot in (row.get("context") or {}).get("requestedSlots", ())]
         before = f"Agent: Please tell me the {' and the '.join(asked)}.\nGuest: " if asked else ""
         text = before + row["userInput"]["text"]
@@ -234,16 +206,16 @@ def _bookings(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
         yield {"text": text, "mentions": sorted(mentions, key=lambda m: m[1])}
 
 
-def _facts(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _facts(files: Sequence[File], part: Part) -> Iterator[Record]:
     """E2E: ``mr`` with facts as ``name[value], area[value]`` and the text ``ref``."""
-    for row in FORMATS_OF_TABLES["csv"](paths, part):
+    for row in FORMATS_OF_TABLES["csv"](files, part):
         facts = re.findall(r"([\w ]+)\[([^\]]*)\]", row["mr"])
         yield {"text": row["ref"], "values": {name.strip(): [value] for name, value in facts}}
 
 
-def _legal(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _legal(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """LegalBench: tasks with a prompt and a few rows; see ``instruction_of`` for the question."""
-    for _, task in read_json_lines(paths[0]):
+    for _, task in read_json_lines(files[0]):
         answers = list(dict.fromkeys(str(row["answer"]) for row in task["train"]))
         asked = set(re.findall(r"\{\{(\w+)\}\}", task["base_prompt"]))
         for row in task["train"]:
@@ -277,8 +249,6 @@ FORMATS: dict[str, Format] = {
     "candidates": _candidates,
     "gap": _gap,
     "mctest": _mctest,
-    "squad": _squad,
-    "titles": _titles,
     "babi": _babi,
     "nlu_sentences": _nlu_sentences,
     "nlupp": _nlupp,

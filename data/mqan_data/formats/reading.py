@@ -2,14 +2,16 @@
 
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from string import Formatter
 from typing import Any
 
-from mqan_core.example import Choice
+from mqan_core.example import Choice, Example
 from mqan_data.errors import DatasetError
-from mqan_data.formats import claims, dialogues, layouts
+from mqan_data.formats import claims, decanlp, dialogues, layouts
 from mqan_data.formats.dataset_file import (
     AnyPart,
     ChoicesPart,
@@ -21,6 +23,7 @@ from mqan_data.formats.dataset_file import (
     Form,
     LabelsPart,
     QuestionsPart,
+    TaskPart,
 )
 from mqan_data.formats.records import FORMATS, Record, as_text, pick, read_records
 from mqan_data.formats.rows import (
@@ -36,6 +39,7 @@ from mqan_data.formats.rows import (
 )
 
 FORMATS.update(claims.FORMATS)
+FORMATS.update(decanlp.FORMATS)
 FORMATS.update(dialogues.FORMATS)
 FORMATS.update(layouts.FORMATS)
 
@@ -60,15 +64,60 @@ def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Itera
     held_out = part.hold_out and not part.files.get("validation")
     source = "train" if held_out and split == "validation" else split
     rows = _rows(part, read_records(dataset.folder_in(data), part, source))
-    try:
+    with _fitting(f"{dataset.name}: part {part_name}, {split}"):
         for row in rows:
             if held_out and split in ("train", "validation"):
                 chosen = zlib.crc32(row.texts()[0].encode()) % part.hold_out == 0
                 if chosen != (split == "validation"):
                     continue
             yield row
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise DatasetError(f"{dataset.name}: part {part_name}, {split}: a row does not fit ({error!r}).") from error
+
+
+def read_examples(folder: Path, task: TaskPart, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
+    """Yield the examples of a task in the order of its files.
+
+    Args:
+        folder: that holds the files.
+        task: what is asked.
+        split: one of the task's.
+        dropped: counts the rows that gave no example, and the fields left out, by reason.
+
+    Raises:
+        MissingFileError: a file is not there.
+        DatasetError: a row is malformed.
+    """
+    dropped = Counter() if dropped is None else dropped
+    with _fitting(f"{task.name}, {split}"):
+        for row, record in enumerate(read_records(folder, task, split, dropped)):
+            values = {"split": split, "row": row, "line": row + 1, **record}
+            answers = record.get("answers") or [task.answer.format(**values)]
+            context = record["context"] if "context" in record else task.context.format(**values)
+            question = task.question.format(**values)
+            if "answers" not in record and not (context and answers[0]):
+                dropped["no text or no answer"] += 1
+                continue
+            if task.labels:
+                unknown = [answer for answer in answers if answer not in task.labels]
+                if unknown:
+                    raise DatasetError(f"{record['file']}:{values['line']}: unknown label {unknown[0]!r}.")
+                answers = [task.labels[answer] for answer in answers]
+            yield Example(
+                task.name,
+                task.id.format(**{**values, "answer": answers[0]}),
+                context,
+                question,
+                tuple(answers),
+                record.get("start"),
+                record.get("reference"),
+            )
+
+
+@contextmanager
+def _fitting(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (AttributeError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise DatasetError(f"{where}: a row does not fit ({error!r}).") from error
 
 
 def _rows(part: AnyPart, records: Iterable[Record]) -> Iterator[Row]:
@@ -85,6 +134,8 @@ def _rows(part: AnyPart, records: Iterable[Record]) -> Iterator[Row]:
             return _fact_rows(part, records)
         case EverydayPart():
             return _everyday_rows(records)
+        case TaskPart():
+            raise TypeError(f"{part.name}: a task has examples")
 
 
 def _columns(forms: Iterable[Form]) -> list[str]:

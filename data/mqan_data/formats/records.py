@@ -3,25 +3,36 @@
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from xml.etree import ElementTree
 
 from mqan_data.errors import MissingFileError
+from mqan_data.files import File, find_file, malformed, read_json_lines, read_lines
 from mqan_data.formats.dataset_file import Part
 from mqan_data.formats.tokens import join_tokens, written
-from mqan_data.readers.files import malformed, read_json_lines, read_lines
 
 Record = dict[str, Any]
-Format = Callable[[Sequence[Path], Part], Iterator[Record]]
+Format = Callable[[Sequence[File], Part], Iterator[Record]]
 """Yields the records of a file, or of several that have a line a row each (``a.txt|b.txt``)."""
 
+DROPPED: Final = "(dropped)"
+"""Key of a record: why something was left out; ``TIMES`` how often, if not once. Nothing else may be in it."""
+TIMES: Final = "(times)"
 
-def read_records(folder: Path, part: Part, split: str) -> Iterator[Record]:
+
+def read_records(folder: Path, part: Part, split: str, dropped: Counter[str] | None = None) -> Iterator[Record]:
     """Yield the records of a split that ``keep`` keeps, from file to file.
+
+    Args:
+        folder: of the dataset.
+        part: says how the files are written.
+        split: train, validation or test.
+        dropped: counts what the files hold but no record has, by reason.
 
     Raises:
         MissingFileError: a file is not there.
@@ -30,9 +41,20 @@ def read_records(folder: Path, part: Part, split: str) -> Iterator[Record]:
     """
     if part.format not in FORMATS:
         raise ValueError(f"There is no format {part.format!r}; there are {', '.join(sorted(FORMATS))}.")
+    dropped = Counter() if dropped is None else dropped
     for names in part.files.get(split, ()):
-        paths = [_find(folder, name) for name in names.split("|")]
-        for record in FORMATS[part.format](paths, part):
+        try:
+            files = [find_file(folder, name.strip()) for name in names.removesuffix("?").split("|")]
+        except MissingFileError as error:
+            if not names.endswith("?"):
+                raise
+            dropped[str(error).partition(". Give ")[0]] += 1
+            continue
+        for record in FORMATS[part.format](files, part):
+            if DROPPED in record:
+                dropped[record.pop(DROPPED)] += record.pop(TIMES, 1)
+            if not record:
+                continue
             record.setdefault("file", names)
             _tidy(record, part)
             for whole in _each(record, part.each) if part.each else (record,):
@@ -54,16 +76,6 @@ def _tidy(record: Record, part: Part) -> None:
         record[name] = "\n".join(lines) if isinstance(lines, list) else lines.replace("<br>", "\n")
     for name in part.options.get("tokenised", "").split():
         record[name] = written(record[name])
-
-
-def _find(folder: Path, name: str) -> Path:
-    """Return the path of a file, packed or not; what stands behind ``#`` stays."""
-    plain, mark, key = name.partition("#")
-    plain = plain.removesuffix(".gz")
-    for found in (plain, f"{plain}.gz"):
-        if (folder / found).is_file():
-            return folder / f"{found}{mark}{key}"
-    raise MissingFileError(f"found no {folder / plain}. Give the folder that holds {folder.name}/ with `--data DIR`.")
 
 
 def _each(record: Record, key: str) -> Iterator[Record]:
@@ -88,13 +100,13 @@ def as_text(value: Any) -> str:
     return value.strip() if isinstance(value, str) else str(value)
 
 
-def _csv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _csv(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Quoted text with a delimiter.
 
     Options: ``delimiter``, a comma by default; ``header: skip`` where ``columns`` rename those of the file;
     ``extra: ignore`` where lines may have more cells.
     """
-    lines = (line + "\n" for _, line in read_lines(paths[0], "utf-8-sig"))
+    lines = (line + "\n" for _, line in read_lines(files[0], "utf-8-sig"))
     csv.field_size_limit(2**24)
     rows = csv.reader(lines, delimiter=part.options.get("delimiter", ","))
     header = [] if part.columns and part.options.get("header") != "skip" else next(rows, [])
@@ -103,88 +115,88 @@ def _csv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
         if part.options.get("extra") == "ignore":
             row = row[: len(columns)]
         if row and len(row) != len(columns):
-            raise malformed(paths[0], rows.line_num, f"expected {len(columns)} columns, found {len(row)}.")
+            raise malformed(files[0], rows.line_num, f"expected {len(columns)} columns, found {len(row)}.")
         if row:
             yield dict(zip(columns, row, strict=True))
 
 
-def _tsv(paths: Sequence[Path], part: Part) -> Iterator[Record]:
-    """Tab-separated lines without quoting."""
+def _tsv(files: Sequence[File], part: Part) -> Iterator[Record]:
+    """Tab-separated lines without quoting; ``line`` is the number of each."""
     columns = list(part.columns)
-    for number, line in read_lines(paths[0]):
+    for number, line in read_lines(files[0]):
         cells = line.split("\t")
         if not columns:
             columns = cells
         elif number == 1 and part.options.get("header") == "skip":
             continue
         elif line and len(cells) != len(columns):
-            raise malformed(paths[0], number, f"expected {len(columns)} columns, found {len(cells)}.")
+            raise malformed(files[0], number, f"expected {len(columns)} columns, found {len(cells)}.")
         elif line:
-            yield dict(zip(columns, cells, strict=True))
+            yield {"line": number, **dict(zip(columns, cells, strict=True))}
 
 
-def _jsonl(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
-    """A JSON object a line."""
-    for _, row in read_json_lines(paths[0]):
-        yield row
+def _jsonl(files: Sequence[File], _part: Part) -> Iterator[Record]:
+    """A JSON object a line, whose number is ``line``."""
+    for number, row in read_json_lines(files[0]):
+        yield {"line": number, **row}
 
 
 @lru_cache(maxsize=2)  # parts of a dataset often read the same files
-def read_json_value(path: Path) -> Any:
-    """Return the value of a JSON file, packed or not; behind ``#`` in its name that of a key.
+def read_json_value(file: File) -> Any:
+    """Return the value of a JSON file, or that of its key.
 
     It is kept until ``read_json_value.cache_clear()``, and must not be changed.
     """
-    name, _, key = str(path).partition("#")
-    text = "\n".join(line for _, line in read_lines(Path(name)))
+    text = "\n".join(line for _, line in read_lines(file))
     try:
         value = json.loads(text)
-        return pick(value, key) if key else value
+        return pick(value, file.key) if file.key else value
     except (json.JSONDecodeError, KeyError) as error:
-        raise malformed(path, None, f"not JSON, or without the key: {error}.") from error
+        raise malformed(file, None, f"not JSON, or without the key: {error}.") from error
 
 
-def _json(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _json(files: Sequence[File], part: Part) -> Iterator[Record]:
     """A list of objects, or of lists whose entries ``columns`` name; or an object of them, by ``key``."""
-    value = read_json_value(paths[0])
+    value = read_json_value(files[0])
     for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
         record = dict(zip(part.columns, entry, strict=True)) if isinstance(entry, list) else dict(entry)
         yield {"key": key, **record}
 
 
-def _lines(paths: Sequence[Path], part: Part) -> Iterator[Record]:
-    """Files with a line a row each, side by side; ``columns`` name the files."""
-    content = [[line for _, line in read_lines(path)] for path in paths]
+def _lines(files: Sequence[File], part: Part) -> Iterator[Record]:
+    """Files with a line a row each, side by side; ``columns`` name the files (option ``encoding``)."""
+    encoding = part.options.get("encoding", "utf-8")
+    content = [[line for _, line in read_lines(file, encoding)] for file in files]
     if len({len(lines) for lines in content}) != 1:
-        raise malformed(paths[0], None, f"has not as many lines as {paths[-1].name}.")
-    for cells in zip(*content, strict=True):
-        yield dict(zip(part.columns, cells, strict=True))
+        raise malformed(files[0], None, f"has not as many lines as {files[-1]}.")
+    for number, cells in enumerate(zip(*content, strict=True), 1):
+        yield {"line": number, **dict(zip(part.columns, map(str.strip, cells), strict=True))}
 
 
-def _blocks(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _blocks(files: Sequence[File], part: Part) -> Iterator[Record]:
     """As many lines as there are columns, then perhaps blank ones."""
-    lines = [(number, line) for number, line in read_lines(paths[0]) if line.strip()]
+    lines = [(number, line) for number, line in read_lines(files[0]) if line.strip()]
     size = len(part.columns)
     if len(lines) % size:
-        raise malformed(paths[0], lines[-1][0], f"expected groups of {size} lines.")
+        raise malformed(files[0], lines[-1][0], f"expected groups of {size} lines.")
     for start in range(0, len(lines), size):
         yield dict(zip(part.columns, (line for _, line in lines[start : start + size]), strict=True))
 
 
-def _xml(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _xml(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Elements of one tag (option ``item``); attributes and the texts of children are the columns."""
-    root = read_xml(paths[0])
+    root = read_xml(files[0])
     for element in root.iter(part.options["item"]):
         yield {**element.attrib, **{child.tag: (child.text or "").strip() for child in element}}
 
 
-def read_xml(path: Path) -> ElementTree.Element:
+def read_xml(file: File) -> ElementTree.Element:
     """Return the root of an XML file of a dataset, packed or not."""
-    text = "\n".join(line for _, line in read_lines(path))
+    text = "\n".join(line for _, line in read_lines(file))
     try:
         return ElementTree.fromstring(text)  # noqa: S314
     except ElementTree.ParseError as error:
-        raise malformed(path, error.position[0], f"not XML: {error}.") from error
+        raise malformed(file, error.position[0], f"not XML: {error}.") from error
 
 
 def tagged(tokens: Sequence[str], tags: Sequence[str]) -> Record:
@@ -201,28 +213,28 @@ def tagged(tokens: Sequence[str], tags: Sequence[str]) -> Record:
     return {"text": text, "mentions": mentions}
 
 
-def _conll(paths: Sequence[Path], _part: Part) -> Iterator[Record]:
+def _conll(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """A token a line with its tag last, a blank line after each sentence."""
-    lines = ((line.strip() != "" and not line.startswith("-DOCSTART-"), line) for _, line in read_lines(paths[0]))
+    lines = ((line.strip() != "" and not line.startswith("-DOCSTART-"), line) for _, line in read_lines(files[0]))
     for is_sentence, group in groupby(lines, lambda pair: pair[0]):
         if is_sentence:
             cells = [line.split() for _, line in group]
             yield tagged([row[0] for row in cells], [row[-1] for row in cells])
 
 
-def _bio(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _bio(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Lines of ``tokens`` beside lines of their ``tags``, and others; ``columns`` name them."""
-    for row in _lines(paths, part):
+    for row in _lines(files, part):
         tokens, tags = row["tokens"].split(), row["tags"].split()
         if len(tokens) != len(tags):
-            raise malformed(paths[0], None, f"has not as many tokens as tags: {row['tokens']!r}.")
+            raise malformed(files[0], None, f"has not as many tokens as tags: {row['tokens']!r}.")
         yield {**row, **tagged(tokens, tags)}
 
 
-def _marked(paths: Sequence[Path], part: Part) -> Iterator[Record]:
+def _marked(files: Sequence[File], part: Part) -> Iterator[Record]:
     """JSON lines whose ``text`` has terms between markers (option NAME: opening and closing one, with a space)."""
     marks = {name: mark.split() for name, mark in part.options.items()}
-    for _, row in read_json_lines(paths[0]):
+    for _, row in read_json_lines(files[0]):
         yield {**row, **without_marks(row["text"], marks)}
 
 
@@ -251,4 +263,4 @@ FORMATS: dict[str, Format] = {
     "bio": _bio,
     "marked": _marked,
 }
-"""Reader of each format; ``shapes/dialogues.py`` and ``shapes/layouts.py`` add those that only one publisher uses."""
+"""Reader of each format; the modules beside this one add those that only one publisher uses."""

@@ -1,0 +1,169 @@
+"""Files of datasets, packed or not, and errors that say where, in the same words for every format."""
+
+import gzip
+import json
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, cast
+
+from mqan_data.errors import DatasetError, MissingFileError
+
+_IN_ARCHIVE = re.compile(r"(?P<folder>(?:[^()]*/)?)(?P<archive>[^()/]+)\((?P<member>[^()]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file or folder of a dataset, or a member of an archive (zip or tar), which is read without unpacking it.
+
+    Attributes:
+        key: which part of the content is meant; its format says how.
+    """
+
+    path: Path
+    member: str = ""
+    key: str = ""
+
+    def __str__(self) -> str:
+        """Return how error messages call it."""
+        return f"{self.path}({self.member})" if self.member else str(self.path)
+
+
+def find_file(folder: Path, spec: str) -> File:
+    """Return the first file of ``NAME or ARCHIVE(MEMBER)#KEY`` that is there, compressed by gzip or not.
+
+    What an archive holds may also lie beside it, or below its folder as in it.
+
+    Raises:
+        MissingFileError: none is.
+    """
+    names, _, key = spec.partition("#")
+    places: list[tuple[str, str]] = []
+    for name in names.split(" or "):
+        match = _IN_ARCHIVE.fullmatch(name)
+        if match is None:
+            places.append((name.removesuffix(".gz"), ""))
+            continue
+        within, member = match["folder"], match["member"]
+        beside = dict.fromkeys((within + member.rpartition("/")[2], within + member))
+        places += [*((place, "") for place in beside), (within + match["archive"], member)]
+    for place, member in places:
+        for name in (place, f"{place}.gz"):
+            if (folder / name).exists():
+                return File(folder / name, member, key)
+    *others, last = (place for place, _ in places)
+    wanted = f"{', '.join(others)} or {last}" if others else last
+    raise MissingFileError(
+        f"found no {wanted} in {folder}. Give the folder that holds {folder.name}/ with `--data DIR`."
+    )
+
+
+def malformed(file: Path | File, line: int | None, what: str) -> DatasetError:
+    """Build the error for a row that is not what the format says."""
+    return DatasetError(f"{file}: {what}" if line is None else f"{file}:{line}: {what}")
+
+
+@contextmanager
+def intact(file: Path | File) -> Iterator[None]:
+    """Turn what a damaged archive or a wrong encoding raises into a DatasetError that names the file."""
+    damaged = "damaged or incomplete ({}); delete it and download it again."
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise malformed(file, None, f"not {error.encoding}: {error.reason}.") from error
+    except (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise malformed(file, None, damaged.format(error)) from error
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise malformed(file, None, damaged.format(error)) from error  # what gzip and bz2 say
+
+
+@contextmanager
+def _open(file: File) -> Iterator[IO[bytes]]:
+    """Open a file for reading, decompressed."""
+    path, member = file.path, file.member
+    if not member:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as content:
+            yield cast(IO[bytes], content)
+    elif zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as zipped:
+            if member not in zipped.namelist():
+                raise malformed(file, None, "is not in the archive.")
+            with zipped.open(member) as content:
+                yield content
+    else:
+        with tarfile.open(path) as archive:
+            extracted = archive.extractfile(member) if member in archive.getnames() else None
+            if extracted is None:
+                raise malformed(file, None, "is not in the archive.")
+            with extracted as content:
+                yield content
+
+
+def read_lines(file: Path | File, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    """Yield line numbers from 1 and lines without their newline."""
+    file = File(file) if isinstance(file, Path) else file
+    with intact(file), _open(file) as content:
+        for number, line in enumerate(content, 1):
+            try:
+                yield number, line.decode(encoding).rstrip("\r\n")
+            except UnicodeDecodeError as error:
+                raise malformed(file, number, f"not {encoding}: {error.reason}.") from error
+
+
+def read_texts(file: File, pattern: str, encoding: str = "utf-8") -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the texts of a folder, by name, or of a tar archive, in its order, whose names match."""
+    found = False
+    with intact(file):
+        for name, read in _members(file.path):
+            match = re.fullmatch(pattern, name)
+            if match:
+                found = True
+                yield match, read().decode(encoding)
+    if not found:
+        raise malformed(file, None, f"holds no files {pattern}.")
+
+
+def _members(path: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    if path.is_dir():
+        yield from ((str(p.relative_to(path)), p.read_bytes) for p in sorted(path.rglob("*")) if p.is_file())
+        return
+    with tarfile.open(path, "r|gz") as archive:
+        for member in archive:
+            content = archive.extractfile(member)
+            if content:
+                yield member.name, content.read
+
+
+def read_json_lines(file: Path | File) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line numbers from 1 and the JSON object of each line; blank lines are passed over."""
+    for number, line in read_lines(file):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise malformed(file, number, f"not JSON: {error.msg} at column {error.colno}.") from error
+        if not isinstance(row, dict):
+            raise malformed(file, number, f"expected a JSON object, found {type(row).__name__}.")
+        yield number, row
+
+
+def text_field(file: Path | File, line: int, row: dict[str, Any], field: str) -> str:
+    """Return a field that has to be a string."""
+    value = row.get(field)
+    if not isinstance(value, str):
+        found = f"it is {type(value).__name__}" if field in row else "it is missing"
+        raise malformed(file, line, f"`{field}` must be a string; {found}.")
+    return value
+
+
+def in_words(dropped: Mapping[str, int]) -> str:
+    """Return counts as ``reason (count), reason (count)``."""
+    return ", ".join(f"{reason} ({count:,})" for reason, count in dropped.items())

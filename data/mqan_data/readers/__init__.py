@@ -1,1 +1,0 @@
-"""Official dataset files -> examples, one file per dataset; ``registry`` lists them all."""

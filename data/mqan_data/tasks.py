@@ -1,0 +1,132 @@
+"""The tasks of dataset files by name: decaNLP's ten and others of their kind, and any folder of JSON lines."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from mqan_core.example import Example
+from mqan_data.errors import MissingFileError
+from mqan_data.formats.dataset_file import Download, TaskPart, dataset_names, load_dataset
+from mqan_data.formats.reading import read_examples
+from mqan_data.formats.records import read_json_value
+
+ALL: Final = "all"
+"""In a list of names: every task of a dataset file."""
+FOLDER_OF_JSON_LINES: Final = "jsonl:"
+"""With the folder after it the name of a task."""
+
+_METRICS_OF_JSON_LINES: Final = ("em", "nf1", "bleu", "avg_rouge", "corpus_f1")  # they need the answers alone
+_JSON_LINES: Final = {"train": ("train.jsonl",), "validation": ("val.jsonl",), "test": ("test.jsonl",)}
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One dataset as a question-answering task.
+
+    Attributes:
+        folder: name of its folder below the data folder.
+        part: how its files are read and what they are asked.
+        sources: official files that ``mqan data get`` downloads.
+    """
+
+    name: str
+    folder: str
+    part: TaskPart
+    sources: tuple[Download, ...] = ()
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that the official files have.
+
+        ``test`` is for a final score only: never train on it, build a vocabulary from it or choose a checkpoint by it.
+        """
+        return tuple(self.part.files)
+
+    @property
+    def metric(self) -> str:
+        """The number that counts for this task, of ``metrics.METRICS``."""
+        return self.part.metric
+
+    @property
+    def max_context_tokens(self) -> int | None:
+        """Length to which contexts are cut, as in decaNLP; None for never."""
+        return self.part.max_context_tokens or None
+
+    def read(self, folder: Path, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
+        """Yield the examples of a split in the order of the files.
+
+        Args:
+            folder: that contains the task's files.
+            split: one of the task's.
+            dropped: counts the rows that gave no example, and the fields left out, by reason.
+
+        Raises:
+            MissingFileError: a file is not there; the message says how to get it.
+            DatasetError: a row is malformed.
+            ValueError: the task has no such split.
+        """
+        if split not in self.splits:
+            raise ValueError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}.")
+        try:
+            yield from read_examples(folder, self.part, split, dropped)
+        except MissingFileError as error:
+            hint = f"Or download the official files with `mqan data get {self.name}`."
+            if self.name.startswith(FOLDER_OF_JSON_LINES):
+                hint = "Put ./ before a folder below the working directory, or give its absolute path."
+            raise MissingFileError(f"{self.name}: {error} {hint}") from error
+        finally:
+            read_json_value.cache_clear()
+
+
+@cache
+def tasks() -> dict[str, Task]:
+    """Return the tasks of all dataset files by name."""
+    found = {}
+    for dataset in map(load_dataset, dataset_names()):
+        for name, part in dataset.tasks.items():
+            files = " ".join(spec for specs in part.files.values() for spec in specs)
+            sources = tuple(source for source in dataset.downloads if source.path in files)
+            found[name] = Task(name, dataset.folder, part, sources)
+    return found
+
+
+def task_named(name: str) -> Task:
+    """Return the task with a name; ``jsonl:FOLDER`` or ``jsonl:FOLDER:METRIC`` is a folder of JSON lines.
+
+    The folder lies in the data folder, or, if it begins with ``./``, in the working directory.
+
+    Raises:
+        ValueError: there is none; the message lists the nearest names, or all.
+    """
+    rest = name.removeprefix(FOLDER_OF_JSON_LINES)
+    if rest not in ("", name):
+        folder, _, metric = rest.partition(":")
+        return _json_lines(name, str(Path(folder).absolute()) if folder.startswith("./") else folder, metric or "em")
+    if name in tasks():
+        return tasks()[name]
+    near = get_close_matches(name, tasks(), n=3)
+    hint = f"Did you mean {' or '.join(near)}?" if near else f"Known tasks: {', '.join(tasks())}."
+    raise ValueError(f"There is no task {name!r}. {hint}")
+
+
+def tasks_named(names: Iterable[str]) -> list[Task]:
+    """Return the tasks with these names, each once, in the order given; ``ALL`` stands for those of all dataset files.
+
+    Raises:
+        ValueError: there is no task with one of the names.
+    """
+    expanded = [task for name in names for task in (tasks() if name == ALL else (name,))]
+    return [task_named(name) for name in dict.fromkeys(expanded)]
+
+
+def _json_lines(name: str, folder: str, metric: str) -> Task:
+    if metric not in _METRICS_OF_JSON_LINES:
+        raise ValueError(
+            f"A folder of JSON lines is scored by {', '.join(_METRICS_OF_JSON_LINES)}; {metric!r} is none."
+        )
+    form = "context_question_answer"
+    return Task(name, folder, TaskPart(shape="task", name=name, format=form, files=_JSON_LINES, metric=metric))
