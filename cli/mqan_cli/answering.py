@@ -10,7 +10,6 @@ import typer
 
 from mqan_cli.asked import Fields, for_client, texts_of
 from mqan_cli.errors import CommandError
-from mqan_cli.show import to_document
 
 if TYPE_CHECKING:
     from mqan_client import ClientError
@@ -83,15 +82,17 @@ def _check_characters(text: str) -> None:
 def server(url: str) -> Iterator[Answerer]:
     """Let a server answer."""
     from mqan_client import Client, ClientError
+    from mqan_client.documents import document_of
 
     with open_client(Client, url) as client:
 
         def answer(text: str, asked: Fields) -> dict[str, Any]:
             given = dict(asked)
             try:
-                return to_document(client.answer(text, given.pop("question"), **for_client(given)))
+                found = client.answer(text, given.pop("question"), **for_client(given))
             except ClientError as error:
                 raise CommandError(explain(error, url)) from None
+            return dict(document_of(found))
 
         yield answer
 

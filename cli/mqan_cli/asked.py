@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import typer
 
 if TYPE_CHECKING:
-    from mqan_client.transport import Asked
+    from mqan_client.questions import Asked
 
 Fields = dict[str, Any]
 """Fields of a question of the REST API, by their names there."""

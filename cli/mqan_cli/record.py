@@ -1,7 +1,6 @@
 """``mqan ask --record``: a record of named fields from one text, as JSON."""
 
 import asyncio
-import dataclasses
 import importlib
 import json
 import sys
@@ -64,14 +63,14 @@ def fill(schema: Any, text: str, url: str | None, bundle: Path | None, provider:
 
 def _by_server(url: str, text: str, schema: Any) -> dict[str, Any]:
     from mqan_client import Client, ClientError
+    from mqan_client.documents import document_of
 
     with open_client(Client, url) as client:
         try:
             record = client.fill_record(text, schema)
         except ClientError as error:
             raise CommandError(explain(error, url)) from None
-    document = dataclasses.asdict(record)
-    return {"record": document.pop("values"), **document}
+    return dict(document_of(record))
 
 
 def _by_bundle(folder: Path | None, provider: Provider, text: str, schema: Any) -> dict[str, Any]:

@@ -1,32 +1,12 @@
 """An answer as ``mqan ask`` shows it: as text coloured by where its words came from, or as the REST document."""
 
-import dataclasses
 import io
 import json
 import sys
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from mqan_client import Answer
+from typing import Any
 
 STYLES = {"context": "bold green", "question": "bold cyan", "vocabulary": "yellow"}
 _KINDS = {"context": "from the context", "question": "from the question", "vocabulary": "the model's own word"}
-
-
-def to_document(answer: "Answer") -> dict[str, Any]:
-    """Return an answer of a client as the document that the REST API answers with: all of its fields."""
-    document = dataclasses.asdict(answer)
-    for holder, name in ((document, "places"), *((choice, "evidence") for choice in document["choices"])):
-        holder[name] = [_flat(place) for place in holder[name]]
-    for step in document["steps"]:
-        step |= {text: [_flat(weight) for weight in step[text]] for text in ("context", "question")}
-    document["alternatives"] = [{"answer": other.pop("text"), **other} for other in document["alternatives"]]
-    last = {name: document.pop(name) for name in ("windows", "model")}
-    return {"answer": document.pop("text"), **document, **last}
-
-
-def _flat(placed: dict[str, Any]) -> dict[str, Any]:
-    return {**placed.pop("span"), **placed}
 
 
 def show(document: dict[str, Any]) -> None:

@@ -37,6 +37,7 @@ from mqan_client import (
     UnauthenticatedError,
     UnavailableError,
 )
+from mqan_client.documents import document_of
 from mqan_core import bundle
 from mqan_core.answer.types import Answer as CoreAnswer
 from mqan_core.example import Example
@@ -457,7 +458,7 @@ def show_on_terminal(monkeypatch: pytest.MonkeyPatch, answer: Answer, **environm
     for name, value in {"TERM": "xterm-256color", "COLORTERM": "", **environment}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "stdout", stream)
-    show.show(show.to_document(answer))
+    show.show(document_of(answer))
     return stream.written
 
 

@@ -8,7 +8,6 @@ import sys
 from dataclasses import replace
 
 from mqan_cli.html_page import html_page
-from mqan_cli.show import to_document
 from mqan_client import (
     Alternative,
     Answer,
@@ -18,15 +17,16 @@ from mqan_client import (
     ChoiceProbability,
     Masses,
     ModelVersion,
+    ParsedState,
     Place,
     PointerWeight,
     RequestedSlot,
+    SlotValue,
     Source,
     Span,
     Step,
 )
-from mqan_client.parsed import ParsedState, SlotValue
-from mqan_client.responses import read_answer
+from mqan_client.documents import document_of, read_answer
 from mqan_serving.default_bundle import default_bundle
 
 _SPAN = AnswerSpan(Source.CONTEXT, 3, 8, "Paris")
@@ -54,21 +54,21 @@ _WHOLE = Answer(
 
 
 def test_the_document_is_the_whole_answer() -> None:
-    assert read_answer(json.loads(json.dumps(to_document(_WHOLE)))) == _WHOLE
+    assert read_answer(json.loads(json.dumps(document_of(_WHOLE)))) == _WHOLE
 
 
 def test_a_page_marks_what_decides_for_a_label() -> None:
     label = AnswerSpan(Source.QUESTION, 0, 5, "Paris")  # of a label this is always there
-    page = html_page("In Paris.", "Which?", to_document(replace(_WHOLE, spans=(label,))))
+    page = html_page("In Paris.", "Which?", document_of(replace(_WHOLE, spans=(label,))))
     assert "<div class=text>In <mark class=place>Paris</mark>.</div>" in page
     free = replace(_WHOLE, choices=(), chosen=())
-    assert "In <mark class=place>Paris</mark>." in html_page("In Paris.", "Where?", to_document(free))
+    assert "In <mark class=place>Paris</mark>." in html_page("In Paris.", "Where?", document_of(free))
 
 
 def test_a_page_puts_nothing_between_the_words_of_an_answer() -> None:
     tokens = tuple(replace(_TOKEN, text=text) for text in ("2024", "-", "118", "Ada"))
     free = replace(_WHOLE, text="2024-118, Ada", tokens=tokens, choices=(), chosen=(), steps=())
-    page = html_page("In Paris.", "Which?", to_document(free))
+    page = html_page("In Paris.", "Which?", document_of(free))
     assert re.sub("<[^>]*>", "", page[page.index("<p>") : page.index(" <small>")]) == "2024-118, Ada"
 
 

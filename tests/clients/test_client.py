@@ -36,9 +36,8 @@ from mqan_client import (
     UnauthenticatedError,
     UnavailableError,
 )
-from mqan_client.client import split_url
 from mqan_client.rest import RestTransport
-from mqan_client.transport import Retries
+from mqan_client.transport import Retries, split_url
 
 QUICK = Retries(initial_s=0.01, max_s=0.05)
 
@@ -461,7 +460,7 @@ def test_tls_is_verified_however_the_scheme_is_written(url: str, monkeypatch: py
     def open_http(**given: Any) -> None:
         verified.append(given["verify"])
 
-    monkeypatch.setattr(httpx2, "Client", open_http)
+    monkeypatch.setattr(httpx2, "AsyncClient", open_http)
     RestTransport(url, QUICK, {})
     assert verified == [True]
 

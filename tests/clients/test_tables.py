@@ -5,9 +5,10 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import pandas as pd
+import pydantic
 import pytest
 
-from mqan_client import Client, InvalidRequestError, answer_column
+from mqan_client import Client, InvalidRequestError, Record, answer_column, record_column
 from mqan_runtime.interface import open_engine
 from mqan_serving.default_bundle import default_bundle
 
@@ -46,6 +47,43 @@ def test_what_else_is_asked_for_goes_with_each(client: Client) -> None:
     table = answer_column(client, MAILS.iloc[[0, 4]], "Which team should take this?", choices=teams)
     assert table["answer"].tolist() == ["shipping", "billing"]
     assert table["confidence"].between(0, 1).all()
+
+
+def test_several_questions_have_columns_of_their_own(client: Client) -> None:
+    asked: dict[str, Any] = {"height": "How tall is it?", "paid": {"question": "Was a payment made?", "yes_no": True}}
+    table = answer_column(client, MAILS.iloc[2:4], asked)
+    parts = ("answered", "confidence", "start", "end", "error")
+    assert list(table) == [name for one in asked for name in (one, *(f"{one}_{part}" for part in parts))]
+    assert table.iloc[0][["height", "height_start", "height_end"]].tolist() == ["330 m", 13, 18]
+    assert "white space" in table.iloc[1]["height_error"]
+    assert "white space" in table.iloc[1]["paid_error"]
+
+
+class Ticket(pydantic.BaseModel):
+    """A mail's sender and whether it has to do with money."""
+
+    name: str
+    about_money: bool = pydantic.Field(description="Is it about money?")
+
+
+def test_a_record_of_each_text_is_a_row(client: Client) -> None:
+    done: list[int] = []
+    table = record_column(client, MAILS, Ticket, progress=done.append)
+    parts = ("probability", "start", "end", "reason")
+    columns = [name for one in ("name", "about_money") for name in (one, *(f"{one}_{part}" for part in parts))]
+    assert list(table) == [*columns, "error"]
+    assert len(done) == 4
+    assert list(table.index) == list(MAILS.index)
+    first = table.iloc[0]
+    assert MAILS.iloc[0][first["name_start"] : first["name_end"]] == first["name"]
+    assert table.iloc[1].isna().all()
+    assert "white space" in table.iloc[3]["error"]
+    records = client.fill_records(MAILS.iloc[[0, 3]], Ticket, concurrency=2)
+    assert isinstance(records[0], Record)
+    assert records[0].values["name"] == first["name"]
+    assert isinstance(records[1], InvalidRequestError)
+    with pytest.raises(InvalidRequestError, match="columns of the table would be error"):
+        record_column(client, MAILS, {"properties": {"error": {"type": "string"}}})
 
 
 def test_an_empty_column_is_answered_by_an_empty_table(client: Client) -> None:

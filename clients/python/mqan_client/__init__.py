@@ -17,8 +17,7 @@ from mqan_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from mqan_client.parsed import Condition, ParsedQuery, ParsedState, RequestedSlot, SlotValue
-from mqan_client.records import Normalized, Record, RecordField
+from mqan_client.questions import AskedQuestion, Choice
 from mqan_client.results import (
     Alternative,
     Answer,
@@ -26,20 +25,28 @@ from mqan_client.results import (
     AnswerToken,
     Candidate,
     ChoiceProbability,
+    Condition,
     Limits,
     Masses,
     Model,
     ModelVersion,
+    Normalized,
+    ParsedQuery,
+    ParsedState,
     Place,
     PointerWeight,
+    Record,
+    RecordField,
+    RequestedSlot,
     Score,
+    SlotValue,
     Source,
     Span,
     Step,
     StreamedWord,
 )
-from mqan_client.tables import answer_column
-from mqan_client.transport import AskedQuestion, Choice, Retries
+from mqan_client.tables import answer_column, record_column
+from mqan_client.transport import Retries
 
 __all__ = [
     "Alternative",
@@ -80,4 +87,5 @@ __all__ = [
     "UnauthenticatedError",
     "UnavailableError",
     "answer_column",
+    "record_column",
 ]

@@ -1,29 +1,32 @@
 """The client for asyncio. Its methods take, return and raise what those of ``Client`` do."""
 
-from collections.abc import AsyncGenerator, Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
-from mqan_client.client import DEFAULT_TIMEOUT_S, DEFAULT_URL, split_url
+from mqan_client.documents import read_answer, read_answers, read_model, read_record
 from mqan_client.errors import ClientError
-from mqan_client.many import DEFAULT_CONCURRENCY, Progress, ask_many_async
-from mqan_client.records import Record, Schema, schema_of
-from mqan_client.results import Answer, Model, StreamedWord
-from mqan_client.transport import (
+from mqan_client.questions import (
     Asked,
     AskedQuestion,
-    Call,
-    Retries,
-    T,
-    authorization,
+    Schema,
     in_tuples,
-    question_of,
-    questions_of,
+    question_document,
+    question_documents,
+    record_document,
 )
+from mqan_client.results import Answer, Model, Record, StreamedWord
+from mqan_client.transport import Retries, Transport, authorization, split_url
 
-if TYPE_CHECKING:
-    from mqan_client.rest import AsyncRestTransport
-    from mqan_client.rpc import AsyncRpcTransport
+T = TypeVar("T")
+ItemT = TypeVar("ItemT")
+
+DEFAULT_URL = "grpc://127.0.0.1:9000"
+DEFAULT_TIMEOUT_S = 30.0
+DEFAULT_CONCURRENCY = 16
+
+Progress = Callable[[int], object]
 
 
 class AsyncClient:
@@ -53,12 +56,9 @@ class AsyncClient:
     async def answer(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
     ) -> Answer:
-        """Answer a question about a context, as ``Client.answer`` does.
-
-        Raises:
-            ClientError: there is no answer; the class says whose fault it is.
-        """
-        return await self._call(self._transport.answer(question_of(context, question, asked)), timeout_s)
+        """Answer a question about a context, as ``Client.answer`` does."""
+        request = {"context": context, **question_document(question, asked)}
+        return read_answer(await self._transport.call("Answer", request, self._time(timeout_s)))
 
     def answer_stream(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
@@ -67,25 +67,16 @@ class AsyncClient:
 
         >>> async for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
         ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
-
-        Raises:
-            ClientError: there is no answer; the class says whose fault it is. After the first word nothing is asked
-                again.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return self._transport.answer_stream(question_of(context, question, asked), timeout_s)
+        request = {"context": context, **question_document(question, asked)}
+        return self._transport.answer_stream(request, self._time(timeout_s))
 
     async def answer_questions(
         self, context: str, questions: Iterable[str | AskedQuestion], *, timeout_s: float | None = None
     ) -> list[Answer | ClientError]:
-        """Answer several questions about one context in one call, as ``Client.answer_questions`` does.
-
-        Raises:
-            InvalidRequestError: there are no questions or too many, or one cannot be sent.
-            ClientError: there is no response; the class says whose fault it is.
-        """
-        call = self._transport.answer_questions(context, questions_of(context, questions))
-        return await self._call(call, timeout_s)
+        """Answer several questions about one context in one call, as ``Client.answer_questions`` does."""
+        request = {"context": context, "questions": question_documents(questions)}
+        return read_answers(await self._transport.call("AnswerMany", request, self._time(timeout_s)))
 
     async def answer_many(
         self,
@@ -96,38 +87,38 @@ class AsyncClient:
         timeout_s: float | None = None,
         **asked: Unpack[Asked],
     ) -> list[Answer | ClientError]:
-        """Answer many questions, each about its own context, as ``Client.answer_many`` does.
-
-        Raises:
-            ValueError: the concurrency is below 1.
-            InvalidRequestError: what is asked for is an empty list, or a string where a list belongs.
-        """
-        asked = in_tuples(asked)
-
-        async def ask(context: str, question: str) -> Answer:
-            return await self.answer(context, question, timeout_s=timeout_s, **asked)
-
-        return await ask_many_async(ask, pairs, concurrency, progress)
+        """Answer many questions, each about its own context, as ``Client.answer_many`` does."""
+        given = in_tuples(asked)
+        return await do_many(
+            lambda pair: self.answer(*pair, timeout_s=timeout_s, **given), pairs, concurrency, progress
+        )
 
     async def fill_record(self, context: str, schema: Schema, *, timeout_s: float | None = None) -> Record:
-        """Fill a record of named fields from a text, as ``Client.fill_record`` does.
+        """Fill a record of named fields from a text, as ``Client.fill_record`` does."""
+        request = record_document(context, schema)
+        return read_record(await self._transport.call("FillRecord", request, self._time(timeout_s)))
 
-        Raises:
-            InvalidRequestError: the schema is not supported; the message names the field.
-            ClientError: there is no record; the class says whose fault it is.
-        """
-        return await self._call(self._transport.fill_record(context, schema_of(schema)), timeout_s)
+    async def fill_records(
+        self,
+        texts: Iterable[str],
+        schema: Schema,
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        progress: Progress | None = None,
+        timeout_s: float | None = None,
+    ) -> list[Record | ClientError]:
+        """Fill a record from each of many texts, as ``Client.fill_records`` does."""
+        checked = record_document("", schema)["schema"]
+        return await do_many(
+            lambda text: self.fill_record(text, checked, timeout_s=timeout_s), texts, concurrency, progress
+        )
 
     async def get_model(self, *, timeout_s: float | None = None) -> Model:
-        """Describe the served model and its limits.
+        """Describe the served model and its limits, as ``Client.get_model`` does."""
+        return read_model(await self._transport.call("GetModel", {}, self._time(timeout_s)))
 
-        Raises:
-            ClientError: the server does not say.
-        """
-        return await self._call(self._transport.get_model(), timeout_s)
-
-    async def _call(self, call: Call[T], timeout_s: float | None) -> T:
-        return await self._transport.call(call, self._timeout_s if timeout_s is None else timeout_s)
+    def _time(self, timeout_s: float | None) -> float:
+        return self._timeout_s if timeout_s is None else timeout_s
 
     async def close(self) -> None:
         """Close all connections."""
@@ -142,12 +133,44 @@ class AsyncClient:
         await self.close()
 
 
-def _open(url: str, retries: Retries, headers: dict[str, str]) -> "AsyncRestTransport | AsyncRpcTransport":
+async def do_many(
+    do: Callable[[ItemT], Awaitable[T]], items: Iterable[ItemT], concurrency: int, progress: Progress | None
+) -> list[T | ClientError]:
+    """Do something for all items, several at a time, in their order; an error takes the place of a result.
+
+    Raises:
+        ValueError: the concurrency is below 1.
+    """
+    if concurrency < 1:
+        raise ValueError(f"concurrency is {concurrency}; it must be at least 1")
+    given = list(items)  # before any is asked: a fault of the caller's own iterable asks nothing
+    waiting = iter(enumerate(given))
+    results: list[Any] = [None] * len(given)
+
+    async def work() -> None:
+        for i, item in waiting:
+            try:
+                results[i] = await do(item)
+            except ClientError as error:
+                results[i] = error
+            if progress is not None:
+                progress(1)
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(concurrency, len(given))):
+                group.create_task(work())
+    except BaseExceptionGroup as group_error:
+        raise group_error.exceptions[0] from None
+    return results
+
+
+def _open(url: str, retries: Retries, headers: dict[str, str]) -> Transport:
     scheme, target = split_url(url)
     if scheme in ("http", "https"):
-        from mqan_client.rest import AsyncRestTransport
+        from mqan_client.rest import RestTransport  # each transport loads its own library
 
-        return AsyncRestTransport(url, retries, headers)
-    from mqan_client.rpc import AsyncRpcTransport
+        return RestTransport(url, retries, headers)
+    from mqan_client.rpc import RpcTransport
 
-    return AsyncRpcTransport(target, retries, headers, tls=scheme == "grpcs")
+    return RpcTransport(target, retries, headers, tls=scheme == "grpcs")

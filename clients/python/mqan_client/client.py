@@ -6,38 +6,27 @@
 | ``grpcs://answers.example`` | gRPC over TLS |
 | ``http://127.0.0.1:8000`` | REST |
 | ``https://answers.example`` | REST over TLS |
+
+It is the client of asyncio, whose event loop runs on a thread that all clients of a process share.
 """
 
-from collections.abc import Generator, Iterable
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Generator, Iterable
+from functools import cache
+from queue import SimpleQueue
+from threading import Lock, Thread
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, Unpack
-from urllib.parse import urlsplit
+from typing import Any, Self, TypeVar, Unpack
 
+from mqan_client.async_client import DEFAULT_CONCURRENCY, DEFAULT_TIMEOUT_S, DEFAULT_URL, AsyncClient, Progress, do_many
 from mqan_client.errors import ClientError
-from mqan_client.many import DEFAULT_CONCURRENCY, Progress, ask_many
-from mqan_client.records import Record, Schema, schema_of
-from mqan_client.results import Answer, Model, StreamedWord
-from mqan_client.transport import (
-    Asked,
-    AskedQuestion,
-    Call,
-    Retries,
-    T,
-    authorization,
-    in_tuples,
-    question_of,
-    questions_of,
-    shown_url,
-)
+from mqan_client.questions import Asked, AskedQuestion, Schema, in_tuples, record_document
+from mqan_client.results import Answer, Model, Record, StreamedWord
+from mqan_client.transport import Retries
 
-if TYPE_CHECKING:
-    from mqan_client.rest import RestTransport
-    from mqan_client.rpc import RpcTransport
-
-DEFAULT_URL = "grpc://127.0.0.1:9000"
-DEFAULT_TIMEOUT_S = 30.0
-_DEFAULT_PORTS = {"grpc": 9000, "grpcs": 443}
-_SCHEMES = ("grpc", "grpcs", "http", "https")
+T = TypeVar("T")
+ItemT = TypeVar("ItemT")
 
 
 class Client:
@@ -45,8 +34,7 @@ class Client:
 
     Args:
         url: the server; see the table above.
-        timeout_s: longest duration of a call, retries included; over REST connecting, sending and the wait for
-            the response may take as long each.
+        timeout_s: longest duration of a call, retries included.
         retries: when to ask again while the server is full or cannot be reached.
         api_key: names the caller, where the server asks for that. Without TLS whoever is between can read it.
 
@@ -62,8 +50,7 @@ class Client:
         retries: Retries | None = None,
         api_key: str | None = None,
     ) -> None:
-        self._timeout_s = timeout_s
-        self._transport = _open(url, retries or Retries(), authorization(api_key))
+        self._asking = AsyncClient(url, timeout_s=timeout_s, retries=retries, api_key=api_key)
 
     def answer(self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]) -> Answer:
         """Answer a question about a context.
@@ -82,7 +69,7 @@ class Client:
         Raises:
             ClientError: there is no answer; the class says whose fault it is.
         """
-        return self._call(self._transport.answer(question_of(context, question, asked)), timeout_s)
+        return _wait_for(self._asking.answer(context, question, timeout_s=timeout_s, **asked))
 
     def answer_stream(
         self, context: str, question: str, *, timeout_s: float | None = None, **asked: Unpack[Asked]
@@ -96,18 +83,10 @@ class Client:
         >>> for part in client.answer_stream("The tower is 330 m tall.", "How tall is it?"):
         ...     print(part.delta if isinstance(part, StreamedWord) else f" ({part.probability:.2f})", end="")
 
-        Args:
-            context: the text that the question is about.
-            question: the question, in natural language.
-            timeout_s: longest duration of this call, until the last word is taken; the client's when None.
-            asked: what else is asked for, as of ``answer``.
-
-        Raises:
-            ClientError: there is no answer; the class says whose fault it is. After the first word nothing is asked
-                again.
+        Its time lasts until the last word is taken. All else is as of ``answer``, but that after the first word nothing
+        is asked again.
         """
-        timeout_s = self._timeout_s if timeout_s is None else timeout_s
-        return self._transport.answer_stream(question_of(context, question, asked), timeout_s)
+        return _wait_for_each(self._asking.answer_stream(context, question, timeout_s=timeout_s, **asked))
 
     def answer_questions(
         self, context: str, questions: Iterable[str | AskedQuestion], *, timeout_s: float | None = None
@@ -131,8 +110,7 @@ class Client:
             InvalidRequestError: there are no questions or too many, or one cannot be sent.
             ClientError: there is no response; the class says whose fault it is.
         """
-        call = self._transport.answer_questions(context, questions_of(context, questions))
-        return self._call(call, timeout_s)
+        return _wait_for(self._asking.answer_questions(context, questions, timeout_s=timeout_s))
 
     def answer_many(
         self,
@@ -161,12 +139,12 @@ class Client:
             ValueError: the concurrency is below 1.
             InvalidRequestError: what is asked for is an empty list, or a string where a list belongs.
         """
-        asked = in_tuples(asked)
+        given = in_tuples(asked)
 
-        def ask(context: str, question: str) -> Answer:
-            return self.answer(context, question, timeout_s=timeout_s, **asked)
+        async def ask(asking: AsyncClient, pair: tuple[str, str]) -> Answer:
+            return await asking.answer(*pair, timeout_s=timeout_s, **given)
 
-        return ask_many(ask, pairs, concurrency, progress)
+        return self.do_many(ask, pairs, concurrency=concurrency, progress=progress)
 
     def fill_record(self, context: str, schema: Schema, *, timeout_s: float | None = None) -> Record:
         """Fill a record of named fields from a text, each value with its place in the text.
@@ -182,7 +160,54 @@ class Client:
             InvalidRequestError: the schema is not supported; the message names the field.
             ClientError: there is no record; the class says whose fault it is.
         """
-        return self._call(self._transport.fill_record(context, schema_of(schema)), timeout_s)
+        return _wait_for(self._asking.fill_record(context, schema, timeout_s=timeout_s))
+
+    def fill_records(
+        self,
+        texts: Iterable[str],
+        schema: Schema,
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        progress: Progress | None = None,
+        timeout_s: float | None = None,
+    ) -> list[Record | ClientError]:
+        """Fill a record from each of many texts, several at a time; an error takes the place of a record.
+
+        >>> client.fill_records(mails, Ticket, progress=tqdm(total=len(mails)).update)
+
+        All else is as of ``fill_record`` and ``answer_many``.
+        """
+        checked = record_document("", schema)["schema"]
+
+        async def fill(asking: AsyncClient, text: str) -> Record:
+            return await asking.fill_record(text, checked, timeout_s=timeout_s)
+
+        return self.do_many(fill, texts, concurrency=concurrency, progress=progress)
+
+    def do_many(
+        self,
+        do: Callable[[AsyncClient, ItemT], Awaitable[T]],
+        items: Iterable[ItemT],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        progress: Progress | None = None,
+    ) -> list[T | ClientError]:
+        """Do what a client of asyncio can for many items, several at a time; an error takes the place of a result.
+
+        Progress is told on the caller's thread.
+        """
+        done: SimpleQueue[int] = SimpleQueue()
+        asking, given = self._asking, list(items)  # before any is asked: a fault of the caller's own asks nothing
+        work = do_many(lambda item: do(asking, item), given, concurrency, done.put)
+        doing = asyncio.run_coroutine_threadsafe(work, _loop())
+        doing.add_done_callback(lambda _: done.put(0))
+        try:
+            while done.get():
+                if progress is not None:
+                    progress(1)
+            return doing.result()
+        finally:
+            doing.cancel()  # after an error nobody waits for what is on its way
 
     def get_model(self, *, timeout_s: float | None = None) -> Model:
         """Describe the served model and its limits.
@@ -190,14 +215,11 @@ class Client:
         Raises:
             ClientError: the server does not say.
         """
-        return self._call(self._transport.get_model(), timeout_s)
-
-    def _call(self, call: Call[T], timeout_s: float | None) -> T:
-        return self._transport.call(call, self._timeout_s if timeout_s is None else timeout_s)
+        return _wait_for(self._asking.get_model(timeout_s=timeout_s))
 
     def close(self) -> None:
         """Close all connections."""
-        self._transport.close()
+        _wait_for(self._asking.close())
 
     def __enter__(self) -> Self:
         return self
@@ -206,36 +228,38 @@ class Client:
         self.close()
 
 
-def _open(url: str, retries: Retries, headers: dict[str, str]) -> "RestTransport | RpcTransport":
-    scheme, target = split_url(url)
-    if scheme in ("http", "https"):
-        from mqan_client.rest import RestTransport  # each transport loads its own library
-
-        return RestTransport(url, retries, headers)
-    from mqan_client.rpc import RpcTransport
-
-    return RpcTransport(target, retries, headers, tls=scheme == "grpcs")
+_lock = Lock()
 
 
-def split_url(url: str) -> tuple[str, str]:
-    """Return the scheme of a server's URL, and its host with the port.
+@cache
+def _started() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    Thread(target=loop.run_forever, name="mqan-client", daemon=True).start()
+    return loop
 
-    Raises:
-        ValueError: the URL names no transport or no host, or has a user name or password.
-    """
-    if not url.isprintable() or " " in url:  # urlsplit() leaves line ends out, and who calls the URL does not
-        raise ValueError(
-            f"{shown_url(url)!r} is not a server's URL: it has characters that no URL has, such as a line end"
-        )
+
+os.register_at_fork(after_in_child=_started.cache_clear)  # a forked process has no threads but its own
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    with _lock:
+        return _started()
+
+
+def _wait_for(work: Coroutine[Any, Any, T]) -> T:
+    doing = asyncio.run_coroutine_threadsafe(work, _loop())
     try:
-        parts = urlsplit(url)
-        port = parts.port
-        (parts.hostname or "").encode("idna")
-    except ValueError:  # whose text may have a part of a password
-        raise ValueError(f"{shown_url(url)!r} is not a server's URL: its host or port is none") from None
-    if parts.username is not None:  # gRPC would not send it, and HTTP in place of the API key
-        raise ValueError(f"{shown_url(url)!r} had a user name or a password: leave them out, and give an API key")
-    if parts.scheme not in _SCHEMES or not parts.hostname:
-        raise ValueError(f"{shown_url(url)!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return parts.scheme, f"{host}:{_DEFAULT_PORTS.get(parts.scheme, 80) if port is None else port}"
+        return doing.result()
+    finally:
+        doing.cancel()  # nobody waits for it after Ctrl-C
+
+
+def _wait_for_each(parts: AsyncGenerator[T, None]) -> Generator[T, None, None]:
+    async def advance() -> T | None:
+        return await anext(parts, None)
+
+    try:
+        while (part := _wait_for(advance())) is not None:
+            yield part
+    finally:
+        asyncio.run_coroutine_threadsafe(parts.aclose(), _loop())  # without waiting: this may run on any thread

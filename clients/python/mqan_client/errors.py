@@ -21,6 +21,8 @@ class ClientError(Exception):
         request_id: names the request in the server's log; None where the server was not reached.
     """
 
+    retry_after_s: int | None = None  # as the server asks
+
     def __init__(self, message: str, *, code: str, request_id: str | None = None) -> None:
         super().__init__(message)
         self.code = code
@@ -60,7 +62,7 @@ class ServerError(ClientError):
     """The server failed, or what answers is no mqan server."""
 
 
-_OF_QUESTIONS: dict[str, type[ClientError]] = {
+_BY_CODE: dict[str, type[ClientError]] = {
     "overloaded": OverloadedError,
     "unavailable": UnavailableError,
     "deadline_exceeded": DeadlineExceededError,
@@ -68,6 +70,18 @@ _OF_QUESTIONS: dict[str, type[ClientError]] = {
 }
 
 
-def question_error(code: str, message: str, hint: str) -> ClientError:
-    """Return why one question of a call with several was not answered."""
-    return _OF_QUESTIONS.get(code, InvalidRequestError)(f"{message} {hint}".strip(), code=code)
+def error_of(document: dict[str, Any], default: type[ClientError]) -> ClientError:
+    """Return the error that a document of an error stands for where it comes inside a response."""
+    code = str(document.get("code", "internal"))
+    kind = _BY_CODE.get(code, default)
+    return kind(message_of(document), code=code, request_id=document.get("request_id"))
+
+
+def message_of(document: dict[str, Any]) -> str:
+    """Return what a document of an error says: what is wrong, and how to fix it."""
+    return " ".join(str(document[key]) for key in ("message", "hint") if document.get(key))
+
+
+def unsendable(reason: object, code: str = "invalid_input") -> InvalidRequestError:
+    """Return the error of a request that is wrong before it is sent."""
+    return InvalidRequestError(f"The request cannot be sent: {reason}", code=code)

@@ -1,11 +1,15 @@
-"""What a server returns. Positions are half-open ranges of code points: ``text[start:end]``."""
+"""What a server returns. Positions are half-open ranges of code points: ``text[start:end]``.
 
-from dataclasses import dataclass
+Fields have the names that they have in documents of REST, unless their metadata say another ``name``; the fields of a
+``flat`` one stand in the document itself.
+"""
+
+import json
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from mqan_client.display import as_html, as_text
-from mqan_client.parsed import ParsedQuery, ParsedState
 
 
 class Source(StrEnum):
@@ -35,14 +39,9 @@ class Masses:
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken:
-    """One token of an answer.
+    """One token of an answer, and how likely it was after those before it.
 
-    Attributes:
-        text: the token as it stands in the answer.
-        probability: probability of this token given those before it.
-        source: where it came from.
-        masses: how the model divided its trust at this step.
-        span: place in the context or question that it was copied from; None for a generated token.
+    ``span`` is the place in the context or question that it was copied from; None for a generated token.
     """
 
     text: str
@@ -54,14 +53,12 @@ class AnswerToken:
 
 @dataclass(frozen=True, slots=True)
 class StreamedWord:
-    """A word of an answer that is not whole yet; nothing takes it back.
+    """A word of an answer that is not whole yet, as the whole answer has it among its tokens; nothing takes it back.
 
-    Attributes:
-        token: the word, as the whole answer has it among its tokens.
-        delta: what it appends to the answer's text: itself, and what stands between it and the word before it.
+    ``delta`` is what it appends to the answer's text: itself, and what stands between it and the word before it.
     """
 
-    token: AnswerToken
+    token: AnswerToken = field(metadata={"flat": True})
     delta: str
 
 
@@ -91,7 +88,7 @@ class ModelVersion:
 class Place:
     """A place of the context that answers, or decides for a label, and how likely it does."""
 
-    span: AnswerSpan
+    span: AnswerSpan = field(metadata={"flat": True})
     probability: float
 
 
@@ -115,7 +112,7 @@ class ChoiceProbability:
 class Alternative:
     """One of the next best answers: an unbroken quotation of the context."""
 
-    text: str
+    text: str = field(metadata={"name": "answer"})
     probability: float
     tokens: tuple[AnswerToken, ...]
     spans: tuple[AnswerSpan, ...]
@@ -125,7 +122,7 @@ class Alternative:
 class PointerWeight:
     """What pointing at a word of a text gave to a step."""
 
-    span: Span
+    span: Span = field(metadata={"flat": True})
     weight: float
 
 
@@ -151,6 +148,53 @@ class Step:
     context: tuple[PointerWeight, ...]
     question: tuple[PointerWeight, ...]
     candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition of a query: a column of the context, ``=``, ``>`` or ``<``, and a value with its quotations."""
+
+    column: str
+    operator: str
+    value: str
+    spans: tuple[AnswerSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A query of WikiSQL that an answer was read as, and the same in standard SQL.
+
+    ``aggregation`` is MAX, MIN, COUNT, SUM, AVG, or empty; all conditions hold.
+    """
+
+    select: str
+    aggregation: str
+    conditions: tuple[Condition, ...]
+    sql: str
+
+
+@dataclass(frozen=True, slots=True)
+class SlotValue:
+    """The value of a slot of a dialogue, as the answer has it, and the quotations in it."""
+
+    value: str
+    spans: tuple[AnswerSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedSlot:
+    """A slot that is asked for, in lower case, and the quotations in its name."""
+
+    slot: str
+    spans: tuple[AnswerSpan, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedState:
+    """A change of a dialogue's state that an answer was read as: slots by their names in lower case, and requests."""
+
+    slots: dict[str, SlotValue]
+    requests: tuple[RequestedSlot, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +225,7 @@ class Answer:
         parse_error: with ``parse``, why the answer could not be read.
     """
 
-    text: str
+    text: str = field(metadata={"name": "answer"})
     probability: float
     tokens: tuple[AnswerToken, ...]
     spans: tuple[AnswerSpan, ...]
@@ -203,11 +247,8 @@ class Answer:
     def citations(self, document_title: str | None = None, document_index: int = 0) -> list[dict[str, Any]]:
         """Return the quotations of the context in the shape of Anthropic's citations (``char_location``).
 
-        Of labels that were chosen they are the words that decide for them. Positions count code points.
-
-        Args:
-            document_title: what the context is called.
-            document_index: its place among the caller's documents.
+        Of labels that were chosen they are the words that decide for them. Positions count code points. Title and index
+        are those of the context among the caller's documents.
         """
         spans = [*self.spans, *(place.span for choice in self.choices for place in choice.evidence)]
         return [
@@ -224,28 +265,85 @@ class Answer:
         ]
 
     def __str__(self) -> str:
-        """Return the answer, its probability and its quotations or labels, to be printed."""
         return as_text(self)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows."""
         return as_html(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Normalized:
+    """What a library, price-parser or python-dateutil, made of a quotation.
+
+    A number has an amount, and one of money the currency that the text names, if it does; a date or time has ``iso``.
+    """
+
+    library: str
+    amount: float | None
+    currency: str | None
+    iso: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordField:
+    """A field of a record, and what the text says of it.
+
+    Attributes:
+        value: as the record has it; None where there is none, and an empty list of an array.
+        text: the quotation, or the label; also where it has no value of the field's type, as ``reason`` says.
+        spans: where the quotation stands; of an array of strings each place; of labels and of yes and no the words that
+            decide for them.
+        answered: whether there is a value.
+        probability: how sure the model is of the quotation, the label or the list of labels, or that the text has none.
+        question: what was asked.
+        normalized: what a library made of the quotation; None of types that none is asked for.
+        reason: why there is no value; None where there is one.
+    """
+
+    value: Any
+    text: str
+    spans: tuple[AnswerSpan, ...]
+    answered: bool
+    probability: float
+    question: str
+    normalized: Normalized | None
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A record of a text.
+
+    Attributes:
+        values: the record, as its schema has it. A field without a value is None where the schema allows null, an empty
+            list where it is an array, and left out otherwise.
+        missing: names of the fields without a value.
+        fields: each field of the schema by its name, in the schema's order.
+        model: the model that answered.
+    """
+
+    values: dict[str, Any] = field(metadata={"name": "record"})
+    missing: tuple[str, ...]
+    fields: dict[str, RecordField]
+    model: ModelVersion
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name}: {_line(found)}" for name, found in self.fields.items())
+
+
+def _line(found: RecordField) -> str:
+    if not found.answered:
+        return f"none. {found.reason}"
+    places = ", ".join(f"{span.start}-{span.end}" for span in found.spans)
+    return f"{json.dumps(found.value, ensure_ascii=False)} ({found.probability:.2f}; {places})"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Limits that hold for requests; more is refused, never cut.
 
-    Attributes:
-        max_request_bytes: bytes of a request.
-        max_context_tokens: tokens of a context.
-        max_question_tokens: tokens of a question.
-        max_answer_tokens: tokens of an answer.
-        max_word_length: characters of one token.
-        max_metadata_bytes: bytes of HTTP headers or gRPC metadata, 32 more for each pair.
-        max_timeout_ms: milliseconds that a request may take.
-        max_concurrent_requests: requests inside one replica, those that wait included.
-        max_queued_requests: those that wait.
+    Tokens are those of a context, a question or an answer; a pair of metadata counts 32 bytes more than it has; of
+    the requests inside one replica, ``max_queued_requests`` may wait.
     """
 
     max_request_bytes: int
@@ -270,18 +368,9 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The served model.
+    """The served model: its hash covers every file, its scores are those of validation, as measured.
 
-    Attributes:
-        name: its name.
-        version: its version.
-        sha256: hash that covers every file of the model, in hexadecimal.
-        provider: execution provider that runs it.
-        limits: what a request may be.
-        num_generated: pieces that it can generate.
-        num_words: words that have a pretrained vector.
-        scores: validation scores as measured.
-        server_version: version of the server's software.
+    ``num_generated`` counts the pieces that it can generate, ``num_words`` the words that have a pretrained vector.
     """
 
     name: str

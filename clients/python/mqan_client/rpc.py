@@ -1,15 +1,17 @@
 """The gRPC transport. Deadlines are gRPC's own."""
 
-import asyncio
-import time
-from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+import json
+from collections.abc import AsyncGenerator
 from functools import cached_property
 from typing import Any
 
 import grpc
 import grpc.aio
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_client.documents import Document, of_a_server
 from mqan_client.errors import (
     ClientError,
     DeadlineExceededError,
@@ -18,12 +20,10 @@ from mqan_client.errors import (
     ServerError,
     UnauthenticatedError,
     UnavailableError,
+    unsendable,
 )
-from mqan_client.messages import answer_many_request, answer_request, record_request
-from mqan_client.records import Record
-from mqan_client.responses import read_answer, read_answers, read_model, read_record, read_word
-from mqan_client.results import Answer, Model, StreamedWord
-from mqan_client.transport import Attempts, Call, Question, Retries, T
+from mqan_client.questions import to_json
+from mqan_client.transport import Attempts, Retries, Transport, seconds
 
 _ERRORS: dict[grpc.StatusCode, tuple[type[ClientError], str]] = {
     grpc.StatusCode.INVALID_ARGUMENT: (InvalidRequestError, "invalid_input"),
@@ -39,30 +39,11 @@ _RETRY_AFTER_KEY = "retry-after"
 # gRPC waits 20 s for a connection that was taken but never spoken on, as by a proxy that is being replaced.
 # It also refuses responses of more than 4 MB, which many answers can have.
 _OPTIONS = (("grpc.min_reconnect_backoff_ms", 5_000), ("grpc.max_receive_message_length", -1))
+_PARSE_KINDS = {"sql": "PARSE_KIND_SQL", "dialogue_state": "PARSE_KIND_DIALOGUE_STATE"}
 
 
-class RpcCalls:
-    """The calls, by methods and messages."""
-
-    def answer(self, question: Question) -> Call[Answer]:
-        """Answer one question."""
-        return Call("Answer", answer_request(question), read_answer)
-
-    def answer_questions(self, context: str, questions: Sequence[Question]) -> Call[list[Answer | ClientError]]:
-        """Answer several questions about one context in one call."""
-        return Call("AnswerMany", answer_many_request(context, questions), read_answers)
-
-    def fill_record(self, context: str, schema: dict[str, Any]) -> Call[Record]:
-        """Fill a record from a text."""
-        return Call("FillRecord", record_request(context, schema), read_record)
-
-    def get_model(self) -> Call[Model]:
-        """Describe what is served."""
-        return Call("GetModel", answer_pb2.GetModelRequest(), read_model)
-
-
-class RpcTransport(RpcCalls):
-    """Calls a server by gRPC and waits.
+class RpcTransport(Transport):
+    """Calls a server by gRPC.
 
     Args:
         target: host and port.
@@ -72,128 +53,107 @@ class RpcTransport(RpcCalls):
     """
 
     def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
+        super().__init__(retries)
         self._metadata = tuple(headers.items())
-        self._retries = retries
-        self._channel: grpc.Channel = _open(grpc, target, tls)
-        self._stub = answer_pb2_grpc.QuestionAnsweringStub(self._channel)
-
-    def answer_stream(self, question: Question, timeout_s: float) -> Generator[StreamedWord | Answer, None, None]:
-        """Answer one question word by word."""
-        attempts, request = Attempts(self._retries, timeout_s), answer_request(question)
-        while True:
-            has_begun = False
-            call = self._stub.AnswerStream(request, timeout=attempts.remaining_s(), metadata=self._metadata)
-            try:
-                for part in call:
-                    if part.WhichOneof("event") is not None:  # else an error follows
-                        has_begun = True
-                        yield _read_part(part)
-                return
-            except grpc.RpcError as error:
-                failure = _explain(error.code(), error.details(), error.trailing_metadata())
-                if has_begun:
-                    raise failure[0] from None
-                wait_s = attempts.wait_s(*failure)
-            finally:
-                call.cancel()  # of a call that has ended nothing is left
-            time.sleep(wait_s)
-
-    def close(self) -> None:
-        """Close the channel."""
-        self._channel.close()
-
-    def call(self, call: Call[T], timeout_s: float) -> T:
-        """Make a call."""
-        attempts, method = Attempts(self._retries, timeout_s), getattr(self._stub, call.name)
-        while True:
-            try:
-                response = method(call.request, timeout=attempts.remaining_s(), metadata=self._metadata)
-                return call.read(response)
-            except grpc.RpcError as error:
-                wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
-            time.sleep(wait_s)
-
-
-class AsyncRpcTransport(RpcCalls):
-    """Calls a server by gRPC from asyncio.
-
-    Args:
-        target: host and port.
-        retries: when to call again.
-        headers: metadata that every call carries.
-        tls: whether to encrypt.
-    """
-
-    def __init__(self, target: str, retries: Retries, headers: dict[str, str], *, tls: bool) -> None:
-        self._metadata = tuple(headers.items())
-        self._retries = retries
         self._target = target
         self._tls = tls
 
     @cached_property
     def _channel(self) -> grpc.aio.Channel:
         """Belongs to the event loop that runs when it is made."""
-        channel: grpc.aio.Channel = _open(grpc.aio, self._target, self._tls)
-        return channel
+        if self._tls:
+            return grpc.aio.secure_channel(self._target, grpc.ssl_channel_credentials(), _OPTIONS)
+        return grpc.aio.insecure_channel(self._target, _OPTIONS)
 
     @cached_property
     def _stub(self) -> answer_pb2_grpc.QuestionAnsweringStub:
         return answer_pb2_grpc.QuestionAnsweringStub(self._channel)
 
-    async def answer_stream(self, question: Question, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
-        """Answer one question word by word."""
-        attempts, request = Attempts(self._retries, timeout_s), answer_request(question)
-        while True:
-            has_begun = False
-            call = self._stub.AnswerStream(request, timeout=attempts.remaining_s(), metadata=self._metadata)
-            try:
-                async for part in call:
-                    if part.WhichOneof("event") is not None:  # else an error follows
-                        has_begun = True
-                        yield _read_part(part)
-                return
-            except grpc.aio.AioRpcError as error:
-                failure = _explain(error.code(), error.details(), error.trailing_metadata())
-                if has_begun:
-                    raise failure[0] from None
-                wait_s = attempts.wait_s(*failure)
-            finally:
-                call.cancel()
-            await asyncio.sleep(wait_s)
+    async def _call(self, name: str, request: Document, timeout_s: float) -> Document:
+        message = _message(name, request)
+        try:
+            response = await getattr(self._stub, name)(message, timeout=timeout_s, metadata=self._metadata)
+        except grpc.aio.AioRpcError as error:
+            raise _explain(error) from None
+        with of_a_server():
+            return _document(response)
 
-    async def close(self) -> None:
-        """Close the channel."""
+    async def _stream(self, request: Document, attempts: Attempts) -> AsyncGenerator[tuple[str, Document], None]:
+        message, timeout_s = _message("Answer", request), attempts.remaining_s()
+        call = self._stub.AnswerStream(message, timeout=timeout_s, metadata=self._metadata)
+        try:
+            async for part in call:
+                name = part.WhichOneof("event")
+                if name is not None:  # else an error follows
+                    yield name, _document(getattr(part, name))
+        except grpc.aio.AioRpcError as error:
+            raise _explain(error) from None
+        finally:
+            call.cancel()  # of a call that has ended nothing is left
+
+    async def _close(self) -> None:
         if "_channel" in self.__dict__:
             await self._channel.close()
 
-    async def call(self, call: Call[T], timeout_s: float) -> T:
-        """Make a call."""
-        attempts, method = Attempts(self._retries, timeout_s), getattr(self._stub, call.name)
-        while True:
-            try:
-                response = await method(call.request, timeout=attempts.remaining_s(), metadata=self._metadata)
-                return call.read(response)
-            except grpc.aio.AioRpcError as error:
-                wait_s = attempts.wait_s(*_explain(error.code(), error.details(), error.trailing_metadata()))
-            await asyncio.sleep(wait_s)
+
+def _message(name: str, request: Document) -> Message:
+    """Return the message of a request.
+
+    Raises:
+        InvalidRequestError: there is something in it that cannot be sent.
+    """
+    try:
+        match name:
+            case "Answer":
+                return answer_pb2.AnswerRequest(**_asked(request))
+            case "AnswerMany":
+                questions = [{"request": _asked(question)} for question in request["questions"]]
+                return answer_pb2.AnswerManyRequest(texts=[{"context": request["context"], "questions": questions}])
+            case "FillRecord":
+                return answer_pb2.FillRecordRequest(context=request["context"], schema=to_json(request["schema"]))
+            case _:
+                return answer_pb2.GetModelRequest()
+    except InvalidRequestError:
+        raise
+    except (ValueError, TypeError) as error:  # a lone surrogate, a number that is no uint32, a value of another type
+        raise unsendable(f"{error}.") from None
 
 
-def _open(library: Any, target: str, tls: bool) -> Any:
-    if tls:
-        return library.secure_channel(target, grpc.ssl_channel_credentials(), _OPTIONS)
-    return library.insecure_channel(target, _OPTIONS)
+def _asked(question: Document) -> dict[str, Any]:
+    """Return the fields of a question's message: names of what REST names in small letters are those of the contract.
+
+    Raises:
+        InvalidRequestError: nothing can be read as it is asked for.
+    """
+    asked = dict(question)
+    if "sources" in asked:
+        asked["sources"] = [f"SOURCE_{name.upper()}" for name in asked["sources"]]
+    if "parse" in asked:
+        if asked["parse"] not in tuple(_PARSE_KINDS):  # it may be of any type
+            raise unsendable(f"parse is {asked['parse']!r}, neither 'sql' nor 'dialogue_state'.")
+        asked["parse"] = _PARSE_KINDS[asked["parse"]]
+    return asked
 
 
-def _read_part(part: answer_pb2.AnswerStreamResponse) -> StreamedWord | Answer:
-    return read_answer(part.answer) if part.HasField("answer") else read_word(part.word)
+def _document(message: Message) -> Document:
+    """Return a response as the document that REST would answer with, but for what gRPC has as parts of their own."""
+    document = MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    if isinstance(message, answer_pb2.FillRecordResponse):
+        parsed = {field.pop("name"): field | {"value": json.loads(field["value"])} for field in document["fields"]}
+        return document | {"record": json.loads(document["record"]), "fields": parsed}
+    for answer in (document, *(one.get("answer", {}) for text in document.get("texts", ()) for one in text["answers"])):
+        if "state" in answer:
+            answer["state"]["slots"] = {slot.pop("slot"): slot for slot in answer["state"]["slots"]}
+        if parsed := answer.get("query") or answer.get("state"):
+            answer["parsed"] = parsed
+    return document
 
 
-def _explain(
-    status: grpc.StatusCode, details: str | None, metadata: Iterable[Any] | None
-) -> tuple[ClientError, str | None]:
-    """Return what a status means, and how many seconds to wait as the server asks."""
+def _explain(error: grpc.aio.AioRpcError) -> ClientError:
+    """Return what a status means."""
+    status, details = error.code(), error.details()
     kind, code = _ERRORS.get(status, (ServerError, status.name.lower()))
-    trailing = {key: value for key, value in metadata or () if isinstance(value, str)}
+    trailing = {key: value for key, value in error.trailing_metadata() or () if isinstance(value, str)}
     # INTERNAL is of Ray's own proxy, whose replica has gone; CANCELLED of a server that has ended or that drops calls.
     if status in (grpc.StatusCode.INTERNAL, grpc.StatusCode.CANCELLED) and _CODE_KEY not in trailing:
         kind, code = UnavailableError, "unavailable"
@@ -203,9 +163,10 @@ def _explain(
         and "larger than max" in (details or "")
     ):
         kind, code = InvalidRequestError, "request_too_large"  # says the server's transport
-    error = kind(
+    found = kind(
         details or f"The server answered {status.name}.",
         code=trailing.get(_CODE_KEY, code),
         request_id=trailing.get(_REQUEST_ID_KEY),
     )
-    return error, trailing.get(_RETRY_AFTER_KEY)
+    found.retry_after_s = seconds(trailing.get(_RETRY_AFTER_KEY))
+    return found

@@ -1,72 +1,155 @@
-"""One question about each text of a column of pandas, which is needed for nothing else here."""
+"""Questions about each text of a column of pandas, which is needed for nothing else here."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from mqan_client.async_client import DEFAULT_CONCURRENCY, AsyncClient, Progress
 from mqan_client.client import Client
 from mqan_client.errors import ClientError, InvalidRequestError
-from mqan_client.many import DEFAULT_CONCURRENCY, Progress
-from mqan_client.results import Answer, Source
-from mqan_client.transport import Asked
+from mqan_client.questions import Asked, AskedQuestion, Schema, in_tuples, question_documents, record_document
+from mqan_client.results import Answer, AnswerSpan, RecordField, Source
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_COLUMNS: Final = ("answer", "answered", "confidence", "start", "end", "error")
+Row = dict[str, Any]
+_TYPES: Final = {"start": "Int64", "end": "Int64", "answered": "boolean"}
 
 
 def answer_column(
     client: Client,
     column: "pd.Series[Any]",
-    question: str,
+    question: str | Mapping[str, str | AskedQuestion],
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     progress: Progress | None = None,
     timeout_s: float | None = None,
     **asked: Unpack[Asked],
 ) -> "pd.DataFrame":
-    """Ask one question about each text of a column.
+    """Ask one question, or several by name, about each text of a column.
 
     >>> table.join(answer_column(client, table["mail"], "Which team?", choices=["billing", "shipping"]))
+    >>> answer_column(client, table["mail"], {"thing": "What is broken?", "sad": {"question": "Sad?", "yes_no": True}})
 
     Args:
         client: of the server.
         column: texts; where one is missing, nothing is asked.
-        question: the question, in natural language.
-        concurrency: most questions on their way at a time.
-        progress: called with 1 for each one that is done, as ``tqdm(total=column.count()).update`` is.
-        timeout_s: longest duration of each question; the client's when None.
+        question: the question, in natural language; or several by name, each alone or with what else is asked for with
+            it, which take one call for each text.
+        concurrency: most texts on their way at a time.
+        progress: called with 1 for each text that is done, as ``tqdm(total=column.count()).update`` is.
+        timeout_s: longest duration of each call; the client's when None.
         asked: what else is asked for with each, as of ``Client.answer``.
 
     Returns:
         A table with the column's index: ``answer``, the text, missing where there is none; ``answered``;
         ``confidence``; ``start`` and ``end`` of the first quotation from the text, in code points; ``error``, the
-        message where a question failed.
+        message where a question failed. Of several questions the answer has the name of its question, which the names
+        of the other columns begin with: ``sad``, ``sad_answered``.
 
     Raises:
-        InvalidRequestError: it is no column of pandas, or a row of it is no text.
+        InvalidRequestError: it is no column of pandas, a row of it is no text, or a question cannot be asked.
         ValueError: the concurrency is below 1.
     """
+    named = {"": question} if isinstance(question, str) else dict(question)
+    for_all: dict[str, Any] = {**in_tuples(asked)}
+    given: Any = [for_all | ({"question": one} if isinstance(one, str) else {**one}) for one in named.values()]
+    question_documents(given)  # what cannot be asked is told before any text is
+
+    async def ask(asking: AsyncClient, text: str) -> list[Answer | ClientError]:
+        return await asking.answer_questions(text, given, timeout_s=timeout_s)
+
+    rows: list[Row] = []
+    for of_text in client.do_many(ask, _texts(column), concurrency=concurrency, progress=progress):
+        answers = [of_text] * len(named) if isinstance(of_text, ClientError) else of_text
+        rows.append({})
+        for name, answer in zip(named, answers, strict=True):
+            rows[-1] |= {_column(name, "answer", part): value for part, value in _of_answer(answer).items()}
+    return _table(column, rows, [_column(name, "answer", part) for name in named for part in _of_answer(None)])
+
+
+def record_column(
+    client: Client,
+    column: "pd.Series[Any]",
+    schema: Schema,
+    *,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    progress: Progress | None = None,
+    timeout_s: float | None = None,
+) -> "pd.DataFrame":
+    """Fill a record from each text of a column.
+
+    >>> table.join(record_column(client, table["mail"], Ticket))
+
+    The schema is as of ``Client.fill_record``, all else as of ``answer_column``.
+
+    Returns:
+        A table with the column's index. Each field has the columns ``NAME``, its value; ``NAME_probability``;
+        ``NAME_start`` and ``NAME_end`` of the first quotation; ``NAME_reason``, why there is no value. ``error`` has
+        the message where a text failed.
+
+    Raises:
+        InvalidRequestError: it is no column of texts, the schema is none, or two columns would have one name.
+    """
+    names = record_document("", schema)["schema"].get("properties", {})
+    columns = [_column(name, "value", part) for name in names for part in _of_field(None)] + ["error"]
+    if twice := [name for name in columns if columns.count(name) > 1]:
+        message = f"Two columns of the table would be {twice[0]}: rename a field of the schema."
+        raise InvalidRequestError(message, code="invalid_input")
+    rows: list[Row] = []
+    texts = _texts(column)
+    for found in client.fill_records(texts, schema, concurrency=concurrency, progress=progress, timeout_s=timeout_s):
+        rows.append({"error": str(found) if isinstance(found, ClientError) else None})
+        for name, field in () if isinstance(found, ClientError) else found.fields.items():
+            rows[-1] |= {_column(name, "value", part): value for part, value in _of_field(field).items()}
+    return _table(column, rows, columns)
+
+
+def _column(name: str, first: str, part: str) -> str:
+    """Return the name of a column: of the first part of something named its name, which the others begin with."""
+    return part if not name else name if part == first else f"{name}_{part}"
+
+
+def _texts(column: "pd.Series[Any]") -> list[str]:
     import pandas as pd
 
     if not isinstance(column, pd.Series):
-        what = f"answer_column takes a column of pandas, not {type(column).__name__}: table['mail']."
+        what = f"A column of pandas is needed, not {type(column).__name__}: table['mail']."
         raise InvalidRequestError(what, code="wrong_type")
     texts = column.dropna()
     for row, text in texts.items():
         if not isinstance(text, str):
             what = f"Row {row!r} of the column is {type(text).__name__}, not a text; column.astype(str) makes texts."
             raise InvalidRequestError(what, code="wrong_type")
-    pairs = [(text, question) for text in texts]
-    found = client.answer_many(pairs, concurrency=concurrency, progress=progress, timeout_s=timeout_s, **asked)
-    told = pd.DataFrame([_row(one) for one in found], columns=list(_COLUMNS))
+    return list(texts)
+
+
+def _table(column: "pd.Series[Any]", rows: list[Row], columns: list[str]) -> "pd.DataFrame":
+    import pandas as pd
+
+    told = pd.DataFrame(rows, columns=columns, dtype=object).infer_objects()
     places = column.notna().cumsum().where(column.notna()) - 1  # of each row among those that were asked
     table = told.reindex(places.to_numpy()).set_axis(column.index)
-    return table.astype({"start": "Int64", "end": "Int64", "answered": "boolean"})
+    types = {name: _TYPES.get(name.rpartition("_")[2]) for name in columns}
+    return table.astype({name: kind for name, kind in types.items() if kind is not None})
 
 
-def _row(found: Answer | ClientError) -> tuple[Any, ...]:
+def _of_answer(found: Answer | ClientError | None) -> Row:
+    row: Row = dict.fromkeys(("answer", "answered", "confidence", "start", "end", "error"))
     if isinstance(found, ClientError):
-        return None, None, None, None, None, str(found)
-    span = next((span for span in found.spans if span.source is Source.CONTEXT), None)
-    place = (None, None) if span is None else (span.start, span.end)
-    return (found.text if found.answered else None), found.answered, found.confidence, *place, None
+        row["error"] = str(found)
+    elif found is not None:
+        row |= {"answer": found.text if found.answered else None, "answered": found.answered}
+        row |= {"confidence": found.confidence, **_place([s for s in found.spans if s.source is Source.CONTEXT])}
+    return row
+
+
+def _of_field(found: RecordField | None) -> Row:
+    row: Row = dict.fromkeys(("value", "probability", "start", "end", "reason"))
+    if found is not None:
+        row |= {"value": found.value, "probability": found.probability, "reason": found.reason, **_place(found.spans)}
+    return row
+
+
+def _place(spans: Sequence[AnswerSpan]) -> Row:
+    return {"start": spans[0].start, "end": spans[0].end} if spans else {}

@@ -1,149 +1,29 @@
-"""Calls and questions as transports take them, and the policy of retries that both follow."""
+"""What both transports do: they make a call once, and ask again by one policy of retries."""
 
+import asyncio
 import math
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Required, TypedDict, TypeVar, cast
+from urllib.parse import urlsplit
 
+from mqan_client.documents import Document, read_answer, read_word
 from mqan_client.errors import (
     ClientError,
     DeadlineExceededError,
-    InvalidRequestError,
     OverloadedError,
     UnavailableError,
+    unsendable,
 )
-from mqan_client.results import Source
+from mqan_client.results import Answer, StreamedWord
 
-T = TypeVar("T")
-
-TOO_LATE = "No answer came in time."
-# What may be asked for that is a list, and of what.
-_LISTS = {"choices": "labels", "scale": "levels", "sources": "the sources that words may come from"}
+_DEFAULT_PORTS = {"grpc": 9000, "grpcs": 443}
+_SCHEMES = ("grpc", "grpcs", "http", "https")
 # 23 days, for who waits as long as it takes: sockets, and what carries deadlines, count milliseconds in 32 bits.
 _LONGEST_S = 2e6
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A label to choose from, and what it stands for."""
-
-    label: str
-    description: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question with its options; the fields are those of the contract."""
-
-    context: str
-    question: str
-    max_answer_tokens: int | None = None
-    choices: tuple[Choice, ...] = ()
-    multiple: bool = False
-    yes_no: bool = False
-    scale: tuple[str, ...] = ()
-    sources: tuple[Source, ...] = ()
-    contiguous: bool = False
-    all: bool = False
-    alternatives: int = 0
-    explain: bool = False
-    parse: str | None = None
-    min_probability: float | None = None
-    none: bool = False
-
-
-class Asked(TypedDict, total=False):
-    """The options of a question: the fields of ``Question``."""
-
-    max_answer_tokens: int | None
-    choices: Sequence[str | Choice] | None
-    multiple: bool
-    yes_no: bool
-    scale: Sequence[str] | None
-    sources: Sequence[Source | str] | None
-    contiguous: bool
-    all: bool
-    alternatives: int
-    explain: bool
-    parse: Literal["sql", "dialogue_state"] | None
-    min_probability: float | None
-    none: bool
-
-
-class AskedQuestion(Asked, total=False):
-    """A question among several, with what may be asked for beside it."""
-
-    question: Required[str]
-
-
-def questions_of(context: str, questions: Iterable[str | AskedQuestion]) -> list[Question]:
-    """Return the questions about a context.
-
-    Raises:
-        InvalidRequestError: they are no list, or one is neither a string nor a mapping with ``question``, or asks for
-            what is unknown.
-    """
-    if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
-        what = "one question" if isinstance(questions, str | bytes | Mapping) else f"{questions!r:.100}"
-        message = f"The request cannot be sent: `questions` is {what}; give a list of them, or call `answer`."
-        raise InvalidRequestError(message, code="wrong_type")
-    found = []
-    for i, given in enumerate(questions):
-        if isinstance(given, str):
-            found.append(Question(context, given))
-            continue
-        try:
-            asked: dict[str, Any] = dict(given)
-            question = asked.pop("question")
-        except (TypeError, ValueError, KeyError):
-            message = f"The request cannot be sent: question {i} is neither a string nor a mapping with `question`."
-            raise InvalidRequestError(message, code="invalid_input") from None
-        found.append(question_of(context, question, asked))  # type: ignore[arg-type]
-    return found
-
-
-def question_of(context: str, question: str, asked: Asked) -> Question:
-    """Return a question with what is asked for.
-
-    Raises:
-        InvalidRequestError: a name is unknown, or a source is, or a list is empty or none.
-    """
-    lists: dict[str, Any] = {**in_tuples(asked)}
-    try:
-        return Question(
-            context,
-            question,
-            **{
-                **lists,
-                "choices": tuple(c if isinstance(c, Choice) else Choice(c) for c in lists.get("choices", ())),
-                "sources": tuple(Source(source) for source in lists.get("sources", ())),
-            },
-        )
-    except (TypeError, ValueError) as error:
-        raise InvalidRequestError(f"The request cannot be sent: {error}.", code="invalid_input") from None
-
-
-def in_tuples(asked: Asked) -> Asked:
-    """Return what is asked for with tuples for lists: many questions may take them, and an iterator gives only once.
-
-    Raises:
-        InvalidRequestError: a list is empty, or is a string, whose characters nobody means.
-    """
-    given: dict[str, Any] = dict(asked)
-    for name, what in _LISTS.items():
-        found = given.pop(name, None)
-        if found is None:  # left out, as null is in the contract
-            continue
-        if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
-            message = f"The request cannot be sent: `{name}` is {found!r:.100}; give a list of {what}."
-            raise InvalidRequestError(message, code="wrong_type")
-        given[name] = tuple(found)
-        if not given[name]:
-            message = f"The request cannot be sent: `{name}` is empty; give a list of {what}, or leave it out."
-            raise InvalidRequestError(message, code="invalid_input")
-    return cast("Asked", given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +66,7 @@ class Attempts:
 
     def __init__(self, retries: Retries, timeout_s: float) -> None:
         if math.isnan(timeout_s):
-            raise InvalidRequestError("The request cannot be sent: timeout_s is not a number.", code="invalid_input")
+            raise unsendable("timeout_s is not a number.")
         self._retries = retries
         self._deadline = time.monotonic() + min(timeout_s, _LONGEST_S)
         self._num_failed = 0
@@ -199,26 +79,94 @@ class Attempts:
         """
         remaining = self._deadline - time.monotonic()
         if remaining <= 0:
-            raise DeadlineExceededError(TOO_LATE, code="deadline_exceeded")
+            raise too_late()
         return remaining
 
-    def wait_s(self, error: ClientError, retry_after: str | None = None) -> float:
-        """Return how long to wait before the next attempt; raise ``error`` if there is to be none.
-
-        Args:
-            error: how the last attempt failed.
-            retry_after: seconds that the server asks to wait; as it sent them.
-        """
+    def wait_s(self, error: ClientError) -> float:
+        """Return how long to wait after an attempt that failed; raise its error if there is to be no other."""
         self._num_failed += 1
         if not isinstance(error, OverloadedError | UnavailableError) or self._num_failed >= self._retries.max_attempts:
             raise error from None
         # Waits differ, so that callers refused together do not come back together.
         wait_s = self._retries.longest_wait_s(self._num_failed) * random.uniform(0.5, 1)  # noqa: S311  no secret
-        if retry_after is not None and retry_after.isdecimal():
-            wait_s += min(int(retry_after), self._retries.max_s)
+        wait_s += min(error.retry_after_s or 0, self._retries.max_s)
         if time.monotonic() + wait_s >= self._deadline:
             raise error from None
         return wait_s
+
+
+class Transport(ABC):
+    """Calls a server. Calls have the names of gRPC's methods, requests and responses are documents of REST.
+
+    Belongs to the event loop that it is first used in.
+
+    Args:
+        retries: when to call again.
+    """
+
+    def __init__(self, retries: Retries) -> None:
+        self._retries = retries
+        self._is_closed = False
+
+    async def call(self, name: str, request: Document, timeout_s: float) -> Document:
+        """Make a call."""
+        self._check_open()
+        attempts = Attempts(self._retries, timeout_s)
+        while True:
+            try:
+                return await self._call(name, request, attempts.remaining_s())
+            except ClientError as error:
+                wait_s = attempts.wait_s(error)
+            await asyncio.sleep(wait_s)
+
+    async def answer_stream(self, request: Document, timeout_s: float) -> AsyncGenerator[StreamedWord | Answer, None]:
+        """Answer one question word by word."""
+        self._check_open()
+        attempts = Attempts(self._retries, timeout_s)
+        while True:
+            has_begun = False
+            try:
+                async with aclosing(self._stream(request, attempts)) as parts:
+                    async for name, document in parts:
+                        has_begun = True
+                        yield read_answer(document) if name == "answer" else read_word(document)
+                        if name == "answer":
+                            return
+                raise UnavailableError("The connection ended before the answer was whole.", code="unavailable")
+            except ClientError as error:
+                if has_begun:
+                    raise error from None
+                wait_s = attempts.wait_s(error)
+            await asyncio.sleep(wait_s)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self._is_closed = True
+        await self._close()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise RuntimeError("the client is closed")
+
+    @abstractmethod
+    async def _call(self, name: str, request: Document, timeout_s: float) -> Document: ...
+
+    @abstractmethod
+    def _stream(self, request: Document, attempts: Attempts) -> AsyncGenerator[tuple[str, Document], None]:
+        """Yield words, then the answer, each with its name."""
+
+    @abstractmethod
+    async def _close(self) -> None: ...
+
+
+def too_late() -> DeadlineExceededError:
+    """Return the error of a call whose time is over."""
+    return DeadlineExceededError("No answer came in time.", code="deadline_exceeded")
+
+
+def seconds(retry_after: str | None) -> int | None:
+    """Return how long a server asks to wait, if it says that in seconds."""
+    return int(retry_after) if retry_after is not None and retry_after.isdecimal() else None
 
 
 def shown_url(url: str) -> str:
@@ -240,16 +188,25 @@ def authorization(api_key: str | None) -> dict[str, str]:
     return {"authorization": f"Bearer {api_key}"}
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
-    """A call of the contract as a transport makes it.
+def split_url(url: str) -> tuple[str, str]:
+    """Return the scheme of a server's URL, and its host with the port.
 
-    Attributes:
-        name: of REST the path, of gRPC the method.
-        request: what is sent.
-        read: makes the result of the response.
+    Raises:
+        ValueError: the URL names no transport or no host, or has a user name or password.
     """
-
-    name: str
-    request: Any
-    read: Callable[[Any], T]
+    if not url.isprintable() or " " in url:  # urlsplit() leaves line ends out, and who calls the URL does not
+        raise ValueError(
+            f"{shown_url(url)!r} is not a server's URL: it has characters that no URL has, such as a line end"
+        )
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+        (parts.hostname or "").encode("idna")
+    except ValueError:  # whose text may have a part of a password
+        raise ValueError(f"{shown_url(url)!r} is not a server's URL: its host or port is none") from None
+    if parts.username is not None:  # gRPC would not send it, and HTTP in place of the API key
+        raise ValueError(f"{shown_url(url)!r} had a user name or a password: leave them out, and give an API key")
+    if parts.scheme not in _SCHEMES or not parts.hostname:
+        raise ValueError(f"{shown_url(url)!r} is not a server's URL: expected {'://..., '.join(_SCHEMES)}://HOST:PORT")
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return parts.scheme, f"{host}:{_DEFAULT_PORTS.get(parts.scheme, 80) if port is None else port}"

@@ -1,0 +1,144 @@
+"""What is asked, as documents of REST: a question with its options, several questions, a record."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, Protocol, Required, TypedDict, cast
+
+from mqan_client.documents import Document
+from mqan_client.errors import InvalidRequestError, unsendable
+from mqan_client.results import Source
+
+# What may be asked for that is a list, and of what.
+_LISTS = {"choices": "labels", "scale": "levels", "sources": "the sources that words may come from"}
+
+
+class ModelClass(Protocol):
+    """A class that describes itself as a JSON Schema, such as a model of pydantic."""
+
+    def model_json_schema(self) -> dict[str, Any]:
+        """Return the schema."""
+
+
+Schema = Mapping[str, Any] | ModelClass
+"""A JSON Schema of an object, or a class that has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A label to choose from, and what it stands for."""
+
+    label: str
+    description: str = ""
+
+
+class Asked(TypedDict, total=False):
+    """The options of a question, as ``Client.answer`` takes them."""
+
+    max_answer_tokens: int | None
+    choices: Sequence[str | Choice] | None
+    multiple: bool
+    yes_no: bool
+    scale: Sequence[str] | None
+    sources: Sequence[Source | str] | None
+    contiguous: bool
+    all: bool
+    alternatives: int
+    explain: bool
+    parse: Literal["sql", "dialogue_state"] | None
+    min_probability: float | None
+    none: bool
+
+
+class AskedQuestion(Asked, total=False):
+    """A question among several, with what may be asked for beside it."""
+
+    question: Required[str]
+
+
+def question_document(question: str, asked: Asked) -> Document:
+    """Return a question with what is asked for; what is not is left out.
+
+    Raises:
+        InvalidRequestError: a name is unknown, or a source is, or a list is empty or none.
+    """
+    given: dict[str, Any] = {**in_tuples(asked)}
+    if unknown := given.keys() - Asked.__annotations__.keys():
+        raise unsendable(f"there is no option {min(unknown)}.")
+    try:
+        if "choices" in given:
+            given["choices"] = [asdict(c if isinstance(c, Choice) else Choice(c)) for c in given["choices"]]
+        if "sources" in given:
+            given["sources"] = [Source(source).value for source in given["sources"]]
+    except (TypeError, ValueError) as error:
+        raise unsendable(f"{error}.") from None
+    asked_for = {name: value for name, value in given.items() if value is not None and value is not False}
+    return {"question": question} | {n: list(v) if isinstance(v, tuple) else v for n, v in asked_for.items()}
+
+
+def question_documents(questions: Iterable[str | AskedQuestion]) -> list[Document]:
+    """Return several questions.
+
+    Raises:
+        InvalidRequestError: they are no list, or one is neither a string nor a mapping with ``question``, or asks for
+            what is unknown.
+    """
+    if isinstance(questions, str | bytes | Mapping) or not isinstance(questions, Iterable):
+        what = "one question" if isinstance(questions, str | bytes | Mapping) else f"{questions!r:.100}"
+        raise unsendable(f"`questions` is {what}; give a list of them, or call `answer`.", "wrong_type")
+    found = []
+    for i, given in enumerate(questions):
+        try:
+            asked: dict[str, Any] = {"question": given} if isinstance(given, str) else dict(given)
+            question = asked.pop("question")
+        except (TypeError, ValueError, KeyError):
+            raise unsendable(f"question {i} is neither a string nor a mapping with `question`.") from None
+        found.append(question_document(question, cast("Asked", asked)))
+    return found
+
+
+def in_tuples(asked: Asked) -> Asked:
+    """Return what is asked for with tuples for lists: many questions may take them, and an iterator gives only once.
+
+    Raises:
+        InvalidRequestError: a list is empty, or is a string, whose characters nobody means.
+    """
+    given: dict[str, Any] = dict(asked)
+    for name, what in _LISTS.items():
+        found = given.pop(name, None)
+        if found is None:  # left out, as null is in the contract
+            continue
+        if isinstance(found, str | bytes | Mapping) or not isinstance(found, Iterable):
+            raise unsendable(f"`{name}` is {found!r:.100}; give a list of {what}.", "wrong_type")
+        given[name] = tuple(found)
+        if not given[name]:
+            raise unsendable(f"`{name}` is empty; give a list of {what}, or leave it out.")
+    return cast("Asked", given)
+
+
+def record_document(context: str, schema: Schema) -> Document:
+    """Return what asks for a record.
+
+    Raises:
+        InvalidRequestError: the schema is none, or there is something in it that JSON has not.
+    """
+    describe = None if isinstance(schema, Mapping) else getattr(schema, "model_json_schema", None)
+    found = describe() if callable(describe) else schema
+    if not isinstance(found, Mapping):
+        message = "The schema is neither an object of JSON Schema nor a class with model_json_schema(), as of pydantic."
+        raise InvalidRequestError(message, code="wrong_type")
+    return {"context": context, "schema": dict(found)}
+
+
+def to_json(document: Document) -> str:
+    """Return the JSON of a request, which UTF-8 can carry.
+
+    Raises:
+        InvalidRequestError: there is something in it that JSON has not.
+    """
+    try:
+        text = json.dumps(document, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise unsendable(f"{error}.") from None
+    return text
