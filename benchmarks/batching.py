@@ -19,11 +19,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
-from mqan_core.ask.request import Request
-from mqan_runtime.interface import ServedEngine, open_engine
-from mqan_runtime.row_engine import RowEngine
+from mqan_runtime.engine import Engine
+from mqan_runtime.interface import open_engine
+from mqan_runtime.rows import ReadRequest
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Pace
 from mqan_serving.service.batching import Batcher
@@ -47,7 +46,7 @@ def main() -> int:
     return 0 if share >= arguments.at_least else 1
 
 
-def measure_rate(engine: RowEngine[Any], num_threads: int, seconds: float) -> float:
+def measure_rate(engine: Engine, num_threads: int, seconds: float) -> float:
     """Print and return the answers a second with many in flight, as a share of the threads' bare rate."""
     rng = random.Random(1)
     texts = [(make_context(rng, rng.randint(4, 10)), "Which ships does the list name?") for _ in range(200)]
@@ -76,7 +75,7 @@ def make_context(rng: random.Random, num_sentences: int) -> str:
     return "".join(SENTENCE.format(rng.randint(1800, 2000)) for _ in range(num_sentences))
 
 
-def bare_rate(engine: RowEngine[Any], requests: Sequence[Request], seconds: float) -> float:
+def bare_rate(engine: Engine, requests: Sequence[ReadRequest], seconds: float) -> float:
     """Answer one by one; return answers a second."""
     started, number = time.perf_counter(), 0
     while time.perf_counter() - started < seconds:
@@ -86,7 +85,7 @@ def bare_rate(engine: RowEngine[Any], requests: Sequence[Request], seconds: floa
 
 
 def run_load(
-    stepper: ServedEngine,
+    stepper: Engine,
     num_threads: int,
     seconds: float,
     callers: Sequence[Callable[[Batcher], Awaitable[None]]],
@@ -111,7 +110,7 @@ def run_load(
 
 
 @asynccontextmanager
-async def open_batcher(stepper: ServedEngine, num_threads: int) -> AsyncIterator[Batcher]:
+async def open_batcher(stepper: Engine, num_threads: int) -> AsyncIterator[Batcher]:
     """Open a batcher with the sizes that a server has on a CPU, over threads of its own, and close it."""
     with ThreadPoolExecutor(num_threads) as executor:
         batcher: Batcher = Batcher(

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from mqan_runtime.device_loop import STEPS_A_LOOK, DeviceLoop
+from mqan_runtime.device import STEPS_A_LOOK, DeviceLoop
+from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
-from mqan_runtime.word_engine import WordEngine
 
 CONTEXT = (
     "The harbour office keeps a list of every ship that entered the bay between March and late October, and it sells "
@@ -37,15 +37,15 @@ def main() -> int:
     rates = {rows: rows / seconds(partial(engine.answer, [request] * rows, [1] * rows)) for rows in ROWS}
     print("one-word answers a second: " + ", ".join(f"{rate:,.0f} at {rows}" for rows, rate in rates.items()))
     is_fast = max(rates.values()) >= given.answers
-    if isinstance(engine, WordEngine) and isinstance(engine.loop, DeviceLoop):
-        captured_ms, eager_ms = step_ms(engine), step_ms(WordEngine(engine.bundle, provider="cuda", places=()))
+    if isinstance(engine.loop, DeviceLoop):
+        captured_ms, eager_ms = step_ms(engine), step_ms(Engine(engine.bundle, provider="cuda", places=()))
         print(f"buffers of captured steps: {engine.loop.num_bytes >> 20} MiB")
         print(f"step: captured {captured_ms:.3f} ms, uncaptured {eager_ms:.3f} ms: {eager_ms / captured_ms:.1f} times")
         is_fast = is_fast and eager_ms >= given.faster * captured_ms
     return 0 if is_fast else 1
 
 
-def step_ms(engine: WordEngine) -> float:
+def step_ms(engine: Engine) -> float:
     """Return the median milliseconds of a step of one answer."""
     request = engine.read(CONTEXT, QUESTION)
     times = []

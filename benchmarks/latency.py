@@ -25,8 +25,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from turns import QUESTION, flat, ratio, take_turns
 
 from mqan_core.text.tokens import read_tokens
+from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
-from mqan_runtime.row_engine import RowEngine
 
 CONTEXT_TOKENS = (25, 50, 100, 200, 400, 800, 1600, 4000)
 BATCH_SIZES = (1, 2, 4, 8, 16, 32)
@@ -72,7 +72,7 @@ def measure(ways: Mapping[int, Callable[[], object]], runs: int) -> tuple[Table,
     return table, growth
 
 
-def make_request(engine: RowEngine[Any], num_tokens: int) -> Any:
+def make_request(engine: Engine, num_tokens: int) -> Any:
     """Make a request with a context of exactly so many tokens, some of its words repeated."""
     rng = random.Random(num_tokens)
     text = " ".join(f"w{rng.randrange(num_tokens)}" for _ in range(2 * num_tokens))

@@ -18,7 +18,6 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 from peers.distilbert import make_distilbert
@@ -27,8 +26,8 @@ from turns import TURN, UNTIMED, flat, take_turns
 
 from mqan_core.ask.options import Options
 from mqan_core.example import Choice
+from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
-from mqan_runtime.row_engine import RowEngine
 
 Ask = Callable[[str, str], object]
 
@@ -62,7 +61,7 @@ def main() -> int:
     return 0 if is_fast else 1
 
 
-def ask(engine: RowEngine[Any], may_choose: bool, context: str, question: str) -> object:
+def ask(engine: Engine, may_choose: bool, context: str, question: str) -> object:
     """Answer a question of SST by its labels, where the model can choose, and any other freely."""
     choices = LABELS if may_choose and engine.bundle.manifest.reader == "pieces" else ()
     return engine.answer([engine.read(context, question, Options(choices=choices))], [engine.max_answer_tokens])

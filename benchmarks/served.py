@@ -28,8 +28,8 @@ from turns import CONTEXT, QUESTION, difference, flat, ratio, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client
+from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
-from mqan_runtime.row_engine import RowEngine
 
 READY_TIMEOUT_S = 60
 ANSWER_TOKENS = 4
@@ -60,7 +60,7 @@ def main() -> int:
             server.wait(timeout=60)
 
 
-def measure(engine: RowEngine[Any], http_port: int, grpc_port: int, arguments: argparse.Namespace) -> int:
+def measure(engine: Engine, http_port: int, grpc_port: int, arguments: argparse.Namespace) -> int:
     """Ask by every way in turn and print the medians."""
     with (
         Client(f"grpc://127.0.0.1:{grpc_port}") as by_grpc,

@@ -36,8 +36,8 @@ from squad import read_questions
 from turns import CONTEXT, QUESTION, difference, flat, take_turns
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
+from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
-from mqan_runtime.row_engine import RowEngine
 from mqan_serving.service.batching import Batcher
 from mqan_serving.service.timeline import Timeline
 
@@ -202,7 +202,7 @@ def wait_until_it_answers(opened: Open, process: "subprocess.Popen[bytes]") -> N
     raise RuntimeError(f"no answer from {process.args!r}")
 
 
-def engine_rate(engine: RowEngine[Any], texts: Sequence[tuple[str, str]], num_clients: int, seconds: float) -> float:
+def engine_rate(engine: Engine, texts: Sequence[tuple[str, str]], num_clients: int, seconds: float) -> float:
     """Return the answers a second of the batcher in this process, on all cores."""
     endless = itertools.cycle(texts)
     begins: list[float] = []
@@ -257,7 +257,7 @@ def load_rate(
     return sum(counts) / seconds
 
 
-def one_client(engine: RowEngine[Any], opened: Open) -> tuple[float, float]:
+def one_client(engine: Engine, opened: Open) -> tuple[float, float]:
     """Return the milliseconds that a server adds to the engine's for one client, and the median of its wait."""
     with ExitStack() as stack:
         ask = opened(stack)

@@ -173,7 +173,7 @@ def free_ports() -> Callable[[int], list[int]]:
 
 _TEXT = (
     "the old harbour was closed in 1923 because storms had torn its walls apart nobody knew who would pay for repairs "
-    "Ada Lovelace wrote notes on the Analytical WordEngine and Menabrea's paper it's état naïve Ελλάδα 🙂 x-ray $4.50 "
+    "Ada Lovelace wrote notes on the Analytical Engine and Menabrea's paper it's état naïve Ελλάδα 🙂 x-ray $4.50 "
     "happy angry negative positive review Is this or the answer (yes) no; maybe: perhaps? never!"
 )
 WORDS = _TEXT.split()
@@ -312,7 +312,7 @@ def serve_local(
 
     At its end the server must be well and idle.
     """
-    from mqan_runtime.word_engine import WordEngine
+    from mqan_runtime.engine import Engine
     from mqan_serving.local import LocalServer
     from mqan_serving.observability.logs import set_up_logs
     from mqan_serving.service.answer_service import Service
@@ -321,7 +321,7 @@ def serve_local(
     async def run(
         started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", engine: Any, settings: dict[str, Any]
     ) -> None:
-        engine = engine or WordEngine.open(tiny_bundle, provider="cpu")
+        engine = engine or Engine.open(tiny_bundle, provider="cpu")
         service: Service = Service(engine, load_settings(**settings))
         await service.warm_up()
         server = LocalServer(service, load_settings(**settings))

@@ -122,6 +122,7 @@ class Manifest:
         scores: task -> {metric: value}, as measured on the bundle.
         training: provenance, free-form (recipe, steps, data).
         calibration: kind of question -> map of its probabilities, by the names of ``mqan_core.answer.calibration``.
+        has_text_vector: whether the reader says what a text is about, as a vector.
         refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits;
             choices, and what is to be one quotation, are decided without it.
     """
@@ -138,6 +139,7 @@ class Manifest:
     scores: Scores = field(default_factory=dict)
     training: FreeForm = field(default_factory=dict)
     calibration: Annotated[Mapping[Label, Calibration], Field(max_length=_MAX_ENTRIES)] = field(default_factory=dict)
+    has_text_vector: bool = False
     refusal_offset: Annotated[float, Field(ge=-MAX_OFFSET, le=MAX_OFFSET)] = 0.0
     format_version: Literal[9] = FORMAT
 

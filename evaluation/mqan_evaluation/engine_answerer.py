@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle
 from mqan_evaluation.answerers import Ask, Decision, decide_all
 from mqan_runtime.engine import Engine
-from mqan_runtime.row_engine import RowEngine
 from mqan_runtime.session import CUDA, Precision
-from mqan_runtime.word_engine import WordEngine
 
 
 class EngineAnswerer:
@@ -24,10 +21,10 @@ class EngineAnswerer:
         has_one_thread: whether it answers on the thread alone that opened it.
     """
 
-    def __init__(self, engine: RowEngine[Any]) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.engine = engine
         manifest = engine.bundle.manifest
-        self.has_one_thread = isinstance(engine, WordEngine) and engine.has_one_thread
+        self.has_one_thread = engine.has_one_thread
         self.title = f"{manifest.name} {manifest.version}"
         self.where = f"in onnxruntime on a {'GPU' if engine.provider == CUDA else 'CPU'}, {engine.precision}"
         self.sources = tuple(str(name) for name in manifest.training.get("tasks", ()))
@@ -40,8 +37,6 @@ class EngineAnswerer:
             BundleError: it is damaged, or of another format.
         """
         bundle = open_bundle(folder)
-        if bundle.manifest.reader == "words":
-            return cls(WordEngine(bundle, precision=precision))
         plain = replace(bundle, manifest=replace(bundle.manifest, calibration={}))
         return cls(Engine(plain, precision=precision))
 

@@ -18,7 +18,7 @@ from mqan_evaluation.engine_answerer import EngineAnswerer
 from mqan_evaluation.fit_temperatures import EACH, LEAST, calibration_sources
 from mqan_evaluation.reliability import fit_logistic
 from mqan_evaluation.sections import Measuring
-from mqan_runtime.engine import Engine
+from mqan_runtime.readers import PieceReader
 
 
 def fit_refusal_offset(
@@ -35,23 +35,23 @@ def fit_refusal_offset(
         The offset, in logits. None where it stays as it was: the bundle never refuses a question, there are too few
         questions with an answer, or without one, or the probability of refusing says nothing about which is which.
     """
-    engine = answerer.engine
-    if not isinstance(engine, Engine):
+    reader = answerer.engine.reader
+    if not isinstance(reader, PieceReader):
         return None
     sources = calibration_sources(measuring.data, answerer.sources) if sources is None else sources
     drawn = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
     free = [example for example in drawn if not example.choices]
-    before, engine.reader.refusal_offset = engine.reader.refusal_offset, 0.0
+    before, reader.refusal_offset = reader.refusal_offset, 0.0
     decisions = answer_all(answerer, [ask_of(e) for e in free], measuring.progress, measuring.threads)
     # of those whose question lists its labels, the refusal is another one
     read = [(e, d) for e, d in zip(free, decisions, strict=True) if d is not None and not d.choices]
     is_missing = np.array([not e.answers for e, _ in read], np.float64)
-    engine.reader.refusal_offset = before
+    reader.refusal_offset = before
     if min(is_missing.sum(), (1 - is_missing).sum()) < LEAST:
         return None
     try:
         found = fit_logistic(np.array([logit(d.refusal) for _, d in read]), is_missing)
     except ValueError:
         return None
-    engine.reader.refusal_offset = float(np.clip(round(found.offset / found.scale, 3), -MAX_OFFSET, MAX_OFFSET))
-    return engine.reader.refusal_offset
+    reader.refusal_offset = float(np.clip(round(found.offset / found.scale, 3), -MAX_OFFSET, MAX_OFFSET))
+    return reader.refusal_offset

@@ -33,14 +33,14 @@ from mqan_core.manifest import (
 from mqan_core.text.vocab import NUM_SPECIAL
 from mqan_data.mixture import validation_examples
 from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity
-from mqan_export.answering_step_graph import AnsweringStepGraph, round_generator, trace_step
 from mqan_export.eight_bit import quantise_reader, quantise_step
 from mqan_export.embeddings_graph import EmbeddingsGraph
 from mqan_export.export import round_weights
-from mqan_export.reader_graph import OPSET, ReaderGraph, trace_reader
-from mqan_export.trace import save_graph, traced
-from mqan_runtime.answering_graphs import DYNAMIC, EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS
+from mqan_export.reader_graph import ReaderGraph, trace_reader
+from mqan_export.step_graph import TableStep, round_generator, trace_step
+from mqan_export.trace import OPSET, save_graph, traced
 from mqan_runtime.engine import Engine
+from mqan_runtime.graphs import DYNAMIC, EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.collate import word_ids
@@ -167,14 +167,14 @@ def write_float32(trained: Trained, folder: Path) -> Tensor:
         pieces = torch.from_numpy(word_ids(trained.layout.word_pieces, trained.vocabulary.pieces))
         generator_inputs = network.decoder.project(network.word_vectors(pieces))
     save_graph(folder / graphs.reader, trace_reader(ReaderGraph(network), network.config.num_layers))
-    step = AnsweringStepGraph(network, generator_inputs)
+    step = TableStep(network.decoder, generator_inputs)
     save_graph(folder / graphs.decoder_step, trace_step(step))
     lists = {
         "pieces": list(trained.vocabulary.pieces[NUM_SPECIAL:]),
         "word_pieces": list(trained.layout.word_pieces.pieces),
     }
     (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
-    return step.step.table()
+    return step.table()
 
 
 def sizes_of(trained: Trained) -> Sizes:

@@ -19,7 +19,7 @@ from mqan_export.parity import (
     largest,
 )
 from mqan_runtime.engine import Engine
-from mqan_runtime.window_texts import WindowedRequest
+from mqan_runtime.rows import ReadRequest
 from mqan_training.torch_answers import answer_batch
 from mqan_training.trained import Trained
 
@@ -162,7 +162,7 @@ def _numbers(answer: Answer) -> Iterator[float]:
         yield from (choice.probability, choice.among_choices, choice.against_refusal)
 
 
-def readable(engine: Engine, examples: Sequence[Example]) -> list[tuple[Example, WindowedRequest]]:
+def readable(engine: Engine, examples: Sequence[Example]) -> list[tuple[Example, ReadRequest]]:
     """Return the examples that the engine can read: not blank, no question that no window holds."""
     return [pair for example in examples if (pair := _read(engine, example)) is not None]
 
@@ -181,7 +181,7 @@ def decision_difference(left: Answer, right: Answer) -> float | None:
     return largest((worst, left.refusal - right.refusal, *(a.probability - b.probability for a, b in pairs)))
 
 
-def _read(engine: Engine, example: Example) -> tuple[Example, WindowedRequest] | None:
+def _read(engine: Engine, example: Example) -> tuple[Example, ReadRequest] | None:
     try:
         return example, engine.read(example.context, example.question, Options(choices=example.choices))
     except InputError:

@@ -24,12 +24,12 @@ from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Example
 from mqan_export.answering_parity import readable
-from mqan_export.answering_step_graph import AnsweringStepGraph, trace_step
 from mqan_export.embeddings_graph import EmbeddingsGraph
 from mqan_export.reader_graph import BalancedLinear, ReaderGraph, trace_reader
-from mqan_runtime.answering_graphs import READER_INPUTS
+from mqan_export.step_graph import TableStep, trace_step
 from mqan_runtime.engine import Engine
-from mqan_runtime.window_texts import padded_windows
+from mqan_runtime.graphs import PIECES_INPUTS
+from mqan_runtime.readers import padded_windows
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.trained import Trained
 
@@ -74,7 +74,7 @@ def quantise_step(
     Raises:
         ValueError: none of the examples can be read.
     """
-    model = trace_step(AnsweringStepGraph(network, generator_inputs, is_compact=False))
+    model = trace_step(TableStep(network.decoder, generator_inputs, is_compact=False))
     return _quantised(model, list(_steps(engine, _some(examples))))
 
 
@@ -145,7 +145,7 @@ def _ranges(graph: ReaderGraph, windows: Sequence[Inputs]) -> dict[str, Tensor]:
 
     hooks = [watch(name, module) for name, module in graph.named_modules() if _is_wide(module)]
     for inputs in windows:
-        graph(*(torch.from_numpy(inputs[name]) for name in READER_INPUTS))
+        graph(*(torch.from_numpy(inputs[name]) for name in PIECES_INPUTS))
     for hook in hooks:
         hook.remove()
     return ranges

@@ -1,5 +1,6 @@
 """Checkpoint to bundle: ``mqan export CHECKPOINT BUNDLE``."""
 
+import copy
 import json
 import shutil
 from collections.abc import Mapping
@@ -14,7 +15,6 @@ import torch
 from safetensors.numpy import save_file
 from torch import nn
 
-from mqan_core.answer.trace import NUM_PLAIN_FIELDS
 from mqan_core.bundle import open_bundle, write_manifest
 from mqan_core.example import Example
 from mqan_core.manifest import (
@@ -28,23 +28,21 @@ from mqan_core.manifest import (
     Sizes,
     check_names,
 )
+from mqan_core.text.vocab import END_ID
 from mqan_export.encoder_graph import EncoderGraph
 from mqan_export.lstm import translation_table
 from mqan_export.parity import NO_EXAMPLES, ParityReport, check_parity
-from mqan_export.step_graph import DecoderStepGraph
+from mqan_export.step_graph import trace_step
 from mqan_export.trace import examples_of, save_graph, traced
+from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import (
-    DYNAMIC_AXES,
-    ENCODER_INPUTS,
-    NEXT,
-    Tensors,
-    encoder_outputs,
-    step_constants,
-    step_state,
+    DYNAMIC,
+    WORDS_INPUTS,
+    words_outputs,
 )
 from mqan_runtime.half import as_half
-from mqan_runtime.word_engine import WordEngine
 from mqan_training.checkpoint import Checkpoint
+from mqan_training.model.greedy import GreedyStep
 from mqan_training.model.network import Network
 from mqan_training.transfer import network_of, pretrained_of
 
@@ -113,7 +111,7 @@ def export_bundle(
     shutil.copytree(folder, aside)
     try:
         write_manifest(aside, manifest)
-        report = check_parity(network, WordEngine(open_bundle(aside), provider="cpu"), examples)
+        report = check_parity(network, Engine(open_bundle(aside), provider="cpu"), examples)
     finally:
         shutil.rmtree(aside)
     write_manifest(folder, manifest)
@@ -136,24 +134,14 @@ def round_weights(network: nn.Module) -> None:
 
 def write_graphs(network: Network, folder: Path) -> None:
     """Write the two graphs of a network."""
-    dimensions = sizes_of(network)
-    num_layers, width = dimensions.num_layers, dimensions.width
-    fixed = {"E": dimensions.reader_width, "D": width, "H": dimensions.num_heads, "W": dimensions.head_width}
-    fixed |= {"V": dimensions.num_generated, "F": NUM_PLAIN_FIELDS}
-    state = step_state(num_layers)
-    graphs: tuple[tuple[str, nn.Module, Tensors, list[str]], ...] = (
-        (_FLOAT32.reader, EncoderGraph(network), ENCODER_INPUTS, list(encoder_outputs(num_layers))),
-        (
-            _FLOAT32.decoder_step,
-            DecoderStepGraph(network),
-            {**step_constants(num_layers), **state},
-            [NEXT + n for n in state],
-        ),
-    )
-    table = translation_table(width // 2)
-    for name, graph, inputs, outputs in graphs:
-        examples = examples_of(inputs, fixed)
-        save_graph(folder / name, traced(graph, examples, inputs, outputs, DYNAMIC_AXES, _OPSET, table))
+    sizes = sizes_of(network)
+    fixed = {"M": sizes.reader_width, "D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width}
+    examples, outputs = examples_of(WORDS_INPUTS, fixed), list(words_outputs(sizes.num_layers))
+    table = translation_table(sizes.width // 2)
+    reader = traced(EncoderGraph(network), examples, WORDS_INPUTS, outputs, DYNAMIC, _OPSET, table)
+    step = trace_step(GreedyStep(copy.deepcopy(network.mqan.decoder).eval(), END_ID), _OPSET)
+    for name, model in ((_FLOAT32.reader, reader), (_FLOAT32.decoder_step, step)):
+        save_graph(folder / name, model)
         onnx.checker.check_model(str(folder / name))
 
 

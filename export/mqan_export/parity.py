@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from mqan_core.answer.types import Answer, AnswerToken, Source
-from mqan_core.ask.request import Request
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
-from mqan_runtime.decoding import Batch
-from mqan_runtime.word_engine import WordEngine
+from mqan_runtime.engine import Engine
+from mqan_runtime.readers import WordReader
+from mqan_runtime.rows import ReadRequest
 from mqan_training.model.network import Network
 
 MAX_DIFFERENCE = 1e-4
@@ -46,7 +46,7 @@ class ParityReport:
     max_probability_difference: float
 
 
-def check_parity(network: Network, engine: WordEngine, examples: Sequence[Example]) -> ParityReport:
+def check_parity(network: Network, engine: Engine, examples: Sequence[Example]) -> ParityReport:
     """Compare a network with a bundle opened on the CPU.
 
     Args:
@@ -70,7 +70,7 @@ def check_parity(network: Network, engine: WordEngine, examples: Sequence[Exampl
         batch = requests[first : first + _BATCH]
         limits = [_MAX_ANSWER_TOKENS] * len(batch)
         encoder_difference = largest((encoder_difference, _encoder_difference(exact, engine, batch)))
-        expected = network.greedy_answers(batch, _MAX_ANSWER_TOKENS)
+        expected = network.greedy_answers([request.request for request in batch], _MAX_ANSWER_TOKENS)
         together = engine.answer(batch, limits)
         alone = [engine.answer([request], limits[:1])[0] for request in batch]
         for i, answers in enumerate(zip(expected, together, alone, strict=True)):
@@ -174,11 +174,13 @@ def _mass(token: AnswerToken, source: Source) -> float:
     return mass
 
 
-def _encoder_difference(network: Network, engine: WordEngine, requests: Sequence[Request]) -> float:
+def _encoder_difference(network: Network, engine: Engine, read: Sequence[ReadRequest]) -> float:
+    requests = [each.request for each in read]
+    if not isinstance(engine.reader, WordReader):
+        raise TypeError("the bundle has no reader of words")
     with torch.no_grad():
         encoded, slots = network.encode_requests(requests, torch.device("cpu"))
-    batch: Batch = engine.pad(requests, [1] * len(requests))
-    outputs = engine.loop.encode(batch)
+    outputs = engine.reader.encode(requests)
     pairs = (
         (encoded.c_fin_BCD, outputs["context"]),
         (encoded.q_fin_BQD, outputs["question"]),

@@ -6,7 +6,6 @@ H heads.
 
 import copy
 from collections.abc import Sequence
-from typing import Final
 
 import onnx
 import torch
@@ -14,15 +13,14 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mqan_core.text.layout import SHARED
-from mqan_export.trace import traced
-from mqan_runtime.answering_graphs import DYNAMIC, READER_INPUTS, reader_outputs
+from mqan_export.trace import OPSET, traced
+from mqan_runtime.graphs import DYNAMIC, PIECES_INPUTS, pieces_outputs
 from mqan_training.collate import MOST_PIECES
 from mqan_training.model.bert import BertLayer
 from mqan_training.model.evidence import EVIDENCE_WIDTH
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
 from mqan_training.model.similarity import mean_of_text
 
-OPSET: Final = 23  # the first with attention as an operator
 _HIDDEN = -1e4  # is added to the scores of pieces that are not attended to
 
 
@@ -177,6 +175,5 @@ def _means(x_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> Tensor:
 
 def trace_reader(graph: ReaderGraph, num_layers: int) -> onnx.ModelProto:
     """Return the graph in ONNX; ``num_layers`` are the decoder's."""
-    return traced(
-        graph, graph.example_inputs(), READER_INPUTS, list(reader_outputs(num_layers, EVIDENCE_WIDTH)), DYNAMIC, OPSET
-    )
+    outputs = list(pieces_outputs(num_layers, evidence=True, text=False))
+    return traced(graph, graph.example_inputs(), PIECES_INPUTS, outputs, DYNAMIC, OPSET)

@@ -2,49 +2,160 @@
 
 import copy
 
+import numpy as np
+import onnx
 import torch
 from torch import Tensor, nn
 
+from mqan_core.answer.trace import NUM_PLAIN_FIELDS, TraceField
+from mqan_core.text.vectors import quantize_rows
 from mqan_core.text.vocab import END_ID
-from mqan_training.model.decoder import DecoderState, Encoded
+from mqan_export.trace import OPSET, examples_of, traced
+from mqan_runtime.graphs import DYNAMIC, FIXED, NEXT, NOT_OF_PIECES, NOT_OF_WORDS, step_constants, step_state
+from mqan_training.model.decoder import Decoder, DecoderState, Encoded
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
-from mqan_training.model.network import Network
+from mqan_training.model.tie import Span
 
 
-class DecoderStepGraph(nn.Module):
-    """The graph ``decoder_step.onnx``: ``graphs.step_constants`` and ``step_state`` in, the next state out."""
+class TableStep(GreedyStep):
+    """A step that looks the generator's words up in an 8-bit table with one scale a row.
 
-    def __init__(self, network: Network) -> None:
+    Args:
+        decoder: whose step it is; a copy of it is taken.
+        generator_inputs_VD: its inputs for the generator's words.
+        is_compact: whether the generator's weights, rounded by ``round_generator``, are stored in 8 bits, too.
+    """
+
+    rows: Tensor
+    scales: Tensor
+
+    def __init__(self, decoder: Decoder, generator_inputs_VD: Tensor, *, is_compact: bool = True) -> None:
+        super().__init__(copy.deepcopy(decoder).eval(), END_ID)
+        if is_compact:
+            self.decoder.generator = _TableLinear(self.decoder.generator)  # type: ignore[assignment]
+        rows, scales = quantize_rows(generator_inputs_VD.detach().numpy().astype(np.float32))
+        self.register_buffer("rows", torch.from_numpy(rows))
+        self.register_buffer("scales", torch.from_numpy(scales))
+
+    def table(self) -> Tensor:
+        """Return the inputs for all words, [V, D]."""
+        return self.rows.float() * self.scales[:, None]
+
+    def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:
+        return self.rows.index_select(0, piece_B).float() * self.scales.index_select(0, piece_B)[:, None]
+
+
+class _TableLinear(nn.Module):
+    """The generator's product, with weights stored in 8 bits with one scale an output."""
+
+    rows: Tensor
+    scales: Tensor
+
+    def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        decoder = copy.deepcopy(network.mqan.decoder).eval()
-        self.step = GreedyStep(decoder, END_ID)
+        rows, scales = quantize_rows(linear.weight.detach().numpy())
+        self.register_buffer("rows", torch.from_numpy(rows))
+        self.register_buffer("scales", torch.from_numpy(scales))
+        self.bias = linear.bias
+
+    def forward(self, x: Tensor) -> Tensor:
+        mapped: Tensor = nn.functional.linear(x, self.rows.float() * self.scales[:, None], self.bias)
+        return mapped
+
+
+@torch.no_grad()
+def round_generator(decoder: Decoder) -> None:
+    """Round the generator's weights to what 8 bits with one scale an output hold, in place."""
+    rows, scales = quantize_rows(decoder.generator.weight.detach().numpy())
+    decoder.generator.weight.copy_(torch.from_numpy(rows * scales[:, None]))
+
+
+class StepGraph(nn.Module):
+    """The graph ``decoder_step-*.onnx``: constants and state of ``mqan_runtime.graphs`` in, the next state out.
+
+    At the first step of a row over a pretrained reader, what stands in its state for the previous word and for the LSTM
+    is not used: it begins from the reader's summary. Over words the reader writes them.
+    """
+
+    def __init__(self, step: GreedyStep) -> None:
+        super().__init__()
+        self.step = step
+        self.is_tied = step.refuses
+        num_layers, without = step.decoder.config.num_layers, NOT_OF_PIECES if self.is_tied else NOT_OF_WORDS
+        self.constants, self.state = step_constants(num_layers, without), step_state(num_layers, without)
 
     def forward(self, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Take one step; tensors in the order of ``graphs``."""
-        num_layers = self.step.decoder.config.num_layers
-        given = iter(tensors)
+        """Take one step; tensors in the order of ``constants`` and ``state``."""
+        given = dict(zip([*self.constants, *self.state], tensors, strict=True))
+        decoder = self.step.decoder
 
-        def take(number: int) -> list[Tensor]:
-            return [next(given) for _ in range(number)]
+        def by_layer(name: str) -> tuple[Tensor, ...]:
+            return tuple(given[f"{name}_{i}"] for i in range(decoder.config.num_layers))
 
-        context, question = take(2)
-        keys, values, masks = tuple(take(num_layers)), tuple(take(num_layers)), take(2)
-        encoded = Encoded(context, question, keys, values, masks[0], masks[1])
-        slot_inputs, context_slots, question_slots, slot_ids, generator_inputs = take(5)
-        slots = SlotBatch(context_slots, question_slots, slot_ids, slot_inputs, generator_inputs)
-        word, position, finished, h, cell, c_tilde = take(6)
-        caches = tuple(take(num_layers)), tuple(take(num_layers))
-        # where the last step pointed, which only a decoder that is tied to its reader reads
-        nowhere_BC, nowhere_BQ = (torch.zeros_like(mask, dtype=h.dtype) for mask in masks)
-        decoder_state = DecoderState(h, cell, c_tilde, nowhere_BC, nowhere_BQ, *caches)
-        after = self.step(encoded, slots, LoopState(word, position, finished, decoder_state, *take(1)))
-        h, cell, c_tilde, _, _, keys, values = after.decoder
-        return (
-            after.input_BD,
-            after.position_B,
-            after.finished_B,
-            *(h, cell, c_tilde),
-            *keys,
-            *values,
-            after.trace_BKF,
+        masks = given["context_mask"], given["question_mask"]
+        context = by_layer("context_keys"), by_layer("context_values")
+        encoded = Encoded(given["context"], given["question"], *context, *masks, self._span(given))
+        slots = SlotBatch(
+            given["context_slots"],
+            given["question_slots"],
+            given["slot_ids"],
+            given["slot_inputs"],
+            given.get("generator_inputs", given["slot_inputs"]),  # a step with a table looks words up itself
         )
+        caches = by_layer("answer_keys"), by_layer("answer_values")
+        word_BD, h_BD, cell_BD = given["input"], given["hidden"], given["cell"]
+        is_first_B1 = (given["position"] == 0)[:, None]
+        if self.is_tied:
+            first = decoder.first_recurrence(encoded)
+            word_BD = torch.where(is_first_B1, decoder.start.expand_as(word_BD), word_BD)
+            h_BD, cell_BD = torch.where(is_first_B1, first.h_BD, h_BD), torch.where(is_first_B1, first.cell_BD, cell_BD)
+            pointers = given["context_pointer"], given["question_pointer"]
+        else:  # nothing reads where the last step pointed
+            pointers = torch.zeros_like(masks[0], dtype=h_BD.dtype), torch.zeros_like(masks[1], dtype=h_BD.dtype)
+        state = DecoderState(h_BD, cell_BD, given["context_state"], *pointers, *caches)
+        after = self.step(
+            encoded, slots, LoopState(word_BD, given["position"], given["finished"], state, given["trace"])
+        )
+        changed = self._changed(after)
+        if self.is_tied:
+            copied_B1 = 1 - after.trace_BKF[:, 0, TraceField.GAMMA, None]  # at the first step
+            masses_BQ = after.decoder.question_pointer_BQ * copied_B1
+            changed["masses"] = torch.where(is_first_B1, masses_BQ, given["masses"])
+            changed["evidence"] = torch.where(is_first_B1, after.attended_BC, given["evidence"])
+        return tuple(changed[name] for name in self.state)
+
+    @staticmethod
+    def _changed(after: LoopState) -> dict[str, Tensor]:
+        decoder = after.decoder
+        changed = {
+            "input": after.input_BD,
+            "position": after.position_B,
+            "finished": after.finished_B,
+            "hidden": decoder.h_BD,
+            "cell": decoder.cell_BD,
+            "context_state": decoder.c_tilde_BD,
+            "context_pointer": decoder.pointer_BC,
+            "question_pointer": decoder.question_pointer_BQ,
+            "trace": after.trace_BKF,
+        }
+        for name, tensors in (("answer_keys", decoder.keys_BHKW), ("answer_values", decoder.values_BHKW)):
+            changed |= {f"{name}_{i}": tensor for i, tensor in enumerate(tensors)}
+        return changed
+
+    def _span(self, given: dict[str, Tensor]) -> Span | None:
+        if not self.is_tied:
+            return None
+        names = ("context_start", "question_start", "context_end", "question_end")
+        limits = (given[name] for name in ("pointed", "allowed", "summary"))
+        return Span(*(given[name] for name in names), *given["null"].unbind(dim=1), *limits)
+
+
+def trace_step(step: GreedyStep, opset: int = OPSET) -> onnx.ModelProto:
+    """Return the graph of a step in ONNX."""
+    graph, config = StepGraph(step), step.decoder.config
+    axes = {**graph.constants, **graph.state}
+    fixed = {"D": config.width, "H": config.num_heads, "W": config.head_width, **FIXED}
+    if not graph.is_tied:
+        fixed["V"] = step.decoder.generator.out_features
+    fixed["F"] = len(TraceField) if graph.is_tied else NUM_PLAIN_FIELDS
+    return traced(graph, examples_of(axes, fixed), axes, [NEXT + name for name in graph.state], DYNAMIC, opset)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from mqan_runtime.graphs import TYPES
 from mqan_runtime.half import store_half
 
+OPSET: Final = 23  # the first with attention as an operator
 _SIZES: Final = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5}
 
 

@@ -1,92 +1,61 @@
-"""Answers questions with a bundle that has a pretrained reader: text in, attributed answers out. Needs no torch."""
+"""Answers questions with a bundle: text in, attributed answers out. Needs no torch."""
 
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
+import onnxruntime
 
 from mqan_core.answer.calibration import Temperatures
-from mqan_core.answer.decide import REPEATS, count_decided, find_repeats
-from mqan_core.answer.explain import Pointers
+from mqan_core.answer.decide import count_decided
 from mqan_core.answer.finish import Decoded, finish
-from mqan_core.answer.trace import read_words
+from mqan_core.answer.trace import attribute, read_words
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import PLAIN, Options
-from mqan_core.ask.request import Check, read_question
+from mqan_core.ask.request import Check
 from mqan_core.bundle import Bundle, open_bundle
 from mqan_core.errors import BundleError
-from mqan_core.manifest import EMBEDDINGS, Device, Graphs
-from mqan_core.text.layout import Layout
-from mqan_runtime.answering_graphs import (
-    EMBEDDINGS_INPUTS,
-    EMBEDDINGS_OUTPUTS,
-    EVIDENCE_CONSTANTS,
-    NUM_FIELDS,
-    READER_INPUTS,
-    reader_outputs,
-    step_constants,
-    step_state,
-)
-from mqan_runtime.graphs import NEXT
-from mqan_runtime.row_engine import Ended, Row, RowEngine
+from mqan_core.manifest import Device, Graphs
+from mqan_runtime.device import SIZES, DeviceLoop, DeviceWindowsRead, fix_sizes, gather_graph
+from mqan_runtime.graphs import FIXED, NEXT, step_constants, step_state
+from mqan_runtime.readers import PieceReader, WordReader
+from mqan_runtime.rows import ReadRequest, Row, Steps, Trace
 from mqan_runtime.session import CUDA, Precision, Provider, has_cuda, is_int8, open_session
-from mqan_runtime.step_loop import Array, Buffers, Decoding, StepLoop
-from mqan_runtime.window_texts import TextReader, WindowedRequest, evidence_of, scores_of
+from mqan_runtime.steps import Decoding, StepLoop
 
 _WINDOWS_TOGETHER: Final = 32  # on a GPU
 
-Trace = npt.NDArray[np.float32]
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ended:
+    """A row that has been decoded, to be written as an answer."""
+
+    row: Row
+    steps: Steps
 
 
-class AnsweringLoop(StepLoop):
-    """Takes the steps of answers; one that says the same for ever is ended. Its keys are rows of windowed requests."""
+class Engine:
+    """A bundle, ready to answer.
 
-    def watch(self, decoding: Decoding) -> None:
-        for place in np.flatnonzero(decoding.is_live):
-            request: WindowedRequest = decoding.keys[place].request
-            if request.pointers is not None:
-                pointed = (
-                    decoding.state[f"{text}_pointer"][place].astype(np.float32) for text in ("context", "question")
-                )
-                context_C, question_Q = pointed
-                request.pointers.append(
-                    Pointers(context_C[: request.num_context_tokens], question_Q[: request.num_question_tokens])
-                )
-
-    def ended(self, state: Mapping[str, Array], max_tokens: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        ended = super().ended(state, max_tokens)
-        position: npt.NDArray[np.int64] = state["position"]  # type: ignore[assignment]
-        for row in np.flatnonzero((position > 0) & (position % REPEATS == 0) & ~ended):
-            ended[row] = find_repeats(state["trace"][row, : position[row]]) is not None  # type: ignore[arg-type]
-        return ended
-
-    def hand_out(
-        self, state: Mapping[str, Array], row: int
-    ) -> tuple[Trace, npt.NDArray[np.float32], npt.NDArray[np.float32]]:
-        trace: Trace = super().hand_out(state, row)
-        masses, attention = (state[name][row].astype(np.float32) for name in ("masses", "evidence"))
-        return trace, masses, attention
-
-
-class Engine(RowEngine[WindowedRequest]):
-    """A bundle with a pretrained reader, ready to answer.
-
-    It may be called from any thread, for one decoding from one at a time.
+    It may be called from any thread, for one decoding from one at a time; on a GPU always from the thread that made it.
 
     Args:
         bundle: what to run.
-        provider, num_threads, precision: as of ``open``.
+        provider, num_threads, precision: as of ``open_engine``.
         num_together: most windows that are read together, padded; by default 1 on a CPU.
+        places: rows and context tokens of the fixed buffers to decode in, as on a GPU (``DeviceLoop``); on a CPU there
+            are none by default.
 
     Attributes:
         provider: execution provider that really runs it.
+        precision: of the products that dominate.
+        reader: reads text.
+        loop: takes the steps of the decoder.
+        has_one_thread: whether only the thread that made it may let it answer.
     """
-
-    bundle: Bundle
-    loop: AnsweringLoop
 
     def __init__(
         self,
@@ -96,110 +65,187 @@ class Engine(RowEngine[WindowedRequest]):
         num_threads: int = 1,
         precision: Precision = "auto",
         num_together: int | None = None,
+        places: Sequence[tuple[int, int]] | None = None,
     ) -> None:
-        graphs = _choose(bundle, provider, precision)
-        sizes = bundle.manifest.sizes
-        constants, state = step_constants(sizes.num_layers), step_state(sizes.num_layers)
-        named = {
-            graphs.reader: (READER_INPUTS, reader_outputs(sizes.num_layers, sizes.evidence_width)),
-            EMBEDDINGS: (EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS),
-            graphs.decoder_step: ({**constants, **state}, {NEXT + name: axes for name, axes in state.items()}),
-        }
-        sessions = {
-            name: open_session(
-                bundle.read_graph(name), name, list(inputs), list(outputs), provider=provider, num_threads=num_threads
-            )
-            for name, (inputs, outputs) in named.items()
-        }
+        graphs, sizes = _choose(bundle, provider, precision), bundle.manifest.sizes
         self.bundle = bundle
         self.precision: str = graphs.precision
-        self.provider: str = sessions[graphs.reader].get_providers()[0]
+        open_here = partial(open_session, provider=provider, num_threads=num_threads)
+
+        def open_graph(name: str, inputs: Collection[str], outputs: Collection[str]) -> onnxruntime.InferenceSession:
+            return open_here(bundle.read_graph(name), name, list(inputs), list(outputs))
+
+        on_gpu = provider != "cpu" and has_cuda()
+        self.reader: PieceReader | WordReader
+        if bundle.manifest.reader == "pieces":
+            self.reader = PieceReader(bundle, graphs, open_graph, num_together or (_WINDOWS_TOGETHER if on_gpu else 1))
+        else:
+            self.reader = WordReader(bundle, graphs, open_graph)
+        constants = step_constants(sizes.num_layers, self.reader.left_out)
+        state = step_state(sizes.num_layers, self.reader.left_out)
+        axes, outputs = {**constants, **state}, [NEXT + name for name in state]
+        content = bundle.read_graph(graphs.decoder_step)
+        step = open_here(content, graphs.decoder_step, list(axes), outputs)
+        self.provider: str = step.get_providers()[0]
         self._temperatures = Temperatures(bundle.manifest.calibration)
-        if bundle.word_pieces is None:
-            raise ValueError("the bundle has no word pieces")
-        self.layout = Layout(bundle.word_pieces)
-        lengths = {
-            "D": sizes.width,
-            "H": sizes.num_heads,
-            "W": sizes.head_width,
-            "V": sizes.num_generated,
-            "E": sizes.evidence_width,
-        }
-        if num_together is None:
-            num_together = _WINDOWS_TOGETHER if self.provider == CUDA else 1
-        reads = (sessions[EMBEDDINGS], sessions[graphs.reader])
-        offset = bundle.manifest.refusal_offset
-        self.reader = TextReader(*reads, {**lengths, "F": NUM_FIELDS}, sizes.num_layers, num_together, offset)
-        self.loop = AnsweringLoop(sessions[graphs.decoder_step], constants, state)
+        lengths = {"D": sizes.width, "H": sizes.num_heads, "W": sizes.head_width, "V": sizes.num_generated}
+        lengths |= {"F": self.reader.num_fields, **FIXED}
+        of_loop = (step, constants, state, lengths, self.reader.shared)
+        self.has_one_thread = self.provider == CUDA or places is not None
+        if not self.has_one_thread:
+            self.loop = StepLoop(*of_loop)
+            return
+
+        def open_captured(sizes: Mapping[str, int]) -> onnxruntime.InferenceSession:
+            fix = partial(fix_sizes, axes=axes, sizes=sizes)
+            return open_here(content, graphs.decoder_step, list(axes), outputs, fix=fix)
+
+        device: Device = "cuda" if self.provider == CUDA else "cpu"
+        self.loop = DeviceLoop(
+            *of_loop,
+            open_captured,
+            device=device,
+            max_positions=bundle.manifest.max_positions,
+            places=SIZES if places is None else places,
+        )
+        if isinstance(self.reader, PieceReader):
+            gather, *names = gather_graph(self.reader, lengths)
+            session = open_here(gather, "gather", *names)
+            self.reader.on_device = partial(DeviceWindowsRead, sizes=lengths, device=device, gather=session)
 
     @classmethod
     def open(
         cls, folder: Path, *, provider: Provider = "auto", num_threads: int = 1, precision: Precision = "auto"
     ) -> "Engine":
-        """Open and verify a bundle and make it ready; arguments and errors are those of ``open_engine``."""
-        bundle = open_bundle(folder)
-        return cls(bundle, provider=provider, num_threads=num_threads, precision=precision)
+        """Open a bundle and make it ready; arguments and errors are those of ``open_engine``."""
+        return cls(open_bundle(folder), provider=provider, num_threads=num_threads, precision=precision)
 
     @property
     def max_answer_tokens(self) -> int:
-        return self.bundle.manifest.max_positions - 1
+        """Most tokens that an answer can have: the decoder's positions less one for the end."""
+        room = self.loop.room if isinstance(self.loop, DeviceLoop) else self.bundle.manifest.max_positions
+        return room - 1
 
-    def read(
-        self, context: str, question: str, options: Options = PLAIN, check: Check | None = None
-    ) -> WindowedRequest:
-        """Tokenise a context, a question and what else is asked for.
+    def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> ReadRequest:
+        """Tokenise a request, each text once; ``check`` sees each before its tokens are made.
 
         Raises:
-            InputError: one of them holds nothing but white space, the question is too long for a window, or
-                the options make no sense together.
+            InputError: it cannot be answered.
         """
-        request = read_question(self.bundle.vocabulary, context, question, options, check)
-        windows = self.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
-        return WindowedRequest(request, tuple(windows), request.options)
+        return self.reader.tokenise(context, question, options, check)
 
-    def begin(self, rows: Sequence[Row[WindowedRequest]]) -> Generator[None, None, Decoding]:
-        constants, sizes = yield from self.reader.read([row.request for row in rows])
-        rows = [_with_what_is_kept(row, constants, place) for place, row in enumerate(rows)]
-        for name in EVIDENCE_CONSTANTS:
-            constants.pop(name, None)  # no step reads them
+    def answer(self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int]) -> list[Answer]:
+        """Answer a batch; each answer is what its request would get alone.
+
+        Args:
+            requests: at least one.
+            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
+
+        Raises:
+            ValueError: there are no requests, or a limit is out of range.
+        """
+        decoding = self.start(requests, max_answer_tokens, range(len(requests)))
+        answers: dict[int, Answer] = {}
+        while decoding.num_live:
+            answers.update((place, self.write(ended)) for place, ended in self.step(decoding))
+        return [answers[place] for place in range(len(requests))]
+
+    def start(self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Decoding:
+        """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
+
+        Arguments and errors are those of ``start_in_turns``.
+        """
+        reading = self.start_in_turns(requests, max_answer_tokens, keys)
+        while True:
+            try:
+                next(reading)
+            except StopIteration as done:
+                decoding: Decoding = done.value
+                return decoding
+
+    def start_in_turns(
+        self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]
+    ) -> Generator[None, None, Decoding]:
+        """Do what ``start`` does, with a pause between parts of long requests: others need not wait, nor do more work
+        for who has gone.
+
+        Args:
+            requests: at least one.
+            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
+            keys: what the caller knows each request by.
+
+        Raises:
+            ValueError: there are no requests, or a limit is out of range.
+        """
+        if not requests or not len(requests) == len(max_answer_tokens) == len(keys):
+            raise ValueError(
+                f"{len(requests)} requests with {len(max_answer_tokens)} limits and {len(keys)} keys; "
+                "expected one or more each"
+            )
+        if not all(1 <= limit <= self.max_answer_tokens for limit in max_answer_tokens):
+            raise ValueError(
+                f"max_answer_tokens must be 1 to {self.max_answer_tokens}, found {list(max_answer_tokens)}"
+            )
+        rows = [Row(*row) for row in zip(keys, requests, max_answer_tokens, strict=True)]
         # a choice and a quotation are made in one step: no word of it follows
         most = [
-            0 if row.request.request.choices or row.request.options.quotes else row.max_answer_tokens for row in rows
+            0 if request.request.choices or request.request.options.quotes else limit
+            for request, limit in zip(requests, max_answer_tokens, strict=True)
         ]
-        return self.loop.begin(constants, rows, np.array(most, np.int64), sizes)
+        begin = partial(self.loop.begin, rows, np.array(most, np.int64))
+        with self.loop.guard("reading"):
+            return (yield from self.reader.read(rows, begin))
 
-    def write(self, ended: Ended[WindowedRequest]) -> Answer:
-        row, request = ended.row, ended.row.request.request
-        trace, masses, attention = ended.decoded
+    def step(self, decoding: Decoding) -> list[tuple[Any, Ended]]:
+        """Take a step or several, of at least one row; return the keys of those that ended, and what to ``write``."""
+        return [(row.key, Ended(row, steps)) for row, steps in self.loop.step(decoding)]
+
+    def decided(self, decoding: Decoding, told: Mapping[Any, int]) -> list[tuple[Any, list[AnswerToken]]]:
+        """Return the next words of rows that have not left: those that no later step takes back.
+
+        Args:
+            decoding: the rows, after a step.
+            told: how many words of a row are known already, by its key; of other rows nothing is returned.
+        """
+        return [
+            (row.key, self._read_decided(row, self.loop.trace_so_far(decoding, place), told[row.key]))
+            for place, row in enumerate(decoding.keys)
+            if decoding.is_live[place] and row.key in told
+        ]
+
+    def drop(self, decoding: Decoding, keys: Collection[Any]) -> None:
+        """Let rows leave whose answers nobody waits for."""
+        for row in decoding.live_keys:
+            if any(row.key is key for key in keys):
+                decoding.drop(row)
+
+    def merge(self, decodings: Sequence[Decoding]) -> Decoding:
+        """Return decodings, of which at least one row has not left, as one; they are not to be used again."""
+        return self.loop.merge(decodings)
+
+    def write(self, ended: Ended) -> Answer:
+        """Turn what was decoded into text, with the sources of its words."""
+        row, request, vocabulary = ended.row, ended.row.request.request, self.bundle.vocabulary
+        trace, masses_Q, attention_C = ended.steps
+        if masses_Q is None or attention_C is None:  # a model without choices and refusals
+            return attribute(trace, request, vocabulary, row.max_answer_tokens)
         first = len(request.question_tokens)  # of the choices' separators
         decoded = Decoded(
             trace,
-            masses[first : first + len(request.choices)].tolist(),
-            attention[: request.num_context_tokens],
-            row.request.scores,
-            row.request.pointers,
-            row.request.evidence,
+            masses_Q[first : first + len(request.choices)].tolist(),
+            attention_C[: request.num_context_tokens],
+            row.scores,
+            row.pointers,
+            row.evidence,
             len(row.request.windows),
         )
-        return finish(decoded, request, self.bundle.vocabulary, self._temperatures, row.max_answer_tokens)
+        return finish(decoded, request, vocabulary, self._temperatures, row.max_answer_tokens)
 
-    def read_decided(self, row: Row[WindowedRequest], trace: Trace, first: int) -> list[AnswerToken]:
-        if row.request.options.min_probability is not None:
+    def _read_decided(self, row: Row, trace: Trace, first: int) -> list[AnswerToken]:
+        if row.request.request.options.min_probability is not None:
             return []  # whether there is an answer is known at its end
-        return read_words(trace[first : count_decided(trace)], row.request.request, self.bundle.vocabulary)
-
-
-def _with_what_is_kept(row: Row[WindowedRequest], constants: Buffers, place: int) -> Row[WindowedRequest]:
-    """Return a row with what its options need: the scores of its words, and room for where its steps point."""
-    windowed, options = row.request, row.request.options
-    needs_scores = options.quotes or options.alternatives
-    if windowed.request.choices:
-        windowed = replace(windowed, evidence=evidence_of(constants, place, windowed.request))
-        row = replace(row, request=windowed)
-    if not (needs_scores or options.explain):
-        return row
-    scores = scores_of(constants, place, windowed.num_context_tokens) if needs_scores else None
-    return replace(row, request=replace(windowed, scores=scores, pointers=[] if options.explain else None))
+        number = count_decided(trace) if self.bundle.vocabulary.refuses else len(trace)
+        return read_words(trace[first:number], row.request.request, self.bundle.vocabulary)
 
 
 def _choose(bundle: Bundle, provider: Provider, precision: Precision) -> Graphs:

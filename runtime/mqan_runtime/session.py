@@ -2,7 +2,8 @@
 
 import ctypes
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -31,6 +32,12 @@ _MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _CUDA_OPTIONS = {"use_tf32": "0"}  # float32 is to be float32
 _FRUGAL = {"arena_extend_strategy": "kSameAsRequested"}  # a capture may need more than its trials took, so not there
 
+_MXCSR = 7  # its place among the 32-bit words of glibc's fenv_t on x86-64
+_FLUSH = 0x8040  # FTZ and DAZ: what is computed, and what is read
+_Environment = ctypes.c_uint32 * 8
+_has_glibc = platform.libc_ver()[0] == "glibc"
+_libm = ctypes.CDLL("libm.so.6") if _has_glibc and platform.machine().lower() in ("x86_64", "amd64") else None
+
 
 def is_int8(provider: Provider, precision: Precision) -> bool:
     """Whether graphs run with 8-bit products: on a CPU, unless float32 is asked for.
@@ -46,7 +53,7 @@ def is_int8(provider: Provider, precision: Precision) -> bool:
 
 def give_back_memory() -> None:
     """Give freed memory back to the system, where glibc would keep it: a graph is opened with several copies of it."""
-    if platform.libc_ver()[0] == "glibc":
+    if _has_glibc:
         ctypes.CDLL(None).malloc_trim(0)
 
 
@@ -215,3 +222,24 @@ def has_cuda() -> bool:
         return False
     number = ctypes.c_int()
     return driver.cuInit(0) == 0 and driver.cuDeviceGetCount(ctypes.byref(number)) == 0 and number.value > 0
+
+
+@contextmanager
+def denormals_as_zero() -> Iterator[None]:
+    """Count numbers below float32's normal form as 0 in this thread, on x86-64 Linux; takes about 3 microseconds.
+
+    A trained model's attention is full of them, and a CPU takes many times as long for each. onnxruntime's own setting
+    for it changes the thread that opens a session, for good and for whatever else that thread computes.
+    """
+    if _libm is None:
+        yield
+        return
+    before = _Environment()
+    _libm.fegetenv(before)
+    within = _Environment.from_buffer_copy(before)
+    within[_MXCSR] |= _FLUSH
+    _libm.fesetenv(within)
+    try:
+        yield
+    finally:
+        _libm.fesetenv(before)

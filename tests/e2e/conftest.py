@@ -8,8 +8,8 @@ import grpc
 import httpx2
 import pytest
 
+from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
-from mqan_runtime.row_engine import RowEngine
 
 
 @pytest.fixture(
@@ -38,6 +38,6 @@ def channel(server: Any) -> Iterator[grpc.Channel]:
 
 
 @pytest.fixture(scope="session")
-def engine(bundle_folder: Path) -> RowEngine[Any]:
+def engine(bundle_folder: Path) -> Engine:
     """The engine in this process: what each answer must equal."""
     return open_engine(bundle_folder, provider="cpu")

@@ -18,7 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from mqan.v1 import answer_pb2, answer_pb2_grpc
-from mqan_runtime.row_engine import RowEngine
+from mqan_runtime.engine import Engine
 from mqan_serving.default_bundle import default_bundle
 from mqan_serving.rest.record_documents import RECORD_REQUEST, RECORD_RESPONSE
 from tests.processes import descendants, listeners
@@ -48,7 +48,7 @@ def ask(client: httpx2.Client, context: str, question: str, limit: int | None) -
 
 @pytest.mark.parametrize(("context", "question", "limit"), QUESTIONS, ids=range(len(QUESTIONS)))
 def test_rest_answers_as_the_engine_does(
-    rest: httpx2.Client, engine: RowEngine[Any], context: str, question: str, limit: int | None
+    rest: httpx2.Client, engine: Engine, context: str, question: str, limit: int | None
 ) -> None:
     body = ask(rest, context, question, limit)
     most = limit or rest.get("/v1/model").json()["limits"]["max_answer_tokens"]
@@ -212,7 +212,7 @@ def test_errors_of_streams_are_those_of_answers(rest: httpx2.Client, channel: gr
     assert dict(error.trailing_metadata())["mqan-code"] == "empty_context"
 
 
-def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, engine: RowEngine[Any]) -> None:
+def test_model_is_described_alike(rest: httpx2.Client, channel: grpc.Channel, engine: Engine) -> None:
     message = answer_pb2_grpc.QuestionAnsweringStub(channel).GetModel(answer_pb2.GetModelRequest(), timeout=30)
     body = rest.get("/v1/model").json()
     assert body == MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)

@@ -168,16 +168,16 @@ def wait_for_end(processes: list[int]) -> None:
 
 _BREAK = """
 from mqan_core.errors import EngineFailedError
-from mqan_runtime.row_engine import RowEngine
+from mqan_runtime.engine import Engine
 
-start = RowEngine.start_in_turns
+start = Engine.start_in_turns
 
 def fail(self, requests, *arguments):
     if any(request.num_question_tokens == 7 for request in requests):
         raise EngineFailedError("the device is gone")
     return start(self, requests, *arguments)
 
-RowEngine.start_in_turns = fail
+Engine.start_in_turns = fail
 """
 
 

@@ -14,7 +14,7 @@ from mqan_evaluation.paper_section import choose_tasks, paper_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import Measured, write_suite
 from mqan_evaluation.zero_shot import LABELS
-from mqan_runtime.word_engine import WordEngine
+from mqan_runtime.engine import Engine
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   "), (1, "I'd see it again. " * 30)]
 
@@ -66,7 +66,7 @@ def test_what_is_right_is_counted(data: Path) -> None:
 
 def test_answers_belong_to_their_examples(tiny_bundle: Path, section: Section, measuring: Measuring) -> None:
     """Batches are formed by length; the answers must come back in the order of the file."""
-    engine = WordEngine.open(tiny_bundle)
+    engine = Engine.open(tiny_bundle)
     for (_, sentence), record in zip(ROWS, measuring.answers, strict=True):
         if record["is_read"]:
             request = engine.read(sentence, "Is this review negative or positive?")

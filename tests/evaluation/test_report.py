@@ -10,17 +10,18 @@ from mqan_core.ask.request import read_request
 from mqan_evaluation.heatmap import heatmap
 from mqan_evaluation.report import write_report
 from mqan_evaluation.sections import Cell, Section
-from mqan_runtime.word_engine import WordEngine
+from mqan_runtime.engine import Engine
+from mqan_runtime.rows import ReadRequest
 from mqan_training.model.network import Network
 
-CONTEXT = "Ada wrote <script>notes</script> on the Analytical WordEngine & nobody knew who would pay."
+CONTEXT = "Ada wrote <script>notes</script> on the Analytical Engine & nobody knew who would pay."
 QUESTION = "Is this review happy or angry?"
 
 
 def test_a_heatmap_shows_where_each_word_was_read(tiny_network: Network, tiny_bundle: Path) -> None:
     request = read_request(tiny_network.vocabulary, CONTEXT, QUESTION)
     found = heatmap(tiny_network, request, 7)
-    expected = WordEngine.open(tiny_bundle, provider="cpu", precision="float32").answer([request], [7])[0]
+    expected = Engine.open(tiny_bundle, provider="cpu", precision="float32").answer([ReadRequest(request)], [7])[0]
     assert found.answer == expected.text
     assert len(found.words) == len(expected.tokens) > 0
     for word, token in zip(found.words, expected.tokens, strict=True):

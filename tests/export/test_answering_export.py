@@ -13,9 +13,9 @@ from mqan_core.manifest import MANIFEST
 from mqan_export import answering
 from mqan_export.answering import export_answering_bundle
 from mqan_export.answering_parity import AnsweringParity, check_answering_parity
-from mqan_export.answering_step_graph import round_generator
 from mqan_export.parity import ParityError
 from mqan_export.reader_graph import BalancedLinear
+from mqan_export.step_graph import round_generator
 from mqan_runtime.engine import Engine
 from mqan_training.checkpoint import load_checkpoint
 from tests.answering import make_examples, make_trained, write_small_bundle

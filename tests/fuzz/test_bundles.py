@@ -18,7 +18,7 @@ from typing import Any
 from mqan_core.bundle import verify_files
 from mqan_core.errors import BundleError, EngineFailedError
 from mqan_core.manifest import MANIFEST
-from mqan_runtime.word_engine import WordEngine
+from mqan_runtime.engine import Engine
 
 _CASES_OF_REST_FOR_EACH = 20  # opening a bundle takes longer than a question
 _CONTEXT, _QUESTION = "the old harbour was closed in 1923", "When was it closed ?"
@@ -82,7 +82,7 @@ def open_and_ask(folder: Path) -> str:
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, _MOST_BYTES))
     try:
         verify_files(folder)
-        engine = WordEngine.open(folder, provider="cpu")
+        engine = Engine.open(folder, provider="cpu")
         (answer,) = engine.answer([engine.read(_CONTEXT, _QUESTION)], [3])
     except (BundleError, EngineFailedError) as error:
         return str(error)

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from mqan_core.answer.types import Answer, Source
-from mqan_core.ask.request import Request
 from mqan_core.example import Example
 from mqan_export import parity
 from mqan_export.parity import ParityError, answer_difference, check_parity
+from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
-from mqan_runtime.word_engine import WordEngine
+from mqan_runtime.rows import ReadRequest
 from mqan_training.model.network import Network
 from tests.load.test_load import make_cases
 
@@ -22,11 +22,11 @@ MAX_TOKENS = 12
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_bundle: Path) -> WordEngine:
-    return WordEngine.open(tiny_bundle, provider="cpu")
+def engine(tiny_bundle: Path) -> Engine:
+    return Engine.open(tiny_bundle, provider="cpu")
 
 
-def make_requests(engine: WordEngine, sentences: MakeSentence, count: int, seed: int) -> list[Request]:
+def make_requests(engine: Engine, sentences: MakeSentence, count: int, seed: int) -> list[ReadRequest]:
     rng = random.Random(seed)
     return [
         engine.read("x" + sentences(rng, rng.randint(1, 40)), "y" + sentences(rng, rng.randint(1, 9)))
@@ -34,26 +34,22 @@ def make_requests(engine: WordEngine, sentences: MakeSentence, count: int, seed:
     ]
 
 
-def test_the_bundle_computes_what_torch_does(
-    tiny_network: Network, engine: WordEngine, sentences: MakeSentence
-) -> None:
+def test_the_bundle_computes_what_torch_does(tiny_network: Network, engine: Engine, sentences: MakeSentence) -> None:
     """Encoder tensors to 1e-4, all tokens equal, batched and alone.
 
     That torch's greedy answers equal teacher forcing is tested with the training code.
     """
     requests = make_requests(engine, sentences, 120, 1)
-    examples = [Example("t", str(i), r.context, r.question, ("",)) for i, r in enumerate(requests)]
+    examples = [Example("t", str(i), r.request.context, r.request.question, ("",)) for i, r in enumerate(requests)]
     report = check_parity(tiny_network, engine, examples)
     assert report.num_examples == 120
     assert report.max_encoder_difference < 1e-4
     assert report.max_probability_difference < 1e-4
 
 
-def test_the_parity_check_notices_a_difference(
-    tiny_network: Network, engine: WordEngine, sentences: MakeSentence
-) -> None:
+def test_the_parity_check_notices_a_difference(tiny_network: Network, engine: Engine, sentences: MakeSentence) -> None:
     requests = make_requests(engine, sentences, 8, 2)
-    examples = [Example("t", str(i), r.context, r.question, ("",)) for i, r in enumerate(requests)]
+    examples = [Example("t", str(i), r.request.context, r.request.question, ("",)) for i, r in enumerate(requests)]
     weight = tiny_network.mqan.decoder.generator.bias
     before = weight.detach().clone()
     try:
@@ -65,10 +61,10 @@ def test_the_parity_check_notices_a_difference(
 
 
 def test_a_network_that_computes_no_numbers_is_noticed(
-    tiny_network: Network, engine: WordEngine, sentences: MakeSentence, monkeypatch: pytest.MonkeyPatch
+    tiny_network: Network, engine: Engine, sentences: MakeSentence, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     requests = make_requests(engine, sentences, 2, 2)
-    examples = [Example("t", str(i), r.context, r.question, ("",)) for i, r in enumerate(requests)]
+    examples = [Example("t", str(i), r.request.context, r.request.question, ("",)) for i, r in enumerate(requests)]
     monkeypatch.setattr(parity, "_encoder_difference", lambda *_: math.nan)
     with pytest.raises(ParityError, match="the encoders differ by inf"):
         check_parity(tiny_network, engine, examples)
@@ -76,7 +72,7 @@ def test_a_network_that_computes_no_numbers_is_noticed(
         check_parity(tiny_network, engine, [])
 
 
-def test_two_thousand_pairings_answer_as_alone(engine: WordEngine, sentences: MakeSentence) -> None:
+def test_two_thousand_pairings_answer_as_alone(engine: Engine, sentences: MakeSentence) -> None:
     requests = make_requests(engine, sentences, 200, 3)
     alone = [engine.answer([request], [MAX_TOKENS])[0] for request in requests]
     rng = random.Random(9)
@@ -103,7 +99,7 @@ def test_the_length_of_others_moves_no_probability(bundle_folder: Path, sentence
         assert_same(alone, engine.answer([*others[:3], request], [3] * 4)[3])
 
 
-def test_limits_of_one_row_do_not_reach_another(engine: WordEngine, sentences: MakeSentence) -> None:
+def test_limits_of_one_row_do_not_reach_another(engine: Engine, sentences: MakeSentence) -> None:
     requests = make_requests(engine, sentences, 30, 4)
     short = [engine.answer([r], [1])[0] for r in requests]
     long = [engine.answer([r], [40])[0] for r in requests]  # more steps than there is room for at first
@@ -114,7 +110,7 @@ def test_limits_of_one_row_do_not_reach_another(engine: WordEngine, sentences: M
     assert any(len(answer.tokens) > 8 for answer in long)
 
 
-def test_spans_are_exact_over_ten_thousand_texts(engine: WordEngine, sentences: MakeSentence) -> None:
+def test_spans_are_exact_over_ten_thousand_texts(engine: Engine, sentences: MakeSentence) -> None:
     requests = make_requests(engine, sentences, 10_000, 5)
     copied = 0
     for first in range(0, len(requests), 100):
@@ -124,9 +120,9 @@ def test_spans_are_exact_over_ten_thousand_texts(engine: WordEngine, sentences: 
     assert copied > 10_000  # tokens; the network copies often enough for this to mean something
 
 
-def check_spans(request: Request, answer: Answer) -> int:
+def check_spans(read: ReadRequest, answer: Answer) -> int:
     """Check every span of an answer; return how many tokens were copied."""
-    texts = {Source.CONTEXT: request.context, Source.QUESTION: request.question}
+    texts = {Source.CONTEXT: read.request.context, Source.QUESTION: read.request.question}
     for token in answer.tokens:
         masses = token.masses
         assert masses.context + masses.question + masses.vocabulary == pytest.approx(1)

@@ -11,13 +11,14 @@ import pytest
 from mqan_core.answer.decide import find_repeats
 from mqan_core.answer.types import Answer, Source
 from mqan_core.ask.options import Options, choices_of
+from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError, InputError
 from mqan_core.example import Choice
 from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
+from mqan_runtime.rows import ReadRequest
 from mqan_runtime.session import CPU, check_graph
-from mqan_runtime.step_loop import Decoding
-from mqan_runtime.window_texts import WindowedRequest
+from mqan_runtime.steps import Decoding
 from tests.answering import LABELS, make_examples, make_text
 
 
@@ -26,7 +27,7 @@ def engine(small_bundle: Path, request: pytest.FixtureRequest) -> Engine:
     return Engine.open(small_bundle, provider="cpu", precision=request.param)
 
 
-def read_all(engine: Engine, number: int, seed: int) -> list[WindowedRequest]:
+def read_all(engine: Engine, number: int, seed: int) -> list[ReadRequest]:
     return [engine.read(e.context, e.question, Options(choices=e.choices)) for e in make_examples(number, seed)]
 
 
@@ -77,8 +78,7 @@ def test_however_rows_come_together_answers_are_those_they_get_alone(engine: Eng
 def test_windows_may_be_read_together(small_bundle: Path) -> None:
     """As on a GPU: padded, up to 32 of several requests at once."""
     alone, together = (
-        Engine(Engine.open(small_bundle, provider="cpu").bundle, provider="cpu", precision="float32", **most)
-        for most in ({}, {"num_together": 32})
+        Engine(open_bundle(small_bundle), provider="cpu", precision="float32", num_together=most) for most in (None, 32)
     )
     requests = read_all(alone, 20, 5)
     assert max(len(request.windows) for request in requests) > 1
@@ -126,7 +126,8 @@ def test_the_step_hands_out_what_a_choice_looked_at(engine: Engine) -> None:
     decoding = engine.start(requests, [5] * len(requests), range(len(requests)))
     found = dict(engine.step(decoding))
     for key, request in enumerate(requests):
-        _, _, evidence = found[key].decoded
+        _, _, evidence = found[key].steps
+        assert evidence is not None
         assert evidence[: request.num_context_tokens].sum() == pytest.approx(1, abs=1e-5)
         assert not evidence[request.num_context_tokens :].any()
 
@@ -157,7 +158,7 @@ def test_no_answer_says_the_same_for_ever(engine: Engine) -> None:
     num_cut = 0
     while decoding.num_live:
         for _, ended in engine.step(decoding):
-            trace, *_ = ended.decoded
+            trace = ended.steps.trace
             repeats = find_repeats(trace)
             if repeats is not None:
                 num_cut += 1

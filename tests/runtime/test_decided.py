@@ -10,9 +10,8 @@ import pytest
 from mqan_core.answer.types import Answer, AnswerToken
 from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle
-from mqan_runtime import device_loop
+from mqan_runtime import device as device_loop
 from mqan_runtime.engine import Engine
-from mqan_runtime.word_engine import WordEngine
 from tests.answering import make_examples
 
 Sentences = Callable[[random.Random, int], str]
@@ -46,7 +45,7 @@ def check(answers: list[Answer], told: list[list[AnswerToken]]) -> None:
 def test_words_of_the_papers_network(
     tiny_bundle: Path, sentences: Sentences, places: list[tuple[int, int]] | None
 ) -> None:
-    engine = WordEngine(open_bundle(tiny_bundle), provider="cpu", places=places)
+    engine = Engine(open_bundle(tiny_bundle), provider="cpu", places=places)
     rng = random.Random(7)
     requests = [engine.read(sentences(rng, rng.randint(1, 30)), sentences(rng, 4)) for _ in range(4)]
     answers, told, number = decode(engine, requests, [40, 40, 9, 9])
@@ -58,7 +57,7 @@ def test_fixed_buffers_bound_the_words_of_an_answer(
     tiny_bundle: Path, sentences: Sentences, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(device_loop, "_MOST_ROOM", 8)
-    host, device = (WordEngine(open_bundle(tiny_bundle), provider="cpu", places=places) for places in (None, [(1, 16)]))
+    host, device = (Engine(open_bundle(tiny_bundle), provider="cpu", places=places) for places in (None, [(1, 16)]))
     assert (host.max_answer_tokens, device.max_answer_tokens) == (host.bundle.manifest.max_positions - 1, 7)
     assert (host.has_one_thread, device.has_one_thread) == (False, True)
     request = host.read(sentences(random.Random(7), 12), "what was closed")

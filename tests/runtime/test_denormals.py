@@ -5,8 +5,8 @@ import threading
 import numpy as np
 import pytest
 
-from mqan_runtime import denormals
-from mqan_runtime.denormals import denormals_as_zero
+from mqan_runtime import session
+from mqan_runtime.session import denormals_as_zero
 
 LEAST = np.array([1e-38], np.float32)
 
@@ -16,7 +16,7 @@ def halves() -> bool:
     return bool((LEAST * np.float32(0.25))[0])
 
 
-@pytest.mark.skipif(denormals._libm is None, reason="does nothing here: for glibc on x86-64")
+@pytest.mark.skipif(session._libm is None, reason="does nothing here: for glibc on x86-64")
 def test_they_are_0_inside_in_this_thread_alone() -> None:
     inside, looked = threading.Event(), threading.Event()
     elsewhere: list[bool] = []

@@ -12,17 +12,17 @@ import pytest
 from mqan_core.answer.types import Source
 from mqan_core.ask.options import YES_NO, Options, choices_of
 from mqan_core.errors import BundleError, InputError
+from mqan_runtime.engine import Engine
 from mqan_runtime.session import CPU, _blame, check_graph, open_session, session_options
-from mqan_runtime.word_engine import WordEngine
 from tests.processes import held_by
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_bundle: Path) -> WordEngine:
-    return WordEngine.open(tiny_bundle)
+def engine(tiny_bundle: Path) -> Engine:
+    return Engine.open(tiny_bundle)
 
 
-def test_it_says_which_provider_really_runs(engine: WordEngine) -> None:
+def test_it_says_which_provider_really_runs(engine: Engine) -> None:
     assert engine.provider == CPU
 
 
@@ -30,13 +30,13 @@ def test_cuda_without_a_device_is_an_error_not_a_silent_fallback(tiny_bundle: Pa
     if Path("/dev/nvidiactl").exists():
         pytest.skip("there is a CUDA device")
     with pytest.raises((RuntimeError, BundleError)):
-        WordEngine.open(tiny_bundle, provider="cuda")
+        Engine.open(tiny_bundle, provider="cuda")
 
 
 @pytest.mark.parametrize(
     ("context", "question", "code"), [(" \n", "Who?", "empty_context"), ("Ada.", "", "empty_question")]
 )
-def test_blank_input_is_refused(engine: WordEngine, context: str, question: str, code: str) -> None:
+def test_blank_input_is_refused(engine: Engine, context: str, question: str, code: str) -> None:
     with pytest.raises(InputError) as caught:
         engine.read(context, question)
     assert caught.value.code == code
@@ -56,21 +56,21 @@ def test_blank_input_is_refused(engine: WordEngine, context: str, question: str,
         (Options(explain=True), "explain"),
     ],
 )
-def test_what_only_other_kinds_can_do_is_refused(engine: WordEngine, options: Options, field: str) -> None:
+def test_what_only_other_kinds_can_do_is_refused(engine: Engine, options: Options, field: str) -> None:
     with pytest.raises(InputError, match=field) as raised:
         engine.read("The kettle is red.", "What is red?", options)
     assert (raised.value.code, raised.value.field) == ("option_not_supported", field)
 
 
 @pytest.mark.parametrize("limit", [0, 128, -1])
-def test_limits_out_of_range_are_refused(engine: WordEngine, limit: int) -> None:
+def test_limits_out_of_range_are_refused(engine: Engine, limit: int) -> None:
     request = engine.read("Ada wrote notes.", "Who wrote?")
     with pytest.raises(ValueError, match="1 to 127"):
         engine.answer([request], [limit])
 
 
-def test_the_longest_answer_fits(engine: WordEngine) -> None:
-    request = engine.read("Ada wrote notes on the WordEngine.", "Who wrote?")
+def test_the_longest_answer_fits(engine: Engine) -> None:
+    request = engine.read("Ada wrote notes on the Engine.", "Who wrote?")
     assert len(engine.answer([request], [127])[0].tokens) <= 127
 
 
@@ -146,7 +146,7 @@ def test_a_gpu_that_fails_is_not_the_fault_of_the_bundle() -> None:
 
 def _memory_around_long_requests(bundle: Path) -> tuple[int, int, int]:
     """Return what a process of its own holds before, at and after long requests, in KiB."""
-    engine = WordEngine.open(bundle, provider="cpu")
+    engine = Engine.open(bundle, provider="cpu")
     short, long = (engine.read("Ada wrote notes. " * count, "Who wrote?") for count in (3, 1000))
     held = []
     for requests in ([short], [long] * 2, [short]):

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from mqan_runtime.device_loop import DeviceLoop
+from mqan_runtime.device import DeviceLoop
+from mqan_runtime.engine import Engine
 from mqan_runtime.session import CUDA
-from mqan_runtime.word_engine import WordEngine
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(900)]
 
 
 def test_words_are_those_of_a_cpu(tiny_bundle: Path, sentences: Callable[[random.Random, int], str]) -> None:
-    gpu = WordEngine.open(tiny_bundle, provider="cuda")
-    cpu = WordEngine.open(tiny_bundle, provider="cpu")
+    gpu = Engine.open(tiny_bundle, provider="cuda")
+    cpu = Engine.open(tiny_bundle, provider="cpu")
     assert gpu.provider == CUDA
     assert isinstance(gpu.loop, DeviceLoop)
     rng = random.Random(5)

@@ -7,31 +7,31 @@ from pathlib import Path
 import pytest
 
 from mqan_core.answer.types import Answer
-from mqan_core.ask.request import Request
 from mqan_core.bundle import open_bundle
-from mqan_runtime.decoding import FIRST_ROOM, Decoding
-from mqan_runtime.word_engine import WordEngine
+from mqan_runtime.engine import Engine
+from mqan_runtime.rows import ReadRequest
+from mqan_runtime.steps import FIRST_ROOM, Decoding
 
 Sentences = Callable[[random.Random, int], str]
 
 
 @pytest.fixture(scope="module")
-def engine(tiny_bundle: Path) -> WordEngine:
-    return WordEngine.open(tiny_bundle)
+def engine(tiny_bundle: Path) -> Engine:
+    return Engine.open(tiny_bundle)
 
 
 @pytest.fixture(scope="module")
-def device_engine(tiny_bundle: Path) -> WordEngine:
+def device_engine(tiny_bundle: Path) -> Engine:
     """An engine that decodes in fixed buffers, as on a GPU; some requests find none that is free or large enough."""
-    return WordEngine(open_bundle(tiny_bundle), provider="cpu", places=[(1, 16), (4, 24)])
+    return Engine(open_bundle(tiny_bundle), provider="cpu", places=[(1, 16), (4, 24)])
 
 
 @pytest.fixture(scope="module")
-def alone(engine: WordEngine) -> Callable[[tuple[int, int], Request, int], Answer]:
+def alone(engine: Engine) -> Callable[[tuple[int, int], ReadRequest, int], Answer]:
     """Answers a request alone; those of both loops have the same names, and are answered once."""
     found: dict[tuple[int, int], Answer] = {}
 
-    def answer(name: tuple[int, int], request: Request, limit: int) -> Answer:
+    def answer(name: tuple[int, int], request: ReadRequest, limit: int) -> Answer:
         if name not in found:
             [found[name]] = engine.answer([request], [limit])
         return found[name]
@@ -39,7 +39,7 @@ def alone(engine: WordEngine) -> Callable[[tuple[int, int], Request, int], Answe
     return answer
 
 
-def make_requests(engine: WordEngine, sentences: Sentences, rng: random.Random, number: int) -> list[Request]:
+def make_requests(engine: Engine, sentences: Sentences, rng: random.Random, number: int) -> list[ReadRequest]:
     return [engine.read(sentences(rng, rng.randint(1, 30)), sentences(rng, rng.randint(1, 9))) for _ in range(number)]
 
 
@@ -51,21 +51,21 @@ def check_same(answer: Answer, alone: Answer) -> None:
     assert [token.source for token in answer.tokens] == [token.source for token in alone.tokens]
 
 
-def take_step(engine: WordEngine, decoding: Decoding) -> dict[int, Answer]:
+def take_step(engine: Engine, decoding: Decoding) -> dict[int, Answer]:
     return {key: engine.write(ended) for key, ended in engine.step(decoding)}
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("loop", ["engine", "device_engine"])
 def test_however_rows_come_together_answers_are_those_they_get_alone(
-    engine: WordEngine,
+    engine: Engine,
     sentences: Sentences,
-    alone: Callable[[tuple[int, int], Request, int], Answer],
+    alone: Callable[[tuple[int, int], ReadRequest, int], Answer],
     loop: str,
     seed: int,
     request: pytest.FixtureRequest,
 ) -> None:
-    tried: WordEngine = request.getfixturevalue(loop)
+    tried: Engine = request.getfixturevalue(loop)
     rng = random.Random(seed)
     requests = make_requests(engine, sentences, rng, 24)
     limits = [rng.choice((1, 2, 5, 9, 40, 90)) for _ in requests]
@@ -92,7 +92,7 @@ def test_however_rows_come_together_answers_are_those_they_get_alone(
         check_same(answer, alone((seed, i), requests[i], limits[i]))
 
 
-def test_who_has_left_a_place_never_passes_its_last_position(device_engine: WordEngine, sentences: Sentences) -> None:
+def test_who_has_left_a_place_never_passes_its_last_position(device_engine: Engine, sentences: Sentences) -> None:
     """A row that is far on leaves, and one that has just begun goes on beside it to its own end."""
     old, young = make_requests(device_engine, sentences, random.Random(8), 2)
     first = device_engine.start([old], [device_engine.max_answer_tokens], ["old"])
@@ -107,7 +107,7 @@ def test_who_has_left_a_place_never_passes_its_last_position(device_engine: Word
     check_same(answers["young"], device_engine.answer([young], [device_engine.max_answer_tokens])[0])
 
 
-def test_a_row_leaves_at_the_step_that_ends_it(engine: WordEngine, sentences: Sentences) -> None:
+def test_a_row_leaves_at_the_step_that_ends_it(engine: Engine, sentences: Sentences) -> None:
     request, other = make_requests(engine, sentences, random.Random(3), 2)
     alone = len(engine.answer([request], [3])[0].tokens)
     decoding = engine.start([request, other], [3, 100], ["short", "long"])
@@ -118,7 +118,7 @@ def test_a_row_leaves_at_the_step_that_ends_it(engine: WordEngine, sentences: Se
     assert decoding.num_live == (0 if "long" in ended else 1)
 
 
-def test_rows_that_left_make_room(engine: WordEngine, sentences: Sentences) -> None:
+def test_rows_that_left_make_room(engine: Engine, sentences: Sentences) -> None:
     requests = make_requests(engine, sentences, random.Random(4), 8)
     decoding = engine.start(requests, [60] * 8, range(8))
     engine.drop(decoding, range(1, 8))
@@ -126,7 +126,7 @@ def test_rows_that_left_make_room(engine: WordEngine, sentences: Sentences) -> N
     assert decoding.num_tokens == decoding.sizes["C"] + decoding.sizes["Q"]
 
 
-def test_the_longest_answers_stay_within_the_positions(engine: WordEngine, sentences: Sentences) -> None:
+def test_the_longest_answers_stay_within_the_positions(engine: Engine, sentences: Sentences) -> None:
     """A row that has ended goes on in the buffers; its place among positions must not run out."""
     requests = make_requests(engine, sentences, random.Random(5), 3)
     limits = [1, engine.max_answer_tokens, engine.max_answer_tokens]
@@ -143,7 +143,7 @@ def test_the_longest_answers_stay_within_the_positions(engine: WordEngine, sente
         check_same(answers[i], engine.answer([request], [limits[i]])[0])
 
 
-def test_wrong_numbers_of_things_are_refused(engine: WordEngine) -> None:
+def test_wrong_numbers_of_things_are_refused(engine: Engine) -> None:
     request = engine.read("Ada wrote notes.", "Who wrote?")
     with pytest.raises(ValueError, match="1 requests with 1 limits and 2 keys"):
         engine.start([request], [3], [1, 2])

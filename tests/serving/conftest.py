@@ -4,7 +4,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import grpc
 import httpx2
@@ -188,7 +188,7 @@ async def make_service(engine: StandInEngine) -> AsyncIterator[ServiceFactory]:
     services: list[Service] = []
 
     def make(**settings: Any) -> Service:
-        service = Service(engine, load_settings(**settings))
+        service = Service(cast(Any, engine), load_settings(**settings))
         service.health.set_ready()
         services.append(service)
         return service

@@ -8,12 +8,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mqan_core.answer.types import Answer
 from mqan_core.bundle import Bundle
 from mqan_core.forms.parsed import parse_answer
 from mqan_core.text.layout import count_read
-from mqan_runtime.interface import SAMPLE, ServedEngine, open_engine
+from mqan_runtime.interface import SAMPLE, open_engine
+from mqan_runtime.rows import ReadRequest
 from mqan_serving.observability.logs import num_dropped_lines
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Admission, Pace
@@ -23,10 +25,13 @@ from mqan_serving.service.errors import ServingError, refuse
 from mqan_serving.service.health import Health
 from mqan_serving.service.reading import FairReader, ResultT
 from mqan_serving.service.timeline import Timeline
-from mqan_serving.service.validation import Limits, Question, ReadRequest, Validator
+from mqan_serving.service.validation import Limits, Question, Validator
 from mqan_serving.service.waiting import Tell
 from mqan_serving.service.watch import Watch
 from mqan_serving.settings import Settings
+
+if TYPE_CHECKING:  # it loads onnxruntime
+    from mqan_runtime.engine import Engine
 
 _CHARS_READ_INLINE = 16_384  # tokenised in about 5 ms; longer texts would hold up the event loop
 _CHARS_OF_CALL_INLINE = 2048  # of a call of many questions: a few thousand can ask for 256 times 255 labels
@@ -76,7 +81,7 @@ class Service:
 
     def __init__(
         self,
-        engine: ServedEngine,
+        engine: "Engine",
         settings: Settings,
         executor: ThreadPoolExecutor | None = None,
         metrics: Metrics | None = None,
@@ -343,7 +348,7 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
     """
     opener = _engine_threads(1)  # captured graphs belong to the thread that made them
 
-    def open_here() -> ServedEngine:
+    def open_here() -> "Engine":
         return open_engine(folder, provider=settings.provider, num_threads=1, precision=settings.precision)
 
     engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)

@@ -13,34 +13,25 @@ import time
 from collections.abc import Generator
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from mqan_core.answer.types import Answer
 from mqan_core.errors import EngineFailedError
-from mqan_runtime.interface import ServedEngine
+from mqan_runtime.rows import ReadRequest
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Pace
 from mqan_serving.service.errors import ServingError
 from mqan_serving.service.timeline import Timeline
-from mqan_serving.service.validation import ReadRequest
 from mqan_serving.service.waiting import Tell, Waiting, WaitingQueue
 from mqan_serving.service.watch import Watch
+
+if TYPE_CHECKING:  # it loads onnxruntime
+    from mqan_runtime.engine import Engine
+    from mqan_runtime.steps import Decoding
 
 _RETRY_AFTER_S = 1
 _SHORT_S = 0.1  # of reading in a round; after as much as is beyond it, as much time is given to decoding
 _YOUNG_STEPS = 3  # small decodings that have taken more go on together: one step of four rows costs less than of two
-
-
-class Decoding(Protocol):
-    """Requests that decode together."""
-
-    @property
-    def num_steps(self) -> int:
-        """Steps taken."""
-
-    @property
-    def num_tokens(self) -> int:
-        """Tokens that it holds in memory, padding included."""
 
 
 @dataclass(slots=True)
@@ -52,7 +43,7 @@ class _Reading:
     taken_s: float = 0.0
 
 
-_Running = tuple[Decoding, list[Waiting]]  # requests that decode together
+_Running = tuple["Decoding", list[Waiting]]  # requests that decode together
 
 
 class _Rounds:
@@ -60,7 +51,7 @@ class _Rounds:
 
     def __init__(
         self,
-        engine: ServedEngine,
+        engine: "Engine",
         queue: WaitingQueue,
         metrics: Metrics,
         watch: Watch,
@@ -157,7 +148,7 @@ class _Rounds:
         merged: Decoding = self._engine.merge([decoding for decoding, _ in together])
         return merged, [waiting for _, rows in together for waiting in rows]
 
-    def _step(self, decoding: Decoding, rows: list[Waiting]) -> None:
+    def _step(self, decoding: "Decoding", rows: list[Waiting]) -> None:
         try:
             ended = self._engine.step(decoding)
         except Exception as error:
@@ -180,7 +171,7 @@ class _Rounds:
         else:
             self._decodings.append((decoding, rows))
 
-    def _tell(self, decoding: Decoding, rows: list[Waiting]) -> None:
+    def _tell(self, decoding: "Decoding", rows: list[Waiting]) -> None:
         """Tell words to those who take them one by one."""
         told = {waiting: waiting.num_told for waiting in rows if waiting.tell is not None}
         if told:
@@ -214,7 +205,7 @@ class Batcher:
 
     def __init__(
         self,
-        engine: ServedEngine,
+        engine: "Engine",
         executor: Executor,
         metrics: Metrics,
         watch: Watch,

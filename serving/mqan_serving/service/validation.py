@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import Field, ValidationError
 from pydantic_core import from_json
@@ -81,22 +81,6 @@ def question_schema() -> dict[str, Any]:
 
     found: dict[str, Any] = whole(schema)
     return found
-
-
-class ReadRequest(Protocol):
-    """A context and a question as the engine reads them."""
-
-    @property
-    def num_context_tokens(self) -> int:
-        """Tokens of the context."""
-
-    @property
-    def num_question_tokens(self) -> int:
-        """Tokens of the question."""
-
-    @property
-    def num_read(self) -> int:
-        """Words, or pieces of them, that are read: those of question and labels once for each part of the context."""
 
 
 @dataclass(frozen=True, slots=True)

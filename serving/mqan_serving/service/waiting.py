@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mqan_core.answer.types import Answer, AnswerToken
+from mqan_runtime.rows import ReadRequest
 from mqan_serving.service.timeline import Timeline
-from mqan_serving.service.validation import ReadRequest
 
 _S_PER_PIECE = 5e-4  # by which a turn comes later: some three times what it takes to read on a CPU
 _LONG = 384  # pieces; what has more has several windows, or one with many labels
