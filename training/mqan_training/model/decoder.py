@@ -1,29 +1,25 @@
 """The decoder of MQAN: answer attention, LSTM and multi-pointer-generator (section 3 of McCann et al. 2018).
 
-``Decoder.forward`` (teacher forcing) and ``Decoder.step`` (greedy decoding) are one function.
-
-Over a pretrained reader the decoder is *tied* to the reader's own scores of an answer's first and last word (``Span``):
-they enter the pointers and switches of the first step, and the decision to end. Left alone it learns to point far more
-slowly than the reader does.
+``Decoder.forward`` (teacher forcing) and ``Decoder.step`` (greedy decoding) are one function. Over a pretrained reader
+it is ``TiedDecoder`` (``tied_decoder.py``), which adds terms of its own: the *ties* here, None in the paper's decoder.
 
 Shape letters: B batch, C context length, Q question length, J length of what the decoder attends to (C; C + Q where
 both are one sequence), A answer length, K steps there is room for, D width, E vector width, H heads, W head width,
 V generator pieces. Local names follow the paper.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from mqan_core.text.vocab import NUM_SPECIAL
 from mqan_training.config import ModelConfig
 from mqan_training.model.decoder_layer import DecoderLayer
 from mqan_training.model.layers import masked_softmax, reset_lstm, sinusoidal_positions
 from mqan_training.model.similarity import Alike
-from mqan_training.model.tie import Copied, FirstTerms, Span, Tie, copied_from, hazard
+from mqan_training.model.tie import Span
 
-_NEVER = 20.0  # is taken from the logit of what cannot be at a step
+IsWord = tuple[Tensor, Tensor]  # bool, which words of context and question the previous word is
 
 
 class Recurrence(NamedTuple):
@@ -81,6 +77,14 @@ class Mixture(NamedTuple):
     lambda_BA: Tensor
 
 
+class Pointers(NamedTuple):
+    """Where the steps of ``Mixture`` point."""
+
+    p_context_BAC: Tensor
+    p_question_BAQ: Tensor
+    lambda_BA: Tensor
+
+
 class DecoderState(NamedTuple):
     """What one decoding step leaves for the next.
 
@@ -101,6 +105,7 @@ class Decoder(nn.Module):
     """Answer representations, decoder attention, LSTM and multi-pointer-generator (section 3)."""
 
     positions: Tensor
+    refuses = False  # whether the generator's second piece is a refusal
 
     def __init__(self, config: ModelConfig, vector_width: int, num_generated: int) -> None:
         super().__init__()
@@ -123,7 +128,7 @@ class Decoder(nn.Module):
         self.gamma = nn.Linear(3 * width, 1)  # W_pv
         if config.question_pointer:
             self.lambda_ = nn.Linear(3 * width, 1)  # W_cq
-        self.tie = Tie(width) if config.reader == "pretrained" else None
+        self._add_parts(width)
         self.dropout = nn.Dropout(config.dropout)
         reset_lstm(self.lstm)
         for module in self.children():
@@ -149,7 +154,7 @@ class Decoder(nn.Module):
         pairs = [layer.context_attention.keys_values(fin_BJD) for layer in self.layers]  # type: ignore[union-attr,operator]
         return tuple(keys for keys, _ in pairs), tuple(values for _, values in pairs)
 
-    def forward(self, a_proj_BAD: Tensor, encoded: Encoded, is_word: tuple[Tensor, Tensor] | None = None) -> Mixture:
+    def forward(self, a_proj_BAD: Tensor, encoded: Encoded, is_word: IsWord | None = None) -> Mixture:
         """Return the mixture at every step, given the projected answer words shifted right (teacher forcing).
 
         Args:
@@ -166,13 +171,13 @@ class Decoder(nn.Module):
             context = (encoded.keys_BHJW[i], encoded.values_BHJW[i], reads[1])
             a_BAD = layer(a_BAD, (*layer.read_answer(a_BAD), causal_AA), context)  # type: ignore[operator]  # (4) to (6)
         a_self_BAD = self.norm(a_BAD)
+        constants = self._constants(encoded)
         before = self.first_recurrence(encoded)
-        first, hazards = self._first_terms(encoded), self._hazards(encoded)
-        before, *read = self._recur(a_self_BAD[:, 0], before, encoded, reads, None, first)
-        steps = [(before.h_BD, before.c_tilde_BD, *read, *self._first_ties(before.h_BD, first))]
+        before, step = self._recur(a_self_BAD[:, 0], before, encoded, reads, self._first_ties(constants))
+        steps = [step]
         for t in range(1, num_steps):
             words = None if is_word is None else (is_word[0][:, t], is_word[1][:, t])
-            before, step = self.taught_step(a_self_BAD[:, t], before, encoded, reads, words, hazards)
+            before, step = self.taught_step(a_self_BAD[:, t], before, encoded, reads, words, constants)
             steps.append(step)
         stacked = (torch.stack(x, dim=1) for x in zip(*steps, strict=True))
         return self._mix(a_self_BAD, encoded, *stacked)
@@ -183,18 +188,11 @@ class Decoder(nn.Module):
         before: Recurrence,
         encoded: Encoded,
         reads: tuple[Tensor, Tensor],
-        is_word: tuple[Tensor, Tensor] | None,
-        hazards: tuple[Tensor, Tensor] | None,
+        is_word: IsWord | None,
+        constants: Any,
     ) -> tuple[Recurrence, tuple[Tensor, ...]]:
-        """Take a step behind the first under teacher forcing; return what it leaves, and what ``_mix`` needs of it.
-
-        ``is_word`` and ``hazards`` are given where the decoder is tied.
-        """
-        copied = None
-        if is_word is not None:
-            copied = copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
-        after, *read = self._recur(a_self_BD, before, encoded, reads, copied, None)
-        return after, (after.h_BD, after.c_tilde_BD, *read, *self._later_ties(after.h_BD, copied, hazards))
+        """Take a step after the first under teacher forcing; return what it leaves, and what ``_mix`` needs of it."""
+        return self._recur(a_self_BD, before, encoded, reads, self._later_ties(before, is_word, constants))
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
         """Return the state before the first step, with room for ``capacity`` steps."""
@@ -210,7 +208,7 @@ class Decoder(nn.Module):
         position_B: Tensor,
         state: DecoderState,
         encoded: Encoded,
-        is_word: tuple[Tensor, Tensor] | None = None,
+        is_word: IsWord | None = None,
     ) -> tuple[Mixture, DecoderState]:
         """Take one step: the same function as ``forward``, one position at a time.
 
@@ -238,21 +236,9 @@ class Decoder(nn.Module):
             all_values.append(values_BHKW)
         a_self_BD = self.norm(a_BTD.squeeze(1))
         before = Recurrence(*state[: len(Recurrence._fields)])  # type: ignore[arg-type]
-        copied = None
-        if is_word is not None:
-            copied = copied_from(before.pointer_BC, before.question_pointer_BQ, *is_word)
-        first = self._first_terms(encoded)
-        is_first_B = (position_B == 0).to(before.h_BD.dtype)
-        here = None if first is None else FirstTerms(*(x * is_first_B.view(-1, *[1] * (x.dim() - 1)) for x in first))
-        after, *read = self._recur(a_self_BD, before, encoded, reads, copied, here)
-        pairs = zip(
-            self._first_ties(after.h_BD, first),
-            self._later_ties(after.h_BD, copied, self._hazards(encoded)),
-            strict=True,
-        )
-        ties = [at_first_B * is_first_B + later_B * (1 - is_first_B) for at_first_B, later_B in pairs]
-        mixture = self._mix(a_self_BD, encoded, *(after.h_BD, after.c_tilde_BD, *read, *ties))
-        return mixture, DecoderState(*after, tuple(all_keys), tuple(all_values))
+        ties = self._ties_at(position_B, before, is_word, encoded)
+        after, read = self._recur(a_self_BD, before, encoded, reads, ties)
+        return self._mix(a_self_BD, encoded, *read), DecoderState(*after, tuple(all_keys), tuple(all_values))
 
     def first_recurrence(self, encoded: Encoded) -> Recurrence:
         """Return h_0, the cell, and zeros: the context state and the pointers before the first step."""
@@ -260,47 +246,11 @@ class Decoder(nn.Module):
         zeros_BD = torch.zeros_like(c_fin[:, 0])
         nowhere_BC = torch.zeros_like(encoded.c_mask_BC, dtype=c_fin.dtype)
         rest = zeros_BD, nowhere_BC, torch.zeros_like(encoded.q_mask_BQ, dtype=c_fin.dtype)
-        if encoded.span is not None:
-            return self._start_from(encoded.span.first_BD.float(), *rest)
-        if self.config.decoder_start == "zeros":
+        summary_BD = self._summary(encoded, c_fin)
+        if summary_BD is None:
             return Recurrence(zeros_BD, zeros_BD, *rest)
-        mask_B1C = encoded.c_mask_BC[:, None].to(c_fin.dtype)
-        # a product: onnxruntime sums along C in an order that depends on the number of rows
-        sum_BD = torch.bmm(mask_B1C, c_fin)[:, 0]
-        return self._start_from(sum_BD / mask_B1C.sum(dim=2), *rest)
-
-    def _start_from(self, summary_BD: Tensor, *rest: Tensor) -> Recurrence:
         start_BD = self.start_norm(summary_BD)
         return Recurrence(torch.tanh(start_BD), start_BD, *rest)
-
-    def _hazards(self, encoded: Encoded) -> tuple[Tensor, Tensor] | None:
-        """Return how good a last word each word of context and question is, where the decoder is tied."""
-        if encoded.span is None:
-            return None
-        return hazard(encoded.span.end_BC, encoded.c_mask_BC), hazard(encoded.span.end_BQ, encoded.q_mask_BQ)
-
-    def _first_terms(self, encoded: Encoded) -> FirstTerms | None:
-        """Return what the reader adds at the first step, where the decoder is tied."""
-        if self.tie is None or encoded.span is None:
-            return None
-        return self.tie.first_terms(encoded.span, encoded.c_mask_BC)
-
-    def _first_ties(self, h_BD: Tensor, first: FirstTerms | None) -> tuple[Tensor, Tensor, Tensor]:
-        """Return what is added at the first step to the logits of refusal, end and gamma, each [B]; 0 without a tie."""
-        zeros_B = torch.zeros_like(h_BD[:, 0])
-        if first is None:
-            return zeros_B, zeros_B, zeros_B
-        return first.refusal_B, zeros_B - _NEVER, first.gamma_B  # nobody ends before the first word
-
-    def _later_ties(
-        self, h_BD: Tensor, copied: Copied | None, hazards: tuple[Tensor, Tensor] | None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the same for all other steps."""
-        zeros_B = torch.zeros_like(h_BD[:, 0])
-        if self.tie is None or copied is None or hazards is None:
-            return zeros_B, zeros_B, zeros_B
-        end_B = self.tie.end(h_BD, copied, *hazards)
-        return zeros_B - _NEVER, end_B, end_B  # nobody refuses behind the first word
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
         """Return the encodings that the decoder attends to [B, J, D], and their mask [B, J]."""
@@ -308,20 +258,10 @@ class Decoder(nn.Module):
         return fin_BJD, self.attended((encoded.c_mask_BC, encoded.q_mask_BQ))
 
     def _recur(
-        self,
-        a_self_BD: Tensor,
-        before: Recurrence,
-        encoded: Encoded,
-        reads: tuple[Tensor, Tensor],
-        copied: Copied | None,
-        first: FirstTerms | None,
-    ) -> tuple[Recurrence, Tensor, Tensor, Tensor, Tensor]:
-        """One step of the LSTM, its two attentions and the switch between them (equations 7 to 9, and 12's lambda).
-
-        ``first`` is what the reader adds: None where that is nothing, as for all steps but the first. Returns q_tilde,
-        alpha^C, alpha^Q and lambda beside what the step leaves.
-        """
-        config, span = self.config, encoded.span
+        self, a_self_BD: Tensor, before: Recurrence, encoded: Encoded, reads: tuple[Tensor, Tensor], ties: Any
+    ) -> tuple[Recurrence, tuple[Tensor, ...]]:
+        """One step of the LSTM, its two attentions and the switch between them (equations 7 to 9, and 12's lambda)."""
+        config = self.config
         read = self.dropout(torch.cat([a_self_BD, before.c_tilde_BD], dim=-1))
         h_BD, cell_BD = self.lstm(read, (before.h_BD, before.cell_BD))  # (7)
         fin_BJD, mask_BJ = reads
@@ -329,14 +269,7 @@ class Decoder(nn.Module):
         scores_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=scores_BJ.dtype)
         if config.question_pointer:
             scores_BQ = (encoded.q_fin_BQD @ self.question_query(h_BD)[:, :, None]).squeeze(2)
-        pointed_BQ = encoded.q_mask_BQ
-        if span is not None:
-            pointed_BQ = span.pointed_BQ
-        if first is not None:
-            scores_BJ, scores_BQ = scores_BJ + first.start_BC, scores_BQ + first.start_BQ
-        if self.tie is not None and copied is not None:
-            follow_BC, follow_BQ = self.tie.followed(h_BD, copied)
-            scores_BJ, scores_BQ = scores_BJ + follow_BC, scores_BQ + follow_BQ
+        scores_BJ, scores_BQ = self._tied_scores(scores_BJ, scores_BQ, h_BD, ties)
         alpha_BJ = alpha_c_BC = masked_softmax(scores_BJ, mask_BJ)  # (8)
         if not config.coattention:  # the question's part is read, but only words of the context are copied
             alpha_c_BC = masked_softmax(scores_BJ[:, : encoded.c_mask_BC.shape[1]], encoded.c_mask_BC)
@@ -345,22 +278,14 @@ class Decoder(nn.Module):
         if not config.question_pointer:
             nowhere_BQ = torch.zeros_like(encoded.q_mask_BQ, dtype=alpha_c_BC.dtype)
             after = Recurrence(h_BD, cell_BD, c_tilde_BD, alpha_c_BC, nowhere_BQ)
-            return after, c_tilde_BD, alpha_c_BC, nowhere_BQ, torch.ones_like(h_BD[:, 0])
-        alpha_q_BQ = masked_softmax(scores_BQ, pointed_BQ)
+            return after, (h_BD, c_tilde_BD, alpha_c_BC, nowhere_BQ, torch.ones_like(h_BD[:, 0]))
+        alpha_q_BQ = masked_softmax(scores_BQ, self._pointed(encoded))
         q_read_BD = (alpha_q_BQ[:, None, :].to(encoded.q_fin_BQD.dtype) @ encoded.q_fin_BQD).squeeze(1)
         q_tilde_BD = torch.tanh(self.question_state(self.dropout(torch.cat([q_read_BD, h_BD], dim=-1))))
         logit_B = self.lambda_(torch.cat([q_tilde_BD, h_BD, a_self_BD], dim=-1)).float().squeeze(-1)
-        if first is not None:
-            logit_B = logit_B + first.side_B
-        lambda_B = torch.sigmoid(logit_B)  # (12)
-        pointer_BC, pointer_BQ = alpha_c_BC, alpha_q_BQ
-        if span is not None:
-            context_B, question_B = lambda_B * span.allowed_B3[:, 0], (1 - lambda_B) * span.allowed_B3[:, 1]
-            lambda_B = context_B / (context_B + question_B).clamp(min=1e-9)
-            pointer_BC = lambda_B[:, None] * alpha_c_BC
-            pointer_BQ = (1 - lambda_B[:, None]) * alpha_q_BQ
-        after = Recurrence(h_BD, cell_BD, c_tilde_BD, pointer_BC, pointer_BQ)
-        return after, q_tilde_BD, alpha_c_BC, alpha_q_BQ, lambda_B
+        lambda_B = self._switch(logit_B, encoded, ties)  # (12)
+        after = Recurrence(h_BD, cell_BD, c_tilde_BD, *self._pointers(alpha_c_BC, alpha_q_BQ, lambda_B))
+        return after, (h_BD, c_tilde_BD, alpha_c_BC, alpha_q_BQ, lambda_B, *self._terms(h_BD, ties))
 
     def _mix(
         self,
@@ -368,39 +293,60 @@ class Decoder(nn.Module):
         encoded: Encoded,
         h_BAD: Tensor,
         c_tilde_BAD: Tensor,
-        q_tilde_BAD: Tensor,
         alpha_c_BAC: Tensor,
         alpha_q_BAQ: Tensor,
         lambda_BA: Tensor,
-        refusal_BA: Tensor,
-        end_BA: Tensor,
-        tied_gamma_BA: Tensor,
+        *terms: Tensor,
     ) -> Mixture:
         """The generator and its switch (equations 11 and 12); the axis A may be missing."""
         logits_BAV = self.generator(self.dropout(c_tilde_BAD)).float()
         read_c = torch.cat([c_tilde_BAD, h_BAD, a_self_BAD], dim=-1)
         gamma_BA = self.gamma(read_c).float().squeeze(-1)
-        span = encoded.span
-        if span is None:
-            return Mixture(torch.softmax(logits_BAV, dim=-1), alpha_c_BAC, alpha_q_BAQ, gamma_BA.sigmoid(), lambda_BA)
-        special_BA2 = logits_BAV[..., :NUM_SPECIAL] + torch.stack([end_BA, refusal_BA], dim=-1)
-        logits_BAV = torch.cat([special_BA2, logits_BAV[..., NUM_SPECIAL:]], dim=-1)
-        p_vocab_BAV = torch.softmax(logits_BAV, dim=-1)  # (11)
-        gamma_BA = torch.sigmoid(gamma_BA + tied_gamma_BA)  # (12)
-        return self._allow(Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA), span.allowed_B3)
+        return self._mixture(logits_BAV, gamma_BA, Pointers(alpha_c_BAC, alpha_q_BAQ, lambda_BA), encoded, *terms)
 
-    @staticmethod
-    def _allow(mixture: Mixture, allowed_B3: Tensor) -> Mixture:
-        """Return the mixture without the sources that may not be used; end and refusal may always be said."""
-        p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA = mixture
-        allowed_B3 = allowed_B3[(slice(None), *[None] * (gamma_BA.dim() - 1))]  # [B, 3] or [B, 1, 3]
-        special_BAV = p_vocab_BAV[..., :NUM_SPECIAL]
-        words_BAV = p_vocab_BAV[..., NUM_SPECIAL:] * allowed_B3[..., 2:]
-        p_vocab_BAV = torch.cat([special_BAV, words_BAV], dim=-1)
-        of_vocab_BA = p_vocab_BAV.sum(dim=-1)
-        any_pointer_BA = torch.maximum(allowed_B3[..., 0], allowed_B3[..., 1])
-        generated_BA = gamma_BA * of_vocab_BA
-        copied_BA = (1 - gamma_BA) * any_pointer_BA
-        gamma_BA = generated_BA / (generated_BA + copied_BA).clamp(min=1e-9)
-        p_vocab_BAV = p_vocab_BAV / of_vocab_BA.clamp(min=1e-9)[..., None]
-        return Mixture(p_vocab_BAV, alpha_c_BAC, alpha_q_BAQ, gamma_BA, lambda_BA)
+    # What TiedDecoder does otherwise.
+
+    def _add_parts(self, width: int) -> None:
+        """Add parameters, before all are initialised."""
+
+    def _summary(self, encoded: Encoded, c_fin: Tensor) -> Tensor | None:
+        if self.config.decoder_start == "zeros":
+            return None
+        mask_B1C = encoded.c_mask_BC[:, None].to(c_fin.dtype)
+        # a product: onnxruntime sums along C in an order that depends on the number of rows
+        sum_BD = torch.bmm(mask_B1C, c_fin)[:, 0]
+        return sum_BD / mask_B1C.sum(dim=2)
+
+    def _constants(self, encoded: Encoded) -> Any:
+        """Return what the ties of all steps are made of."""
+
+    def _first_ties(self, constants: Any) -> Any:
+        return None
+
+    def _later_ties(self, before: Recurrence, is_word: IsWord | None, constants: Any) -> Any:
+        return None
+
+    def _ties_at(self, position_B: Tensor, before: Recurrence, is_word: IsWord | None, encoded: Encoded) -> Any:
+        """Return the ties of steps of which some may be the first."""
+
+    def _tied_scores(self, scores_BJ: Tensor, scores_BQ: Tensor, h_BD: Tensor, ties: Any) -> tuple[Tensor, Tensor]:
+        return scores_BJ, scores_BQ
+
+    def _pointed(self, encoded: Encoded) -> Tensor:
+        return encoded.q_mask_BQ
+
+    def _switch(self, logit_B: Tensor, encoded: Encoded, ties: Any) -> Tensor:
+        return torch.sigmoid(logit_B)
+
+    def _pointers(self, alpha_c_BC: Tensor, alpha_q_BQ: Tensor, lambda_B: Tensor) -> tuple[Tensor, Tensor]:
+        return alpha_c_BC, alpha_q_BQ
+
+    def _terms(self, h_BD: Tensor, ties: Any) -> tuple[Tensor, ...]:
+        """Return the terms of a step that ``_mixture`` takes."""
+        return ()
+
+    def _mixture(
+        self, logits_BAV: Tensor, gamma_BA: Tensor, pointers: "Pointers", encoded: Encoded, *terms: Tensor
+    ) -> Mixture:
+        alpha_c_BAC, alpha_q_BAQ, lambda_BA = pointers
+        return Mixture(torch.softmax(logits_BAV, dim=-1), alpha_c_BAC, alpha_q_BAQ, gamma_BA.sigmoid(), lambda_BA)

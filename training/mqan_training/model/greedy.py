@@ -59,7 +59,7 @@ class GreedyStep(nn.Module):
         super().__init__()
         self.decoder = decoder
         self.end_id = end_id
-        self.refuses = decoder.tie is not None
+        self.refuses = decoder.refuses
 
     def start(self, encoded: Encoded, capacity: int) -> LoopState:
         """Return the state before the first step."""

@@ -21,10 +21,11 @@ from torch.nn import functional
 from mqan_core.text.layout import SHARED
 from mqan_training.config import ModelConfig
 from mqan_training.model.bert import Bert
-from mqan_training.model.decoder import Decoder, Encoded, Mixture
+from mqan_training.model.decoder import Encoded, Mixture
 from mqan_training.model.evidence import Evidence
 from mqan_training.model.similarity import Alike, Similarity, are_choices, mean_of_text
 from mqan_training.model.tie import Span
+from mqan_training.model.tied_decoder import TiedDecoder
 
 
 class ReaderInputs(NamedTuple):
@@ -95,7 +96,7 @@ class PretrainedNetwork(nn.Module):
         self.summary = nn.Linear(width, config.width)
         self.span = nn.Linear(width, 2)  # scores of the first and the last word
         self.null = nn.Linear(width, 2)  # of [CLS]: the answer is not there, or is not one quotation
-        self.decoder = Decoder(config, width, num_generated)
+        self.decoder = TiedDecoder(config, width, num_generated)
         for linear in (self.span, self.null):
             nn.init.normal_(linear.weight, std=0.02)
             nn.init.zeros_(linear.bias)
