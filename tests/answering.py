@@ -11,11 +11,11 @@ from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
 from mqan_core.text.word_pieces import WordPieces
 from mqan_export.answering import export_answering_bundle
 from mqan_export.answering_parity import AnsweringParity
-from mqan_training.checkpoint import load_checkpoint, save_checkpoint
-from mqan_training.mixture_run import ENCODER_CONFIG, make_optimizer
+from mqan_training.checkpoint import ENCODER_CONFIG, load_checkpoint, save_checkpoint
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.recipe import DecoderConfig, Recipe
+from mqan_training.optim import make_optimizer
+from mqan_training.recipe import DecoderConfig, PiecesConfig, Recipe
 from mqan_training.sentence_encoder import WORD_PIECES
 from mqan_training.trained import Trained
 
@@ -29,17 +29,18 @@ LABELS = ["negative", "positive", "the harbour", "who wrote notes", "1923", "sto
 SIZES = BertConfig(
     vocab_size=len(PIECES), hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48
 )
+DECODER = DecoderConfig(width=16, num_heads=2, head_width=8, ffn_width=24, dropout=0.0, max_positions=64)
 RECIPE = Recipe(
     name="tiny",
     sources={"clickbait": 1.0, "isear_like": 1.0},
     steps=1,
     max_answer_tokens=6,
-    decoder=DecoderConfig(width=16, num_heads=2, head_width=8, ffn_width=24, dropout=0.0, max_positions=64),
+    reader=PiecesConfig(decoder=DECODER),
 )
 
 
 def _make_network() -> PretrainedNetwork:
-    return PretrainedNetwork(RECIPE.decoder.model_config_of(), Bert(SIZES, 0.0), len(GENERATED) + NUM_SPECIAL)
+    return PretrainedNetwork(DECODER.model_config_of(), Bert(SIZES, 0.0), len(GENERATED) + NUM_SPECIAL)
 
 
 def make_trained(seed: int = 0) -> Trained:
@@ -52,7 +53,6 @@ def make_trained(seed: int = 0) -> Trained:
             if parameter.dim() > 1:
                 parameter.normal_(std=0.3)
         tie = network.decoder.tie
-        assert tie is not None
         for weight in (tie.null_weight, tie.written_weight, tie.start_weight):
             weight.fill_(0.5)
         network.similarity.weight.fill_(0.02)  # little: random vectors are alike, and choices are refused, too
@@ -88,14 +88,14 @@ def write_small_checkpoint(folder: Path) -> None:
     trained, last = make_trained(), _make_network()
     save_checkpoint(
         folder,
-        config=RECIPE,
+        recipe=RECIPE,
         step=1,
         drawn={"pool": 0, "index": 0},
         pieces=trained.vocabulary.pieces[NUM_SPECIAL:],
         frozen={name: folder.parent / name for name in (ENCODER_CONFIG, WORD_PIECES)},
         model=last,
         average={name: p.detach() for name, p in trained.network.named_parameters()},
-        optimizer=make_optimizer(last, RECIPE),
+        optimizer=make_optimizer(last, RECIPE, ("bert.",)),
         training={"seconds": 0.0},
     )
 

@@ -198,9 +198,9 @@ def make_network(**variant: Any) -> "Network":
     import torch
 
     from mqan_core.text.vocab import Vocabulary
-    from mqan_training.config import ModelConfig
     from mqan_training.model.embeddings import StaticVectors
     from mqan_training.model.network import Network
+    from mqan_training.recipe import ModelConfig
 
     words = sorted({word.lower() for word in WORDS})
     rows = np.random.default_rng(7).integers(-127, 128, (len(words), 12), dtype=np.int8)

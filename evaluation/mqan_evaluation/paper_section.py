@@ -23,7 +23,7 @@ from mqan_evaluation.answerers import Ask, Decision, decide_all
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_training.checkpoint import load_checkpoint
 from mqan_training.model.network import Network
-from mqan_training.transfer import network_of, pretrained_of
+from mqan_training.trained import load_network
 
 _MOST_TOKENS: Final = 100  # of an answer of a checkpoint
 _NAMED: Final = 5  # examples that cannot be read
@@ -53,8 +53,7 @@ class PaperAnswerer:
             CheckpointError: it is missing or damaged, or has a pretrained reader.
         """
         loaded = load_checkpoint(folder)
-        tasks = [task.name for task in loaded.train_config.tasks]
-        return cls(network_of(pretrained_of(loaded)), f"{loaded.config.name}, step {loaded.step:,}", tasks)
+        return cls(load_network(loaded), f"{loaded.recipe.name}, step {loaded.step:,}", tuple(loaded.recipe.sources))
 
     def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
         """Answer a batch of questions."""

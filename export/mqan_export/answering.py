@@ -43,9 +43,9 @@ from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import DYNAMIC, EMBEDDINGS_INPUTS, EMBEDDINGS_OUTPUTS
 from mqan_runtime.session import Precision
 from mqan_training.checkpoint import Checkpoint
-from mqan_training.collate import word_ids
 from mqan_training.model.evidence import EVIDENCE_WIDTH
 from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.piece_batches import word_ids
 from mqan_training.recipe import Recipe
 from mqan_training.trained import Trained, load_trained
 
@@ -86,8 +86,8 @@ def export_answering_bundle(
         "recipe": checkpoint.recipe.name,
         "tasks": list(checkpoint.recipe.sources),
         "steps": checkpoint.step,
-        "batch_pieces": checkpoint.recipe.batch_pieces,
-        "model": checkpoint.recipe.decoder.model_dump(),
+        "batch_pieces": checkpoint.recipe.batch_size,
+        "model": checkpoint.pieces_config.decoder.model_dump(),
         **checkpoint.training,
     }
     return write_bundle(

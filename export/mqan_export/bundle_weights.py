@@ -17,7 +17,7 @@ from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError
 from mqan_core.manifest import EMBEDDINGS
 from mqan_core.text.vocab import NUM_SPECIAL
-from mqan_training.mixture_run import Start
+from mqan_training.start import Start
 
 _HALF = ".half"
 _OF_READER = {"word.": "project.", "projection.": "decoder.projection."}

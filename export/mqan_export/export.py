@@ -44,7 +44,7 @@ from mqan_runtime.half import as_half
 from mqan_training.checkpoint import Checkpoint
 from mqan_training.model.greedy import GreedyStep
 from mqan_training.model.network import Network
-from mqan_training.transfer import network_of, pretrained_of
+from mqan_training.trained import load_network
 
 _OPSET = 18
 _FLOAT32 = Graphs("float32", "reader-float32.onnx", "decoder_step-float32.onnx")
@@ -78,13 +78,13 @@ def export_bundle(
     check_names(name, version)
     if not examples:
         raise ValueError(NO_EXAMPLES)
-    model = checkpoint.train_config.model
+    model = checkpoint.words_config.model
     if not (model.coattention and model.question_pointer):
         raise ValueError(
             "ablations of the paper's table 2 (model.coattention or model.question_pointer is false) are not exported: "
             "score the checkpoint itself with `mqan evaluate --checkpoint`"
         )
-    network = network_of(pretrained_of(checkpoint))
+    network = load_network(checkpoint)
     round_weights(network)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MANIFEST).unlink(missing_ok=True)
@@ -96,13 +96,13 @@ def export_bundle(
         version=version,
         reader="words",
         sizes=sizes_of(network),
-        max_positions=checkpoint.train_config.model.max_positions,
+        max_positions=checkpoint.words_config.model.max_positions,
         graphs=GRAPHS,
         training={
-            "recipe": checkpoint.train_config.name,
-            "tasks": [task.name for task in checkpoint.train_config.tasks],
+            "recipe": checkpoint.recipe.name,
+            "tasks": list(checkpoint.recipe.sources),
             "steps": checkpoint.step,
-            "model": asdict(checkpoint.train_config.model),
+            "model": asdict(checkpoint.words_config.model),
             **checkpoint.training,
         },
     )

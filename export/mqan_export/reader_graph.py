@@ -15,11 +15,11 @@ from torch.nn import functional
 from mqan_core.text.layout import SHARED
 from mqan_export.trace import OPSET, traced
 from mqan_runtime.graphs import DYNAMIC, PIECES_INPUTS, pieces_outputs
-from mqan_training.collate import MOST_PIECES
 from mqan_training.model.bert import BertLayer
 from mqan_training.model.evidence import EVIDENCE_WIDTH
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
 from mqan_training.model.similarity import mean_of_text
+from mqan_training.piece_batches import MOST_PIECES
 
 _HIDDEN = -1e4  # is added to the scores of pieces that are not attended to
 

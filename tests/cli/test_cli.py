@@ -41,7 +41,7 @@ from mqan_client.documents import document_of
 from mqan_core import bundle
 from mqan_core.answer.types import Answer as CoreAnswer
 from mqan_core.example import Example
-from mqan_data.tasks import Task, task_named
+from mqan_data.tasks import Task
 from mqan_runtime import interface
 from mqan_serving.default_bundle import default_bundle
 from mqan_serving.rest.documents import AnswerDocument
@@ -636,8 +636,7 @@ def test_an_exported_card_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest
         differences = {"max_encoder_difference": 0.0, "max_probability_difference": 0.0}
         return types.SimpleNamespace(num_examples=0, **differences)
 
-    config = types.SimpleNamespace(name="tiny", tasks=[task_named("sst")])
-    loaded = types.SimpleNamespace(config=config, train_config=config)
+    loaded = types.SimpleNamespace(recipe=types.SimpleNamespace(name="tiny", sources={"sst": 1}, reader=None))
     monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: loaded)
     monkeypatch.setattr(training_verbs, "_validation_examples", lambda *_: [Example("sst", "1", "Dull.", "Is it?", ())])
     monkeypatch.setattr(export, "export_bundle", write_card)
@@ -651,8 +650,7 @@ def test_a_checkpoint_without_validation_rows_cannot_be_exported(
 ) -> None:
     from mqan_training import checkpoint
 
-    config = types.SimpleNamespace(name="tiny", tasks=[task_named("imdb")])
-    loaded = types.SimpleNamespace(config=config, train_config=config)
+    loaded = types.SimpleNamespace(recipe=types.SimpleNamespace(name="tiny", sources={"imdb": 1}, reader=None))
     monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: loaded)
     result = runner.invoke(app, ["export", str(tmp_path), str(tmp_path / "bundle"), "--data", str(tmp_path)])
     assert (result.exit_code, result.stdout) == (1, "")
@@ -660,34 +658,7 @@ def test_a_checkpoint_without_validation_rows_cannot_be_exported(
     assert not (tmp_path / "bundle").exists()
 
 
-TRAINABLE = "{name: x, steps: 1, vectors: none, tasks: [{name: sst}]}"
-
-
-def test_a_run_that_goes_on_does_not_read_its_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mqan_cli import training_run
-
-    recipe, source, run = tmp_path / "recipe.yaml", tmp_path / "source", tmp_path / "run"
-    recipe.write_text(TRAINABLE)
-    source.mkdir()  # neither a bundle nor a checkpoint
-    (run / "step-0000001").mkdir(parents=True)
-    (run / "from.txt").write_text(str(source))
-    given = {}
-
-    def train(config: object, data: Path, folder: Path, **options: object) -> Path:
-        given.update(options)
-        return folder
-
-    monkeypatch.setattr(training_run, "train", train)
-    command = ["train", str(recipe), "--output", str(run), "--from", str(source)]
-    result = runner.invoke(app, [*command, "--resume"])
-    assert (result.exit_code, result.stdout) == (0, f"{run}\n")
-    assert given["pretrained"] is None
-    assert given["resume"] is True
-
-    (run / "from.txt").write_text("another")
-    result = runner.invoke(app, [*command, "--resume"])
-    assert result.exit_code == 1
-    assert "started from another, not from" in result.stderr
+TRAINABLE = "{name: x, steps: 1, sources: {sst: 1}}"
 
 
 def test_training_on_ray_says_which_extra_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

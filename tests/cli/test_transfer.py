@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_training.checkpoint import VECTORS, Checkpoint, load_checkpoint, save_checkpoint
-from mqan_training.config import TaskConfig, TrainConfig
 from mqan_training.model.embeddings import load_vectors, write_vectors
 from mqan_training.model.network import Network
 from mqan_training.optim import make_optimizer
+from mqan_training.recipe import Recipe, WordsConfig
 
 GENERATOR = "mqan.decoder.generator.weight"
 NEW_WORDS = ("kočka", "pes", "kůň")
@@ -40,15 +40,22 @@ def recipe(tmp_path: Path, tiny_network: Network) -> Path:
     write_vectors(tmp_path / "vectors.safetensors", tiny_network.embedder.vectors)
     document = {
         "name": "animals",
+        "reader": {
+            "kind": "words",
+            "vectors": str(tmp_path / "vectors.safetensors"),
+            "model": asdict(tiny_network.mqan.config),
+        },
+        "order": "by_task",
+        "sources": {"jsonl:animals": 1},
         "steps": NUM_STEPS,
-        "vectors": str(tmp_path / "vectors.safetensors"),
+        "warmup_steps": 1,
+        "reader_rate": RATE,
+        "decoder_rate": RATE,
         "num_generated": tiny_network.vocabulary.num_generated + 20,
-        "batch_tokens": 200,
+        "batch_size": 200,
         "validate_every": NUM_STEPS,
+        "validate_sources": ["jsonl:animals"],
         "log_every": 1,
-        "model": asdict(tiny_network.mqan.config),
-        "optim": {"peak_rate": RATE, "warmup_steps": 1, "schedule": "constant"},
-        "tasks": [{"name": "jsonl:animals"}],
     }
     path = tmp_path / "animals.yaml"
     path.write_text(json.dumps(document), encoding="utf-8")
@@ -83,17 +90,18 @@ def source(tmp_path: Path, tiny_network: Network) -> Path:
     """A checkpoint of the tiny network, whose averaged weights are its own."""
     vectors = tmp_path / "vectors.safetensors"
     write_vectors(vectors, tiny_network.embedder.vectors)
-    config = TrainConfig("tiny", (TaskConfig("sst"),), 1, str(vectors), tiny_network.mqan.config)
+    words = WordsConfig(kind="words", vectors=str(vectors), model=tiny_network.mqan.config)
+    recipe = Recipe(name="tiny", reader=words, sources={"sst": 1}, order="by_task", steps=1)
     save_checkpoint(
         tmp_path / "source",
-        config=config,
+        recipe=recipe,
         step=1,
-        drawn={"sst": 1},
+        drawn={"pool": 0, "index": 1},
         pieces=tiny_network.vocabulary.pieces[1:],
         frozen={VECTORS: vectors},
         model=tiny_network,
         average={},
-        optimizer=make_optimizer(tiny_network, config.optim),
+        optimizer=make_optimizer(tiny_network, recipe, ("embedder.", "mqan.encoder.")),
         training={"seconds": 0.0},
     )
     return tmp_path / "source"
@@ -119,16 +127,16 @@ def test_a_run_from_a_checkpoint_differs_from_a_random_one_in_its_start_only(
     rows = min(len(fresh), len(learned))
     assert (fresh[:rows] - learned[:rows]).abs().max().item() > 100 * NUM_STEPS * RATE
 
-    assert pretrained.config == scratch.config
+    assert pretrained.recipe == scratch.recipe
     own = tiny_network.embedder.vectors
     for checkpoint in (pretrained, scratch):
         vectors = load_vectors(checkpoint.vectors_path)
         assert vectors.words == own.words
         assert (vectors.rows == own.rows).all()
         assert (vectors.scales == own.scales).all()
-    assert (tmp_path / "pretrained" / "from.txt").read_text() == str(source)
+    assert (tmp_path / "pretrained" / "from.txt").read_text() == str(source.resolve())
     assert not (tmp_path / "scratch" / "from.txt").exists()
-    losses = [json.loads(line)["loss"] for line in (tmp_path / "pretrained" / "log.jsonl").read_text().splitlines()]
+    losses = [json.loads(line)["answer"] for line in (tmp_path / "pretrained" / "log.jsonl").read_text().splitlines()]
     assert len(losses) == NUM_STEPS
     assert all(0 < loss < 100 for loss in losses)
 
@@ -141,7 +149,10 @@ def test_a_run_from_a_checkpoint_differs_from_a_random_one_in_its_start_only(
 
 @pytest.mark.parametrize(
     ("setting", "message"),
-    [("model.width=32", "is another model: width is 24, the recipe says 32"), ("num_generated=9", "can only grow")],
+    [
+        ("reader.model.width=32", "is another model: width is 24, the recipe says 32"),
+        ("num_generated=9", "can only grow"),
+    ],
 )
 def test_a_recipe_that_does_not_fit_the_checkpoint_is_told(
     source: Path, recipe: Path, data: Path, tmp_path: Path, setting: str, message: str

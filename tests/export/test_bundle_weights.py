@@ -16,12 +16,12 @@ from mqan_core.text.vectors import quantize_rows
 from mqan_core.text.vocab import Vocabulary
 from mqan_export.bundle_weights import start_from_bundle
 from mqan_runtime.engine import Engine
-from mqan_training.collate import word_ids
-from mqan_training.mixture_run import take_weights
 from mqan_training.model.bert import Bert
 from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.piece_batches import word_ids
 from mqan_training.recipe import load_recipe
 from mqan_training.sentence_encoder import packaged_encoder
+from mqan_training.start import adopt
 from mqan_training.torch_answers import answer_batch
 
 TEXT = "The Eiffel Tower in Paris is 330 m tall. Gustave Eiffel's company built it from 1887 to 1889."
@@ -42,8 +42,8 @@ def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
     recipe = load_recipe(repository / "training" / "recipes" / "default.yaml")
     vocabulary = Vocabulary(start.pieces, refuses=True)
     bert = Bert.from_folder(packaged_encoder(), 0.0)
-    network = PretrainedNetwork(recipe.decoder.model_config_of(), bert, vocabulary.num_generated).eval()
-    take_weights(network, start)
+    network = PretrainedNetwork(recipe.pieces.decoder.model_config_of(), bert, vocabulary.num_generated).eval()
+    adopt(network, start)
     layout = Layout(bundle.word_pieces)
     with torch.no_grad():
         pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces))

@@ -3,7 +3,6 @@
 import copy
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +11,9 @@ from mqan_core.example import Example
 from mqan_core.manifest import MANIFEST
 from mqan_export import export
 from mqan_export.parity import ParityError
+from mqan_training.checkpoint import Checkpoint
 from mqan_training.model.network import Network
+from mqan_training.recipe import Recipe, WordsConfig
 
 EXAMPLES = [Example("t", "1", "The old harbour was closed.", "What was closed?", ("harbour",))]
 
@@ -20,10 +21,10 @@ EXAMPLES = [Example("t", "1", "The old harbour was closed.", "What was closed?",
 @pytest.fixture
 def write(tiny_network: Network, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Exports the small network."""
-    monkeypatch.setattr(export, "pretrained_of", lambda _: None)
-    monkeypatch.setattr(export, "network_of", lambda _: copy.deepcopy(tiny_network))
-    config = SimpleNamespace(name="tiny", tasks=[], model=tiny_network.mqan.config)
-    checkpoint: Any = SimpleNamespace(train_config=config, step=1, training={})
+    monkeypatch.setattr(export, "load_network", lambda _: copy.deepcopy(tiny_network))
+    words = WordsConfig(kind="words", vectors="v", model=tiny_network.mqan.config)
+    recipe = Recipe(name="tiny", reader=words, sources={"sst": 1}, steps=1)
+    checkpoint = Checkpoint(Path(), recipe, 1, {}, (), {}, {}, {})
     told = {"name": "tiny", "version": "1", "model_card": "# tiny\n"}
     return lambda folder, examples: export.export_bundle(checkpoint, folder, examples, **told)
 
@@ -54,8 +55,9 @@ def test_nothing_is_written_without_examples(write: Any, tmp_path: Path) -> None
 def test_an_ablation_is_refused_before_anything_is_written(tiny_network: Network, tmp_path: Path, part: str) -> None:
     model = tiny_network.mqan.config
     model = replace(model, coattention=False) if part == "coattention" else replace(model, question_pointer=False)
-    config = SimpleNamespace(name="rung", tasks=[], model=model)
-    checkpoint: Any = SimpleNamespace(train_config=config, step=1, training={})
+    words = WordsConfig(kind="words", vectors="v", model=model)
+    recipe = Recipe(name="rung", reader=words, sources={"sst": 1}, steps=1)
+    checkpoint = Checkpoint(Path(), recipe, 1, {}, (), {}, {}, {})
     with pytest.raises(ValueError, match="ablations of the paper's table 2 .* are not exported"):
         export.export_bundle(checkpoint, tmp_path / "bundle", EXAMPLES, name="rung", version="1", model_card="")
     assert not (tmp_path / "bundle").exists()

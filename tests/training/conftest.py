@@ -1,5 +1,6 @@
 """A recipe that trains in seconds, for the tests that train."""
 
+import json
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -7,31 +8,53 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from mqan_training.model.embeddings import quantized_vectors, write_vectors
 
 RECIPE = """
 name: tiny
-steps: 30
-vectors: {vectors}
-num_generated: 60
-batch_tokens: 260
-max_answer_tokens: 8
-validate_every: 15
-validate_examples: 4
-checkpoint_every: 5
-log_every: 1
-model: {{width: 16, ffn_width: 12, num_heads: 2, head_width: 8, num_layers: 1, ngram_buckets: 64, ngram_width: 4}}
-optim: {{peak_rate: 3e-3, warmup_steps: 5, schedule: linear, average_decay: 0.9, weight_decay: 0.01}}
+reader:
+  kind: words
+  vectors: {vectors}
+  model: {{width: 16, ffn_width: 12, num_heads: 2, head_width: 8, num_layers: 1, ngram_buckets: 64, ngram_width: 4}}
+order: by_task
+sources: {{sst: 2, mwsc: 1}}
 phases:
   - steps: 6
     weights: {{sst: 1}}
-tasks:
-  - {{name: sst, weight: 2}}
-  - {{name: mwsc}}
+steps: 30
+schedule: linear
+warmup_steps: 5
+reader_rate: 3e-3
+decoder_rate: 3e-3
+average_decay: 0.9
+num_generated: 60
+batch_size: 260
+max_answer_tokens: 8
+validate_every: 15
+validate_examples: 4
+validate_sources: [sst, mwsc]
+checkpoint_every: 5
+log_every: 1
+autocast: false
 """
 TEXT = "the film is a dull warm odd long bright story of two old friends and no plot at all 1999 it's well-made"
 WORDS = TEXT.split()
+
+
+NAMES = "ann bob carl dora emil".split()  # noqa: SIM905
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *NAMES, *"met in who ? . a the one two three".split()]  # noqa: SIM905
+SIZES = {
+    "model_type": "bert",
+    "hidden_act": "gelu",
+    "vocab_size": len(PIECES),
+    "hidden_size": 16,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 24,
+}
 
 
 def write_data(folder: Path) -> None:
@@ -85,3 +108,27 @@ def write_encoder() -> Callable[..., Path]:
         return folder
 
     return write
+
+
+@pytest.fixture(scope="session")
+def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A BERT of our own, in the files of a pretrained one."""
+    folder = tmp_path_factory.mktemp("encoder")
+    (folder / "config.json").write_text(json.dumps(SIZES))
+    (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")
+    torch.manual_seed(3)
+    width, inner = 16, 24
+    shapes: dict[str, tuple[int, ...]] = {
+        "embeddings.word_embeddings.weight": (len(PIECES), width),
+        "embeddings.position_embeddings.weight": (512, width),
+        "embeddings.token_type_embeddings.weight": (2, width),
+    }
+    layer = "encoder.layer.0"
+    for part in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
+        shapes |= {f"{layer}.{part}.weight": (width, width), f"{layer}.{part}.bias": (width,)}
+    shapes |= {f"{layer}.intermediate.dense.weight": (inner, width), f"{layer}.intermediate.dense.bias": (inner,)}
+    shapes |= {f"{layer}.output.dense.weight": (width, inner), f"{layer}.output.dense.bias": (width,)}
+    for norm in ("embeddings.LayerNorm", f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"):
+        shapes |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
+    save_file({name: torch.randn(shape) * 0.1 for name, shape in shapes.items()}, folder / "model.safetensors")
+    return folder

@@ -22,16 +22,16 @@ from mqan_training.checkpoint import (
     restore_run,
     save_checkpoint,
 )
-from mqan_training.config import ModelConfig, OptimConfig, TaskConfig, TrainConfig
 from mqan_training.errors import CheckpointError
 from mqan_training.model.embeddings import load_vectors, quantized_vectors, write_vectors
 from mqan_training.model.network import Network
 from mqan_training.optim import WeightAverage, make_optimizer
-from mqan_training.transfer import network_of, pretrained_of
+from mqan_training.recipe import ModelConfig, Recipe, WordsConfig
+from mqan_training.trained import load_network
 
 MODEL = ModelConfig(width=8, ffn_width=6, num_heads=1, head_width=4, num_layers=1, ngram_buckets=20, ngram_width=4)
-OPTIM = OptimConfig(average_decay=0.9, weight_decay=0.1)
 PIECES = (" yes ", "? ")
+OF_READER = ("embedder.", "mqan.encoder.")
 
 
 @pytest.fixture(scope="module")
@@ -46,14 +46,15 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Trained:
     """A network a few real optimiser steps old."""
 
-    def __init__(self, vectors: Path, seed: int = 0, model: ModelConfig = MODEL, optim: OptimConfig = OPTIM) -> None:
+    def __init__(self, vectors: Path, seed: int = 0) -> None:
         torch.manual_seed(seed)
         self.vectors = vectors
-        self.config = TrainConfig("t", (TaskConfig("sst", 2),), 9, str(vectors), model, optim)
+        words = WordsConfig(kind="words", vectors=str(vectors), model=MODEL)
+        self.recipe = Recipe(name="t", reader=words, sources={"sst": 2}, order="by_task", steps=9, weight_decay=0.1)
         static = load_vectors(vectors)
-        self.network = Network(model, static, Vocabulary(PIECES, static.words))
-        self.optimizer = make_optimizer(self.network, optim)
-        self.average = WeightAverage(self.network, OPTIM.average_decay)
+        self.network = Network(MODEL, static, Vocabulary(PIECES, static.words))
+        self.optimizer = make_optimizer(self.network, self.recipe, OF_READER)
+        self.average = WeightAverage(self.network, 0.9)
 
     def step(self, number: int) -> None:
         for group in self.optimizer.param_groups:
@@ -66,9 +67,9 @@ class Trained:
     def save(self, folder: Path, step: int = 3, averaged: bool = True) -> None:
         save_checkpoint(
             folder,
-            config=self.config,
+            recipe=self.recipe,
             step=step,
-            drawn={"sst": step},
+            drawn={"pool": 0, "index": step},
             pieces=PIECES,
             frozen={VECTORS: self.vectors},
             model=self.network,
@@ -98,8 +99,8 @@ def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
 
 def test_a_checkpoint_is_read_as_it_was_written(trained: Trained, folder: Path) -> None:
     checkpoint = load_checkpoint(folder)
-    assert checkpoint.config == trained.config
-    assert (checkpoint.step, dict(checkpoint.drawn), checkpoint.pieces) == (3, {"sst": 3}, PIECES)
+    assert checkpoint.recipe == trained.recipe
+    assert (checkpoint.step, dict(checkpoint.drawn), checkpoint.pieces) == (3, {"pool": 0, "index": 3}, PIECES)
     assert checkpoint.training["seconds"] == 1.5
     for read, written in (
         (checkpoint.weights, weights_of(trained.network)),
@@ -115,7 +116,7 @@ def test_a_checkpoint_is_complete_in_itself(trained: Trained, folder: Path) -> N
     moved = folder.parent / "elsewhere"
     shutil.copytree(folder, moved)
     shutil.rmtree(folder)
-    network = network_of(pretrained_of(load_checkpoint(moved)))
+    network = load_network(load_checkpoint(moved))
     assert not network.training
     assert network.vocabulary.words == ("yes", "no", "ß")
     average = trained.average.state()
@@ -182,7 +183,7 @@ def test_a_missing_file_is_named(folder: Path, name: str) -> None:
 def test_only_going_on_needs_the_moments(trained: Trained, folder: Path) -> None:
     (folder / "resume.safetensors").unlink()
     checkpoint = load_checkpoint(folder)
-    assert network_of(pretrained_of(checkpoint)).vocabulary.pieces[1:] == PIECES
+    assert load_network(checkpoint).vocabulary.pieces[1:] == PIECES
     with pytest.raises(CheckpointError, match=r"cannot go on from it: .*resume\.safetensors is missing"):
         restore_run(checkpoint, trained.network, trained.optimizer)
 
@@ -194,8 +195,11 @@ def test_only_going_on_needs_the_moments(trained: Trained, folder: Path) -> None
         (lambda document: document.pop("format_version"), "malformed checkpoint: 'format_version'"),
         (lambda document: document.pop("pieces"), "malformed checkpoint: 'pieces'"),
         (lambda document: document.pop("sha256"), "malformed checkpoint: 'sha256'"),
-        (lambda document: document["config"].update(speed=1), "config: unknown key 'speed'"),
-        (lambda document: document["config"]["model"].update(width="wide"), "model: width: expected int"),
+        (lambda document: document["config"].update(speed=1), "config: speed: Extra inputs"),
+        (
+            lambda document: document["config"]["reader"]["model"].update(width="wide"),
+            r"model\.width: .*integer",
+        ),
     ],
 )
 def test_a_manifest_of_another_kind_is_refused(
@@ -220,7 +224,7 @@ def test_another_model_does_not_take_the_weights(trained: Trained, folder: Path)
     static = load_vectors(trained.vectors)
     other = Network(MODEL, static, Vocabulary((*PIECES, "more"), static.words))
     with pytest.raises(CheckpointError, match="the weights do not fit the model of the recipe"):
-        restore_run(load_checkpoint(folder), other, make_optimizer(other, OPTIM))
+        restore_run(load_checkpoint(folder), other, make_optimizer(other, trained.recipe, OF_READER))
 
 
 # --- The checkpoints of a run
@@ -291,8 +295,8 @@ def test_a_run_of_a_gpu_goes_on_on_a_cpu(trained: Trained, tmp_path: Path, monke
 def test_the_random_state_of_a_gpu_comes_back(trained: Trained, tmp_path: Path) -> None:
     on_gpu = Trained(trained.vectors)
     on_gpu.network.cuda()
-    on_gpu.optimizer = make_optimizer(on_gpu.network, OPTIM)
-    on_gpu.average = WeightAverage(on_gpu.network, OPTIM.average_decay)
+    on_gpu.optimizer = make_optimizer(on_gpu.network, on_gpu.recipe, OF_READER)
+    on_gpu.average = WeightAverage(on_gpu.network, 0.9)
     on_gpu.step(1)
     on_gpu.save(tmp_path / "step-0000001", 1)
     drawn = torch.rand(5, device="cuda")

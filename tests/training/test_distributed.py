@@ -13,10 +13,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mqan_training.config import TrainConfig, load_config
+from mqan_cli.training_run import run_recipe
+from mqan_training import stream
 from mqan_training.distributed import Processes, joined_processes
-from mqan_training.model.network import Loss
-from mqan_training.train import prepare, train
+from mqan_training.losses import Mean, value_of
+from mqan_training.recipe import Recipe, load_recipe
+from tests.training import test_loop
 
 CPU = torch.device("cpu")
 NUM_STEPS = 14
@@ -24,23 +26,24 @@ CUT_AT = 7
 # No dropout, and no moment so small that rounding decides the sign of a step. Few rows a batch: some have but one.
 SETTINGS = {
     "steps": NUM_STEPS,
-    "batch_tokens": 60,
+    "batch_size": 60,
     "checkpoint_every": CUT_AT,
     "validate_every": CUT_AT,
-    "model.dropout": 0.0,
-    "model.attention_dropout": 0.0,
-    "optim.epsilon": 1e-5,
+    "reader.model.dropout": 0.0,
+    "reader.model.attention_dropout": 0.0,
+    "epsilon": 1e-5,
 }
-WITH_DROPOUT = SETTINGS | {"model.dropout": 0.3, "model.attention_dropout": 0.3}
+WITH_DROPOUT = SETTINGS | {"reader.model.dropout": 0.3, "reader.model.attention_dropout": 0.3}
 # First runs in a process group that somebody else made, as Ray Train does; then the command line, which makes its own.
 CHILD = """
 import json, os, shutil, sys
 from pathlib import Path
 from torch import distributed
 from mqan_cli.main import app
-from mqan_training.config import load_config
-from mqan_training.train import train
-recipe, data, folder, jobs, *command = sys.argv[1:]
+from mqan_cli.training_run import run_recipe
+from mqan_training.recipe import load_recipe
+from tests.training import test_loop
+recipe, data, folder, jobs, encoder, *command = sys.argv[1:]
 rank = int(os.environ["RANK"])
 distributed.init_process_group("gloo", init_method=f"file://{folder}/group", rank=rank, world_size=2)
 for job in json.loads(jobs):
@@ -50,7 +53,9 @@ for job in json.loads(jobs):
         shutil.copytree(start, run / start.name)
         shutil.copyfile(start.parent / "log.jsonl", run / "log.jsonl")
     distributed.barrier()
-    train(load_config(Path(recipe), job["settings"]), Path(data), run, resume=True)
+    run_recipe(load_recipe(Path(recipe), job["settings"]), Path(data), run, resume=True, start=None)
+vars(test_loop.stream).update(test_loop.SMALL)
+test_loop.run(test_loop.two_processes_recipe(Path(encoder)), Path(folder) / "pieces")
 distributed.destroy_process_group()
 app(command)
 """
@@ -96,9 +101,9 @@ def assert_same_run(one: Path, other: Path) -> None:
     expected, found = records(one), records(other)
     assert [r["step"] for r in expected] == list(range(1, NUM_STEPS + 1))
     for left, right in zip(expected, found, strict=True):
-        for key in ("step", "task", "rate"):
+        for key in ("step", "task", "share_of_rate"):
             assert left[key] == right[key]
-        for key in ("loss", "source/vocabulary", "source/context", "source/question"):
+        for key in ("answer", "source/vocabulary", "source/context", "source/question"):
             assert right[key] == pytest.approx(left[key], rel=1e-4), (left["step"], key)
     for name in ("model.safetensors", "resume.safetensors"):
         wanted = load_file(one / step_folder(NUM_STEPS) / name)
@@ -111,81 +116,86 @@ def overrides(settings: dict[str, Any]) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class Alone:
     """The recipe without dropout, and a run of it in this one process."""
 
     path: Path
     data: Path
-    config: TrainConfig
-    alone: Path
+    recipe: Recipe
+    folder: Path
 
 
 @pytest.fixture(scope="module")
-def recipe(tiny_recipe: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Recipe:
+def alone(tiny_recipe: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Alone:
     path, data = tiny_recipe
-    config = load_config(path, overrides(SETTINGS))
+    recipe = load_recipe(path, overrides(SETTINGS))
     folder = tmp_path_factory.mktemp("alone")
-    train(config, data, folder)
-    return Recipe(path, data, config, folder)
+    run_recipe(recipe, data, folder, resume=False, start=None)
+    return Alone(path, data, recipe, folder)
 
 
 @pytest.fixture(scope="module")
-def runs(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def runs(alone: Alone, encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Runs of two processes: ``together`` the same as alone, ``from-one`` its second half, two with dropout."""
     folder = tmp_path_factory.mktemp("two-processes")
     plain, dropping = overrides(SETTINGS), overrides(WITH_DROPOUT)
     jobs = [
-        {"name": "from-one", "start": str(recipe.alone / step_folder(CUT_AT)), "settings": plain},
+        {"name": "from-one", "start": str(alone.folder / step_folder(CUT_AT)), "settings": plain},
         {"name": "dropout", "start": None, "settings": dropping},
         {"name": "resumed", "start": str(folder / "dropout" / step_folder(CUT_AT)), "settings": dropping},
     ]
     together = folder / "together"
-    command = ["train", str(recipe.path), "--data", str(recipe.data), "--output", str(together)]
+    command = ["train", str(alone.path), "--data", str(alone.data), "--output", str(together)]
     command += [f"--set={key}={value}" for key, value in SETTINGS.items()]
     (folder / "child.py").write_text(CHILD)
-    inputs = [str(recipe.path), str(recipe.data), str(folder), json.dumps(jobs)]
+    inputs = [str(alone.path), str(alone.data), str(folder), json.dumps(jobs), str(encoder)]
     printed = torchrun(str(folder / "child.py"), *inputs, *command)
     assert printed == f"{together / step_folder(NUM_STEPS)}\n", "one of the processes says where the checkpoint is"
     return folder
 
 
-def test_two_processes_take_the_steps_of_one(recipe: Recipe, runs: Path) -> None:
+def test_two_processes_take_the_steps_of_one(alone: Alone, runs: Path) -> None:
     document = json.loads((runs / "together" / step_folder(NUM_STEPS) / "checkpoint.json").read_text())
     assert document["training"]["processes"] == 2
-    assert_same_run(recipe.alone, runs / "together")
+    assert_same_run(alone.folder, runs / "together")
 
 
-def test_some_of_those_batches_have_fewer_rows_than_processes(recipe: Recipe, tmp_path: Path) -> None:
-    begun = prepare(recipe.config, recipe.data, tmp_path, Processes(0, 1, CPU))
-    drawn = json.loads((recipe.alone / step_folder(NUM_STEPS) / "checkpoint.json").read_text())["drawn"]
-    sizes = {len(begun.streams[task].draw()) for task, number in drawn.items() for _ in range(number)}
-    assert 1 in sizes
-    assert max(sizes) >= 3
+def test_two_processes_train_the_default_model_as_one_does(
+    encoder: Path, runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, number in test_loop.SMALL.items():
+        monkeypatch.setattr(stream, name, number)
+    test_loop.run(test_loop.two_processes_recipe(encoder), tmp_path)
+    expected, found = records(tmp_path), records(runs / "pieces")
+    assert [record["step"] for record in found] == [record["step"] for record in expected]
+    for left, right in zip(expected, found, strict=True):
+        for key in ("answer", "span", "similarity", "evidence", "norm"):
+            assert right[key] == pytest.approx(left[key], rel=1e-3, abs=1e-5), (left["step"], key)
 
 
-def test_two_processes_write_each_record_once(recipe: Recipe, runs: Path) -> None:
+def test_two_processes_write_each_record_once(alone: Alone, runs: Path) -> None:
     lines = [json.loads(line) for line in (runs / "together" / "validation.jsonl").read_text().splitlines()]
     assert [(line["step"], line["task"]) for line in lines] == [
-        (step, task.name) for step in (CUT_AT, NUM_STEPS) for task in recipe.config.tasks
+        (step, task) for step in (CUT_AT, NUM_STEPS) for task in alone.recipe.sources
     ]
     assert len(list((runs / "together" / "tensorboard").iterdir())) == 1
 
 
-def test_one_process_goes_on_where_two_were(recipe: Recipe, runs: Path, tmp_path: Path) -> None:
+def test_one_process_goes_on_where_two_were(alone: Alone, runs: Path, tmp_path: Path) -> None:
     shutil.copytree(runs / "together" / step_folder(CUT_AT), tmp_path / step_folder(CUT_AT))
     shutil.copyfile(runs / "together" / "log.jsonl", tmp_path / "log.jsonl")
-    train(recipe.config, recipe.data, tmp_path, resume=True)
-    assert_same_run(recipe.alone, tmp_path)
+    run_recipe(alone.recipe, alone.data, tmp_path, resume=True, start=None)
+    assert_same_run(alone.folder, tmp_path)
 
 
-def test_two_processes_go_on_where_one_was(recipe: Recipe, runs: Path) -> None:
-    assert_same_run(recipe.alone, runs / "from-one")
+def test_two_processes_go_on_where_one_was(alone: Alone, runs: Path) -> None:
+    assert_same_run(alone.folder, runs / "from-one")
 
 
-def test_two_processes_that_go_on_draw_the_same_dropout(recipe: Recipe, runs: Path) -> None:
+def test_two_processes_that_go_on_draw_the_same_dropout(alone: Alone, runs: Path) -> None:
     losses = [[record["loss"] for record in records(runs / name)] for name in ("dropout", "resumed")]
     assert losses[0] == losses[1]
-    assert losses[0] != [record["loss"] for record in records(recipe.alone)]
+    assert losses[0] != [record["loss"] for record in records(alone.folder)]
     for name in ("model.safetensors", "resume.safetensors"):
         last = Path(step_folder(NUM_STEPS)) / name
         assert (runs / "dropout" / last).read_bytes() == (runs / "resumed" / last).read_bytes()
@@ -193,26 +203,19 @@ def test_two_processes_that_go_on_draw_the_same_dropout(recipe: Recipe, runs: Pa
 
 @pytest.mark.slow
 @pytest.mark.timeout(400)
-def test_workers_of_ray_train_go_on_where_one_process_was(recipe: Recipe, tmp_path: Path) -> None:
+def test_workers_of_ray_train_go_on_where_one_process_was(alone: Alone, tmp_path: Path) -> None:
     pytest.importorskip("ray.train", reason="needs the extra `cluster`", exc_type=ImportError)
     folder = tmp_path / "run"
-    shutil.copytree(recipe.alone / step_folder(CUT_AT), folder / step_folder(CUT_AT))
-    shutil.copyfile(recipe.alone / "log.jsonl", folder / "log.jsonl")
+    shutil.copytree(alone.folder / step_folder(CUT_AT), folder / step_folder(CUT_AT))
+    shutil.copyfile(alone.folder / "log.jsonl", folder / "log.jsonl")
     (tmp_path / "on_ray.py").write_text(ON_RAY)
-    command = ["train", str(recipe.path), "--data", str(recipe.data), "--output", str(folder), "--resume"]
+    command = ["train", str(alone.path), "--data", str(alone.data), "--output", str(folder), "--resume"]
     command += [f"--set={key}={value}" for key, value in SETTINGS.items()]
     printed = run(str(tmp_path / "on_ray.py"), *command, "--ray-workers=2", timeout=380)
     assert printed.splitlines()[-1] == str(folder / step_folder(NUM_STEPS))
     document = json.loads((folder / step_folder(NUM_STEPS) / "checkpoint.json").read_text())
     assert document["training"]["processes"] == 2
-    assert_same_run(recipe.alone, folder)
-
-
-def test_the_shares_of_a_batch_are_the_batch() -> None:
-    for count in (1, 2, 3, 5):
-        shares = [Processes(rank, count, CPU).share(list("abcd")) for rank in range(count)]
-        assert sorted(row for share in shares for row in share) == list("abcd")
-        assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    assert_same_run(alone.folder, folder)
 
 
 def test_only_the_first_process_keeps_its_random_state() -> None:
@@ -232,9 +235,14 @@ def test_only_the_first_process_keeps_its_random_state() -> None:
 def test_one_process_leaves_everything_as_it_is() -> None:
     with joined_processes() as processes:
         module = torch.nn.Linear(2, 1)
-        assert processes.wrap(module) is module
-        loss = Loss(torch.tensor(3.0), 4, 0.1, 0.2, 0.3, (0.2, 0.3, 0.5))
-        assert processes.merge(loss, 7, counts=True) == (loss.mean, loss, 7)
+        assert processes.wrap(module, has_unused_weights=True) is module
+        own = {
+            "answer": (Mean(torch.tensor(6.0), torch.tensor(2)),),
+            "watched": (Mean(torch.ones(()), torch.tensor(0)),),
+        }
+        objective, losses = processes.merge(own, {"answer": 0.5}, counts=True)
+        assert (objective.item(), losses["answer"].item(), losses["watched"].item()) == (1.5, 3, 1)
+        assert value_of(()).item() == 0
         assert processes.is_first
         assert processes.all_same(4)
 

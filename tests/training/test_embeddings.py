@@ -12,7 +12,6 @@ from safetensors.numpy import save_file
 from mqan_core.example import Example
 from mqan_core.text.vectors import WordVectors
 from mqan_core.text.vocab import Vocabulary
-from mqan_training.config import TaskConfig, TrainConfig
 from mqan_training.embed import make_vectors
 from mqan_training.errors import MissingVectorsError
 from mqan_training.model.embeddings import (
@@ -26,6 +25,7 @@ from mqan_training.model.embeddings import (
     reduce_width,
     write_vectors,
 )
+from mqan_training.recipe import Recipe, WordsConfig
 
 GLOVE = ", 0.5 -1 2\nthe 1 2 3\n. . . 4 5 6\ncat -0.25 1e-3 0\nunused 1 1 1\n"
 
@@ -82,9 +82,10 @@ def test_words_are_counted_once_a_context() -> None:
 def test_vectors_of_a_recipe_are_made_from_its_training_data(glove: Path, tmp_path: Path) -> None:
     (tmp_path / "data" / "sst").mkdir(parents=True)
     (tmp_path / "data" / "sst" / "train_binary_sent.csv").write_text('label,sentence\n1,"The cat, the Cat"\n0,a dog\n')
-    config = TrainConfig("t", (TaskConfig("sst"),), 1, str(tmp_path / "made" / "v.safetensors"))
-    assert make_vectors(config, tmp_path / "data", num_words=50, width=2, glove=glove) == 3
-    assert load_vectors(Path(config.vectors)).words == ("cat", "the", ",")
+    words = WordsConfig(kind="words", vectors=str(tmp_path / "made" / "v.safetensors"))
+    recipe = Recipe(name="t", reader=words, sources={"sst": 1}, order="by_task", steps=1)
+    assert make_vectors(recipe, tmp_path / "data", num_words=50, width=2, glove=glove) == 3
+    assert load_vectors(Path(words.vectors)).words == ("cat", "the", ",")
 
 
 # --- Files of vectors
@@ -194,12 +195,12 @@ def test_training_and_serving_embed_alike(both: tuple[Embedder, WordVectors]) ->
 
 def test_an_index_selects_any_words_in_any_order(both: tuple[Embedder, WordVectors]) -> None:
     embedder, served = both
-    index = embedder.index(ASKED)
     for order in ([9, 0, 5, 5, 2, 10], [3], [], [5], list(range(len(ASKED))) * 2):
-        rows, buckets, offsets = index.select(np.array(order, np.int64))
+        words = [ASKED[i] for i in order]
+        rows, buckets, offsets = embedder.index.select(words)
         assert len(rows) == len(offsets) == len(order)
         vectors = embedder(torch.from_numpy(rows), torch.from_numpy(buckets), torch.from_numpy(offsets))
-        np.testing.assert_allclose(vectors.detach().numpy(), served.lookup([ASKED[i] for i in order]), atol=1e-6)
+        np.testing.assert_allclose(vectors.detach().numpy(), served.lookup(words), atol=1e-6)
 
 
 def test_only_the_ngrams_are_trained(both: tuple[Embedder, WordVectors]) -> None:

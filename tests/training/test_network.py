@@ -13,11 +13,11 @@ from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Example
 from mqan_core.text.tokens import read_tokens, word_of
 from mqan_core.text.vocab import END, Vocabulary
-from mqan_training.batching import Batch, Batcher
-from mqan_training.config import ModelConfig
+from mqan_training.losses import value_of, word_losses
 from mqan_training.model.embeddings import StaticVectors
 from mqan_training.model.network import Network, pad_rows
-from mqan_training.numbering import PieceTable, number_examples
+from mqan_training.recipe import ModelConfig
+from mqan_training.words import WordBatch, WordCollator, prepare_words
 
 PIECES = (" red ", " never ", " is ")
 TRIPLES = (
@@ -43,13 +43,22 @@ def network() -> Network:
     return network
 
 
-def make_batch(network: Network, *triples: tuple[str, str, str]) -> Batch:
-    table = PieceTable()
-    examples = [
-        Example("t", str(i), context, question, (answer,)) for i, (context, question, answer) in enumerate(triples)
-    ]
-    data = number_examples("t", examples, table, cut_context_at=None, max_context_tokens=99, max_answer_tokens=99)
-    return Batcher(table, network.vocabulary, network.embedder).collate("t", data.items)
+def make_batch(network: Network, *triples: tuple[str, str, str]) -> WordBatch:
+    read = [prepare_words(Example("t", "0", c, q, (a,)), 99, 99) for c, q, a in triples]
+    collator = WordCollator(network.vocabulary, network.embedder.num_buckets)
+    return collator.collate([example for example in read if example is not None])
+
+
+def loss_of(network: Network, *triples: tuple[str, str, str]) -> torch.Tensor:
+    return value_of(word_losses(network, make_batch(network, *triples))["answer"])
+
+
+def watched(network: Network, *triples: tuple[str, str, str]) -> dict[str, float]:
+    return {name: value_of(m).item() for name, m in word_losses(network, make_batch(network, *triples)).items()}
+
+
+def num_targets(network: Network, *triples: tuple[str, str, str]) -> int:
+    return int(word_losses(network, make_batch(network, *triples))["answer"][0].number)
 
 
 @torch.no_grad()
@@ -84,47 +93,42 @@ def losses_by_hand(network: Network, triple: tuple[str, str, str]) -> list[float
 @pytest.mark.parametrize("chosen", [(0,), (1,), (2,), (0, 1, 2)], ids=["copied", "generated", "question", "padded"])
 def test_the_loss_is_the_mean_of_minus_log_of_the_mixture(network: Network, chosen: tuple[int, ...]) -> None:
     triples = [TRIPLES[i] for i in chosen]
-    loss = network(make_batch(network, *triples))
     expected = [value for triple in triples for value in losses_by_hand(network, triple)]
-    assert loss.num_targets == len(expected)
-    assert loss.mean.item() == pytest.approx(sum(expected) / len(expected), abs=1e-4)
+    assert num_targets(network, *triples) == len(expected)
+    assert loss_of(network, *triples).item() == pytest.approx(sum(expected) / len(expected), abs=1e-4)
     assert max(expected) - min(expected) > 0.5  # a guard: the mixture tells targets apart
-    assert sum(loss.source_mix) == pytest.approx(1, abs=1e-5)
+    shares = [share for name, share in watched(network, *triples).items() if name.startswith("source/")]
+    assert sum(shares) == pytest.approx(1, abs=1e-5)
 
 
 def test_targets_without_a_source_teach_nothing(network: Network) -> None:
-    batch = make_batch(network, TRIPLES[1])
-    assert batch.reachable.tolist() == [[True, False, False, True, True]]
-    assert network(batch).num_targets == 3
+    assert make_batch(network, TRIPLES[1]).reachable.tolist() == [[True, False, False, True, True]]
+    assert num_targets(network, TRIPLES[1]) == 3
 
 
 def test_without_a_question_pointer_its_words_teach_nothing(network: Network) -> None:
     config = replace(network.mqan.config, question_pointer=False)
     without = Network(config, network.embedder.vectors, network.vocabulary).eval()
-    batch = make_batch(network, TRIPLES[2])  # "blue" and the end
-    assert network(batch).num_targets == 2
-    loss = without(batch)
-    assert loss.num_targets == 1
-    assert loss.source_mix[2] == 0
+    assert num_targets(network, TRIPLES[2]) == 2  # "blue" and the end
+    assert num_targets(without, TRIPLES[2]) == 1
+    assert watched(without, TRIPLES[2])["source/question"] == 0
 
 
 def test_the_spreads_tell_collapse_from_variety(network: Network) -> None:
-    same = network(make_batch(network, TRIPLES[0], TRIPLES[0]))
-    varied = network(make_batch(network, TRIPLES[0], TRIPLES[1]))
-    for name in ("spread_context", "spread_question", "spread_state"):
-        assert getattr(same, name) == pytest.approx(0, abs=1e-5)
-        assert getattr(varied, name) > 0.01
-    alone = network(make_batch(network, TRIPLES[0]))
-    assert (alone.spread_context, alone.spread_question, alone.spread_state) == (0, 0, 0)
+    same, varied = watched(network, TRIPLES[0], TRIPLES[0]), watched(network, TRIPLES[0], TRIPLES[1])
+    alone = watched(network, TRIPLES[0])
+    for name in ("spread/context", "spread/question", "spread/first_word"):
+        assert same[name] == pytest.approx(0, abs=1e-5)
+        assert varied[name] > 0.01
+        assert alone[name] == 0
 
 
 def test_learning_the_batch_brings_its_answers(network: Network) -> None:
     """The gradient of the loss leads to a network that answers as it was taught."""
     triples = [TRIPLES[0], TRIPLES[2]]
-    batch = make_batch(network, *triples)
     optimizer = torch.optim.Adam(network.parameters(), lr=0.01)
     for _ in range(120):
-        loss = network(batch).mean
+        loss = loss_of(network, *triples)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

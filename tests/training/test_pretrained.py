@@ -16,21 +16,20 @@ from mqan_core.example import Choice, Example
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary
 from mqan_core.text.word_pieces import WordPieces
-from mqan_training.collate import allowed_sources, collate, reader_inputs
-from mqan_training.config import ModelConfig
-from mqan_training.losses import network_losses
+from mqan_training.losses import piece_losses, value_of
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.model.greedy import GreedyStep
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
 from mqan_training.model.tie import copied_from, hazard
-from mqan_training.prepare import NO_SLOT, Prepared, prepare
+from mqan_training.piece_batches import allowed_sources, collate_pieces, reader_inputs
+from mqan_training.piece_examples import NO_SLOT, PieceExample, prepare_pieces
+from mqan_training.recipe import ModelConfig
 from mqan_training.torch_answers import answer_batch, score_examples, slot_batch
 
 WORDS = "ann bob met red green blue until the a who what is it ? , . yes no one two ; : area south".split()  # noqa: SIM905
 LAYOUT = Layout(WordPieces(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS, "##s"]))
 VOCABULARY = Vocabulary([" yes ", " no ", " area ", ": ", "; "], refuses=True)
 CONFIG = ModelConfig(
-    reader="pretrained",
     width=12,
     num_heads=2,
     head_width=6,
@@ -66,8 +65,8 @@ def example(context: str, answers: Sequence[str], *labels: str, start: int | Non
     return Example("t", "1", context, "Who is it?", tuple(answers), start, choices=tuple(map(Choice, labels)))
 
 
-def prepared(given: Example) -> Prepared:
-    found = prepare(given, VOCABULARY, LAYOUT, 10, RNG)
+def prepared(given: Example) -> PieceExample:
+    found = prepare_pieces(given, VOCABULARY, LAYOUT, 10, RNG)
     assert found is not None
     return found
 
@@ -78,7 +77,7 @@ def test_steps_compute_what_teacher_forcing_does(network: PretrainedNetwork) -> 
         prepared(example("Ann met Bob until Ann met the blue one.", ["met the blue"])),
         prepared(example("south, red", ["area: south"])),
     ]
-    batch = collate(examples, LAYOUT, VOCABULARY.num_generated)
+    batch = collate_pieces(examples, LAYOUT, VOCABULARY.num_generated)
     previous = torch.nn.functional.pad(batch.target_slots[:, :-1], (1, 0), value=-3)
     is_word = (
         previous[:, :, None] == batch.context_slots[:, None],
@@ -184,8 +183,8 @@ def test_what_is_no_quotation_is_written_and_what_is_out_of_reach_is_left_out() 
     found = prepared(example("south, red", ["area: south"]))
     assert found.is_written
     assert (found.slots[0], found.slots[-1], found.ids[-1]) == (NO_SLOT, NO_SLOT, END_ID)
-    assert prepare(example("red", ["unheard of"]), VOCABULARY, LAYOUT, 10, RNG) is None
-    assert prepare(example("red", ["red " * 11]), VOCABULARY, LAYOUT, 10, RNG) is None
+    assert prepare_pieces(example("red", ["unheard of"]), VOCABULARY, LAYOUT, 10, RNG) is None
+    assert prepare_pieces(example("red", ["red " * 11]), VOCABULARY, LAYOUT, 10, RNG) is None
 
 
 def test_of_a_long_text_the_window_with_the_answer_is_kept() -> None:
@@ -202,7 +201,7 @@ def test_of_a_long_text_whose_file_tells_no_place_a_window_with_the_answer_is_ke
         assert [token.word.lower() for token in found.request.context_tokens].count("bob") == 1
         assert found.request.context_tokens[0].start <= start <= found.request.context_tokens[-1].end
     behind = example("red " * 2000 + "bob", ["Bob"], "Bob", "Ann")
-    assert prepare(behind, VOCABULARY, LAYOUT, 10, RNG) is None, "choices are read with the first window"
+    assert prepare_pieces(behind, VOCABULARY, LAYOUT, 10, RNG) is None, "choices are read with the first window"
     assert prepared(example("red " * 2000, ["Bob"], "Bob", "Ann")).request.context_tokens[0].start == 0
 
 
@@ -223,7 +222,7 @@ def test_the_place_of_a_long_answer_is_in_the_window_or_the_row_is_left_out() ->
     for first in range(0, 250, 5):
         start = len(" ".join(words[:first])) + bool(first)
         answer = " ".join(words[first : first + 50])
-        found = prepare(example(context, [answer], start=start), VOCABULARY, LAYOUT, 60, RNG)
+        found = prepare_pieces(example(context, [answer], start=start), VOCABULARY, LAYOUT, 60, RNG)
         if found is None:
             num_left_out += 1
             continue
@@ -239,7 +238,7 @@ def test_what_would_be_refused_is_not_trained_on_and_counts_as_wrong(
     network: PretrainedNetwork, change: dict[str, Any]
 ) -> None:
     refused = replace(example("red", ["red"]), **change)
-    assert prepare(refused, VOCABULARY, LAYOUT, 10, RNG) is None
+    assert prepare_pieces(refused, VOCABULARY, LAYOUT, 10, RNG) is None
     given = example("Ann met Bob.", ["red"], "red")
     assert score_examples(network, VOCABULARY, LAYOUT, [given], 10) == {"em": 100, "nf1": 100}
     assert score_examples(network, VOCABULARY, LAYOUT, [refused, given], 10) == {"em": 50, "nf1": 50}
@@ -277,14 +276,14 @@ def test_it_learns_to_quote_to_choose_and_to_refuse() -> None:
         replace(example("yes, one.", []), question="What is it?"),
         replace(example("Bob, Ann", ["ann", "two"], "ann", "red", "two"), multiple=True),
     ]
-    batch = collate([prepared(e) for e in given], LAYOUT, VOCABULARY.num_generated)
+    batch = collate_pieces([prepared(e) for e in given], LAYOUT, VOCABULARY.num_generated)
     optimizer = torch.optim.Adam(learner.parameters(), 3e-3)
     for _ in range(150):
-        losses = network_losses(learner, batch)
-        (losses.answer + losses.span).backward()
+        losses = piece_losses(learner, batch)
+        value_of((*losses["answer"], *losses["span"])).backward()
         optimizer.step()
         optimizer.zero_grad()
-    assert losses.answer.item() < 0.1
+    assert value_of(losses["answer"]).item() < 0.1
     requests = [read_request(VOCABULARY, e.context, e.question, e.choices) for e in given]
     quoted, written, chosen, refused, several = answer_batch(learner.eval(), VOCABULARY, LAYOUT, requests, 8)
     assert quoted.text == "the blue one"

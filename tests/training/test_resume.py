@@ -8,27 +8,27 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mqan_cli.training_run import run_recipe
 from mqan_training.checkpoint import latest_checkpoint, load_checkpoint
-from mqan_training.config import TrainConfig, load_config
-from mqan_training.errors import CheckpointError, DivergedError
-from mqan_training.train import find_start, train
-from mqan_training.transfer import record_source, recorded_source
+from mqan_training.device import tune_process
+from mqan_training.errors import DivergedError
+from mqan_training.recipe import Recipe, load_recipe
 
 NUM_STEPS = 30
 CHILD = """
 import sys
 from pathlib import Path
-from mqan_training.config import load_config
-from mqan_training.train import train
+from mqan_cli.training_run import run_recipe
+from mqan_training.recipe import load_recipe
 how, recipe, data, *folders = sys.argv[1:]
 for folder in folders:
-    train(load_config(Path(recipe)), Path(data), Path(folder), resume=how == "resume")
+    run_recipe(load_recipe(Path(recipe)), Path(data), Path(folder), resume=how == "resume", start=None)
 """
 
 
@@ -59,14 +59,14 @@ def start_and_kill(recipe: Path, data: Path, folder: Path, at_step: int) -> int:
 def records(folder: Path) -> list[dict[str, Any]]:
     """Read the log of a run without what a clock decides."""
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in line.items() if key != "tokens_per_s"} for line in lines]
+    return [{key: value for key, value in line.items() if not key.endswith(("per_s", "per_step"))} for line in lines]
 
 
 @dataclass(frozen=True)
 class Runs:
     """Two runs of one recipe: one never cut, one killed and resumed."""
 
-    config: TrainConfig
+    recipe: Recipe
     data: Path
     whole: Path
     resumed: Path
@@ -95,7 +95,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory, tiny_recipe: tuple[Path, Path
     _, errors = process.communicate(timeout=150)
     assert process.returncode == 0, errors.decode()
     assert f"resuming at step {killed_at} of {NUM_STEPS}" in errors.decode()
-    return Runs(load_config(recipe), data, whole, resumed, killed_at)
+    return Runs(load_recipe(recipe), data, whole, resumed, killed_at)
 
 
 def test_the_resumed_run_takes_the_same_steps_bit_for_bit(runs: Runs) -> None:
@@ -103,7 +103,7 @@ def test_the_resumed_run_takes_the_same_steps_bit_for_bit(runs: Runs) -> None:
     assert 10 <= runs.killed_at < NUM_STEPS
     assert [record["step"] for record in whole] == list(range(1, NUM_STEPS + 1))
     assert resumed == whole
-    assert len({record["loss"] for record in whole}) == NUM_STEPS  # a guard: the runs did learn something
+    assert len({record["answer"] for record in whole}) == NUM_STEPS  # a guard: the runs did learn something
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "resume.safetensors", "vectors.safetensors"])
@@ -117,15 +117,15 @@ def test_the_last_checkpoint_is_found_and_older_ones_are_gone(runs: Runs) -> Non
     kept = sorted(path.name for path in runs.resumed.glob("step-*") if path.suffix != ".tmp")
     assert kept == ["step-0000025", f"step-{NUM_STEPS:07d}"]
     checkpoint = load_checkpoint(runs.resumed / kept[-1])
-    assert checkpoint.config == runs.config
-    assert sum(checkpoint.drawn.values()) == checkpoint.step == NUM_STEPS
+    assert checkpoint.recipe == runs.recipe
+    assert checkpoint.step == NUM_STEPS
 
 
 def test_tensorboard_shows_every_step_once(runs: Runs) -> None:
     module = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
     events = module.EventAccumulator(str(runs.resumed / "tensorboard"))
     events.Reload()
-    assert [event.step for event in events.Scalars("rate")] == list(range(1, NUM_STEPS + 1))
+    assert [event.step for event in events.Scalars("share_of_rate")] == list(range(1, NUM_STEPS + 1))
 
 
 def test_every_validation_is_recorded_once(runs: Runs) -> None:
@@ -134,7 +134,7 @@ def test_every_validation_is_recorded_once(runs: Runs) -> None:
         for folder in (runs.whole, runs.resumed)
     )
     assert [(record["step"], record["task"]) for record in whole] == [
-        (step, task.name) for step in (15, NUM_STEPS) for task in runs.config.tasks
+        (step, task) for step in (15, NUM_STEPS) for task in runs.recipe.sources
     ]
     for record in whole:
         assert record["num_examples"] == 4
@@ -143,64 +143,42 @@ def test_every_validation_is_recorded_once(runs: Runs) -> None:
     assert [record | {"seconds": 0} for record in resumed] == [record | {"seconds": 0} for record in whole]
 
 
-def test_a_run_is_not_begun_over_another(runs: Runs) -> None:
-    before = records(runs.whole)
-    with pytest.raises(ValueError, match="already holds a run; resume it with --resume, or name another folder"):
-        train(runs.config, runs.data, runs.whole)
-    assert records(runs.whole) == before
-
-
 def test_a_finished_run_stays_as_it_is(runs: Runs) -> None:
     before = records(runs.whole)
-    assert train(runs.config, runs.data, runs.whole, resume=True) == runs.whole / f"step-{NUM_STEPS:07d}"
-    assert records(runs.whole) == before
-
-
-@pytest.mark.parametrize("name", ["model.safetensors", "resume.safetensors"])
-def test_a_damaged_checkpoint_is_not_gone_on_from(runs: Runs, tmp_path: Path, name: str) -> None:
-    last = tmp_path / f"step-{NUM_STEPS:07d}"
-    shutil.copytree(runs.whole / last.name, last)
-    content = bytearray((last / name).read_bytes())
-    content[-9] ^= 1
-    (last / name).write_bytes(content)
-    with pytest.raises(CheckpointError, match=f"{name} does not have the SHA-256"):
-        train(runs.config, runs.data, tmp_path, resume=True)
-
-
-def test_a_run_does_not_go_on_with_another_model(runs: Runs, tmp_path: Path) -> None:
-    last = f"step-{NUM_STEPS:07d}"
-    shutil.copytree(runs.whole / last, tmp_path / last)
-    other = replace(runs.config, model=replace(runs.config.model, width=20))
-    with pytest.raises(ValueError, match=r"another recipe: model\.width was 16, is 20; to go on"):
-        train(other, runs.data, tmp_path, resume=True)
-    longer = replace(
-        runs.config, steps=NUM_STEPS + 1, phases=(), log_every=2, optim=replace(runs.config.optim, cooldown_steps=1)
+    assert (
+        run_recipe(runs.recipe, runs.data, runs.whole, resume=True, start=None) == runs.whole / f"step-{NUM_STEPS:07d}"
     )
-    assert train(longer, runs.data, tmp_path, resume=True).name == f"step-{NUM_STEPS + 1:07d}"
+    assert records(runs.whole) == before
 
 
 def test_a_run_that_diverges_ends_before_it_is_saved(runs: Runs, tmp_path: Path) -> None:
-    wild = replace(runs.config, optim=replace(runs.config.optim, peak_rate=1e30, warmup_steps=1))
-    with pytest.raises(DivergedError, match=r"the gradient of sst not finite: .* lower optim\.peak_rate"):
-        train(wild, runs.data, tmp_path)
+    wild = runs.recipe.model_copy(update={"reader_rate": 1e30, "decoder_rate": 1e30, "warmup_steps": 1})
+    with pytest.raises(DivergedError, match=r"not finite: .* lower reader_rate"):
+        run_recipe(wild, runs.data, tmp_path, resume=False, start=None)
     assert latest_checkpoint(tmp_path) is None
 
 
-def test_a_run_goes_on_from_its_own_source_only(tmp_path: Path) -> None:
-    run, checkpoint = tmp_path / "run", tmp_path / "run" / "step-0000005"
-    assert find_start(run, resume=True, source="bundle") is None  # nothing there yet
-    record_source(run, "bundle")
-    assert find_start(run, resume=True, source=str(Path("bundle").resolve())) is None
-    assert find_start(run, resume=False, source="other") is None  # begins anew
-    with pytest.raises(ValueError, match="no checkpoint yet and started from bundle: give --from bundle again"):
-        find_start(run, resume=True, source=None)
-    with pytest.raises(ValueError, match=r"started from bundle, not from other: give --from bundle to go on"):
-        find_start(run, resume=True, source="other")
-    checkpoint.mkdir()
-    assert find_start(run, resume=True, source=None) == find_start(run, resume=True, source="bundle") == checkpoint
-    with pytest.raises(ValueError, match=r"started from bundle, not from other: leave --from out to go on"):
-        find_start(run, resume=True, source="other")
-    record_source(run, None)
-    assert recorded_source(run) is None
-    with pytest.raises(ValueError, match="started from random weights, not from bundle: leave --from out"):
-        find_start(run, resume=True, source="bundle")
+def test_a_recipe_in_bfloat16_trains_in_float32_where_that_is_faster(
+    runs: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def losses(name: str, *, autocast: bool, has_instructions: bool) -> list[float]:
+        monkeypatch.setattr("mqan_training.device.has_bfloat16", lambda: has_instructions)
+        recipe = runs.recipe.model_copy(update={"autocast": autocast, "steps": 7, "validate_every": 8})
+        run_recipe(recipe, runs.data, tmp_path / name, resume=False, start=None)
+        return [record["answer"] for record in records(tmp_path / name)]
+
+    whole = losses("whole", autocast=False, has_instructions=True)
+    assert "float32" not in capfd.readouterr().err
+    assert losses("without", autocast=True, has_instructions=False) == whole
+    assert "this CPU has no bfloat16 instructions, training in float32" in capfd.readouterr().err
+    assert losses("with", autocast=True, has_instructions=True) != whole
+
+
+def test_the_cache_of_kernels_is_as_large_as_the_user_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "0")  # so that it is put back afterwards
+    monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY")
+    tune_process()
+    assert int(os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) > 1024
+    monkeypatch.setenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "7")
+    tune_process()
+    assert os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] == "7"

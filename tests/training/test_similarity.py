@@ -11,13 +11,13 @@ from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Choice, Example
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import Vocabulary
-from mqan_training.collate import TrainingBatch, allowed_sources, collate, reader_inputs
-from mqan_training.config import ModelConfig
-from mqan_training.losses import network_losses, sentence_vectors, similarity_loss
+from mqan_training.losses import piece_losses, sentence_vectors, similarity_loss, value_of
 from mqan_training.model.bert import Bert
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.model.similarity import Alike, are_choices
-from mqan_training.prepare import prepare
+from mqan_training.piece_batches import PieceBatch, allowed_sources, collate_pieces, reader_inputs
+from mqan_training.piece_examples import prepare_pieces
+from mqan_training.recipe import ModelConfig
 from mqan_training.sentence_encoder import load_encoder, packaged_encoder, read_word_pieces
 
 LAYOUT = Layout(read_word_pieces(packaged_encoder()))
@@ -34,14 +34,14 @@ def teacher() -> Bert:
 @pytest.fixture
 def network() -> PretrainedNetwork:
     torch.manual_seed(0)
-    config = ModelConfig(reader="pretrained", width=32, num_heads=2, head_width=8, num_layers=1, ffn_width=16)
+    config = ModelConfig(width=32, num_heads=2, head_width=8, num_layers=1, ffn_width=16)
     return PretrainedNetwork(config, Bert.from_folder(packaged_encoder(), 0.0), VOCABULARY.num_generated).eval()
 
 
-def batch_of(*examples: Example) -> TrainingBatch:
-    found = [prepare(example, VOCABULARY, LAYOUT, 10, np.random.default_rng(0)) for example in examples]
+def batch_of(*examples: Example) -> PieceBatch:
+    found = [prepare_pieces(example, VOCABULARY, LAYOUT, 10, np.random.default_rng(0)) for example in examples]
     assert None not in found
-    return collate([e for e in found if e is not None], LAYOUT, VOCABULARY.num_generated)
+    return collate_pieces([e for e in found if e is not None], LAYOUT, VOCABULARY.num_generated)
 
 
 def topic(text: str, answer: str) -> Example:
@@ -140,20 +140,20 @@ def test_each_group_of_many_choices_counts_by_its_own_window(network: Pretrained
 
 def test_the_loss_brings_the_vectors_to_the_teachers(network: PretrainedNetwork, teacher: Bert) -> None:
     batch = batch_of(topic(SPORT, "sport"), topic(MONEY, "finance and money"))
-    before = network_losses(network, batch, teacher).similarity.item()
+    before = value_of(piece_losses(network, batch, teacher)["similarity"]).item()
     optimizer = torch.optim.Adam(network.similarity.parameters(), 1e-2)
     for _ in range(40):
-        loss = network_losses(network, batch, teacher).similarity
+        loss = value_of(piece_losses(network, batch, teacher)["similarity"])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
     assert loss.item() < 0.2 * before
-    assert network_losses(network, batch).similarity.item() == 0.0
+    assert value_of(piece_losses(network, batch)["similarity"]).item() == 0.0
 
 
 def test_without_choices_there_is_no_such_loss(network: PretrainedNetwork, teacher: Bert) -> None:
     batch = batch_of(Example("t", "2", SPORT, "Who gave penalties?", ("referee",)))
     encoded = network.encode(batch.inputs)
-    assert similarity_loss(encoded, batch, teacher).item() == 0.0
+    assert value_of(similarity_loss(encoded, batch, teacher)).item() == 0.0
     with pytest.raises(ValueError, match="pretrained reader"):
         similarity_loss(encoded._replace(alike=None), batch, teacher)

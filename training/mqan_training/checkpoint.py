@@ -1,6 +1,6 @@
 """Checkpoints: safetensors and JSON in one folder, written aside and renamed, so that a half-written one never counts.
 
-checkpoint.json       step, batches drawn of each task, configuration, vocabulary's pieces; written last
+checkpoint.json       step, place in the stream, recipe, the generator's tokens; written last
 model.safetensors     weights (the averaged ones under ``average.`` where there are any)
 vectors.safetensors   the frozen word vectors, so that a checkpoint is complete; not beside a pretrained reader
 encoder.json, vocab.txt  the pretrained reader's sizes and word pieces, where there is one
@@ -21,35 +21,31 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mqan_data.download import sha256_of
-from mqan_data.settings import parse
-from mqan_training.config import TrainConfig, to_document
 from mqan_training.errors import CheckpointError
-from mqan_training.recipe import Recipe, parse_recipe
+from mqan_training.recipe import PiecesConfig, Recipe, WordsConfig, parse_recipe, renewed
 
 FORMAT_VERSION = 2
 _MANIFEST = "checkpoint.json"
 _MODEL = "model.safetensors"
 VECTORS = "vectors.safetensors"
+ENCODER_CONFIG = "encoder.json"
 _RESUME = "resume.safetensors"
 _AVERAGE = "average."
 _MAY_CHANGE = {  # in a run that is resumed: folders of the same files, and what a diverged run needs changed
     "name",
     "reader_rate",
     "decoder_rate",
-    "optim.peak_rate",
     "grad_clip",
-    "optim.grad_clip",
     "steps",
     "phases",
     "cooldown_steps",
-    "optim.cooldown_steps",
     "log_every",
     "checkpoint_every",
     "validate_every",
     "validate_examples",
     "validate_sources",
-    "encoder",
-    "vectors",
+    "reader.encoder",
+    "reader.vectors",
     "autocast",
 }
 _RANDOM_CPU = "random.cpu"
@@ -61,18 +57,15 @@ class Checkpoint:
     """A checkpoint as read.
 
     Attributes:
-        folder: where it was read from.
-        config: the run's configuration; a ``Recipe`` where the reader is a pretrained one.
         step: steps taken.
-        drawn: batches drawn of each task.
-        pieces: the generator's pieces without the end.
-        weights: the trained weights by name.
+        drawn: the place in the stream: pool and index.
+        pieces: the generator's tokens without the special ones.
         average: the averaged weights by name; empty when the run keeps none.
-        training: provenance: seconds of training, examples, versions.
+        training: provenance: seconds of training, versions, what the run began with.
     """
 
     folder: Path
-    config: TrainConfig | Recipe
+    recipe: Recipe
     step: int
     drawn: Mapping[str, int]
     pieces: tuple[str, ...]
@@ -81,28 +74,28 @@ class Checkpoint:
     training: Mapping[str, Any]
 
     @property
-    def train_config(self) -> TrainConfig:
-        """The configuration of a run with the paper's reader.
+    def words_config(self) -> WordsConfig:
+        """The paper's reader.
 
         Raises:
             CheckpointError: the reader is a pretrained one.
         """
-        if isinstance(self.config, Recipe):
-            raise CheckpointError(
-                f"{self.folder} has a pretrained reader; this needs a checkpoint of the reader 'mqan'"
-            )
-        return self.config
+        if not isinstance(self.recipe.reader, WordsConfig):
+            raise CheckpointError(f"{self.folder} has a pretrained reader; this needs a checkpoint of the paper's")
+        return self.recipe.reader
 
     @property
-    def recipe(self) -> Recipe:
-        """The recipe of a run with a pretrained reader.
+    def pieces_config(self) -> PiecesConfig:
+        """The pretrained reader.
 
         Raises:
             CheckpointError: the reader is the paper's.
         """
-        if not isinstance(self.config, Recipe):
-            raise CheckpointError(f"{self.folder} has the reader 'mqan'; this needs a checkpoint with a pretrained one")
-        return self.config
+        if not isinstance(self.recipe.reader, PiecesConfig):
+            raise CheckpointError(
+                f"{self.folder} has the paper's reader; this needs a checkpoint with a pretrained one"
+            )
+        return self.recipe.reader
 
     @property
     def vectors_path(self) -> Path:
@@ -117,7 +110,7 @@ class Checkpoint:
 def save_checkpoint(
     folder: Path,
     *,
-    config: TrainConfig | Recipe,
+    recipe: Recipe,
     step: int,
     drawn: Mapping[str, int],
     pieces: tuple[str, ...],
@@ -149,8 +142,7 @@ def save_checkpoint(
         "format_version": FORMAT_VERSION,
         "step": step,
         "drawn": dict(drawn),
-        "config": _document_of(config),
-        "reader": "pretrained" if isinstance(config, Recipe) else "mqan",
+        "config": recipe.model_dump(mode="json"),
         "pieces": list(pieces),
         "training": dict(training),
         "sha256": {name: sha256_of(aside / name) for name in (_MODEL, _RESUME)},
@@ -172,14 +164,13 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         if document["format_version"] != FORMAT_VERSION:
             raise CheckpointError(f"{folder}: format version {document['format_version']!r} is unknown to this release")
         _check_sha256(folder, document, _MODEL)
-        is_pretrained = document.get("reader") == "pretrained"
-        if not is_pretrained and not (folder / VECTORS).is_file():
+        recipe = parse_recipe(renewed(document["config"]), f"{folder / _MANIFEST}: config")
+        if isinstance(recipe.reader, WordsConfig) and not (folder / VECTORS).is_file():
             raise CheckpointError(f"{folder} is not a checkpoint: {folder / VECTORS} is missing")
-        where = f"{folder / _MANIFEST}: config"
         tensors = load_file(folder / _MODEL)
         return Checkpoint(
             folder,
-            parse_recipe(document["config"], where) if is_pretrained else parse(TrainConfig, document["config"], where),
+            recipe,
             document["step"],
             document["drawn"],
             tuple(document["pieces"]),
@@ -193,11 +184,17 @@ def load_checkpoint(folder: Path) -> Checkpoint:
         raise CheckpointError(f"{folder}: malformed checkpoint: {error}") from error
 
 
+def is_checkpoint(folder: Path) -> bool:
+    """Return whether a folder is a checkpoint, whole or not."""
+    return (folder / _MANIFEST).exists()
+
+
 def has_pretrained_reader(folder: Path) -> bool:
     """Return whether a checkpoint says that its reader is a pretrained one; ``load_checkpoint`` tells of damage."""
     try:
-        return bool(json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))["reader"] == "pretrained")
-    except (OSError, ValueError, KeyError, TypeError):
+        document = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        return bool(renewed(document["config"])["reader"]["kind"] == "pieces")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
@@ -229,7 +226,7 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
         optimizer.state[parameter][key] = tensor.to(parameter.device)
 
 
-def refuse_other_recipe(checkpoint: Checkpoint, given: TrainConfig | Recipe) -> None:
+def refuse_other_recipe(checkpoint: Checkpoint, given: Recipe) -> None:
     """Check that a run may go on by a recipe.
 
     How long it takes, what it logs, saves and scores, its rates and where it clips may have changed.
@@ -237,27 +234,19 @@ def refuse_other_recipe(checkpoint: Checkpoint, given: TrainConfig | Recipe) -> 
     Raises:
         ValueError: something else has; the message names it with both values.
     """
-    had, has = (_flat(_document_of(config)) for config in (checkpoint.config, given))
+    had, has = (_flat(recipe.model_dump(mode="json")) for recipe in (checkpoint.recipe, given))
     other = [
         f"{key} was {had.get(key, 'not there')}, is {has.get(key, 'not there')}"
         for key in dict.fromkeys((*had, *has))
-        if key.split(".")[0] not in _MAY_CHANGE and key not in _MAY_CHANGE and had.get(key) != has.get(key)
+        if key not in _MAY_CHANGE and had.get(key) != has.get(key)
     ]
-    orders = [list(config.sources) for config in (checkpoint.config, given) if isinstance(config, Recipe)]
-    if not other and len(orders) == 2 and orders[0] != orders[1]:
+    if not other and list(checkpoint.recipe.sources) != list(given.sources):
         other = ["the sources are in another order, which decides what is drawn"]
     if other:
         raise ValueError(
             f"{checkpoint.folder} is of a run by another recipe: {'; '.join(other)}; to go on with it give the recipe "
             "that it began with, or name another folder with --output"
         )
-
-
-def _document_of(config: TrainConfig | Recipe) -> dict[str, Any]:
-    """Return a recipe as plain JSON types."""
-    document = config.model_dump(mode="json") if isinstance(config, Recipe) else to_document(config)
-    plain: dict[str, Any] = json.loads(json.dumps(document))
-    return plain
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

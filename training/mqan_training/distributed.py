@@ -3,16 +3,16 @@
 torchrun --nproc-per-node 4 --no-python mqan train RECIPE      four GPUs, or four processes of a CPU
 mqan train RECIPE --ray-workers 4                              the same on a Ray cluster
 
-Every process draws the same batches from the same seeded streams, so a checkpoint holds nothing of a process, and a run
-goes on with any number of them. The first process alone writes files and validates, while the others wait.
+Every process draws the same batches from the same seeded stream and keeps its share of their rows, so a checkpoint
+holds nothing of a process, and a run goes on with any number of them. The first process alone writes files and
+validates, while the others wait.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
 
 import numpy as np
 import torch
@@ -20,9 +20,7 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
-from mqan_training.model.network import Loss
-
-T = TypeVar("T")
+from mqan_training.losses import Losses, Mean, value_of
 
 WAIT_S = 2 * 3600  # longest that the others wait while the first process validates
 
@@ -59,40 +57,40 @@ class Processes:
         dist.all_reduce(extremes, dist.ReduceOp.MAX)
         return int(extremes[0]) == -int(extremes[1])
 
-    def share(self, rows: Sequence[T]) -> Sequence[T]:
-        """Return this process's rows of a batch; none if there are fewer rows than processes."""
-        return rows[self.rank :: self.count]
+    def wrap(self, learner: nn.Module, *, has_unused_weights: bool) -> nn.Module:
+        """Return what computes losses with gradients that are averaged over the processes.
 
-    def wrap(self, network: nn.Module) -> nn.Module:
-        """Return the network with gradients that are averaged over the processes; its weights stay its own."""
-        if self.count == 1:
-            return network
-        # The buffers never change.
-        return DistributedDataParallel(network, forward_sync_buffers=False)
-
-    def merge(self, own: Loss, num_tokens: int, *, counts: bool) -> tuple[Tensor, Loss, int]:
-        """Return what to differentiate here, and the loss and number of tokens of the whole batch.
-
-        The average over processes of the gradients of what is returned is the gradient of the whole batch's mean. The
-        spreads of the whole batch are the mean of those of the shares, weighted by targets.
-
-        Args:
-            own: the loss of this process's rows.
-            num_tokens: how many tokens they hold.
-            counts: whether they belong to the batch; if not, they take part with weight 0.
+        ``has_unused_weights`` says that a batch may leave some weights without a gradient.
         """
         if self.count == 1:
-            return own.mean, own, num_tokens
-        weight = own.num_targets if counts else 0
-        watched = [own.mean.item(), own.spread_context, own.spread_question, own.spread_state, *own.source_mix]
-        amounts = [weight, num_tokens if counts else 0, *(weight * value for value in watched)]
-        sums = torch.tensor(amounts, dtype=torch.float64, device=self.device)
-        dist.all_reduce(sums)
-        total, tokens, *weighted = sums.tolist()
-        mean, context, question, state, vocabulary, from_context, from_question = (x / total for x in weighted)
-        mix = (vocabulary, from_context, from_question)
-        merged = Loss(own.mean.new_tensor(mean), int(total), context, question, state, mix)
-        return own.mean * (weight * self.count / total), merged, int(tokens)
+            return learner
+        # The buffers never change.
+        return DistributedDataParallel(learner, forward_sync_buffers=False, find_unused_parameters=has_unused_weights)
+
+    def merge(self, own: Losses, weights: Mapping[str, float], *, counts: bool) -> tuple[Tensor, dict[str, Tensor]]:
+        """Return what to differentiate here, and the losses of the whole batch.
+
+        The average over processes of the gradients of what is returned is the gradient of the whole batch's losses.
+
+        Args:
+            own: the losses of this process's rows.
+            weights: of the losses in what is differentiated; the others are only watched.
+            counts: whether the rows belong to the batch; if not, they take part with weight 0.
+        """
+        whole = own
+        if self.count > 1:
+            numbers = [number.detach().double() for means in own.values() for mean in means for number in mean]
+            sums = torch.stack(numbers) * counts
+            dist.all_reduce(sums)
+            pairs = iter(sums.float().view(-1, 2))
+            whole = {name: tuple(Mean(*next(pairs)) for _ in means) for name, means in own.items()}
+        objective = torch.zeros((), device=self.device)
+        for name, weight in weights.items():
+            means = zip(own[name], whole[name], strict=True)
+            objective = objective + weight * value_of(Mean(mean.total, of_all.number) for mean, of_all in means)
+        if self.count > 1:
+            objective = objective * (self.count * counts)
+        return objective, {name: value_of(means).detach() for name, means in whole.items()}
 
     def seed_dropout(self, seed: int, step: int) -> None:
         """Give each process but the first a random state of its own that the seed and a step of the run decide.

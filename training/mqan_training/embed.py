@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from mqan_data.tasks import task_named
-from mqan_training.config import TrainConfig
+import numpy as np
+
 from mqan_training.model.embeddings import (
     count_words,
     distil,
@@ -13,11 +13,13 @@ from mqan_training.model.embeddings import (
     read_glove,
     write_vectors,
 )
+from mqan_training.recipe import Recipe
 from mqan_training.sentence_encoder import encoder_folder
+from mqan_training.tasks import sources_of
 
 
 def make_vectors(
-    config: TrainConfig,
+    recipe: Recipe,
     data: Path,
     *,
     num_words: int,
@@ -25,10 +27,10 @@ def make_vectors(
     encoder: Path | None = None,
     glove: Path | None = None,
 ) -> int:
-    """Write ``config.vectors`` for the most frequent words of the recipe's training data; return their number.
+    """Write the vectors of a recipe's words reader for the most frequent words of its examples; return their number.
 
     Args:
-        config: names the tasks and the file to write.
+        recipe: names the sources and the file to write.
         data: folder of the datasets.
         num_words: most words of the data to keep.
         width: width of distilled vectors; GloVe keeps its own.
@@ -36,13 +38,13 @@ def make_vectors(
         glove: GloVe text file to read instead of distilling.
 
     Raises:
-        ValueError: both an encoder and GloVe are given.
+        ValueError: both an encoder and GloVe are given, or the recipe's reader has no vectors.
     """
     refuse_both(encoder, glove)
-    tasks = [task_named(task.name) for task in config.tasks]
-    counts = count_words(example for task in tasks for example in task.read(data / task.folder, "train"))
-    words = most_frequent(counts, num_words)
-    return write_word_vectors(Path(config.vectors), words, width, encoder, glove)
+    path, rng = Path(recipe.words.vectors), np.random.default_rng(recipe.seed)
+    sources = sources_of(recipe, data)
+    counts = count_words(source.draw(i, rng) for source in sources for i in range(len(source)))
+    return write_word_vectors(path, most_frequent(counts, num_words), width, encoder, glove)
 
 
 def refuse_both(encoder: Path | None, glove: Path | None) -> None:

@@ -1,18 +1,25 @@
-"""The losses of a network with a pretrained reader.
+"""The losses of both networks, and what is watched beside them; each is a sum of means over examples, words or targets.
+
+Of a pretrained reader:
 
 - ``answer``: mean negative log-likelihood of a target (section 3 of McCann et al. 2018), the mean over an answer's
   words first, so that a query of twenty words weighs as much as a class.
 - ``span``: negative log-likelihood of the reader's own first and last word (BERT's loss for SQuAD), or of the answer
   not being there. Where an answer stands in several places, their probabilities' sum counts.
 - Where several choices may be right, each is a decision of its own: its mass against that of the refusal.
-- ``evidence``: cross-entropy of each word of the text being among those that decide for a label, where these are
-  marked (``model/evidence.py``).
 - ``similarity``: 1 - cosine between the vectors of texts and choices (``model/similarity.py``) and those that the
   pretrained encoder gives them alone, so that the reader keeps what that knows (distillation, Hinton et al. 2015).
+- ``evidence``: cross-entropy of each word of the text being among those that decide for a label, where these are
+  marked (``model/evidence.py``).
+
+Of the paper's network ``answer`` is the mean over all reachable targets. Watched are the ``spread`` of encodings and of
+the decoder's first state, the mean standard deviation over examples, near 0 when they have collapsed; and the
+``source`` of targets, the mean of gamma, (1 - gamma) lambda and (1 - gamma)(1 - lambda).
 
 Shape letters as in ``model/pretrained.py``.
 """
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import torch
@@ -20,27 +27,39 @@ from torch import Tensor
 from torch.nn import functional
 
 from mqan_core.text.vocab import REFUSAL_ID
-from mqan_training.collate import TrainingBatch
 from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Encoded, Mixture
-from mqan_training.model.network import target_probability
+from mqan_training.model.network import Network
 from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.piece_batches import PieceBatch
+from mqan_training.words import WordBatch
 
 _LEAST_PROBABILITY = 1e-9
+_LEAST_OF_WORDS = 1e-12  # of the paper's network
 _FAR = -1e4
 
 
-class Losses(NamedTuple):
-    """Losses of a batch, each a mean over the examples that have it, and one for each row, [B] (0 where none)."""
+class Mean(NamedTuple):
+    """A mean as sum and number, so that processes can take it together; 0 of nothing."""
 
-    answer: Tensor
-    span: Tensor
-    similarity: Tensor
-    evidence: Tensor
-    answer_B: Tensor
+    total: Tensor
+    number: Tensor
+
+    @property
+    def value(self) -> Tensor:
+        """The mean."""
+        return self.total / self.number.clamp(min=1)
 
 
-def network_losses(network: PretrainedNetwork, batch: TrainingBatch, teacher: Bert | None = None) -> Losses:
+Losses = Mapping[str, tuple[Mean, ...]]  # by name
+
+
+def value_of(means: Iterable[Mean]) -> Tensor:
+    """Return a loss, the sum of its means."""
+    return sum((mean.value for mean in means), torch.zeros(()))
+
+
+def piece_losses(network: PretrainedNetwork, batch: PieceBatch, teacher: Bert | None = None) -> Losses:
     """Return the losses of a batch under teacher forcing.
 
     Args:
@@ -48,21 +67,85 @@ def network_losses(network: PretrainedNetwork, batch: TrainingBatch, teacher: Be
         batch: examples.
         teacher: the pretrained encoder, whose vectors the learner's are held close to; None for no such loss.
     """
-    previous_BA = functional.pad(batch.target_slots[:, :-1], (1, 0), value=-3)  # behind no word at the first step
+    previous_BA = functional.pad(batch.target_slots[:, :-1], (1, 0), value=-3)  # no word before the first step
     is_word_BAC = previous_BA[:, :, None] == batch.context_slots[:, None, :]
     is_word_BAQ = previous_BA[:, :, None] == batch.question_slots[:, None, :]
     encoded, mixture = network(batch.inputs, batch.answer_pieces, (is_word_BAC, is_word_BAQ))
-    answer_B = answer_losses(mixture, batch)
     span_B, has_span_B = span_losses(encoded, batch)
     several_B, has_several_B = several_losses(mixture, encoded, batch)
-    answer_B = torch.where(has_several_B, several_B, answer_B)
-    span = (span_B * has_span_B).sum() / has_span_B.sum().clamp(min=1)
-    similarity = span.new_zeros(()) if teacher is None else similarity_loss(encoded, batch, teacher)
-    evidence = evidence_loss(network, encoded, batch)
-    return Losses(answer_B.mean(), span, similarity, evidence, answer_B.detach())
+    answer_B = torch.where(has_several_B, several_B, answer_losses(mixture, batch))
+    return {
+        "answer": (Mean(answer_B.sum(), torch.tensor(len(answer_B), device=answer_B.device)),),
+        "span": (Mean((span_B * has_span_B).sum(), has_span_B.sum()),),
+        "similarity": () if teacher is None else similarity_loss(encoded, batch, teacher),
+        "evidence": (evidence_loss(network, encoded, batch),),
+    }
 
 
-def evidence_loss(network: PretrainedNetwork, encoded: Encoded, batch: TrainingBatch) -> Tensor:
+def word_losses(network: Network, batch: WordBatch) -> Losses:
+    """Return the loss of a batch of the paper's network under teacher forcing, and what to watch."""
+    encoded, mixture = network(batch)
+    p_BA = target_probability(
+        mixture, batch.target_ids, batch.target_tokens, batch.context_tokens, batch.question_tokens
+    )
+    reachable = batch.reachable
+    if not network.mqan.config.question_pointer:  # what only the question holds is out of reach
+        in_context_BA = (batch.target_tokens[:, :, None] == batch.context_tokens[:, None, :]).any(dim=2)
+        reachable = reachable & (in_context_BA | (batch.target_ids < network.vocabulary.num_generated))
+    count = reachable.sum()
+    losses = {"answer": (Mean(-torch.log(p_BA[reachable] + _LEAST_OF_WORDS).sum(), count),)}
+    with torch.no_grad():
+        for name, spread in _spreads(encoded, mixture.p_vocab_BAV[:, 0]).items():
+            losses[f"spread/{name}"] = (Mean(spread * count, count),)
+        gamma, lambda_ = mixture.gamma_BA[reachable], mixture.lambda_BA[reachable]
+        shares = {"vocabulary": gamma, "context": (1 - gamma) * lambda_, "question": (1 - gamma) * (1 - lambda_)}
+        for name, share in shares.items():
+            losses[f"source/{name}"] = (Mean(share.sum(), count),)
+    return losses
+
+
+def target_probability(
+    mixture: Mixture,
+    target_ids_BA: Tensor,
+    target_tokens_BA: Tensor,
+    context_tokens_BC: Tensor,
+    question_tokens_BQ: Tensor,
+) -> Tensor:
+    """Return p(a_t) of equation 13 for given targets, [B, A].
+
+    Args:
+        mixture: the decoder's output.
+        target_ids_BA: generator id of each target, V where it has none.
+        target_tokens_BA: numbers of the targets; tokens are equal exactly when these are. What cannot be copied (the
+            end, padding) has a number that no context or question has.
+        context_tokens_BC, question_tokens_BQ: numbers of their tokens; a negative one for padding.
+    """
+    num_generated = mixture.p_vocab_BAV.shape[2]
+    known_BA = target_ids_BA < num_generated
+    ids_BA1 = target_ids_BA.clamp(max=num_generated - 1)[..., None]
+    p_v_BA = mixture.p_vocab_BAV.gather(2, ids_BA1)[..., 0] * known_BA
+    p_c_BA = (mixture.p_context_BAC * (target_tokens_BA[:, :, None] == context_tokens_BC[:, None, :])).sum(
+        dim=2
+    )  # (10)
+    p_q_BA = (mixture.p_question_BAQ * (target_tokens_BA[:, :, None] == question_tokens_BQ[:, None, :])).sum(dim=2)
+    gamma, lambda_ = mixture.gamma_BA, mixture.lambda_BA
+    return gamma * p_v_BA + (1 - gamma) * (lambda_ * p_c_BA + (1 - lambda_) * p_q_BA)  # (13)
+
+
+def _spreads(encoded: Encoded, p_first_BV: Tensor) -> dict[str, Tensor]:
+    states = {"first_word": p_first_BV.log()}
+    for name, fin, mask in (
+        ("context", encoded.c_fin_BCD, encoded.c_mask_BC),
+        ("question", encoded.q_fin_BQD, encoded.q_mask_BQ),
+    ):
+        states[name] = (fin.float() * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+    has_several = len(p_first_BV) > 1
+    return {
+        name: x.std(dim=0).mean() if has_several else torch.zeros((), device=x.device) for name, x in states.items()
+    }
+
+
+def evidence_loss(network: PretrainedNetwork, encoded: Encoded, batch: PieceBatch) -> Mean:
     """Return the mean over words, then over rows with marked evidence, of its cross-entropy."""
     if encoded.states is None:
         raise ValueError("only a pretrained reader points at evidence")
@@ -72,19 +155,22 @@ def evidence_loss(network: PretrainedNetwork, encoded: Encoded, batch: TrainingB
     mask_BC = encoded.c_mask_BC & (batch.decided >= 0)[:, None]
     losses_BC = functional.binary_cross_entropy_with_logits(logits_BC, batch.evidence.float(), reduction="none")
     of_row_B = (losses_BC * mask_BC).sum(dim=1) / mask_BC.sum(dim=1).clamp(min=1)
-    return of_row_B.sum() / (batch.decided >= 0).sum().clamp(min=1)
+    return Mean(of_row_B.sum(), (batch.decided >= 0).sum())
 
 
-def similarity_loss(encoded: Encoded, batch: TrainingBatch, teacher: Bert) -> Tensor:
+def similarity_loss(encoded: Encoded, batch: PieceBatch, teacher: Bert) -> tuple[Mean, ...]:
     """Return the mean distance of texts' vectors from the teacher's, and of choices'."""
     alike = encoded.alike
     if alike is None:
         raise ValueError("only a pretrained reader has vectors of texts and choices")
     if not len(batch.text_pieces):
-        return alike.text_NM.new_zeros(())
+        nothing = alike.text_NM.new_zeros(())
+        return Mean(nothing, nothing), Mean(nothing, nothing)
     text_UM, choice_UM = (sentence_vectors(teacher, pieces) for pieces in (batch.text_pieces, batch.choice_pieces))
-    of_texts = _distance(alike.text_NM, text_UM, batch.text_of)
-    return of_texts + _distance(alike.choice_BQM, choice_UM, batch.choice_of)
+    return (
+        _distance(alike.text_NM, text_UM, batch.text_of),
+        _distance(alike.choice_BQM, choice_UM, batch.choice_of),
+    )
 
 
 @torch.no_grad()
@@ -101,21 +187,21 @@ def sentence_vectors(encoder: Bert, pieces_US: Tensor) -> Tensor:
     return functional.normalize((states_USM * is_piece_US[..., None]).sum(dim=1), dim=-1)
 
 
-def _distance(vectors: Tensor, expected_UM: Tensor, which: Tensor) -> Tensor:
+def _distance(vectors: Tensor, expected_UM: Tensor, which: Tensor) -> Mean:
     """Return the mean of 1 - cosine where ``which`` names an expected vector."""
     cosines = (vectors * expected_UM[which.clamp(min=0)]).sum(dim=-1)
     is_named = which >= 0
-    return ((1 - cosines) * is_named).sum() / is_named.sum().clamp(min=1)
+    return Mean(((1 - cosines) * is_named).sum(), is_named.sum())
 
 
-def answer_losses(mixture: Mixture, batch: TrainingBatch) -> Tensor:
+def answer_losses(mixture: Mixture, batch: PieceBatch) -> Tensor:
     """Return the mean over each row's steps of -log p of equation 13, [B]."""
     p_BA = target_probability(mixture, batch.target_ids, batch.target_slots, batch.context_slots, batch.question_slots)
     losses_BA = -torch.log(p_BA + _LEAST_PROBABILITY) * batch.is_step
     return losses_BA.sum(dim=1) / batch.is_step.sum(dim=1).clamp(min=1)
 
 
-def span_losses(encoded: Encoded, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+def span_losses(encoded: Encoded, batch: PieceBatch) -> tuple[Tensor, Tensor]:
     """Return the loss of first and last word of each row, [B], and which rows have one."""
     span = encoded.span
     if span is None:
@@ -134,7 +220,7 @@ def span_losses(encoded: Encoded, batch: TrainingBatch) -> tuple[Tensor, Tensor]
     return -(start_B + end_B), has_start_B
 
 
-def several_losses(mixture: Mixture, encoded: Encoded, batch: TrainingBatch) -> tuple[Tensor, Tensor]:
+def several_losses(mixture: Mixture, encoded: Encoded, batch: PieceBatch) -> tuple[Tensor, Tensor]:
     """Return the mean over choices of the loss of each being right or not, [B], and which rows have one."""
     gamma_B1 = mixture.gamma_BA[:, :1]
     mass_BQ = (1 - gamma_B1) * (1 - mixture.lambda_BA[:, :1]) * mixture.p_question_BAQ[:, 0]

@@ -8,39 +8,38 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mqan_training.config import OptimConfig
 from mqan_training.errors import DivergedError
+from mqan_training.recipe import Recipe
 
 
-def rate_share(step: int, total_steps: int, warmup_steps: int, cooldown_steps: int) -> float:
-    """Return which share of the highest rate a step has, counted from 1.
+def rate_share(
+    step: int, total_steps: int, warmup_steps: int, cooldown_steps: int, schedule: str = "constant"
+) -> float:
+    """Return which share of the highest rate a step has, counted from 1. It rises over the warm-up.
 
-    It rises over the warm-up, stays, and falls linearly to 0 over the last ``cooldown_steps``, so that a run can be
-    made longer or shorter until then (Haegele et al. 2024).
+    ``constant`` stays, and falls linearly to 0 over the last ``cooldown_steps``, so that a run can be made longer or
+    shorter until then (Haegele et al. 2024). ``inverse_sqrt`` is the paper's: it falls with the root of the step.
+    ``linear`` falls from the warm-up on, to 0 at the last step.
     """
-    rising = min(1.0, step / max(warmup_steps, 1))
+    warmup = max(warmup_steps, 1)
+    rising = min(1.0, step / warmup)
+    if schedule == "inverse_sqrt":
+        return min(step / warmup, math.sqrt(warmup / step))
+    if schedule == "linear":
+        step, cooldown_steps = step + 1, total_steps - warmup
     return min(rising, max(total_steps - step + 1, 0) / cooldown_steps) if cooldown_steps > 0 else rising
 
 
-def learning_rate(config: OptimConfig, step: int, total_steps: int) -> float:
-    """Return the learning rate of a step, counted from 1.
+def make_optimizer(network: nn.Module, recipe: Recipe, of_reader: tuple[str, ...]) -> torch.optim.Optimizer:
+    """Return AdamW with a rate for the reader and one for all else; vectors do not decay.
 
-    ``inverse_sqrt`` is the paper's: linear from 0 to the peak over the warm-up, then peak * sqrt(warmup / step).
-    ``constant`` stays at the peak until the last ``cooldown_steps``; ``linear`` falls from the warm-up on, to 0 at the
-    last step.
+    ``of_reader`` is what the names of the reader's weights begin with.
     """
-    warmup = max(config.warmup_steps, 1)
-    if config.schedule == "inverse_sqrt":
-        return config.peak_rate * min(step / warmup, math.sqrt(warmup / step))
-    if config.schedule == "linear":
-        return config.peak_rate * min(step / warmup, rate_share(step + 1, total_steps, warmup, total_steps - warmup))
-    return config.peak_rate * rate_share(step, total_steps, warmup, config.cooldown_steps)
-
-
-def make_optimizer(module: nn.Module, config: OptimConfig) -> torch.optim.Adam:
-    """Return the optimiser of a module's parameters; weight decay, if any, is decoupled."""
-    groups = decay_groups(module.parameters(), config.weight_decay)
-    return torch.optim.AdamW(groups, lr=0.0, betas=config.betas, eps=config.epsilon, fused=True)
+    groups = []
+    for is_reader, rate in ((True, recipe.reader_rate), (False, recipe.decoder_rate)):
+        found = (p for name, p in network.named_parameters() if name.startswith(of_reader) == is_reader)
+        groups += decay_groups(found, recipe.weight_decay, peak_rate=rate)
+    return torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), eps=recipe.epsilon, fused=True)
 
 
 def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float, **settings: float) -> list[dict[str, Any]]:

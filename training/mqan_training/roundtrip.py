@@ -18,7 +18,7 @@ from mqan_core.example import Example
 from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_data.metrics import normalize, score
 from mqan_data.tasks import Task
-from mqan_training.numbering import spell_answer
+from mqan_training.spelling import spell_answer
 
 WAYS = ("copied", "generated")
 """The two ways to answer: quoting wherever context or question hold the pieces, or generating every piece."""

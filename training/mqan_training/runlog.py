@@ -1,6 +1,6 @@
 """What a run writes while it goes on, beside checkpoints: JSON lines, TensorBoard and messages.
 
-log.jsonl          one line every ``log_every`` steps: loss, rate, tokens a second, spreads, mix of sources
+log.jsonl          one line every ``log_every`` steps: losses, rate, speed
 validation.jsonl   one line for each task of each validation: its scores
 tensorboard/       the same numbers to look at
 """
@@ -12,8 +12,6 @@ from typing import Any
 
 from rich.console import Console
 from torch.utils.tensorboard import SummaryWriter
-
-from mqan_training.model.network import Loss
 
 _STEPS = "log.jsonl"
 _VALIDATION = "validation.jsonl"
@@ -35,28 +33,12 @@ class RunLog:
             _cut(folder / name, step)
         self._writer = SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)
 
-    def training_step(self, step: int, task: str, loss: Loss, rate: float, tokens_per_s: float) -> None:
-        """Record one step of training."""
-        values: dict[str, Any] = {
-            "loss": float(loss.mean.detach()),
-            "spread/context": loss.spread_context,
-            "spread/question": loss.spread_question,
-            "spread/first_word": loss.spread_state,
-            "source/vocabulary": loss.source_mix[0],
-            "source/context": loss.source_mix[1],
-            "source/question": loss.source_mix[2],
-        }
-        for name, value in values.items():
-            self._writer.add_scalar(f"{task}/{name}", value, step)
-        self._writer.add_scalar("rate", rate, step)
-        self._writer.add_scalar("tokens_per_s", tokens_per_s, step)
-        self._append(_STEPS, {"step": step, "task": task, "rate": rate, "tokens_per_s": tokens_per_s, **values})
-
-    def numbers(self, step: int, values: Mapping[str, float]) -> None:
-        """Record the numbers of one step."""
-        for name, value in values.items():
+    def numbers(self, step: int, source: str, losses: Mapping[str, float], others: Mapping[str, float]) -> None:
+        """Record the losses of one step, of a batch of one source or ("") of several, and other numbers."""
+        of_source = {f"{source}/{name}" if source else name: value for name, value in losses.items()}
+        for name, value in {**of_source, **others}.items():
             self._writer.add_scalar(name, value, step)
-        self._append(_STEPS, {"step": step, **values})
+        self._append(_STEPS, {"step": step, **({"task": source} if source else {}), **losses, **others})
 
     def validation(self, step: int, seconds: float, task: str, scores: Mapping[str, float], num_examples: int) -> None:
         """Record the scores of one task after a step and so many seconds of training."""

@@ -1,10 +1,14 @@
-"""An endless, seeded stream of batches of a mixture; two numbers say where it stands, so that a run can be resumed."""
+"""An endless, seeded stream of batches; two numbers say where it stands, so that a run can be resumed.
+
+The batches of a pool are decided by the seed and the pool's number alone. A pool of the order ``mixed`` is examples of
+all sources, cut into batches by length; one of ``by_task`` is the batches of so many steps, of the sources in turn. The
+pools of a phase have numbers of their own.
+"""
 
 import gc
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
-from functools import cached_property
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -12,77 +16,168 @@ from safetensors.torch import load, save
 from torch.utils.data import DataLoader, Dataset
 
 from mqan_core.example import Example
-from mqan_core.text.layout import Layout
-from mqan_core.text.tokens import read_tokens
-from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
 from mqan_data.kept import KeptPools
 from mqan_data.noise import add_noise
 from mqan_data.source import Source
-from mqan_training.collate import TrainingBatch, collate, common_shape
-from mqan_training.numbering import spell_answer
-from mqan_training.prepare import Prepared, prepare
+from mqan_training.batch import Batch, Prepared, common_shape
 from mqan_training.recipe import Recipe
 
 _POOL = 16_384  # examples that are drawn together, and cut into batches by length
-_POOLS = 1 << 31  # more than any run takes
+_POOL_STEPS = 64  # batches of a pool where sources take turns
+_POOLS = 1 << 16  # of a phase; more than any run takes
 _STEPS = (1, 4, 8, 16)  # batches have answers of alike lengths: the decoder takes its steps one after the other
-_COUNTED = 40_000  # examples from which the generator's pieces are chosen
+_MOST_USELESS = 4096  # examples drawn one after the other of which none can be trained on
+_COUNTED = 40_000  # examples from which the generator's tokens are chosen, or more for a large generator
+_MIXED = -1
+_TURNS = "turns"  # for each batch its source, or _MIXED, and whether it counts
 
 
-def shares_of(sources: Sequence[Source], recipe: Recipe) -> np.ndarray:
+class Collation(Protocol):
+    """What makes examples into batches."""
+
+    @property
+    def batch(self) -> type[Batch]:
+        """What batches are."""
+
+    def prepare(self, example: Example, rng: np.random.Generator) -> Prepared | None:
+        """Read an example; None where it cannot be trained on."""
+
+    def collate(self, examples: Sequence[Any]) -> Batch:
+        """Pad examples into one batch."""
+
+
+class Drawn(NamedTuple):
+    """A batch.
+
+    Attributes:
+        pool, next: the place after it.
+        source: whose examples it holds; "" for several.
+        counts: False where a process's share of a batch is empty, so that this is a row of another.
+    """
+
+    pool: int
+    next: int
+    batch: Batch
+    source: str
+    counts: bool
+
+
+def shares_of(sources: Sequence[Source], weights: Mapping[str, float], temperature: float) -> np.ndarray:
     """Return the share of each source in the examples, which sum to 1."""
     sizes = np.array([len(source) for source in sources], float)
-    weights = np.array([recipe.sources[source.name] for source in sources]) * sizes ** (1 / recipe.temperature)
-    shares: np.ndarray = weights / weights.sum()
+    weighted = np.array([weights.get(source.name, 0.0) for source in sources]) * sizes ** (1 / temperature)
+    shares: np.ndarray = weighted / weighted.sum()
     return shares
 
 
-class MixtureStream(Dataset[torch.Tensor]):
+def round_of(weights: Mapping[str, float]) -> list[str]:
+    """Spread the sources of one round evenly: one of weight w stands at every 1/w of the round."""
+    places = [((i + 0.5) / weight, name) for name, weight in weights.items() for i in range(int(weight))]
+    return [name for _, name in sorted(places, key=lambda place: place[0])]
+
+
+def first_pool(phase: int) -> int:
+    """Return the number of the first pool of a phase."""
+    return phase * _POOLS
+
+
+def phase_of(pool: int) -> int:
+    """Return the phase of a pool."""
+    return pool // _POOLS
+
+
+class Stream(Dataset[torch.Tensor]):
     """Batches of examples drawn from sources; as torch's dataset, the batches of each pool as safetensors.
 
     Args:
         sources: at least one.
         recipe: says in what proportions, and how large batches are.
-        vocabulary: of the generator.
-        layout: of the reader.
+        reader: what prepares and collates them.
         kept: where pools are kept, and where those that were drawn before are found; None for nowhere.
+        share: number of this process, and how many divide the rows of each batch.
     """
 
     def __init__(
         self,
         sources: Sequence[Source],
         recipe: Recipe,
-        vocabulary: Vocabulary,
-        layout: Layout,
+        reader: Collation,
         kept: KeptPools | None = None,
+        share: tuple[int, int] = (0, 1),
     ) -> None:
         self._sources = sources
         self._recipe = recipe
-        self._vocabulary = vocabulary
-        self._layout = layout
+        self._reader = reader
         self._kept = kept
+        self._share = share
+        self._shares: dict[int, np.ndarray] = {}
 
-    @cached_property
-    def _shares(self) -> np.ndarray:
-        return shares_of(self._sources, self._recipe)
+    def _shares_in(self, phase: int) -> np.ndarray:
+        if phase not in self._shares:
+            recipe = self._recipe
+            self._shares[phase] = shares_of(self._sources, recipe.weights_of(phase), recipe.temperature)
+        return self._shares[phase]
 
-    def draw(self, rng: np.random.Generator) -> Example:
-        """Draw one example."""
-        source = self._sources[int(rng.choice(len(self._sources), p=self._shares))]
+    def _draw(self, source: Source, rng: np.random.Generator) -> Example:
         example = source.draw(int(rng.integers(len(source))), rng)
         return add_noise(example, rng) if rng.random() < self._recipe.noise_rate else example
 
-    def pool(self, number: int) -> list[list[Prepared]]:
-        """Return the batches of a pool, which the seed and its number alone decide."""
+    def pool(self, number: int) -> list[tuple[int, list[Prepared]]]:
+        """Return the batches of a pool, each with the number of its source, or -1 for several."""
         rng = np.random.default_rng([self._recipe.seed, 7, number])
-        drawn = (self.draw(rng) for _ in range(_POOL))
-        limit = self._recipe.max_answer_tokens
-        found = [prepare(example, self._vocabulary, self._layout, limit, rng) for example in drawn]
+        phase, place = divmod(number, _POOLS)
+        if self._recipe.order == "by_task":
+            return self._turns(phase, place * _POOL_STEPS, rng)
+        shares = self._shares_in(phase)
+        drawn = (self._draw(self._sources[int(rng.choice(len(shares), p=shares))], rng) for _ in range(_POOL))
+        found = [self._reader.prepare(example, rng) for example in drawn]
+        batches = self._cut([example for example in found if example is not None])
+        return [(_MIXED, batches[i]) for i in rng.permutation(len(batches))]
+
+    def _turns(self, phase: int, first: int, rng: np.random.Generator) -> list[tuple[int, list[Prepared]]]:
+        """Return the batches of the steps of a phase from one on."""
+        one_round = round_of(self._recipe.weights_of(phase))
+        numbers = {source.name: number for number, source in enumerate(self._sources)}
+        turns = [numbers[one_round[step % len(one_round)]] for step in range(first, first + _POOL_STEPS)]
+        batches = {n: iter(self._batches_of(self._sources[n], turns.count(n), rng)) for n in dict.fromkeys(turns)}
+        return [(number, next(batches[number])) for number in turns]
+
+    def _batches_of(self, source: Source, number: int, rng: np.random.Generator) -> list[list[Prepared]]:
+        """Return so many batches of a source.
+
+        Raises:
+            ValueError: of many of its examples none can be trained on.
+        """
+        found: list[Prepared] = []
+        batches: list[list[Prepared]] = []
+        cost, num_useless = 0, 0
+        while len(batches) < number:
+            wanted = cost + (number - len(batches)) * self._recipe.batch_size
+            while cost < wanted:
+                example = self._reader.prepare(self._draw(source, rng), rng)
+                num_useless = num_useless + 1 if example is None else 0
+                if num_useless == _MOST_USELESS:
+                    raise ValueError(f"{source.name}: of {num_useless} examples none can be trained on by this recipe")
+                if example is not None:
+                    found.append(example)
+                    cost += example.cost
+            batches = self._cut(found)
+        return [batches[i] for i in rng.permutation(len(batches))[:number]]
+
+    def _cut(self, examples: Sequence[Prepared]) -> list[list[Prepared]]:
         groups: list[list[Prepared]] = [[] for _ in range(len(_STEPS) + 1)]
-        for example in (e for e in found if e is not None):
-            groups[bisect_left(_STEPS, len(example.slots))].append(example)
-        batches = [batch for group in groups for batch in _cut(group, self._recipe.batch_pieces)]
-        return [batches[i] for i in rng.permutation(len(batches))]
+        for example in examples:
+            groups[bisect_left(_STEPS, example.num_steps)].append(example)
+        return [batch for group in groups for batch in _cut(group, self._recipe.batch_size)]
+
+    def examples(self) -> Iterator[Example]:
+        """Yield the examples from which the generator's tokens are chosen."""
+        recipe = self._recipe
+        rng = np.random.default_rng([recipe.seed, 8])
+        shares = self._shares_in(0)
+        for _ in range(max(_COUNTED, 6 * recipe.num_generated)):
+            source = self._sources[int(rng.choice(len(shares), p=shares))]
+            yield source.draw(int(rng.integers(len(source))), rng)
 
     def __getitem__(self, number: int) -> torch.Tensor:
         """Return the batches of a pool as safetensors: one block of shared memory and not one for each tensor."""
@@ -94,63 +189,50 @@ class MixtureStream(Dataset[torch.Tensor]):
         return torch.frombuffer(bytearray(content), dtype=torch.uint8)
 
     def _made(self, number: int) -> bytes:
-        made = (collate(batch, self._layout, self._vocabulary.num_generated) for batch in self.pool(number))
-        named = {f"{i}.{j}": tensor for i, batch in enumerate(made) for j, tensor in enumerate(batch.tensors())}
-        return save(named)
+        rank, count = self._share
+        named: dict[str, torch.Tensor] = {}
+        turns = []
+        for i, (source, rows) in enumerate(self.pool(number)):
+            own = rows[rank::count]
+            turns.append([source, bool(own)])
+            batch = self._reader.collate(own or rows[:1])
+            named |= {f"{i}.{j}": tensor for j, tensor in enumerate(batch.tensors())}
+        return save(named | {_TURNS: torch.tensor(turns)})
 
-    def batches(
-        self, pool: int, index: int, num_workers: int = 1
-    ) -> Generator[tuple[int, int, TrainingBatch], None, None]:
-        """Yield batches from a place on, each with the place behind it; they are made in processes of their own.
+    def batches(self, pool: int, index: int, num_workers: int = 1) -> Generator[Drawn, None, None]:
+        """Yield batches from a place on; they are made in processes of their own.
 
         Args:
             pool: number of the first pool.
             index: of its first batch.
             num_workers: processes; the batches are the same with any number of them.
         """
-        if num_workers > 1:
-            _ = self._shares  # read what all of them draw from once
+        if num_workers > 1 or self._recipe.phases:
+            _ = [len(source) for source in self._sources]  # read what all of them draw from once
         gc.collect()
         gc.freeze()  # the examples stay: no process need look through them, nor copy their pages
         first = None if self._kept is None else self._kept.read_pool(pool)
-        numbers = range(pool + (first is not None), _POOLS)
+        end = pool - pool % _POOLS + _POOLS
         pools = DataLoader(
             self,
             batch_size=None,
-            sampler=numbers,
+            sampler=range(pool + (first is not None), end),
             num_workers=num_workers,
             multiprocessing_context="fork",
             generator=torch.Generator(),  # or it would take a number from the run's
         )
         drawn = iter(pools)  # from here on the others are drawn
-        for number in range(pool, _POOLS):
+        for number in range(pool, end):
             named = load(next(drawn).numpy().tobytes() if first is None else first)
             first = None
-            num_tensors = 1 + max(int(name.split(".")[1]) for name in named)
-            for i in range(index, len(named) // num_tensors):
-                yield number, i + 1, TrainingBatch.of_tensors([named[f"{i}.{j}"] for j in range(num_tensors)])
+            turns = named.pop(_TURNS).tolist()
+            num_tensors = len(named) // len(turns)
+            for i in range(index, len(turns)):
+                batch = self._reader.batch.of_tensors([named[f"{i}.{j}"] for j in range(num_tensors)])
+                source, counts = turns[i]
+                name = "" if source == _MIXED else self._sources[source].name
+                yield Drawn(number, i + 1, batch, name, bool(counts))
             index = 0
-
-
-def generator_pieces(sources: Sequence[Source], recipe: Recipe) -> list[str]:
-    """Choose the generator's pieces from drawn examples: first those that answers need and cannot copy, by use."""
-    rng = np.random.default_rng([recipe.seed, 8])
-    shares = shares_of(sources, recipe)
-    needed: Counter[str] = Counter()
-    total: Counter[str] = Counter()
-    for _ in range(_COUNTED):
-        source = sources[int(rng.choice(len(sources), p=shares))]
-        example = source.draw(int(rng.integers(len(source))), rng)
-        if example.choices or not example.answers:
-            continue
-        context, question = read_tokens(example.context), read_tokens(example.question)
-        known = {token.key for token in (*context, *question)}
-        answer = spell_answer(example, context, question)[: recipe.max_answer_tokens]
-        needed.update(piece for piece in answer if piece not in known)
-        total.update(known)
-        total.update(answer)
-    ranked = sorted(total, key=lambda piece: (-needed[piece], -total[piece], piece))
-    return ranked[: recipe.num_generated - NUM_SPECIAL]
 
 
 def _cut(examples: Sequence[Prepared], budget: int) -> Iterator[list[Prepared]]:

@@ -17,9 +17,9 @@ from mqan_core.example import Example
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_data.metrics import exact_and_f1
-from mqan_training.collate import allowed_sources, reader_inputs, word_ids
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch, greedy_trace
 from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.piece_batches import allowed_sources, reader_inputs, word_ids
 
 _BATCH = 16
 _MOST_TOKENS = 6000  # of the contexts of a batch

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mqan_training.config import ModelConfig
 from mqan_training.model.decoder_layer import DecoderLayer
 from mqan_training.model.layers import masked_softmax, reset_lstm, sinusoidal_positions
 from mqan_training.model.similarity import Alike
 from mqan_training.model.tie import Span
+from mqan_training.recipe import ModelConfig
 
 IsWord = tuple[Tensor, Tensor]  # bool, which words of context and question the previous word is
 

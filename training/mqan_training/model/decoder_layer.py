@@ -2,8 +2,8 @@
 
 from torch import Tensor, nn
 
-from mqan_training.config import ModelConfig
 from mqan_training.model.layers import FeedForward, MultiHead, Residual
+from mqan_training.recipe import ModelConfig
 
 
 class DecoderLayer(nn.Module):

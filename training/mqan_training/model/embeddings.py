@@ -171,18 +171,13 @@ class Embedder(nn.Module):
     def __init__(self, vectors: StaticVectors, num_buckets: int, ngram_width: int) -> None:
         super().__init__()
         self.vectors = vectors
-        self.row_of = {word: i for i, word in enumerate(vectors.words)}
+        self.index = WordIndex(vectors.words, num_buckets)
         self.num_buckets = num_buckets
         self.width = vectors.width + ngram_width
         rows = np.concatenate([vectors.dequantized(), np.zeros((1, vectors.width), np.float32)])  # last: no vector
         self.register_buffer("static", torch.from_numpy(rows), persistent=False)
         self.ngrams = nn.EmbeddingBag(num_buckets, ngram_width, mode="mean")
         nn.init.normal_(self.ngrams.weight, std=0.3)
-
-    def index(self, words: Sequence[str]) -> "WordIndex":
-        """Prepare a list of words, once for a whole data set."""
-        rows = np.array([self.row_of.get(word, len(self.row_of)) for word in words], np.int64)
-        return WordIndex(words, rows, self.num_buckets)
 
     def forward(self, rows_N: Tensor, buckets: Tensor, offsets_N: Tensor) -> Tensor:
         """Return the vectors [N, E] of N words, given what ``WordIndex.select`` returns."""
@@ -191,44 +186,31 @@ class Embedder(nn.Module):
 
     def embed_words(self, words: Sequence[str]) -> Tensor:
         """Return the vectors [N, E] of words that are not indexed yet."""
-        selected = self.index(words).select(np.arange(len(words)))
+        selected = self.index.select(words)
         device = self.ngrams.weight.device
         vectors: Tensor = self(*(torch.from_numpy(array).to(device) for array in selected))
         return vectors
 
 
 class WordIndex:
-    """Vector rows and n-gram buckets of a list of words; the buckets of a word are found when it is first selected.
+    """Vector rows and n-gram buckets of words; the buckets of a word are found once.
 
     Args:
-        words: the words, distinct or not.
-        rows: the row of each, [W].
+        known: the words with vectors.
         num_buckets: how many buckets there are.
     """
 
-    def __init__(self, words: Sequence[str], rows: Int64Array, num_buckets: int) -> None:
-        self._words = words
-        self._rows = rows
+    def __init__(self, known: Sequence[str], num_buckets: int) -> None:
+        self._row_of = {word: i for i, word in enumerate(known)}
         self._num_buckets = num_buckets
-        self._starts = np.full(len(words), -1)  # where the buckets of a word begin in those below; -1 before they do
-        self._counts = np.zeros(len(words), np.int64)
-        self._buckets = np.zeros(0, np.int64)  # of all words that were selected, with room for more
-        self._num_used = 0
+        self._buckets: dict[str, list[int]] = {}
 
-    def select(self, words_N: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-        """Return rows [N], flat buckets and offsets [N] of some of the words."""
-        self._look_up(np.unique(words_N[self._starts[words_N] < 0]).tolist())
-        counts = self._counts[words_N]
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        flat = np.arange(offsets[-1]) + np.repeat(self._starts[words_N] - offsets[:-1], counts)
-        return self._rows[words_N], self._buckets[flat], offsets[:-1]
-
-    def _look_up(self, places: Sequence[int]) -> None:
-        for place in places:
-            found = ngram_buckets(self._words[place], self._num_buckets)
-            end = self._num_used + len(found)
-            if end > len(self._buckets):
-                self._buckets = np.pad(self._buckets, (0, max(len(self._buckets), end, 4096)))
-            self._buckets[self._num_used : end] = found
-            self._starts[place], self._counts[place] = self._num_used, len(found)
-            self._num_used = end
+    def select(self, words: Sequence[str]) -> tuple[Int64Array, Int64Array, Int64Array]:
+        """Return the rows [N], the flat buckets and the offsets [N] of words, as ``Embedder`` takes them."""
+        for word in words:
+            if word not in self._buckets:
+                self._buckets[word] = ngram_buckets(word, self._num_buckets)
+        buckets = [self._buckets[word] for word in words]
+        rows = [self._row_of.get(word, len(self._row_of)) for word in words]
+        offsets = np.cumsum([0, *map(len, buckets)])[:-1]
+        return np.array(rows, np.int64), np.array([b for some in buckets for b in some], np.int64), offsets

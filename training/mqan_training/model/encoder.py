@@ -6,7 +6,6 @@ Shape letters: B batch, C context length, Q question length, J = C + Q, T either
 import torch
 from torch import Tensor, nn
 
-from mqan_training.config import ModelConfig
 from mqan_training.model.layers import (
     BiLSTM,
     FeedForward,
@@ -17,6 +16,7 @@ from mqan_training.model.layers import (
     length_mask,
     masked_softmax,
 )
+from mqan_training.recipe import ModelConfig
 
 
 class Coattention(nn.Module):

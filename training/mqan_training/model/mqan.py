@@ -17,9 +17,9 @@ Shape letters: B batch, C context length, Q question length, D width, E vector w
 
 from torch import Tensor, nn
 
-from mqan_training.config import ModelConfig
 from mqan_training.model.decoder import Decoder, Encoded
 from mqan_training.model.encoder import Encoder
+from mqan_training.recipe import ModelConfig
 
 
 class MQAN(nn.Module):

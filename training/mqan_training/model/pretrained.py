@@ -19,13 +19,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mqan_core.text.layout import SHARED
-from mqan_training.config import ModelConfig
 from mqan_training.model.bert import Bert
 from mqan_training.model.decoder import Encoded, Mixture
 from mqan_training.model.evidence import Evidence
 from mqan_training.model.similarity import Alike, Similarity, are_choices, mean_of_text
 from mqan_training.model.tie import Span
 from mqan_training.model.tied_decoder import TiedDecoder
+from mqan_training.recipe import ModelConfig
 
 
 class ReaderInputs(NamedTuple):

@@ -25,7 +25,7 @@ class Constants(NamedTuple):
 
 
 class Ties(NamedTuple):
-    """The ties of a step: ``first`` is added to the scores; None where the step is not the first, or has no word before.
+    """The ties of a step: ``first`` is added at the first one, ``copied`` is of the word before the others.
 
     ``is_first_B`` is given where rows of a batch are at different steps.
     """

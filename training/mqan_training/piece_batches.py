@@ -1,4 +1,4 @@
-"""Prepared examples, and requests, as padded tensors.
+"""PieceExample examples, and requests, as padded tensors.
 
 Shape letters as in ``model/pretrained.py``.
 """
@@ -15,9 +15,9 @@ from mqan_core.ask.request import Request
 from mqan_core.text.layout import Layout, Window
 from mqan_core.text.tokens import word_of
 from mqan_core.text.word_pieces import WordPieces
-from mqan_training.device import moved
+from mqan_training.batch import Batch, common_shape
 from mqan_training.model.pretrained import ReaderInputs
-from mqan_training.prepare import NO_SLOT, Prepared
+from mqan_training.piece_examples import NO_SLOT, PieceExample
 
 MOST_PIECES = 8  # of a word that the decoder reads as the previous one
 NUM_NULL = 2  # scores of [CLS]: no answer, no quotation
@@ -27,7 +27,7 @@ _MOST_OF_CHOICE = 62  # longer choices are rare, and all of a batch are padded t
 
 
 @dataclass(frozen=True, slots=True)
-class TrainingBatch:
+class PieceBatch(Batch):
     """A batch with its targets.
 
     Attributes:
@@ -64,7 +64,7 @@ class TrainingBatch:
     choice_of: Tensor
 
     @property
-    def num_pieces(self) -> int:
+    def size(self) -> int:
         """Word pieces that are not padding."""
         return int((self.inputs.groups_NS > 0).sum())
 
@@ -73,23 +73,10 @@ class TrainingBatch:
         return (*self.inputs, *(getattr(self, field.name) for field in fields(self)[1:]))
 
     @classmethod
-    def of_tensors(cls, tensors: Sequence[Tensor]) -> "TrainingBatch":
+    def of_tensors(cls, tensors: Sequence[Tensor]) -> "PieceBatch":
         """Return the batch that ``tensors`` gave."""
         num_inputs = len(ReaderInputs._fields)
         return cls(ReaderInputs(*tensors[:num_inputs]), *tensors[num_inputs:])
-
-    def to(self, device: torch.device) -> "TrainingBatch":
-        """Return the batch on a device, as ``moved`` does."""
-        return TrainingBatch.of_tensors([moved(tensor, device) for tensor in self.tensors()])
-
-
-def common_shape(size: int, least: int = 16, bits: int = 2) -> int:
-    """Return the next size out of two to each doubling (16, 24, 32, 48, ...), or more with more ``bits``.
-
-    oneDNN compiles every product in bfloat16 anew for each shape that it meets, which takes longer than the product.
-    """
-    step = 1 << max((size - 1).bit_length() - bits, 0)
-    return max(-(-size // step) * step, least)
 
 
 def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> npt.NDArray[np.int64]:
@@ -156,7 +143,7 @@ def allowed_sources(requests: Sequence[Request]) -> npt.NDArray[np.float32]:
     return np.array([[0, 1, 0] if request.choices else [1, 1, 1] for request in requests], np.float32)
 
 
-def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) -> TrainingBatch:
+def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generated: int) -> PieceBatch:
     """Pad prepared examples into one batch."""
     requests = [example.request for example in examples]
     inputs = reader_inputs(requests, [[example.window] for example in examples], allowed_sources(requests))
@@ -203,10 +190,10 @@ def collate(examples: Sequence[Prepared], layout: Layout, num_generated: int) ->
         evidence,
         *_alone(examples, num_question),
     )
-    return TrainingBatch(inputs, *(torch.from_numpy(array) for array in arrays))
+    return PieceBatch(inputs, *(torch.from_numpy(array) for array in arrays))
 
 
-def _alone(examples: Sequence[Prepared], num_question: int) -> tuple[npt.NDArray[np.int64], ...]:
+def _alone(examples: Sequence[PieceExample], num_question: int) -> tuple[npt.NDArray[np.int64], ...]:
     """Return ``text_pieces``, ``choice_pieces``, ``text_of`` and ``choice_of`` of a batch."""
     texts: dict[tuple[int, ...], int] = {}
     choices: dict[tuple[int, ...], int] = {}

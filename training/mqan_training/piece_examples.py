@@ -17,14 +17,15 @@ from mqan_core.example import Example
 from mqan_core.text.layout import Layout, Window
 from mqan_core.text.tokens import Token
 from mqan_core.text.vocab import END_ID, REFUSAL_ID, Vocabulary, number_slots
-from mqan_training.numbering import spell_answer
+from mqan_training.batch import ANSWER_COST
+from mqan_training.spelling import spell_answer
 
 _VERDICTS = frozenset({"yes", "no", "true", "false"})
 NO_SLOT = -2  # equal to no slot and not to padding
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PieceExample:
     """One training example.
 
     Attributes:
@@ -63,14 +64,19 @@ class Prepared:
         return len(self.slots) > 1 and not self.starts and int(self.ids[0]) < self.num_generated
 
     @property
+    def num_steps(self) -> int:
+        """Steps of the answer; none where several choices may be right."""
+        return len(self.slots)
+
+    @property
     def cost(self) -> int:
-        """What it costs in a batch: its pieces, and five for each step of the answer."""
-        return len(self.window.pieces) + 5 * len(self.slots)
+        """Its pieces, and five for each step of the answer."""
+        return len(self.window.pieces) + ANSWER_COST * len(self.slots)
 
 
-def prepare(
+def prepare_pieces(
     example: Example, vocabulary: Vocabulary, layout: Layout, max_answer_tokens: int, rng: np.random.Generator
-) -> Prepared | None:
+) -> PieceExample | None:
     """Read an example; None where it cannot be trained on: no text, a question that is too long, choices that take
     several readings, or an answer too long or out of reach.
 
@@ -138,14 +144,14 @@ def _cut(request: Request, words: slice, vocabulary: Vocabulary) -> Request:
     return replace(request, context_tokens=tokens, slots=slots)
 
 
-def _chosen(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared | None:
+def _chosen(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> PieceExample | None:
     labels = [choice.label for choice in example.choices]
     read = (example.task, request, window)
     marked = _marked(example, request, labels)
     if example.multiple:
         nothing = np.zeros(0, np.int64)
         is_right = tuple(label in example.answers for label in labels)
-        return replace(Prepared(*read, nothing, nothing, vocabulary.num_generated, right=is_right), **marked)
+        return replace(PieceExample(*read, nothing, nothing, vocabulary.num_generated, right=is_right), **marked)
     if not example.answers:
         return _refused(example, request, window, vocabulary)
     if example.answers[0] not in labels:
@@ -153,7 +159,7 @@ def _chosen(example: Example, request: Request, window: Window, vocabulary: Voca
     place = len(request.question_tokens) + labels.index(example.answers[0])
     slot = np.array([request.slots.question[place]], np.int64)
     ids = np.array([vocabulary.num_generated], np.int64)
-    return replace(Prepared(*read, slot, ids, vocabulary.num_generated, starts=(place,)), **marked)
+    return replace(PieceExample(*read, slot, ids, vocabulary.num_generated, starts=(place,)), **marked)
 
 
 def _marked(example: Example, request: Request, labels: Sequence[str]) -> dict[str, Any]:
@@ -168,14 +174,14 @@ def _marked(example: Example, request: Request, labels: Sequence[str]) -> dict[s
     return {"decided": len(request.question_tokens) + labels.index(example.answers[0]), "evidence": words}
 
 
-def _refused(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> Prepared:
+def _refused(example: Example, request: Request, window: Window, vocabulary: Vocabulary) -> PieceExample:
     slots, ids = np.array([NO_SLOT], np.int64), np.array([REFUSAL_ID], np.int64)
-    return Prepared(example.task, request, window, slots, ids, vocabulary.num_generated, is_refusal=True)
+    return PieceExample(example.task, request, window, slots, ids, vocabulary.num_generated, is_refusal=True)
 
 
 def _spelled(
     example: Example, request: Request, window: Window, vocabulary: Vocabulary, max_answer_tokens: int
-) -> Prepared | None:
+) -> PieceExample | None:
     answer = spell_answer(example, request.context_tokens, request.question_tokens)
     if not 0 < len(answer) <= max_answer_tokens:
         return None
@@ -189,7 +195,7 @@ def _spelled(
     if any(slot == NO_SLOT and i == vocabulary.num_generated for slot, i in zip(slots, ids, strict=True)):
         return None
     starts, ends = _places(example, request, slots)
-    return Prepared(
+    return PieceExample(
         example.task,
         request,
         window,

@@ -1,4 +1,4 @@
-"""A run on a mixture: the same batches from the same seed, and a run that was cut goes on as if it had not been."""
+"""A run: the same batches from the same seed, and a run that was cut goes on as if it had not been."""
 
 import dataclasses
 import json
@@ -8,43 +8,28 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 
 from mqan_core.example import Choice, Example
-from mqan_core.text.layout import Layout
-from mqan_core.text.vocab import Vocabulary
-from mqan_core.text.word_pieces import WordPieces
-from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.kept import KeptPools
-from mqan_data.mixture import dataset_of
-from mqan_training import mixture_run, stream
+from mqan_training import loop, stream
 from mqan_training.checkpoint import load_checkpoint, step_folder
-from mqan_training.collate import TrainingBatch, collate
 from mqan_training.errors import DivergedError, MissingEncoderError
-from mqan_training.losses import Losses, network_losses
-from mqan_training.mixture_run import Start, prepare_run, save_run, take_step, train_mixture
+from mqan_training.loop import Run, prepare_run, save_run, take_step, train
+from mqan_training.losses import Mean
 from mqan_training.model.bert import Bert
-from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.recipe import Recipe, is_mixture, load_recipe
+from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog
-from mqan_training.stream import MixtureStream, generator_pieces, shares_of
-
-NAMES = "ann bob carl dora emil".split()  # noqa: SIM905
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *NAMES, *"met in who ? . a the one two three".split()]  # noqa: SIM905
-SIZES = {
-    "model_type": "bert",
-    "hidden_act": "gelu",
-    "vocab_size": len(PIECES),
-    "hidden_size": 16,
-    "num_hidden_layers": 1,
-    "num_attention_heads": 2,
-    "intermediate_size": 24,
-}
+from mqan_training.start import start_from_checkpoint
+from mqan_training.stream import shares_of
+from tests.training.conftest import NAMES, PIECES, SIZES
 
 
 class Meetings:
@@ -71,47 +56,31 @@ class Counts(Meetings):
         return 10
 
 
-@pytest.fixture(scope="module")
-def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of our own, in the files of a pretrained one."""
-    folder = tmp_path_factory.mktemp("encoder")
-    (folder / "config.json").write_text(json.dumps(SIZES))
-    (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")
-    torch.manual_seed(3)
-    width, inner = 16, 24
-    shapes: dict[str, tuple[int, ...]] = {
-        "embeddings.word_embeddings.weight": (len(PIECES), width),
-        "embeddings.position_embeddings.weight": (512, width),
-        "embeddings.token_type_embeddings.weight": (2, width),
-    }
-    layer = "encoder.layer.0"
-    for part in ("attention.self.query", "attention.self.key", "attention.self.value", "attention.output.dense"):
-        shapes |= {f"{layer}.{part}.weight": (width, width), f"{layer}.{part}.bias": (width,)}
-    shapes |= {f"{layer}.intermediate.dense.weight": (inner, width), f"{layer}.intermediate.dense.bias": (inner,)}
-    shapes |= {f"{layer}.output.dense.weight": (width, inner), f"{layer}.output.dense.bias": (width,)}
-    for norm in ("embeddings.LayerNorm", f"{layer}.attention.output.LayerNorm", f"{layer}.output.LayerNorm"):
-        shapes |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
-    save_file({name: torch.randn(shape) * 0.1 for name, shape in shapes.items()}, folder / "model.safetensors")
-    return folder
+DECODER: Mapping[str, float] = {"width": 8, "num_heads": 2, "head_width": 4, "ffn_width": 8}
 
 
-def recipe_of(encoder: Path, **changes: object) -> Recipe:
+def recipe_of(encoder: Path, *, decoder: Mapping[str, float] = DECODER, **changes: Any) -> Recipe:
     values = {
         "name": "tiny",
+        "reader": {"kind": "pieces", "encoder": str(encoder), "decoder": dict(decoder)},
         "sources": {"meetings": 1, "counts": 2},
         "steps": 12,
         "warmup_steps": 3,
         "reader_rate": 1e-3,
         "decoder_rate": 3e-3,
-        "batch_pieces": 200,
+        "batch_size": 200,
         "num_generated": 20,
         "checkpoint_every": 4,
         "validate_every": 6,
         "log_every": 1,
-        "encoder": str(encoder),
-        "decoder": {"width": 8, "num_heads": 2, "head_width": 4, "ffn_width": 8},
     }
     return Recipe.model_validate(values | changes)
+
+
+def two_processes_recipe(encoder: Path) -> Recipe:
+    """A recipe without dropout, so that the number of processes decides nothing."""
+    recipe = recipe_of(encoder, decoder={**DECODER, "dropout": 0.0}, epsilon=1e-4)
+    return recipe.model_copy(update={"reader": recipe.pieces.model_copy(update={"dropout": 0.0})})
 
 
 SOURCES = (Meetings(), Counts())
@@ -126,7 +95,7 @@ def small_pools(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(recipe: Recipe, folder: Path, *, resume: bool = False) -> Path:
     examples = [Meetings().draw(i, np.random.default_rng(i)) for i in range(6)]
-    return train_mixture(recipe, SOURCES, {"meetings": examples}, folder, resume=resume)
+    return train(recipe, SOURCES, {"meetings": examples}, folder, resume=resume)
 
 
 def losses_of(folder: Path) -> list[float]:
@@ -150,15 +119,15 @@ def test_a_cut_run_goes_on_as_if_it_had_not_been(encoder: Path, tmp_path: Path) 
 def test_a_run_that_is_cut_in_its_last_validation_is_scored_when_it_goes_on(
     encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = mixture_run.validate_run
+    real = loop.validate_run
 
-    def cut(given: mixture_run.MixtureRun, log: RunLog) -> None:
+    def cut(given: Run, log: RunLog) -> None:
         if given.step == 9:
-            monkeypatch.setattr(mixture_run, "validate_run", real)
+            monkeypatch.setattr(loop, "validate_run", real)
             raise KeyboardInterrupt
         real(given, log)
 
-    monkeypatch.setattr(mixture_run, "validate_run", cut)
+    monkeypatch.setattr(loop, "validate_run", cut)
     recipe = recipe_of(encoder, steps=9, log_every=100)
     with pytest.raises(KeyboardInterrupt):
         run(recipe, tmp_path)
@@ -172,7 +141,9 @@ def test_a_run_that_is_cut_in_its_last_validation_is_scored_when_it_goes_on(
 
 def test_the_last_step_counts_in_the_average(encoder: Path, tmp_path: Path) -> None:
     recipe = recipe_of(encoder, steps=9)
-    untrained = prepare_run(recipe, SOURCES, {}, tmp_path, None).average.state()
+    begun = prepare_run(recipe, SOURCES, {}, tmp_path, None)
+    assert begun.average is not None
+    untrained = begun.average.state()
     saved = load_checkpoint(run(recipe, tmp_path))
     name = "span.weight"
     torch.testing.assert_close(saved.average[name], (2 * untrained[name] + 9 * saved.weights[name]) / 11)
@@ -181,27 +152,30 @@ def test_the_last_step_counts_in_the_average(encoder: Path, tmp_path: Path) -> N
 def test_a_run_that_diverges_ends_before_it_is_saved(
     encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    run_of = loop.prepare_run
 
-    def diverge(network: PretrainedNetwork, batch: TrainingBatch, teacher: Bert | None) -> Losses:
-        losses = network_losses(network, batch, teacher)
-        return losses._replace(answer=losses.answer * float("nan"))
+    def diverging(*given: Any, **named: Any) -> Run:
+        begun = run_of(*given, **named)
+        losses = begun.learner.forward
+        nan = Mean(torch.tensor(float("nan"), requires_grad=True), torch.tensor(1))
+        begun.learner.forward = lambda batch: {**losses(batch), "answer": (nan,)}
+        return begun
 
-    monkeypatch.setattr(mixture_run, "network_losses", diverge)
-    with pytest.raises(DivergedError, match="step 1: answer and norm not finite: .* lower reader_rate"):
+    monkeypatch.setattr(loop, "prepare_run", diverging)
+    with pytest.raises(DivergedError, match="step 1: answer not finite: .* lower reader_rate"):
         run(recipe_of(encoder, steps=1), tmp_path)
     assert not list(tmp_path.glob("step-*"))
 
 
 def test_a_run_goes_on_by_its_own_recipe(encoder: Path, tmp_path: Path) -> None:
     run(recipe_of(encoder, steps=1), tmp_path)
-    other = {"seed": 2, "decoder": {"width": 12, "num_heads": 2, "head_width": 4, "ffn_width": 8}}
-    with pytest.raises(ValueError, match=r"another recipe: seed was 1, is 2; decoder\.width was 8, is 12; to"):
-        run(recipe_of(encoder, **other), tmp_path, resume=True)
+    with pytest.raises(ValueError, match=r"another recipe: reader\.decoder\.width was 8, is 12; seed was 1, is 2; to"):
+        run(recipe_of(encoder, seed=2, decoder={**DECODER, "width": 12}), tmp_path, resume=True)
     with pytest.raises(ValueError, match=r"sources\.more was not there, is 1\.0"):
         run(recipe_of(encoder, sources={"meetings": 1, "counts": 2, "more": 1}), tmp_path, resume=True)
     with pytest.raises(ValueError, match="the sources are in another order"):
         run(recipe_of(encoder, sources={"counts": 2, "meetings": 1}), tmp_path, resume=True)
-    changed: dict[str, object] = {
+    changed: dict[str, Any] = {
         "steps": 2,
         "cooldown_steps": 1,
         "log_every": 2,
@@ -227,7 +201,7 @@ def test_a_killed_run_leaves_whole_checkpoints(encoder: Path, tmp_path: Path) ->
     """Killed at any moment, also while it writes: what is there can be gone on from."""
     script = (
         "import sys; from pathlib import Path; from mqan_training import stream;"
-        "from tests.training.test_mixture_run import SMALL, recipe_of, run; vars(stream).update(SMALL);"
+        "from tests.training.test_loop import SMALL, recipe_of, run; vars(stream).update(SMALL);"
         "run(recipe_of(Path(sys.argv[1]), steps=100000, checkpoint_every=2), Path(sys.argv[2]))"
     )
     process = subprocess.Popen(
@@ -248,64 +222,90 @@ def test_a_killed_run_leaves_whole_checkpoints(encoder: Path, tmp_path: Path) ->
     assert load_checkpoint(resumed).step == step + 2
 
 
-def test_batches_come_from_seed_and_place_alone(encoder: Path) -> None:
+def contexts(begun: Run, pool: int) -> list[list[str]]:
+    return [[e.request.context for e in batch] for _, batch in begun.stream.pool(pool)]  # type: ignore[attr-defined]
+
+
+def test_batches_come_from_seed_and_place_alone(encoder: Path, tmp_path: Path) -> None:
     recipe = recipe_of(encoder)
-    layout = Layout(WordPieces(PIECES))
-    vocabulary = Vocabulary(generator_pieces(SOURCES, recipe), refuses=True)
-    streams = [MixtureStream(SOURCES, recipe, vocabulary, layout) for _ in range(2)]
-    first = [[e.request.context for e in batch] for batch in streams[0].pool(1)]
-    assert first == [[e.request.context for e in batch] for batch in streams[1].pool(1)]
-    assert first != [[e.request.context for e in batch] for batch in streams[0].pool(2)]
-    assert max(sum(e.cost for e in batch) for batch in streams[0].pool(1)) <= recipe.batch_pieces
-    batches = streams[0].batches(1, 2)
-    number, index, batch = next(batches)
+    begun, again = (prepare_run(recipe, SOURCES, {}, tmp_path, None) for _ in range(2))
+    assert contexts(begun, 1) == contexts(again, 1) != contexts(begun, 2)
+    pool = begun.stream.pool(1)
+    assert max(sum(e.cost for e in batch) for _, batch in pool) <= recipe.batch_size
+    batches = begun.stream.batches(1, 2)
+    drawn = next(batches)
     batches.close()
-    assert (number, index) == (1, 3)
-    expected = collate(streams[0].pool(1)[2], layout, vocabulary.num_generated)
-    for one, other in zip(batch.tensors(), expected.tensors(), strict=True):
+    assert (drawn.pool, drawn.next, drawn.source, drawn.counts) == (1, 3, "", True)
+    expected = begun.reader.collate(pool[2][1])  # type: ignore[arg-type]
+    for one, other in zip(drawn.batch.tensors(), expected.tensors(), strict=True):
         np.testing.assert_array_equal(one.numpy(), other.numpy())
-    assert batch.inputs.rows_N.tolist() == list(range(len(first[2])))
 
 
-def test_shares_are_weights_times_roots_of_sizes(encoder: Path) -> None:
-    recipe = recipe_of(encoder, temperature=2)
+def test_sources_that_take_turns_have_batches_of_their_own(encoder: Path, tmp_path: Path) -> None:
+    phases = [{"steps": 5, "weights": {"counts": 1}}]
+    changes: dict[str, Any] = {"order": "by_task", "phases": phases, "validate_every": 12}
+    recipe = recipe_of(encoder, **changes)
+    run(recipe, tmp_path / "whole")
+    lines = [json.loads(line) for line in (tmp_path / "whole" / "log.jsonl").read_text().splitlines()]
+    assert [line["task"] for line in lines] == ["counts"] * 5 + ["counts", "meetings", "counts"] * 2 + ["counts"]
+    begun = prepare_run(recipe, SOURCES, {}, tmp_path, None)
+    for number, batch in begun.stream.pool(0):
+        assert {e.task for e in batch} == {SOURCES[number].name}  # type: ignore[attr-defined]
+    run(recipe_of(encoder, **changes, steps=8), tmp_path / "cut")
+    run(recipe, tmp_path / "cut", resume=True)
+    assert losses_of(tmp_path / "cut") == losses_of(tmp_path / "whole")
+
+
+def test_shares_are_weights_times_roots_of_sizes() -> None:
     expected = np.array([40**0.5, 2 * 10**0.5])
-    np.testing.assert_allclose(shares_of(SOURCES, recipe), expected / expected.sum())
+    np.testing.assert_allclose(shares_of(SOURCES, {"meetings": 1, "counts": 2}, 2), expected / expected.sum())
 
 
 def test_a_step_changes_the_reader_and_the_decoder(encoder: Path, tmp_path: Path) -> None:
     prepared = prepare_run(recipe_of(encoder), SOURCES, {}, tmp_path, None)
     before = {name: p.detach().clone() for name, p in prepared.network.named_parameters()}
-    *_, batch = next(prepared.stream.batches(0, 0))
-    take_step(prepared, batch)
+    drawn = next(prepared.stream.batches(0, 0))
+    take_step(prepared, drawn)
     changed = {name for name, p in prepared.network.named_parameters() if not torch.equal(p, before[name])}
     assert {"bert.layers.0.query.weight", "decoder.generator.weight", "span.weight", "null.weight"} <= changed
-    assert ("similarity.map.weight" in changed) == bool(len(batch.text_pieces))  # a matrix of zeros does not decay
+    assert ("similarity.map.weight" in changed) == bool(len(drawn.batch.text_pieces))  # type: ignore[attr-defined]
 
 
 def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> None:
     recipe = recipe_of(encoder, steps=4)
     given = load_checkpoint(run(recipe_of(encoder, seed=9), tmp_path / "before"))
-    start = Start(given.weights, given.pieces, "another 1")
+    start = start_from_checkpoint(given)
     begun = prepare_run(recipe, SOURCES, {}, tmp_path / "run", None, start)
-    assert begun.vocabulary.pieces[-len(given.pieces) :] == given.pieces
-    for name, tensor in begun.network.state_dict().items():
-        torch.testing.assert_close(tensor, start.weights[name], rtol=0, atol=0, msg=name)
+    assert begun.pieces[: len(given.pieces)] == given.pieces
+    for name, tensor in begun.network.named_parameters():
+        known = start.weights[name]
+        torch.testing.assert_close(tensor[: len(known)] if known.dim() else tensor, known, rtol=0, atol=0, msg=name)
     save_run(begun)
     resumed = prepare_run(recipe, SOURCES, {}, tmp_path / "run", tmp_path / "run" / "step-0000000")
-    assert resumed.origin == "another 1"
-    wider = recipe_of(encoder, decoder={"width": 12, "num_heads": 2, "head_width": 4, "ffn_width": 8})
-    with pytest.raises(ValueError, match="weights to start from do not fit"):
-        prepare_run(wider, SOURCES, {}, tmp_path / "run", None, start)
+    assert resumed.origin == str(given.folder)
+    wider = recipe_of(encoder, decoder={**DECODER, "width": 12})
+    with pytest.raises(ValueError, match=r"does not fit the model of the recipe: project\.weight has the shape"):
+        prepare_run(wider, SOURCES, {}, tmp_path / "other", None, start)
+    without = {name: tensor for name, tensor in start.weights.items() if name != "decoder.start"}
+    with pytest.raises(ValueError, match=r"has no weights decoder\.start"):
+        prepare_run(recipe, SOURCES, {}, tmp_path / "other", None, dataclasses.replace(start, weights=without))
+
+
+def test_a_run_that_has_no_checkpoint_yet_begins_with_the_same_again(encoder: Path, tmp_path: Path) -> None:
+    (tmp_path / "from.txt").write_text("another 1")
+    with pytest.raises(ValueError, match="no checkpoint yet and began with another 1: give that with --from again"):
+        run(recipe_of(encoder), tmp_path, resume=True)
+    run(recipe_of(encoder, steps=1), tmp_path)  # begins anew
+    assert not (tmp_path / "from.txt").exists()
 
 
 def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, tmp_path: Path) -> None:
     given = load_checkpoint(run(recipe_of(encoder, seed=9), tmp_path / "before"))
-    start = Start(given.weights, given.pieces, "another 1")
+    start = dataclasses.replace(start_from_checkpoint(given), weights=given.weights, origin="another 1")
     found = {}
     for share in (0.0, 0.75):
         recipe = recipe_of(encoder, steps=3, start_share=share)
-        folder = train_mixture(recipe, SOURCES, {}, tmp_path / str(share), start=start)
+        folder = train(recipe, SOURCES, {}, tmp_path / str(share), start=start)
         found[share] = load_checkpoint(folder).average
     for name, tensor in found[0.75].items():
         expected = 0.25 * found[0.0][name] + 0.75 * start.weights[name]
@@ -340,41 +340,6 @@ def test_a_folder_that_holds_no_such_bert_is_refused(encoder: Path, tmp_path: Pa
         Bert.from_folder(tmp_path)
 
 
-def test_recipes_say_what_is_wrong(tmp_path: Path) -> None:
-    path = tmp_path / "r.yaml"
-    path.write_text("name: x\nsteps: 0\nsources: {sst: 1}\ncolour: red\n")
-    assert is_mixture(path)
-    with pytest.raises(ValueError, match=r"r\.yaml: steps: .*; colour: Extra inputs"):
-        load_recipe(path)
-    assert load_recipe(Path("training/recipes/default.yaml"), {"decoder.width": "64"}).decoder.width == 64
-    assert not is_mixture(Path("training/recipes/debug.yaml"))
-
-
-@pytest.mark.parametrize(
-    ("sources", "message"),
-    [
-        ("{sst: -1, woz: 2}", r"sources: .*the weight of sst is -1\.0; it must"),
-        ("{sst: .nan}", "sources: .*the weight of sst is nan; it must"),
-        ("{sst: .inf}", "sources: .*the weight of sst is inf; it must"),
-        ("{sst: 0}", "sources: .*there must be a source with a weight above 0"),
-        ("{}", "sources: .*there must be a source with a weight above 0"),
-    ],
-)
-def test_weights_that_make_no_mixture_are_refused(tmp_path: Path, sources: str, message: str) -> None:
-    path = tmp_path / "r.yaml"
-    path.write_text(f"name: x\nsteps: 1\nsources: {sources}\n")
-    with pytest.raises(ValueError, match=message):
-        load_recipe(path)
-
-
-def test_the_permissive_recipe_has_no_dataset_that_forbids_commercial_use() -> None:
-    default, permissive = (load_recipe(Path(f"training/recipes/{name}.yaml")) for name in ("default", "permissive"))
-    allowed = {
-        name for name in default.sources if name.startswith("made_") or load_dataset(dataset_of(name)).commercial
-    }
-    assert set(permissive.sources) == allowed < set(default.sources)
-
-
 class Unread(Meetings):
     """A source whose rows cannot be read any more."""
 
@@ -387,12 +352,12 @@ def test_a_run_begins_with_a_pool_that_was_drawn_before(encoder: Path, tmp_path:
     kept = KeptPools(tmp_path, "key")
     first = prepare_run(recipe, SOURCES, {}, tmp_path / "run", None, kept=kept)
     batches = first.stream.batches(0, 0)
-    drawn = next(batches)[2]
+    drawn = next(batches).batch
     batches.close()
     again = prepare_run(recipe, [Unread()], {}, tmp_path / "run", None, kept=kept)
-    assert again.vocabulary.pieces == first.vocabulary.pieces
+    assert again.pieces == first.pieces
     batches = again.stream.batches(0, 0)
-    for found, wanted in zip(next(batches)[2].tensors(), drawn.tensors(), strict=True):
+    for found, wanted in zip(next(batches).batch.tensors(), drawn.tensors(), strict=True):
         assert torch.equal(found, wanted)
     batches.close()
     with pytest.raises(AssertionError, match="were read"):

@@ -1,0 +1,59 @@
+"""What the batches of both readers share: they are tensors, of few shapes, and each loss is a mean."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Protocol, Self
+
+import torch
+from torch import Tensor
+
+from mqan_training.device import moved
+
+ANSWER_COST = 5  # a step of an answer costs as much as five words of a text (appendix B)
+
+
+class Prepared(Protocol):
+    """An example that a reader has read.
+
+    Attributes:
+        cost: what it costs in a batch.
+        num_steps: steps of its answer.
+    """
+
+    @property
+    def cost(self) -> int: ...
+
+    @property
+    def num_steps(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Tensors that go to another process or device together."""
+
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Return the tensors that all this is, for ``of_tensors``."""
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    @classmethod
+    def of_tensors(cls, tensors: Sequence[Tensor]) -> Self:
+        """Return the batch that ``tensors`` gave."""
+        return cls(*tensors)
+
+    def to(self, device: torch.device) -> Self:
+        """Return the batch on a device, as ``moved`` does."""
+        return self.of_tensors([moved(tensor, device) for tensor in self.tensors()])
+
+    @property
+    def size(self) -> int:
+        """Pieces or tokens that are not padding."""
+        raise NotImplementedError
+
+
+def common_shape(size: int, least: int = 16, bits: int = 2) -> int:
+    """Return the next size out of two to each doubling (16, 24, 32, 48, ...), or more with more ``bits``.
+
+    oneDNN compiles every product in bfloat16 anew for each shape that it meets, which takes longer than the product.
+    """
+    step = 1 << max((size - 1).bit_length() - bits, 0)
+    return max(-(-size // step) * step, least)

@@ -1,0 +1,333 @@
+"""The training loop of every recipe: ``mqan train RECIPE.yaml --data DIR [--resume]``.
+
+Everything random comes from the recipe's seed and counters, so that a run that was cut at any moment goes on with the
+same batches. Constant rates rise, stay, and fall over the last ``cooldown_steps``: a run can be made longer until then.
+"""
+
+import json
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from mqan_core.example import Example
+from mqan_data.kept import KeptPools
+from mqan_data.source import Source
+from mqan_training.checkpoint import (
+    checkpoint_to_resume,
+    latest_checkpoint,
+    load_checkpoint,
+    prune_checkpoints,
+    refuse_other_recipe,
+    restore_run,
+    save_checkpoint,
+    step_folder,
+)
+from mqan_training.device import is_reduced, prepare_device, tune_process
+from mqan_training.distributed import Processes, joined_processes
+from mqan_training.optim import WeightAverage, make_optimizer, rate_share, refuse_divergence
+from mqan_training.piece_reader import PieceReader
+from mqan_training.recipe import PiecesConfig, Recipe
+from mqan_training.runlog import RunLog, console
+from mqan_training.spelling import generator_tokens, grow
+from mqan_training.start import Start, adopt, record_origin, refuse_other_start
+from mqan_training.stream import Drawn, Stream, first_pool, phase_of
+from mqan_training.word_reader import WordReader
+
+_AVERAGE_EVERY = 10  # steps; the last one counts, too
+_ADVICE = "lower reader_rate or decoder_rate"
+
+
+@dataclass(slots=True)
+class Run:
+    """Everything that a run works with; ``learner`` computes the losses of ``network``, on all processes together."""
+
+    recipe: Recipe
+    folder: Path
+    reader: PieceReader | WordReader
+    pieces: tuple[str, ...]
+    network: Any
+    learner: nn.Module
+    stream: Stream
+    optimizer: torch.optim.Optimizer
+    average: WeightAverage | None
+    validation: Mapping[str, Sequence[Example]]
+    processes: Processes
+    start: Start | None = None
+    step: int = 0
+    pool: int = 0
+    index: int = 0
+    seconds: float = 0.0
+    origin: str = ""
+
+
+def train(
+    recipe: Recipe,
+    sources: Sequence[Source],
+    validation: Mapping[str, Sequence[Example]],
+    folder: Path,
+    *,
+    resume: bool = False,
+    start: Start | None = None,
+    kept: KeptPools | None = None,
+) -> Path:
+    """Run a recipe to its last step; return the last checkpoint.
+
+    Processes that a launcher started together train one run; each calls this (see ``distributed``).
+
+    Args:
+        recipe: the run.
+        sources: of its examples, by the names of the recipe.
+        validation: examples to score the run on, by name of their source.
+        folder: where checkpoints and logs go; all processes must see the same.
+        resume: go on from the newest checkpoint there.
+        start: what to begin with, where no checkpoint is there.
+        kept: pools of examples that were drawn before, and room for those of this run; with the first of them the run
+            begins before its sources have been read.
+
+    Raises:
+        ValueError: the folder holds a run and ``resume`` was not asked for, it is one of another recipe or start, a
+            source has no weight, or the recipe does not fit what it begins with.
+        CheckpointError: the checkpoint to resume from is damaged.
+        DivergedError: a loss or the gradient is not finite.
+    """
+    tune_process()
+    newest = checkpoint_to_resume(folder, resume=resume)
+    with joined_processes() as processes:
+        console.quiet = not processes.is_first
+        processes.wait()  # until all have looked into the folder
+        run = prepare_run(recipe, sources, validation, folder, newest, start, kept, processes=processes, resume=resume)
+        if not processes.all_same(run.step):
+            raise ValueError(f"the processes found different checkpoints: put {folder} where all machines see it")
+        if recipe.autocast and not is_reduced(True, processes.device):
+            console.print("autocast: this CPU has no bfloat16 instructions, training in float32, which is faster here")
+        log = None
+        if processes.is_first:
+            folder.mkdir(parents=True, exist_ok=True)
+            if newest is None:
+                record_origin(folder, start)
+            log = RunLog(folder, run.step)
+        try:
+            _take_steps(run, log)
+        finally:
+            if log is not None:
+                log.close()
+    return step_folder(folder, run.step)
+
+
+def _take_steps(run: Run, log: RunLog | None) -> None:
+    """Train to the last step; the first process logs, validates and saves, while the others wait."""
+    recipe, processes, batches = run.recipe, run.processes, None
+    before, size, num_steps = time.perf_counter(), 0, 0
+    begun = before - run.seconds
+    processes.seed_dropout(recipe.seed, run.step)
+    try:
+        while run.step < recipe.steps:
+            phase = recipe.phase_after(run.step)
+            if batches is None or phase != phase_of(run.pool):
+                if batches is not None:
+                    batches.close()
+                if phase != phase_of(run.pool):
+                    run.pool, run.index = first_pool(phase), 0
+                batches = run.stream.batches(run.pool, run.index, num_workers(processes.device))
+            drawn = next(batches)
+            run.pool, run.index = drawn.pool, drawn.next
+            size, num_steps = size + drawn.batch.size, num_steps + 1
+            losses = take_step(run, drawn)
+            is_logged, is_validated, is_saved = _due(run)
+            if is_logged or is_validated or is_saved or processes.device.type == "cpu":
+                refuse_divergence(run.step, losses, _ADVICE)  # waits for the device
+            if is_logged and log is not None:
+                values = {name: float(loss) for name, loss in losses.items()}
+                others = {name: values.pop(name) for name in ("norm", "share_of_rate")}
+                elapsed = time.perf_counter() - before
+                speed = {f"{run.reader.unit}_per_s": size / elapsed, "s_per_step": elapsed / num_steps}
+                log.numbers(run.step, drawn.source, values, others | speed)
+                _show(run, drawn.source, values, size / elapsed, elapsed / num_steps)
+            if is_logged:
+                before, size, num_steps = time.perf_counter(), 0, 0
+            paused = time.perf_counter()
+            run.seconds = paused - begun
+            if is_validated:
+                if log is not None:
+                    validate_run(run, log)
+                processes.wait()
+            if is_saved:  # last, or a run that is cut in the last validation would never be scored
+                if processes.is_first:
+                    save_run(run)
+                processes.seed_dropout(recipe.seed, run.step)
+                processes.wait()
+            pause = time.perf_counter() - paused
+            before, begun = before + pause, begun + pause
+    finally:
+        if batches is not None:
+            batches.close()
+
+
+def _show(run: Run, source: str, values: Mapping[str, float], per_s: float, s_per_step: float) -> None:
+    """Print a line of progress."""
+    left = timedelta(seconds=round((run.recipe.steps - run.step) * s_per_step))
+    loss = ", ".join(f"{name} {values[name]:.3f}" for name in run.reader.loss_weights)
+    where = f" {source}" if source else ""
+    console.print(
+        f"step {run.step:,} of {run.recipe.steps:,}{where}: {loss}; {per_s:,.0f} {run.reader.unit}/s, {left} left"
+    )
+
+
+def _due(run: Run) -> tuple[bool, bool, bool]:
+    """Return whether the step that was taken is logged, validated and saved, as the last one is."""
+    recipe, is_last = run.recipe, run.step == run.recipe.steps
+    log, validate, save = (
+        is_last or run.step % every == 0 for every in (recipe.log_every, recipe.validate_every, recipe.checkpoint_every)
+    )
+    return log, validate, save
+
+
+def prepare_run(
+    recipe: Recipe,
+    sources: Sequence[Source],
+    validation: Mapping[str, Sequence[Example]],
+    folder: Path,
+    newest: Path | None,
+    start: Start | None = None,
+    kept: KeptPools | None = None,
+    *,
+    processes: Processes | None = None,
+    resume: bool = True,
+) -> Run:
+    """Choose the generator's tokens, build the network, and put back a checkpoint's state."""
+    if missing := [source.name for source in sources if source.name not in recipe.sources]:
+        raise ValueError(f"recipe {recipe.name}: no weight for the sources {', '.join(missing)}")
+    torch.manual_seed(recipe.seed)
+    device = prepare_device()
+    processes = processes or Processes(0, 1, device)
+    checkpoint = None if newest is None else load_checkpoint(newest)
+    if checkpoint is not None:
+        refuse_other_recipe(checkpoint, recipe)
+    refuse_other_start(folder, checkpoint, recipe, start, resume=resume)
+    kind = PieceReader if isinstance(recipe.reader, PiecesConfig) else WordReader
+    reader = kind(recipe, checkpoint, start)
+    kept = kept if processes.count == 1 else None  # else only a share of the rows would be kept
+    stream = Stream(sources, recipe, reader, kept, (processes.rank, processes.count))
+    pieces = _generator_tokens(recipe, reader, stream, start, kept) if checkpoint is None else checkpoint.pieces
+    network: Any = reader.build(pieces).to(processes.device)
+    learner = reader.learner(network, processes.device)
+    if start is not None and checkpoint is None:
+        adopt(network, start)
+    optimizer = make_optimizer(network, recipe, reader.of_reader)
+    average = WeightAverage(network, recipe.average_decay) if recipe.average_decay else None
+    run = Run(
+        recipe,
+        folder,
+        reader,
+        pieces,
+        network,
+        learner,
+        stream,
+        optimizer,
+        average,
+        validation,
+        processes,
+        start,
+    )
+    if checkpoint is not None:
+        restore_run(checkpoint, network, optimizer)
+        if average is not None:
+            average.tensors = {name: tensor.to(processes.device) for name, tensor in checkpoint.average.items()}
+        run.origin = checkpoint.training.get("began_from", "")
+        run.step, run.seconds = checkpoint.step, checkpoint.training["seconds"]
+        run.pool, run.index = checkpoint.drawn["pool"], checkpoint.drawn["index"]
+        console.print(f"resuming at step {run.step} of {recipe.steps}")
+    elif start is not None:
+        run.origin = start.origin
+    run.learner = processes.wrap(learner, has_unused_weights=reader.has_unused_weights)
+    return run
+
+
+def _generator_tokens(
+    recipe: Recipe, reader: PieceReader | WordReader, stream: Stream, start: Start | None, kept: KeptPools | None
+) -> tuple[str, ...]:
+    """Return the tokens of a new generator: those of the start, then those that examples need while there is room."""
+    number = recipe.num_generated - reader.num_special
+    known = () if start is None else start.pieces
+    if len(known) >= number:
+        return grow(known, (), number)
+    before = None if kept is None else kept.read("pieces")
+    if before is not None:
+        return tuple(json.loads(before))
+    most, question_pointer = recipe.max_answer_tokens, reader.question_pointer
+    wanted = generator_tokens(stream.examples(), number, most, question_pointer=question_pointer)
+    pieces = grow(known, wanted, number)
+    if kept is not None:
+        kept.write("pieces", json.dumps(pieces).encode())
+    return pieces
+
+
+def num_workers(device: torch.device) -> int:
+    """Return how many processes make batches: one beside a CPU that learns; for a GPU, two of three cores."""
+    return max((os.cpu_count() or 1) * 2 // 3, 1) if device.type == "cuda" else 1
+
+
+def take_step(run: Run, drawn: Drawn) -> dict[str, float | Tensor]:
+    """Take one optimiser step; return its losses, which may still be on their way."""
+    recipe, device = run.recipe, run.processes.device
+    run.step += 1
+    share = rate_share(run.step, recipe.steps, recipe.warmup_steps, recipe.cooldown_steps, recipe.schedule)
+    for group in run.optimizer.param_groups:
+        group["lr"] = group["peak_rate"] * share
+    run.network.train()
+    with torch.autocast(device.type, torch.bfloat16, enabled=is_reduced(recipe.autocast, device)):
+        own = run.learner(drawn.batch.to(device))
+    total, losses = run.processes.merge(own, run.reader.loss_weights, counts=drawn.counts)
+    total.backward()
+    norm = nn.utils.clip_grad_norm_(run.network.parameters(), recipe.grad_clip)
+    run.optimizer.step()
+    run.optimizer.zero_grad(set_to_none=True)
+    if run.average is not None:
+        if run.step % _AVERAGE_EVERY == 0 or run.step == recipe.steps:
+            run.average.update(run.network, math.ceil(run.step / _AVERAGE_EVERY))
+        if run.step == recipe.steps and run.start is not None and recipe.start_share:
+            run.average.mix(run.start.weights, recipe.start_share)
+    return {**losses, "norm": norm, "share_of_rate": share}
+
+
+def validate_run(run: Run, log: RunLog) -> None:
+    """Score the averaged weights, where there are any, on some validation examples of each source that is named."""
+    run.network.eval()
+    with nullcontext() if run.average is None else run.average.in_use(run.network):
+        for name, examples in run.validation.items():
+            if examples:
+                scores = run.reader.score(run.network, name, examples)
+                log.validation(run.step, run.seconds, name, scores, len(examples))
+
+
+def save_run(run: Run) -> None:
+    """Write a checkpoint and delete old ones."""
+    newest = latest_checkpoint(run.folder)  # has the frozen files, whatever has become of the others
+    save_checkpoint(
+        step_folder(run.folder, run.step),
+        recipe=run.recipe,
+        step=run.step,
+        drawn={"pool": run.pool, "index": run.index},
+        pieces=run.pieces,
+        frozen={name: path if newest is None else newest / name for name, path in run.reader.frozen.items()},
+        model=run.network,
+        average={} if run.average is None else run.average.state(),
+        optimizer=run.optimizer,
+        training={
+            "seconds": run.seconds,
+            "torch": torch.__version__,
+            "device": run.processes.device.type,
+            "processes": run.processes.count,
+            **({"began_from": run.origin} if run.origin else {}),
+        },
+    )
+    prune_checkpoints(run.folder)

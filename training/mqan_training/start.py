@@ -1,0 +1,106 @@
+"""The weights of a trained model that a run begins with. The vocabulary may grow; learned rows stay (section 4.3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from mqan_training.checkpoint import Checkpoint
+from mqan_training.recipe import Recipe, WordsConfig
+
+_GENERATOR: Final = ("decoder.generator.weight", "decoder.generator.bias")  # one row a token, the special ones first
+_OLDER: Final = "evidence."  # weights that bundles did not always have; untrained where there are none
+_ORIGIN: Final = "from.txt"  # in the folder of a run, from before its first checkpoint on
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """A trained model to begin with.
+
+    Attributes:
+        weights: of the whole network, by name.
+        pieces: of the generator, without the special ones.
+        origin: what they are of; checkpoints say it.
+        words: the reader, of the paper's network.
+        vectors: file of the frozen word vectors that its weights were learnt on.
+    """
+
+    weights: Mapping[str, Tensor]
+    pieces: tuple[str, ...]
+    origin: str
+    words: WordsConfig | None = None
+    vectors: Path | None = None
+
+
+def start_from_checkpoint(checkpoint: Checkpoint) -> Start:
+    """Return what a run can take over of a checkpoint: its averaged weights where there are any."""
+    start = Start(checkpoint.best_weights(), checkpoint.pieces, str(checkpoint.folder.resolve()))
+    reader = checkpoint.recipe.reader
+    return replace(start, words=reader, vectors=checkpoint.vectors_path) if isinstance(reader, WordsConfig) else start
+
+
+@torch.no_grad()
+def adopt(network: nn.Module, start: Start) -> None:
+    """Copy weights into a network whose generator may have more tokens; the rows of these keep their random start.
+
+    Raises:
+        ValueError: the networks differ in more than that; the message names in what.
+    """
+    for name, parameter in network.state_dict().items():
+        weights = start.weights.get(name)
+        if weights is None:
+            if name.startswith(_OLDER):
+                continue
+            raise ValueError(f"{start.origin} does not fit the model of the recipe: it has no weights {name}")
+        grows = name.endswith(_GENERATOR) and weights.shape[1:] == parameter.shape[1:]
+        if not (grows and len(weights) <= len(parameter)) and weights.shape != parameter.shape:
+            raise ValueError(
+                f"{start.origin} does not fit the model of the recipe: {name} has the shape {list(weights.shape)}, "
+                f"expected {list(parameter.shape)}"
+            )
+        (parameter[: len(weights)] if grows else parameter).copy_(weights)
+    if unknown := start.weights.keys() - network.state_dict().keys():
+        raise ValueError(f"{start.origin} does not fit the model of the recipe, which has no {min(unknown)}")
+
+
+def refuse_other_start(
+    folder: Path, checkpoint: Checkpoint | None, recipe: Recipe, start: Start | None, *, resume: bool
+) -> None:
+    """Check that a run goes on with what it began with, of which it may keep a share.
+
+    Raises:
+        ValueError: it does not.
+    """
+    if recipe.start_share and start is None:
+        raise ValueError(f"recipe {recipe.name}: start_share is of the weights that --from gives; resume with it, too")
+    if checkpoint is None:
+        begun = folder / _ORIGIN
+        had = begun.read_text(encoding="utf-8") if resume and begun.exists() else None
+        if had is not None and (start is None or start.origin != had):
+            raise ValueError(f"{folder} has no checkpoint yet and began with {had}: give that with --from again")
+        return
+    if start is not None:
+        had = checkpoint.training.get("began_from", "")
+        if start.origin != had:
+            raise ValueError(
+                f"the run in {folder} began with {had or 'random weights'}, not with {start.origin}: give that to go "
+                "on with it, or name another folder with --output"
+            )
+        if start.pieces != checkpoint.pieces[: len(start.pieces)]:
+            raise ValueError(f"{start.origin} has other words than when the run in {folder} began with it")
+    if recipe.start_share and checkpoint.step == checkpoint.recipe.steps and recipe.steps > checkpoint.step:
+        raise ValueError(
+            f"the run in {folder} has ended, and its weights hold the share that start_share keeps: begin another run, "
+            "from its bundle"
+        )
+
+
+def record_origin(folder: Path, start: Start | None) -> None:
+    """Record in a run's folder what the run begins with."""
+    if start is None:
+        (folder / _ORIGIN).unlink(missing_ok=True)
+    else:
+        (folder / _ORIGIN).write_text(start.origin, encoding="utf-8")

@@ -1,0 +1,140 @@
+"""Where the examples of a recipe come from.
+
+A recipe of the paper's network asks the tasks of decaNLP by their names, each example with the question of the paper;
+every other name is that of a dataset, about whose rows questions are drawn.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from mqan_core.example import Example
+from mqan_core.text.tokens import read_tokens
+from mqan_data.kept import KeptPools, data_key
+from mqan_data.mixture import ValidationSets, dataset_of, is_made, load_sources
+from mqan_data.source import Source
+from mqan_data.tasks import FOLDER_OF_JSON_LINES, task_named, tasks
+from mqan_training.recipe import Recipe, WordsConfig
+from mqan_training.runlog import console
+
+_KEPT = Path("runs/cache")
+
+
+class TaskSource:
+    """The training examples of a task; a context is cut where the task says so.
+
+    Args:
+        data: folder of the datasets.
+        name: of the task.
+        max_context_tokens: most tokens that a cut context keeps.
+    """
+
+    def __init__(self, data: Path, name: str, max_context_tokens: int) -> None:
+        self._task = task_named(name)
+        self._folder = data / self._task.folder
+        self._most = min(self._task.max_context_tokens or 0, max_context_tokens)
+
+    @property
+    def name(self) -> str:
+        """Name of the task."""
+        return self._task.name
+
+    @cached_property
+    def _examples(self) -> list[Example]:
+        dropped: Counter[str] = Counter()
+        found = list(self._task.read(self._folder, "train", dropped))
+        left_out = ", ".join(f"{count} {reason}" for reason, count in dropped.items()) or "none"
+        console.print(f"{self.name}: {len(found)} training examples, left out: {left_out}")
+        if not found:
+            raise ValueError(f"task {self.name}: there are no training examples in {self._folder}")
+        return found
+
+    def __len__(self) -> int:
+        """Return the number of examples."""
+        return len(self._examples)
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        """Return an example."""
+        example = self._examples[index]
+        if not self._most:
+            return example
+        tokens = read_tokens(example.context)
+        return example if len(tokens) <= self._most else _cut(example, tokens[self._most - 1].end)
+
+
+def _cut(example: Example, end: int) -> Example:
+    return Example(example.task, example.id, example.context[:end], example.question, example.answers)
+
+
+class TaskValidation(Mapping[str, Sequence[Example]]):
+    """The validation examples of tasks that a run is scored on, always the same ones; none of a task without such."""
+
+    def __init__(self, data: Path, names: Sequence[str], limit: int, seed: int) -> None:
+        self._data, self._names, self._limit, self._seed = data, names, limit, seed
+        self._read: dict[str, Sequence[Example]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Example]:
+        """Return the examples of a task."""
+        if name not in self._read:
+            self._read[name] = self._examples(name)
+        return self._read[name]
+
+    def _examples(self, name: str) -> Sequence[Example]:
+        task = task_named(name)
+        if "validation" not in task.splits:
+            return []
+        read = task.read(self._data / task.folder, "validation")
+        examples = [example for example in read if example.context.strip() and example.question.strip()]
+        if task.metric != "joint_goal_em":  # that one needs whole dialogues, in order
+            random.Random(self._seed).shuffle(examples)  # noqa: S311
+        return examples[: self._limit]
+
+    def __iter__(self) -> Iterator[str]:
+        """Return the names."""
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        """Return the number of tasks."""
+        return len(self._names)
+
+
+def is_task(recipe: Recipe, name: str) -> bool:
+    """Return whether a recipe means a task by a name."""
+    return name.startswith(FOLDER_OF_JSON_LINES) or (isinstance(recipe.reader, WordsConfig) and name in tasks())
+
+
+def metric_of(name: str) -> str:
+    """Return the metric of a task, or what any other source is scored by."""
+    return task_named(name).metric if name in tasks() or name.startswith(FOLDER_OF_JSON_LINES) else "nf1"
+
+
+def sources_of(recipe: Recipe, data: Path) -> list[Source]:
+    """Return the sources of a recipe; nothing is read before one is used.
+
+    Raises:
+        ValueError: there is no dataset of a name, or it is for measuring only.
+    """
+    most = recipe.reader.max_context_tokens if isinstance(recipe.reader, WordsConfig) else 1 << 30
+    return [
+        TaskSource(data, name, most) if is_task(recipe, name) else load_sources(data, [name])[0]
+        for name in recipe.sources
+    ]
+
+
+def validation_of(recipe: Recipe, data: Path) -> Mapping[str, Sequence[Example]]:
+    """Return the examples that a run is scored on, by source; a set is read when it is first looked at."""
+    of_tasks = bool(recipe.validate_sources) and all(is_task(recipe, name) for name in recipe.validate_sources)
+    kind = TaskValidation if of_tasks else ValidationSets
+    return kind(data, recipe.validate_sources, recipe.validate_examples, recipe.seed)
+
+
+def kept_pools(recipe: Recipe, data: Path, begins_with: Sequence[str]) -> KeptPools | None:
+    """Return where pools of a run are kept; None where tasks are asked, whose files nobody compares."""
+    if any(is_task(recipe, name) for name in recipe.sources):
+        return None
+    read = [dataset_of(name) for name in recipe.sources if not is_made(name)]
+    return KeptPools(_KEPT, f"{data_key(data, read)} {recipe.model_dump_json()} {tuple(begins_with)}")

@@ -1,0 +1,130 @@
+"""The paper's network in a run: its network, its batches, its loss and its scores."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import torch
+from torch import nn
+
+from mqan_core.ask.request import read_request
+from mqan_core.example import Example
+from mqan_core.text.vocab import Vocabulary
+from mqan_data.metrics import score
+from mqan_training.batch import common_shape
+from mqan_training.checkpoint import VECTORS, Checkpoint
+from mqan_training.losses import Losses, word_losses
+from mqan_training.model.embeddings import load_vectors
+from mqan_training.model.network import Network
+from mqan_training.recipe import Recipe
+from mqan_training.runlog import console
+from mqan_training.start import Start
+from mqan_training.tasks import metric_of
+from mqan_training.words import WordBatch, WordCollator, WordExample, prepare_words
+
+_BATCH = 32
+_SAMPLES_SHOWN = 3
+_MAY_DIFFER: Final = frozenset({"dropout", "attention_dropout"})  # not in any weight
+
+
+class WordReader:
+    """Frozen word vectors, and the paper's encoder and decoder over them."""
+
+    batch = WordBatch
+    unit = "tokens"
+    num_special: Final = 1  # the end of the answer
+    of_reader = ("embedder.", "mqan.encoder.")
+    has_unused_weights = False
+
+    def __init__(self, recipe: Recipe, checkpoint: Checkpoint | None, start: Start | None) -> None:
+        config = recipe.words
+        num_steps = common_shape(recipe.max_answer_tokens + 1, least=1, bits=3)
+        if num_steps > config.model.max_positions:
+            raise ValueError(
+                f"max_answer_tokens {recipe.max_answer_tokens} takes {num_steps} steps of the decoder, "
+                f"reader.model.max_positions is {config.model.max_positions}: lower the one or raise the other"
+            )
+        self._recipe = recipe
+        self._path = Path(config.vectors)
+        if checkpoint is not None:
+            self._path = checkpoint.vectors_path
+        elif start is not None:
+            self._path = _vectors_of(start, recipe)
+        self._vectors = load_vectors(self._path)
+        self._collator = WordCollator(Vocabulary(()), 1)
+
+    @property
+    def question_pointer(self) -> bool:
+        """Whether answers can be copied from the question."""
+        return self._recipe.words.model.question_pointer
+
+    @property
+    def frozen(self) -> Mapping[str, Path]:
+        """Files that training does not change, by their names in a checkpoint."""
+        return {VECTORS: self._path}
+
+    @property
+    def loss_weights(self) -> Mapping[str, float]:
+        """The weight of each loss in what is differentiated."""
+        return {"answer": 1.0}
+
+    def build(self, pieces: Sequence[str]) -> Network:
+        """Return an untrained network, and collate from now on for a generator of these tokens."""
+        config, vocabulary = self._recipe.words.model, Vocabulary(pieces, self._vectors.words)
+        self._collator = WordCollator(vocabulary, config.ngram_buckets)
+        return Network(config, self._vectors, vocabulary)
+
+    def learner(self, network: Network, device: torch.device) -> "WordLearner":
+        """Return what computes the losses on a device."""
+        return WordLearner(network)
+
+    def prepare(self, example: Example, rng: np.random.Generator) -> WordExample | None:
+        """Read an example; None where it cannot be trained on."""
+        return prepare_words(example, self._recipe.words.max_context_tokens, self._recipe.max_answer_tokens)
+
+    def collate(self, examples: Sequence[WordExample]) -> WordBatch:
+        """Pad examples into one batch."""
+        return self._collator.collate(examples)
+
+    def score(self, network: Network, name: str, examples: Sequence[Example]) -> Mapping[str, float]:
+        """Score examples of a source by its own metric, and show the first answers."""
+        requests = [read_request(network.vocabulary, example.context, example.question) for example in examples]
+        answers: dict[int, str] = {}
+        by_length = sorted(range(len(requests)), key=lambda i: requests[i].num_context_tokens)
+        for first in range(0, len(requests), _BATCH):
+            chosen = by_length[first : first + _BATCH]
+            batch = network.greedy_answers([requests[i] for i in chosen], self._recipe.max_answer_tokens)
+            answers.update(zip(chosen, (answer.text for answer in batch), strict=True))
+        for i, example in enumerate(examples[:_SAMPLES_SHOWN]):
+            console.print(f"    {example.question[:80]!r} -> {answers[i]!r}, gold {example.answers[:1]}", markup=False)
+        return score(metric_of(name), [answers[i] for i in range(len(examples))], list(examples))
+
+
+class WordLearner(nn.Module):
+    """The network, and the loss of a batch."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, batch: WordBatch) -> Losses:
+        """Return the loss of a batch, and what to watch."""
+        return word_losses(self.network, batch)
+
+
+def _vectors_of(start: Start, recipe: Recipe) -> Path:
+    """Return the vectors that a start was learnt on.
+
+    Raises:
+        ValueError: it is of another model than the recipe's.
+    """
+    if start.words is None or start.vectors is None:
+        raise ValueError(f"{start.origin} has a pretrained reader; this recipe is of the paper's network")
+    given, expected = asdict(start.words.model), asdict(recipe.words.model)
+    differing = [key for key in expected if key not in _MAY_DIFFER and given[key] != expected[key]]
+    if differing:
+        pairs = ", ".join(f"{key} is {given[key]}, the recipe says {expected[key]}" for key in differing)
+        raise ValueError(f"{start.origin} is another model: {pairs}")
+    return start.vectors
