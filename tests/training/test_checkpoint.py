@@ -15,7 +15,6 @@ from mqan_core.text.vocab import Vocabulary
 from mqan_training import checkpoint as checkpoint_module
 from mqan_training.checkpoint import (
     VECTORS,
-    Checkpoint,
     latest_checkpoint,
     load_checkpoint,
     prune_checkpoints,
@@ -126,29 +125,6 @@ def test_a_checkpoint_is_complete_in_itself(trained: Trained, folder: Path) -> N
     )
 
 
-def test_without_an_average_the_last_weights_are_the_best(trained: Trained, tmp_path: Path) -> None:
-    trained.save(tmp_path / "plain", averaged=False)
-    checkpoint = load_checkpoint(tmp_path / "plain")
-    assert checkpoint.average == {}
-    assert checkpoint.best_weights() is checkpoint.weights
-
-
-def test_a_restored_run_goes_on_as_if_it_never_stopped(vectors: Path, tmp_path: Path) -> None:
-    """Weights, both moments, the step count of Adam and the random state come back: later steps are equal."""
-    first = Trained(vectors)
-    for number in range(1, 4):
-        first.step(number)
-    first.save(tmp_path / "c")
-    for number in range(4, 8):
-        first.step(number)
-    second = Trained(vectors, seed=99)
-    restore_run(load_checkpoint(tmp_path / "c"), second.network, second.optimizer)
-    for number in range(4, 8):
-        second.step(number)
-    expected = weights_of(first.network)
-    assert all(torch.equal(tensor, expected[name]) for name, tensor in weights_of(second.network).items())
-
-
 def flip_a_bit(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-5] ^= 0x10
@@ -161,16 +137,6 @@ def test_a_damaged_bit_is_noticed(trained: Trained, folder: Path, name: str) -> 
     flip_a_bit(folder / name)
     with pytest.raises(CheckpointError, match=rf"step-0000003: {name} does not have the SHA-256"):
         restore_run(load_checkpoint(folder), trained.network, trained.optimizer)
-
-
-def test_a_damaged_file_leaves_the_network_as_it_was(trained: Trained, vectors: Path, folder: Path) -> None:
-    other = Trained(vectors, seed=5)
-    before = weights_of(other.network)
-    checkpoint = load_checkpoint(folder)
-    flip_a_bit(folder / "resume.safetensors")
-    with pytest.raises(CheckpointError):
-        restore_run(checkpoint, other.network, other.optimizer)
-    assert all(torch.equal(tensor, before[name]) for name, tensor in weights_of(other.network).items())
 
 
 @pytest.mark.parametrize("name", ["checkpoint.json", "model.safetensors", "vectors.safetensors"])
@@ -239,23 +205,6 @@ def test_the_newest_is_found_by_number_and_half_written_ones_do_not_count(tmp_pa
     assert latest_checkpoint(tmp_path) == tmp_path / "step-10000000"
 
 
-def test_what_an_earlier_save_left_aside_is_replaced(trained: Trained, tmp_path: Path) -> None:
-    aside = tmp_path / "step-0000003.tmp"
-    aside.mkdir()
-    (aside / "model.safetensors").write_bytes(b"half")
-    (aside / "stray").write_bytes(b"")
-    trained.save(tmp_path / "step-0000003")
-    assert not aside.exists()
-    assert load_checkpoint(tmp_path / "step-0000003").step == 3
-    assert not (tmp_path / "step-0000003" / "stray").exists()
-
-
-def test_a_checkpoint_is_not_written_over(trained: Trained, folder: Path) -> None:
-    with pytest.raises(OSError, match="not empty"):
-        trained.save(folder, step=4)
-    assert load_checkpoint(folder).step == 3
-
-
 @pytest.mark.parametrize(("keep", "left"), [(5, [1, 9, 10, 200]), (2, [10, 200]), (1, [200]), (0, [])])
 def test_older_checkpoints_are_deleted(tmp_path: Path, keep: int, left: list[int]) -> None:
     others = [tmp_path / "step-0000300.tmp", tmp_path / "tensorboard"]
@@ -265,17 +214,6 @@ def test_older_checkpoints_are_deleted(tmp_path: Path, keep: int, left: list[int
     prune_checkpoints(tmp_path, keep)
     assert sorted(tmp_path.glob("step-*[0-9]")) == [tmp_path / f"step-{step:07d}" for step in left]
     assert all((path / "file").exists() for path in others)
-
-
-def test_pruning_spares_the_vectors_of_the_others(trained: Trained, tmp_path: Path) -> None:
-    for step in (1, 2, 3):
-        trained.save(tmp_path / f"step-{step:07d}", step)
-    prune_checkpoints(tmp_path, 1)
-    newest = latest_checkpoint(tmp_path)
-    assert newest is not None
-    checkpoint: Checkpoint = load_checkpoint(newest)
-    assert checkpoint.step == 3
-    assert load_vectors(checkpoint.vectors_path).words == load_vectors(trained.vectors).words
 
 
 def test_a_run_of_a_gpu_goes_on_on_a_cpu(trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 from typer.testing import CliRunner
 
 from mqan_cli.main import app
@@ -68,16 +67,6 @@ def test_the_same_curves_give_the_same_file(pretrained: Path, scratch: Path, tmp
     for name in ("one.svg", "two.svg"):
         draw_curves(runs, tmp_path / name)
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-
-
-def test_a_png_is_a_picture_of_two_panels(pretrained: Path, scratch: Path, tmp_path: Path) -> None:
-    draw_curves(read_runs([str(pretrained), str(scratch)]), tmp_path / "curves.png")
-    with Image.open(tmp_path / "curves.png") as picture:
-        picture.load()
-        assert picture.format == "PNG"
-        assert picture.width > 2 * picture.height > 600
-        colours = {colour for _, colour in picture.convert("RGB").getcolors(1 << 20) or []}
-    assert {(0, 0x72, 0xB2), (0xD5, 0x5E, 0)} <= colours, "both lines are there"
 
 
 def test_steps_are_sorted_and_the_last_scores_of_a_step_count(tmp_path: Path) -> None:

@@ -106,13 +106,6 @@ def test_a_file_gives_back_words_directions_and_a_common_scale(tmp_path: Path) -
     assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["v.safetensors"]
 
 
-def test_a_row_of_zeros_stays_zero(tmp_path: Path) -> None:
-    write_vectors(tmp_path / "v.safetensors", quantized_vectors(["a", "b"], np.array([[0, 0], [3, 4]], np.float32)))
-    read = load_vectors(tmp_path / "v.safetensors").dequantized()
-    assert read[0].tolist() == [0, 0]
-    assert np.linalg.norm(read[1]) == pytest.approx(10, rel=1e-2)
-
-
 def test_missing_vectors_say_how_to_make_them(tmp_path: Path) -> None:
     with pytest.raises(MissingVectorsError, match=r"none\.safetensors: make them with `mqan embed"):
         load_vectors(tmp_path / "none.safetensors")
@@ -160,11 +153,6 @@ def test_reducing_keeps_the_first_principal_components() -> None:
     assert reduced.dtype == np.float32
     np.testing.assert_allclose(reduced * signs, expected, atol=1e-4)
     np.testing.assert_allclose(reduced.mean(axis=0), 0, atol=1e-5)
-
-
-def test_reducing_cannot_widen() -> None:
-    with pytest.raises(ValueError, match="the vectors have 3 dimensions, 4 were asked for"):
-        reduce_width(np.zeros((5, 3)), 4)
 
 
 # --- One embedding in training and serving

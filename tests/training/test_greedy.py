@@ -60,11 +60,3 @@ def test_answers_use_all_three_sources(tiny_network: Network, requests: list[Req
         "question",
         "vocabulary",
     }
-
-
-def test_an_answer_is_the_same_alone_and_in_a_batch(tiny_network: Network, requests: list[Request]) -> None:
-    together = tiny_network.greedy_answers(requests, 12)
-    for request, answer in zip(requests, together, strict=True):
-        alone = tiny_network.greedy_answers([request], 12)[0]
-        assert alone.text == answer.text
-        assert alone.probability == pytest.approx(answer.probability, abs=1e-5)

@@ -30,11 +30,6 @@ def test_a_bilstm_equals_torchs_own_on_packed_rows() -> None:
     torch.testing.assert_close(ours(x, lengths), expected, atol=1e-6, rtol=0)
 
 
-def test_a_bilstm_refuses_an_odd_width() -> None:
-    with pytest.raises(ValueError, match="must be even"):
-        BiLSTM(4, 7)
-
-
 def test_masked_softmax_gives_nothing_to_padding() -> None:
     scores = torch.tensor([[1.0, 2.0, 90.0], [0.0, 0.0, 0.0]])
     weights = masked_softmax(scores, length_mask(torch.tensor([2, 3]), 3))

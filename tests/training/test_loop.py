@@ -2,12 +2,7 @@
 
 import dataclasses
 import json
-import os
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -197,31 +192,6 @@ def test_a_run_goes_on_with_its_own_encoder(encoder: Path, tmp_path: Path) -> No
     assert load_checkpoint(run(recipe_of(moved, steps=2), tmp_path / "run", resume=True)).step == 2
 
 
-def test_a_killed_run_leaves_whole_checkpoints(encoder: Path, tmp_path: Path) -> None:
-    """Killed at any moment, also while it writes: what is there can be gone on from."""
-    script = (
-        "import sys; from pathlib import Path; from mqan_training import stream;"
-        "from tests.training.test_loop import SMALL, recipe_of, run; vars(stream).update(SMALL);"
-        "run(recipe_of(Path(sys.argv[1]), steps=100000, checkpoint_every=2), Path(sys.argv[2]))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", script, str(encoder), str(tmp_path / "run")], cwd=Path(__file__).parents[2]
-    )
-    try:
-        deadline = time.monotonic() + 120
-        while len(list((tmp_path / "run").glob("step-*"))) < 2:
-            assert process.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
-    finally:
-        os.kill(process.pid, signal.SIGKILL)
-        process.wait()
-    newest = max(p for p in (tmp_path / "run").glob("step-*") if not p.name.endswith(".tmp"))
-    step = load_checkpoint(newest).step
-    resumed = run(recipe_of(encoder, steps=step + 2), tmp_path / "run", resume=True)
-    assert load_checkpoint(resumed).step == step + 2
-
-
 def contexts(begun: Run, pool: int) -> list[list[str]]:
     return [[e.request.context for e in batch] for _, batch in begun.stream.pool(pool)]  # type: ignore[attr-defined]
 
@@ -319,12 +289,6 @@ def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, t
         prepare_run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, pieces=("x",)))
     with pytest.raises(ValueError, match="start_share is of the weights that --from gives; resume with it, too"):
         prepare_run(recipe, SOURCES, {}, tmp_path / "run", None)
-
-
-def test_a_run_is_not_written_over(encoder: Path, tmp_path: Path) -> None:
-    run(recipe_of(encoder, steps=1), tmp_path)
-    with pytest.raises(ValueError, match="already holds a run"):
-        run(recipe_of(encoder), tmp_path)
 
 
 def test_a_source_without_a_weight_is_refused(encoder: Path, tmp_path: Path) -> None:

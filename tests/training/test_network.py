@@ -15,7 +15,7 @@ from mqan_core.text.tokens import read_tokens, word_of
 from mqan_core.text.vocab import END, Vocabulary
 from mqan_training.losses import value_of, word_losses
 from mqan_training.model.embeddings import StaticVectors
-from mqan_training.model.network import Network, pad_rows
+from mqan_training.model.network import Network
 from mqan_training.recipe import ModelConfig
 from mqan_training.words import WordBatch, WordCollator, prepare_words
 
@@ -148,18 +148,6 @@ def requests(tiny_network: Network, sentences: Callable[[random.Random, int], st
     return [read_request(tiny_network.vocabulary, *pair) for pair in texts]
 
 
-def test_answers_do_not_depend_on_their_batch(tiny_network: Network, requests: list[Request]) -> None:
-    together = tiny_network.greedy_answers(requests, 7)
-    backwards = tiny_network.greedy_answers(requests[::-1], 7)[::-1]
-    assert len({answer.text for answer in together}) > 3  # a guard: they differ from request to request
-    for request, answer, other in zip(requests, together, backwards, strict=True):
-        (alone,) = tiny_network.greedy_answers([request], 7)
-        for same in (alone, other):
-            assert (same.text, same.spans, same.truncated) == (answer.text, answer.spans, answer.truncated)
-            assert [t.source for t in same.tokens] == [t.source for t in answer.tokens]
-            assert same.probability == pytest.approx(answer.probability, rel=1e-3)
-
-
 def test_answers_are_those_of_evaluation_whatever_the_mode(tiny_network: Network, requests: list[Request]) -> None:
     expected = tiny_network.greedy_answers(requests, 5)
     tiny_network.train()
@@ -169,10 +157,3 @@ def test_answers_are_those_of_evaluation_whatever_the_mode(tiny_network: Network
     finally:
         tiny_network.eval()
     assert all(len(answer.tokens) <= 5 for answer in expected)
-
-
-def test_rows_are_padded_on_the_right() -> None:
-    padded, lengths = pad_rows([np.array([3], np.int32), np.array([1, 2], np.int32)], 9)
-    assert padded.tolist() == [[3, 9], [1, 2]]
-    assert lengths.tolist() == [1, 2]
-    assert padded.dtype == torch.int64

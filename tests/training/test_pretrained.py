@@ -19,8 +19,8 @@ from mqan_core.text.word_pieces import WordPieces
 from mqan_training.losses import piece_losses, value_of
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.model.greedy import GreedyStep
-from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
-from mqan_training.model.tie import copied_from, hazard
+from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.model.tie import hazard
 from mqan_training.piece_batches import allowed_sources, collate_pieces, reader_inputs
 from mqan_training.piece_examples import NO_SLOT, PieceExample, prepare_pieces
 from mqan_training.recipe import ModelConfig
@@ -112,19 +112,6 @@ def test_labels_have_no_order(network: PretrainedNetwork) -> None:
         assert sum(masses(answer)) + answer.refusal == pytest.approx(1, abs=1e-5)
         assert dict(zip(order, masses(answer), strict=True)) == pytest.approx(expected, abs=1e-5)
         assert answer.refusal == pytest.approx(found[0].refusal, abs=1e-5)
-
-
-def test_labels_do_not_see_each_other() -> None:
-    groups = torch.tensor([[1, 1, 2, 2, 3, 1, 0]])
-    expected = [
-        [1, 1, 1, 1, 1, 1, 0],
-        [1, 1, 1, 1, 1, 1, 0],
-        [1, 1, 1, 1, 0, 1, 0],
-        [1, 1, 1, 1, 0, 1, 0],
-        [1, 1, 0, 0, 1, 1, 0],
-        [1, 1, 1, 1, 1, 1, 0],
-    ]
-    assert attention_mask(groups)[0, :-1].int().tolist() == expected
 
 
 def test_an_answer_is_the_same_alone_and_in_a_batch(network: PretrainedNetwork) -> None:
@@ -243,14 +230,6 @@ def test_what_would_be_refused_is_not_trained_on_and_counts_as_wrong(
     assert score_examples(network, VOCABULARY, LAYOUT, [given], 10) == {"em": 100, "nf1": 100}
     assert score_examples(network, VOCABULARY, LAYOUT, [refused, given], 10) == {"em": 50, "nf1": 50}
     assert score_examples(network, VOCABULARY, LAYOUT, [refused], 10) == {"em": 0, "nf1": 0}
-
-
-def test_where_a_word_was_copied_from_sums_to_one() -> None:
-    masses = torch.tensor([[0.2, 0.1, 0.3], [0.2, 0.1, 0.3]]), torch.tensor([[0.4, 0.0], [0.4, 0.0]])
-    is_word = torch.tensor([[True, False, True], [False] * 3]), torch.tensor([[True, False], [False, False]])
-    copied = copied_from(*masses, *is_word)
-    torch.testing.assert_close(copied.context_BC, torch.tensor([[2 / 9, 0, 3 / 9], [0.0, 0, 0]]))
-    torch.testing.assert_close(copied.question_BQ, torch.tensor([[4 / 9, 0.0], [0, 0]]))
 
 
 def test_a_word_is_compared_with_the_words_behind_it() -> None:

@@ -112,15 +112,6 @@ def test_the_resumed_run_ends_with_the_same_weights_moments_and_random_state(run
     assert (runs.resumed / last / name).read_bytes() == (runs.whole / last / name).read_bytes()
 
 
-def test_the_last_checkpoint_is_found_and_older_ones_are_gone(runs: Runs) -> None:
-    assert latest_checkpoint(runs.resumed) == runs.resumed / f"step-{NUM_STEPS:07d}"
-    kept = sorted(path.name for path in runs.resumed.glob("step-*") if path.suffix != ".tmp")
-    assert kept == ["step-0000025", f"step-{NUM_STEPS:07d}"]
-    checkpoint = load_checkpoint(runs.resumed / kept[-1])
-    assert checkpoint.recipe == runs.recipe
-    assert checkpoint.step == NUM_STEPS
-
-
 def test_tensorboard_shows_every_step_once(runs: Runs) -> None:
     module = importlib.import_module("tensorboard.backend.event_processing.event_accumulator")
     events = module.EventAccumulator(str(runs.resumed / "tensorboard"))

@@ -71,8 +71,3 @@ def test_only_free_answers_within_the_limits_are_trained_on() -> None:
     assert not kept("a", "q", "")
     assert not kept("a", "q")
     assert not kept("a", "q", "a", choices=(Choice("a"),))
-
-
-def test_common_sizes_are_four_to_each_doubling() -> None:
-    sizes = [common_shape(size, least=1, bits=3) for size in (1, 7, 8, 9, 19, 130)]
-    assert sizes == [1, 7, 8, 10, 20, 160]

@@ -250,7 +250,6 @@ def refuse_other_recipe(checkpoint: Checkpoint, given: Recipe) -> None:
 
 
 def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Return settings by their dotted keys; lists are whole values."""
     flat: dict[str, Any] = {}
     for key, value in settings.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
@@ -287,15 +286,13 @@ def prune_checkpoints(folder: Path, keep: int = 2) -> None:
 
 
 def _checkpoints(folder: Path) -> list[tuple[int, Path]]:
-    """Return the checkpoints below a run's folder with their steps; one still aside (``.tmp``) does not count."""
     numbers = ((path.name.removeprefix("step-"), path) for path in folder.glob("step-*") if path.is_dir())
     return [(int(number), path) for number, path in numbers if number.isdecimal()]
 
 
 def _sync(path: Path) -> None:
-    """Bring a file to the disk, so that the renamed folder is whole even after a power cut."""
     with path.open("rb") as file:
-        os.fsync(file.fileno())
+        os.fsync(file.fileno())  # so that the renamed folder is whole even after a power cut
 
 
 def _device_of(model: nn.Module) -> torch.device:
@@ -303,7 +300,6 @@ def _device_of(model: nn.Module) -> torch.device:
 
 
 def _random_state(device: torch.device) -> dict[str, Tensor]:
-    """Return the state of what draws dropout: the generator of the CPU, and on a GPU that of the GPU."""
     states = {_RANDOM_CPU: torch.get_rng_state()}
     if device.type == "cuda":
         states[_RANDOM_CUDA] = torch.cuda.get_rng_state(device)

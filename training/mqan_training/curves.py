@@ -39,14 +39,7 @@ _MIN_TOP: Final = 1.0  # of the vertical axis: less than a point is noise, and s
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The validation scores of a task in one run.
-
-    Attributes:
-        metric: the task's own metric.
-        steps: training steps, ascending.
-        scores: the metric after each of them, from 0 to 100.
-        num_examples: how many examples were scored.
-    """
+    """The validation scores of a task in one run, from 0 to 100, after ascending steps."""
 
     metric: str
     steps: tuple[int, ...]
@@ -56,7 +49,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class RunCurves:
-    """What to draw of one run: its name in the legend, and a curve a task."""
+    """A run's name in the legend, and a curve a task."""
 
     label: str
     curves: dict[str, Curve]

@@ -27,13 +27,7 @@ WAIT_S = 2 * 3600  # longest that the others wait while the first process valida
 
 @dataclass(frozen=True, slots=True)
 class Processes:
-    """This process among those of a run.
-
-    Attributes:
-        rank: its number; the first, 0, is the one that writes.
-        count: how many there are.
-        device: where this one computes.
-    """
+    """This process among ``count`` of a run; that of rank 0 is the one that writes."""
 
     rank: int
     count: int
@@ -41,7 +35,7 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes files and messages."""
+        """Whether this process writes."""
         return self.rank == 0
 
     def wait(self) -> None:

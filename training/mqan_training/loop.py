@@ -84,14 +84,10 @@ def train(
     Processes that a launcher started together train one run; each calls this (see ``distributed``).
 
     Args:
-        recipe: the run.
-        sources: of its examples, by the names of the recipe.
         validation: examples to score the run on, by name of their source.
         folder: where checkpoints and logs go; all processes must see the same.
-        resume: go on from the newest checkpoint there.
         start: what to begin with, where no checkpoint is there.
-        kept: pools of examples that were drawn before, and room for those of this run; with the first of them the run
-            begins before its sources have been read.
+        kept: pools that were drawn before; with the first of them the run begins before its sources have been read.
 
     Raises:
         ValueError: the folder holds a run and ``resume`` was not asked for, it is one of another recipe or start, a
@@ -173,7 +169,6 @@ def _take_steps(run: Run, log: RunLog | None) -> None:
 
 
 def _show(run: Run, source: str, values: Mapping[str, float], per_s: float, s_per_step: float) -> None:
-    """Print a line of progress."""
     left = timedelta(seconds=round((run.recipe.steps - run.step) * s_per_step))
     loss = ", ".join(f"{name} {values[name]:.3f}" for name in run.reader.loss_weights)
     where = f" {source}" if source else ""
@@ -183,7 +178,6 @@ def _show(run: Run, source: str, values: Mapping[str, float], per_s: float, s_pe
 
 
 def _due(run: Run) -> tuple[bool, bool, bool]:
-    """Return whether the step that was taken is logged, validated and saved, as the last one is."""
     recipe, is_last = run.recipe, run.step == run.recipe.steps
     log, validate, save = (
         is_last or run.step % every == 0 for every in (recipe.log_every, recipe.validate_every, recipe.checkpoint_every)

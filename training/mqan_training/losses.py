@@ -60,13 +60,7 @@ def value_of(means: Iterable[Mean]) -> Tensor:
 
 
 def piece_losses(network: PretrainedNetwork, batch: PieceBatch, teacher: Bert | None = None) -> Losses:
-    """Return the losses of a batch under teacher forcing.
-
-    Args:
-        network: the learner.
-        batch: examples.
-        teacher: the pretrained encoder, whose vectors the learner's are held close to; None for no such loss.
-    """
+    """Return the losses of a batch under teacher forcing; without a teacher there is none of the vectors."""
     previous_BA = functional.pad(batch.target_slots[:, :-1], (1, 0), value=-3)  # no word before the first step
     is_word_BAC = previous_BA[:, :, None] == batch.context_slots[:, None, :]
     is_word_BAQ = previous_BA[:, :, None] == batch.question_slots[:, None, :]
@@ -113,12 +107,8 @@ def target_probability(
 ) -> Tensor:
     """Return p(a_t) of equation 13 for given targets, [B, A].
 
-    Args:
-        mixture: the decoder's output.
-        target_ids_BA: generator id of each target, V where it has none.
-        target_tokens_BA: numbers of the targets; tokens are equal exactly when these are. What cannot be copied (the
-            end, padding) has a number that no context or question has.
-        context_tokens_BC, question_tokens_BQ: numbers of their tokens; a negative one for padding.
+    A target's generator id is V where it has none. Tokens are equal exactly when their numbers are; what cannot be
+    copied (the end, padding) has a number that no context or question has.
     """
     num_generated = mixture.p_vocab_BAV.shape[2]
     known_BA = target_ids_BA < num_generated
@@ -177,9 +167,7 @@ def similarity_loss(encoded: Encoded, batch: PieceBatch, teacher: Bert) -> tuple
 def sentence_vectors(encoder: Bert, pieces_US: Tensor) -> Tensor:
     """Return the vectors, of length 1, that a sentence encoder gives texts alone: mean states, [U, M].
 
-    Args:
-        encoder: all-MiniLM or another that takes the mean.
-        pieces_US: ids of the pieces of each, the marks at both ends included; 0 for padding.
+    ``pieces_US`` are their pieces with the marks at both ends, 0 for padding.
     """
     places_US = torch.arange(pieces_US.shape[1], device=pieces_US.device).expand_as(pieces_US)
     is_piece_US = pieces_US > 0

@@ -31,10 +31,7 @@ def rate_share(
 
 
 def make_optimizer(network: nn.Module, recipe: Recipe, of_reader: tuple[str, ...]) -> torch.optim.Optimizer:
-    """Return AdamW with a rate for the reader and one for all else; vectors do not decay.
-
-    ``of_reader`` is what the names of the reader's weights begin with.
-    """
+    """Return AdamW with a rate for weights whose names begin with ``of_reader``, and one for all else."""
     groups = []
     for is_reader, rate in ((True, recipe.reader_rate), (False, recipe.decoder_rate)):
         found = (p for name, p in network.named_parameters() if name.startswith(of_reader) == is_reader)

@@ -29,13 +29,10 @@ class PieceExample:
     """One training example.
 
     Attributes:
-        task: its task.
         request: as it was read; its context is that of the window.
-        window: the pieces.
         slots: slot of each target, ``NO_SLOT`` where it cannot be copied, [A].
         ids: generator id of each target, ``num_generated`` where it has none, [A].
-        num_generated: V.
-        answer: tokens of the answer, of which the steps behind the first read the previous one, [A - 1].
+        answer: its tokens, of which the steps after the first read the previous one, [A - 1].
         starts, ends: places of the answer's first and last words among the question's words, then the context's; empty
             where it stands nowhere.
         is_refusal: whether the answer is that there is none.

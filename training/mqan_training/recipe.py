@@ -161,7 +161,7 @@ class Recipe(_Part):
         return 0
 
     def weights_of(self, phase: int) -> Mapping[str, float]:
-        """Return the sources' weights in a phase; 0 is the time after all of them."""
+        """Return the sources' weights in a phase."""
         return self.phases[phase - 1].weights if phase else self.sources
 
     @property

@@ -32,12 +32,7 @@ _NO_PIECES = Vocabulary((), ())  # of a request only the slots' pieces are neede
 class Loss:
     """An example whose gold answer does not come back.
 
-    Attributes:
-        id: of the example.
-        way: one of ``WAYS``.
-        gold: its first gold answer.
-        text: what came back.
-        reason: why the metric does not give 100.
+    ``text`` is what came back, ``reason`` says why the metric does not give 100.
     """
 
     id: str
@@ -52,10 +47,8 @@ class RoundTrip:
     """How the gold answers of one split came back.
 
     Attributes:
-        num_examples: how many were sent.
-        longest_answer: pieces of the longest gold answer; a server has to allow as many.
+        longest_answer: tokens of the longest gold answer; a server has to allow as many.
         scores: for each of ``WAYS`` metric -> value, the task's own metric first.
-        losses: the examples that did not come back.
     """
 
     num_examples: int
@@ -141,7 +134,6 @@ def gold_trace(
 
 
 def _longest_quotation(wanted: Sequence[str], keys: Sequence[str]) -> tuple[int, int]:
-    """Return length and start of the longest stretch of ``keys`` that ``wanted`` begins with, the first of them."""
     longest, at = 0, 0
     for start, key in enumerate(keys):
         if key != wanted[0]:
@@ -162,7 +154,6 @@ def _losses(
     unreadable: dict[str, str],
     scores: dict[str, float],
 ) -> list[Loss]:
-    """Name the examples that keep a score below 100."""
     if scores[task.metric] >= _PERFECT:
         return []
     losses = []

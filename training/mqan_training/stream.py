@@ -90,9 +90,6 @@ class Stream(Dataset[torch.Tensor]):
     """Batches of examples drawn from sources; as torch's dataset, the batches of each pool as safetensors.
 
     Args:
-        sources: at least one.
-        recipe: says in what proportions, and how large batches are.
-        reader: what prepares and collates them.
         kept: where pools are kept, and where those that were drawn before are found; None for nowhere.
         share: number of this process, and how many divide the rows of each batch.
     """
@@ -135,7 +132,6 @@ class Stream(Dataset[torch.Tensor]):
         return [(_MIXED, batches[i]) for i in rng.permutation(len(batches))]
 
     def _turns(self, phase: int, first: int, rng: np.random.Generator) -> list[tuple[int, list[Prepared]]]:
-        """Return the batches of the steps of a phase from one on."""
         one_round = round_of(self._recipe.weights_of(phase))
         numbers = {source.name: number for number, source in enumerate(self._sources)}
         turns = [numbers[one_round[step % len(one_round)]] for step in range(first, first + _POOL_STEPS)]
@@ -143,11 +139,6 @@ class Stream(Dataset[torch.Tensor]):
         return [(number, next(batches[number])) for number in turns]
 
     def _batches_of(self, source: Source, number: int, rng: np.random.Generator) -> list[list[Prepared]]:
-        """Return so many batches of a source.
-
-        Raises:
-            ValueError: of many of its examples none can be trained on.
-        """
         found: list[Prepared] = []
         batches: list[list[Prepared]] = []
         cost, num_useless = 0, 0
@@ -202,10 +193,7 @@ class Stream(Dataset[torch.Tensor]):
     def batches(self, pool: int, index: int, num_workers: int = 1) -> Generator[Drawn, None, None]:
         """Yield batches from a place on; they are made in processes of their own.
 
-        Args:
-            pool: number of the first pool.
-            index: of its first batch.
-            num_workers: processes; the batches are the same with any number of them.
+        The batches are the same with any number of processes.
         """
         if num_workers > 1 or self._recipe.phases:
             _ = [len(source) for source in self._sources]  # read what all of them draw from once

@@ -133,7 +133,7 @@ def validation_of(recipe: Recipe, data: Path) -> Mapping[str, Sequence[Example]]
 
 
 def kept_pools(recipe: Recipe, data: Path, begins_with: Sequence[str]) -> KeptPools | None:
-    """Return where pools of a run are kept; None where tasks are asked, whose files nobody compares."""
+    """Return where pools of a run are kept; None for tasks, whose files nobody compares."""
     if any(is_task(recipe, name) for name in recipe.sources):
         return None
     read = [dataset_of(name) for name in recipe.sources if not is_made(name)]

@@ -138,7 +138,6 @@ def score_examples(
 
 
 def _read(vocabulary: Vocabulary, layout: Layout, example: Example) -> Request | None:
-    """Read an example; None where it would be refused if it were asked."""
     try:
         request = read_request(vocabulary, example.context, example.question, example.choices)
         layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)

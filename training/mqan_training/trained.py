@@ -19,7 +19,7 @@ from mqan_training.sentence_encoder import WORD_PIECES, read_word_pieces
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """A network with a pretrained reader, and what it reads texts with."""
+    """A network with a pretrained reader, and what it reads texts by."""
 
     network: PretrainedNetwork
     vocabulary: Vocabulary

@@ -115,11 +115,6 @@ class WordLearner(nn.Module):
 
 
 def _vectors_of(start: Start, recipe: Recipe) -> Path:
-    """Return the vectors that a start was learnt on.
-
-    Raises:
-        ValueError: it is of another model than the recipe's.
-    """
     if start.words is None or start.vectors is None:
         raise ValueError(f"{start.origin} has a pretrained reader; this recipe is of the paper's network")
     given, expected = asdict(start.words.model), asdict(recipe.words.model)

@@ -112,12 +112,7 @@ class BertLayer(nn.Module):
 
 
 class Bert(nn.Module):
-    """Embeddings and layers of a BERT.
-
-    Args:
-        config: its sizes.
-        dropout: rate behind the embeddings and each block.
-    """
+    """Embeddings and layers of a BERT, with dropout after the embeddings and each block."""
 
     def __init__(self, config: BertConfig, dropout: float = 0.1) -> None:
         super().__init__()
@@ -157,11 +152,7 @@ class Bert(nn.Module):
     def forward(self, pieces_NS: Tensor, positions_NS: Tensor, segments_NS: Tensor, mask: Tensor) -> Tensor:
         """Return the states of word pieces, [N, S, M].
 
-        Args:
-            pieces_NS: ids of the pieces.
-            positions_NS: ids of their positions.
-            segments_NS: ids of their segments.
-            mask: bool, which pieces are there [N, S], or which each of them attends to [N, S, S].
+        The mask tells which pieces are there [N, S], or which each of them attends to [N, S, S].
         """
         x_NSM: Tensor = self.pieces(pieces_NS) + self.positions(positions_NS) + self.segments(segments_NS)
         x_NSM = self.dropout(self.norm(x_NSM))

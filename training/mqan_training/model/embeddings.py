@@ -37,7 +37,7 @@ class StaticVectors:
 
     @property
     def width(self) -> int:
-        """Width S of a row."""
+        """Width of a row."""
         return int(self.rows.shape[1])
 
     def dequantized(self) -> FloatArray:
@@ -104,10 +104,7 @@ def load_vectors(path: Path) -> StaticVectors:
 
 
 def read_glove(path: Path, words: Sequence[str]) -> tuple[list[str], FloatArray]:
-    """Read the rows of ``words`` from a GloVe text file (``word v1 v2 ...``), keeping the order of ``words``.
-
-    Returns:
-        The words found and their rows, float32 [found, S].
+    """Return the words found in a GloVe text file (``word v1 v2 ...``), in the order given, and their rows [found, S].
 
     Raises:
         ValueError: a line does not hold as many numbers as the first one.
@@ -137,13 +134,7 @@ def read_glove(path: Path, words: Sequence[str]) -> tuple[list[str], FloatArray]
 
 
 def distil(words: Sequence[str], width: int, encoder: str | Path) -> FloatArray:
-    """Encode each word alone with a sentence encoder, then reduce to ``width`` by PCA; float32 [W, width].
-
-    Args:
-        words: lower-cased words.
-        width: width of the rows; at most that of the encoder.
-        encoder: folder or name of a sentence-transformers model.
-    """
+    """Encode each lower-cased word alone with a sentence-transformers model, then reduce to ``width`` by PCA."""
     from sentence_transformers import SentenceTransformer  # heavy, and only this function needs it
 
     model = SentenceTransformer(str(encoder), device="cpu")
@@ -193,12 +184,7 @@ class Embedder(nn.Module):
 
 
 class WordIndex:
-    """Vector rows and n-gram buckets of words; the buckets of a word are found once.
-
-    Args:
-        known: the words with vectors.
-        num_buckets: how many buckets there are.
-    """
+    """Vector rows and n-gram buckets of words; ``known`` are those with vectors."""
 
     def __init__(self, known: Sequence[str], num_buckets: int) -> None:
         self._row_of = {word: i for i, word in enumerate(known)}

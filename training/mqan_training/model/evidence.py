@@ -16,11 +16,7 @@ _PRIOR = -2.0  # logit of an untrained pointer
 
 
 class Evidence(nn.Module):
-    """Maps of words and of labels, whose product is the logit of a word being among those that decide for a label.
-
-    Args:
-        width: of the reader.
-    """
+    """Maps of words and of labels, whose product is the logit of a word being among those that decide for a label."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -34,11 +30,6 @@ class Evidence(nn.Module):
             self.label.bias[0], self.word.bias[0] = math.sqrt(-_PRIOR), -math.sqrt(-_PRIOR)
 
     def forward(self, label_BM: Tensor, words_BCM: Tensor) -> Tensor:
-        """Return the logits of words, [B, C].
-
-        Args:
-            label_BM: state of the label of each request.
-            words_BCM: states of its words.
-        """
+        """Return the logits of the words of requests, [B, C], for a label of each."""
         logits_BC: Tensor = (self.word(words_BCM).float() @ self.label(label_BM).float()[:, :, None])[..., 0]
         return logits_BC

@@ -50,9 +50,6 @@ class GreedyStep(nn.Module):
     generator piece that is also a slot scores at least as high as that slot, so the result is the exact argmax of
     equation 13 over the union of the three sources.
 
-    Args:
-        decoder: the trained decoder.
-        end_id: generator id of the end of the answer.
     """
 
     def __init__(self, decoder: Decoder, end_id: int) -> None:
@@ -128,7 +125,6 @@ class GreedyStep(nn.Module):
 
     @staticmethod
     def _previous(request: SlotBatch, state: LoopState) -> tuple[Tensor, Tensor]:
-        """Return which words of context [B, C] and question [B, Q] the last chosen word is; none before the first."""
         at_B11 = (state.position_B - 1).clamp(min=0)[:, None, None]
         width = state.trace_BKF.shape[2]
         last_BF = state.trace_BKF.gather(1, at_B11.expand(-1, 1, width))[:, 0]
@@ -137,7 +133,6 @@ class GreedyStep(nn.Module):
 
 
 def _place(slots_BT: Tensor, slot_B1: Tensor, alpha_BT: Tensor) -> Tensor:
-    """Return, among the positions of a slot, the one with the most pointer mass, [B, 1]."""
     return torch.where(slots_BT == slot_B1, alpha_BT, -1.0).argmax(dim=1, keepdim=True).to(alpha_BT.dtype)
 
 

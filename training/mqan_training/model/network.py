@@ -20,7 +20,7 @@ from mqan_training.words import WordBatch
 
 
 class Network(nn.Module):
-    """What a checkpoint holds: the n-gram table and MQAN."""
+    """The embedder and MQAN."""
 
     def __init__(self, config: ModelConfig, vectors: StaticVectors, vocabulary: Vocabulary) -> None:
         super().__init__()

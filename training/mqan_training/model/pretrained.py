@@ -64,13 +64,7 @@ def attention_mask(groups_NS: Tensor) -> Tensor:
 
 
 def mean_states(states_NSM: Tensor, places_BT: Tensor, counts_BT: Tensor) -> Tensor:
-    """Return the mean of the states of each word's pieces, [B, T, M].
-
-    Args:
-        states_NSM: states of all pieces.
-        places_BT: where each word's first piece stands in the N * S pieces.
-        counts_BT: how many pieces it has, all in one window.
-    """
+    """Return the mean of the states of each word's pieces, [B, T, M]: so many in one window, from one place on."""
     sums_NSM = functional.pad(states_NSM.float().cumsum(dim=1), (0, 0, 1, 0))  # of the pieces in front of each
     rows_BT, firsts_BT = places_BT // states_NSM.shape[1], places_BT % states_NSM.shape[1]
     sums_BTM = sums_NSM[rows_BT, firsts_BT + counts_BT] - sums_NSM[rows_BT, firsts_BT]
@@ -79,13 +73,7 @@ def mean_states(states_NSM: Tensor, places_BT: Tensor, counts_BT: Tensor) -> Ten
 
 
 class PretrainedNetwork(nn.Module):
-    """What a checkpoint holds: the reader, its scores of first and last word, and the decoder.
-
-    Args:
-        config: sizes of the decoder.
-        bert: the reader.
-        num_generated: rows of the generator, end and refusal included.
-    """
+    """The reader, its scores of first and last word, and the decoder."""
 
     def __init__(self, config: ModelConfig, bert: Bert, num_generated: int) -> None:
         super().__init__()
@@ -160,10 +148,8 @@ class PretrainedNetwork(nn.Module):
     ) -> tuple[Encoded, Mixture]:
         """Return what was read and the mixture at every step of given answers (teacher forcing).
 
-        Args:
-            inputs: the requests.
-            answer_pieces_BAP: pieces of the previous word of each step; the first step's are not used.
-            is_word: bool [B, A, C] and [B, A, Q], which words of context and question each previous word is.
+        ``answer_pieces_BAP`` are the pieces of the previous word of each step, ``is_word`` [B, A, C] and [B, A, Q] tell
+        which words of context and question it is.
         """
         encoded = self.encode(inputs)
         # on a CPU the decoder's many small products are faster in float32, for which nothing is compiled

@@ -21,23 +21,14 @@ _SCALE = 16.0  # of the cosine in a score, at the start of the training
 
 
 class Alike(NamedTuple):
-    """Vectors of length 1 of texts and of choices.
-
-    Attributes:
-        text_NM: of the text of each window.
-        choice_BQM: of choices; other words have some that mean nothing.
-    """
+    """Vectors of length 1 of the text of each window, and of choices; other words have some that mean nothing."""
 
     text_NM: Tensor
     choice_BQM: Tensor
 
 
 class Similarity(nn.Module):
-    """The map to the vectors, and the weight of their cosine in a choice's score.
-
-    Args:
-        width: of the reader.
-    """
+    """The map to the vectors, and the weight of their cosine in a choice's score."""
 
     def __init__(self, width: int) -> None:
         super().__init__()

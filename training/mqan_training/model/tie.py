@@ -2,7 +2,7 @@
 
 A reader learns within minutes to point at the first and the last word of an answer, a decoder in hours. Here the
 reader's scores are terms of the decoder's: of the pointers and switches at its first step, and of its decision to end.
-Behind a word that was copied the pointers are drawn to the word that follows it.
+After a word that was copied the pointers are drawn to the word that follows it.
 
 Shape letters: B batch, C context length, Q question length, A answer length; ``T`` is C or Q.
 """
@@ -62,12 +62,7 @@ class Copied(NamedTuple):
 
 
 def copied_from(mass_BC: Tensor, mass_BQ: Tensor, is_word_BC: Tensor, is_word_BQ: Tensor) -> Copied:
-    """Return where a word was copied from.
-
-    Args:
-        mass_BC, mass_BQ: lambda alpha^C and (1 - lambda) alpha^Q of the step that chose it.
-        is_word_BC, is_word_BQ: bool, which words of context and question it is.
-    """
+    """Return where a word was copied from, by lambda alpha^C and (1 - lambda) alpha^Q of the step that chose it."""
     from_BC, from_BQ = mass_BC * is_word_BC, mass_BQ * is_word_BQ
     total_B1 = from_BC.sum(dim=1, keepdim=True) + from_BQ.sum(dim=1, keepdim=True)
     total_B1 = total_B1.clamp(min=1e-6)
@@ -114,12 +109,7 @@ class Tie(nn.Module):
         )
 
     def followed(self, h_BD: Tensor, copied: Copied) -> tuple[Tensor, Tensor]:
-        """Return what is added to the scores of both pointers (equation 8): the pull to the word behind the last one.
-
-        Args:
-            h_BD: the decoder's state.
-            copied: where the previous word was copied from.
-        """
+        """Return what is added to the scores of both pointers (equation 8): the pull to the word after the last one."""
         follow_B1 = self.follow(h_BD).float()
         moved_BC, moved_BQ = (functional.pad(part[:, :-1], (1, 0)) for part in copied)
         return follow_B1 * moved_BC, follow_B1 * moved_BQ
@@ -131,8 +121,7 @@ class Tie(nn.Module):
         return stop_B * (at_BC.sum(dim=1) + at_BQ.sum(dim=1))
 
 
-def _log_add(left_B: Tensor, right_B: Tensor) -> Tensor:
-    """Return log(exp(left) + exp(right)) by operators that every runtime has."""
+def _log_add(left_B: Tensor, right_B: Tensor) -> Tensor:  # by operators that every runtime has
     most_B = torch.maximum(left_B, right_B)
     total_B: Tensor = most_B + torch.log1p(torch.exp(-(left_B - right_B).abs()))
     return total_B
