@@ -281,8 +281,11 @@ class ValidationSets(Mapping[str, Sequence[Example]]):
     def __getitem__(self, name: str) -> Sequence[Example]:
         """Return the examples of a source."""
         if name not in self._read:
-            self._read[name] = validation_examples(self._data, name, self._limit, self._seed)
+            self._read[name] = self._examples(name)
         return self._read[name]
+
+    def _examples(self, name: str) -> Sequence[Example]:
+        return validation_examples(self._data, name, self._limit, self._seed)
 
     def __iter__(self) -> Iterator[str]:
         """Return the names."""

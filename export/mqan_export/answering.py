@@ -87,7 +87,7 @@ def export_answering_bundle(
         "tasks": list(checkpoint.recipe.sources),
         "steps": checkpoint.step,
         "batch_pieces": checkpoint.recipe.batch_size,
-        "model": checkpoint.pieces_config.decoder.model_dump(),
+        "model": checkpoint.recipe.pieces.decoder.model_dump(),
         **checkpoint.training,
     }
     return write_bundle(

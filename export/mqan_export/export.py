@@ -78,7 +78,7 @@ def export_bundle(
     check_names(name, version)
     if not examples:
         raise ValueError(NO_EXAMPLES)
-    model = checkpoint.words_config.model
+    model = checkpoint.recipe.words.model
     if not (model.coattention and model.question_pointer):
         raise ValueError(
             "ablations of the paper's table 2 (model.coattention or model.question_pointer is false) are not exported: "
@@ -96,13 +96,13 @@ def export_bundle(
         version=version,
         reader="words",
         sizes=sizes_of(network),
-        max_positions=checkpoint.words_config.model.max_positions,
+        max_positions=checkpoint.recipe.words.model.max_positions,
         graphs=GRAPHS,
         training={
             "recipe": checkpoint.recipe.name,
             "tasks": list(checkpoint.recipe.sources),
             "steps": checkpoint.step,
-            "model": asdict(checkpoint.words_config.model),
+            "model": asdict(checkpoint.recipe.words.model),
             **checkpoint.training,
         },
     )

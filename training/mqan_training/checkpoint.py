@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from mqan_data.download import sha256_of
 from mqan_training.errors import CheckpointError
-from mqan_training.recipe import PiecesConfig, Recipe, WordsConfig, parse_recipe, renewed
+from mqan_training.recipe import Recipe, WordsConfig, parse_recipe, renewed
 
 FORMAT_VERSION = 2
 _MANIFEST = "checkpoint.json"
@@ -72,30 +72,6 @@ class Checkpoint:
     weights: Mapping[str, Tensor]
     average: Mapping[str, Tensor]
     training: Mapping[str, Any]
-
-    @property
-    def words_config(self) -> WordsConfig:
-        """The paper's reader.
-
-        Raises:
-            CheckpointError: the reader is a pretrained one.
-        """
-        if not isinstance(self.recipe.reader, WordsConfig):
-            raise CheckpointError(f"{self.folder} has a pretrained reader; this needs a checkpoint of the paper's")
-        return self.recipe.reader
-
-    @property
-    def pieces_config(self) -> PiecesConfig:
-        """The pretrained reader.
-
-        Raises:
-            CheckpointError: the reader is the paper's.
-        """
-        if not isinstance(self.recipe.reader, PiecesConfig):
-            raise CheckpointError(
-                f"{self.folder} has the paper's reader; this needs a checkpoint with a pretrained one"
-            )
-        return self.recipe.reader
 
     @property
     def vectors_path(self) -> Path:

@@ -8,7 +8,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from mqan_core.example import Example
 from mqan_data.kept import KeptPools
 from mqan_data.source import Source
+from mqan_training.batch import Batch
 from mqan_training.checkpoint import (
     checkpoint_to_resume,
     latest_checkpoint,
@@ -33,6 +34,7 @@ from mqan_training.checkpoint import (
 )
 from mqan_training.device import is_reduced, prepare_device, tune_process
 from mqan_training.distributed import Processes, joined_processes
+from mqan_training.losses import Losses
 from mqan_training.optim import WeightAverage, make_optimizer, rate_share, refuse_divergence
 from mqan_training.piece_reader import PieceReader
 from mqan_training.recipe import PiecesConfig, Recipe
@@ -46,9 +48,22 @@ _AVERAGE_EVERY = 10  # steps; the last one counts, too
 _ADVICE = "lower reader_rate or decoder_rate"
 
 
+class Learner(nn.Module):
+    """A network and the losses of a batch, which several processes take together."""
+
+    def __init__(self, network: nn.Module, losses: Callable[..., Losses]) -> None:
+        super().__init__()
+        self.network = network
+        self._losses = losses
+
+    def forward(self, batch: Batch) -> Losses:
+        """Return the losses of a batch."""
+        return self._losses(self.network, batch)
+
+
 @dataclass(slots=True)
 class Run:
-    """Everything that a run works with; ``learner`` computes the losses of ``network``, on all processes together."""
+    """Everything that a run works with."""
 
     recipe: Recipe
     folder: Path
@@ -213,7 +228,7 @@ def prepare_run(
     stream = Stream(sources, recipe, reader, kept, (processes.rank, processes.count))
     pieces = _generator_tokens(recipe, reader, stream, start, kept) if checkpoint is None else checkpoint.pieces
     network: Any = reader.build(pieces).to(processes.device)
-    learner = reader.learner(network, processes.device)
+    losses = reader.losses_on(network, processes.device)
     if start is not None and checkpoint is None:
         adopt(network, start)
     optimizer = make_optimizer(network, recipe, reader.of_reader)
@@ -224,7 +239,7 @@ def prepare_run(
         reader,
         pieces,
         network,
-        learner,
+        processes.wrap(Learner(network, losses), has_unused_weights=reader.has_unused_weights),
         stream,
         optimizer,
         average,
@@ -242,7 +257,6 @@ def prepare_run(
         console.print(f"resuming at step {run.step} of {recipe.steps}")
     elif start is not None:
         run.origin = start.origin
-    run.learner = processes.wrap(learner, has_unused_weights=reader.has_unused_weights)
     return run
 
 

@@ -2,14 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import torch
-from torch import nn
 
 from mqan_core.example import Example
 from mqan_core.text.layout import Layout
@@ -69,12 +68,12 @@ class PieceReader:
         bert = Bert.from_folder(self._encoder, config.dropout)
         return PretrainedNetwork(config.decoder.model_config_of(), bert, self.vocabulary.num_generated)
 
-    def learner(self, network: PretrainedNetwork, device: torch.device) -> "PieceLearner":
-        """Return what computes the losses on a device, where its parts are compiled if that is a GPU."""
+    def losses_on(self, network: PretrainedNetwork, device: torch.device) -> Callable[..., Losses]:
+        """Return what computes losses of the network on a device; its parts are compiled if that is a GPU."""
         teacher = Bert.from_folder(self._encoder).to(device).eval() if self._recipe.pieces.similarity_weight else None
         if device.type == "cuda" and shutil.which(os.environ.get("CC", "gcc")):
             _compile(network)
-        return PieceLearner(network, teacher)
+        return partial(piece_losses, teacher=teacher)
 
     def prepare(self, example: Example, rng: np.random.Generator) -> PieceExample | None:
         """Read an example; None where it cannot be trained on."""
@@ -87,19 +86,6 @@ class PieceReader:
     def score(self, network: PretrainedNetwork, name: str, examples: Sequence[Example]) -> Mapping[str, float]:
         """Score examples of a source."""
         return score_examples(network, self.vocabulary, self.layout, examples, self._recipe.max_answer_tokens)
-
-
-class PieceLearner(nn.Module):
-    """The network, and the losses of a batch."""
-
-    def __init__(self, network: PretrainedNetwork, teacher: Bert | None) -> None:
-        super().__init__()
-        self.network = network
-        self._losses = partial(piece_losses, teacher=teacher)  # not a part: it does not learn
-
-    def forward(self, batch: PieceBatch) -> Losses:
-        """Return the losses of a batch."""
-        return self._losses(self.network, batch)
 
 
 def _compile(network: PretrainedNetwork) -> None:

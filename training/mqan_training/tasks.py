@@ -6,7 +6,7 @@ every other name is that of a dataset, about whose rows questions are drawn.
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -70,18 +70,8 @@ def _cut(example: Example, end: int) -> Example:
     return Example(example.task, example.id, example.context[:end], example.question, example.answers)
 
 
-class TaskValidation(Mapping[str, Sequence[Example]]):
+class TaskValidation(ValidationSets):
     """The validation examples of tasks that a run is scored on, always the same ones; none of a task without such."""
-
-    def __init__(self, data: Path, names: Sequence[str], limit: int, seed: int) -> None:
-        self._data, self._names, self._limit, self._seed = data, names, limit, seed
-        self._read: dict[str, Sequence[Example]] = {}
-
-    def __getitem__(self, name: str) -> Sequence[Example]:
-        """Return the examples of a task."""
-        if name not in self._read:
-            self._read[name] = self._examples(name)
-        return self._read[name]
 
     def _examples(self, name: str) -> Sequence[Example]:
         task = task_named(name)
@@ -92,14 +82,6 @@ class TaskValidation(Mapping[str, Sequence[Example]]):
         if task.metric != "joint_goal_em":  # that one needs whole dialogues, in order
             random.Random(self._seed).shuffle(examples)  # noqa: S311
         return examples[: self._limit]
-
-    def __iter__(self) -> Iterator[str]:
-        """Return the names."""
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        """Return the number of tasks."""
-        return len(self._names)
 
 
 def is_task(recipe: Recipe, name: str) -> bool:

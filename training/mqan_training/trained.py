@@ -30,9 +30,10 @@ def load_trained(checkpoint: Checkpoint) -> Trained:
     """Build the network of a checkpoint with a pretrained reader, with its averaged weights.
 
     Raises:
-        CheckpointError: the reader is not a pretrained one, a file is missing, or the weights do not fit.
+        ValueError: the reader is not a pretrained one.
+        CheckpointError: a file is missing, or the weights do not fit.
     """
-    config, folder = checkpoint.pieces_config, checkpoint.folder
+    config, folder = checkpoint.recipe.pieces, checkpoint.folder
     try:
         sizes = BertConfig.model_validate(json.loads((folder / ENCODER_CONFIG).read_text(encoding="utf-8")))
         word_pieces = read_word_pieces(folder)
@@ -48,9 +49,10 @@ def load_network(checkpoint: Checkpoint) -> Network:
     """Build the paper's network of a checkpoint, with its averaged weights where there are any.
 
     Raises:
-        CheckpointError: it has a pretrained reader, or the weights do not fit.
+        ValueError: it has a pretrained reader.
+        CheckpointError: the weights do not fit.
     """
-    config, vectors = checkpoint.words_config, load_vectors(checkpoint.vectors_path)
+    config, vectors = checkpoint.recipe.words, load_vectors(checkpoint.vectors_path)
     network = Network(config.model, vectors, Vocabulary(checkpoint.pieces, vectors.words))
     _load(network, checkpoint)
     return network

@@ -1,13 +1,12 @@
 """The paper's network in a run: its network, its batches, its loss and its scores."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import torch
-from torch import nn
 
 from mqan_core.ask.request import read_request
 from mqan_core.example import Example
@@ -76,9 +75,9 @@ class WordReader:
         self._collator = WordCollator(vocabulary, config.ngram_buckets)
         return Network(config, self._vectors, vocabulary)
 
-    def learner(self, network: Network, device: torch.device) -> "WordLearner":
-        """Return what computes the losses on a device."""
-        return WordLearner(network)
+    def losses_on(self, network: Network, device: torch.device) -> Callable[..., Losses]:
+        """Return what computes losses of the network."""
+        return word_losses
 
     def prepare(self, example: Example, rng: np.random.Generator) -> WordExample | None:
         """Read an example; None where it cannot be trained on."""
@@ -100,18 +99,6 @@ class WordReader:
         for i, example in enumerate(examples[:_SAMPLES_SHOWN]):
             console.print(f"    {example.question[:80]!r} -> {answers[i]!r}, gold {example.answers[:1]}", markup=False)
         return score(metric_of(name), [answers[i] for i in range(len(examples))], list(examples))
-
-
-class WordLearner(nn.Module):
-    """The network, and the loss of a batch."""
-
-    def __init__(self, network: Network) -> None:
-        super().__init__()
-        self.network = network
-
-    def forward(self, batch: WordBatch) -> Losses:
-        """Return the loss of a batch, and what to watch."""
-        return word_losses(self.network, batch)
 
 
 def _vectors_of(start: Start, recipe: Recipe) -> Path:
