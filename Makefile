@@ -19,7 +19,7 @@ SAY = @printf 'Installing into %s: %s. Later calls skip this.\n' '$(VENV)'
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help setup serve test interop lint format types docs proto bench evaluate train release clean
+.PHONY: help setup serve test interop lint format types numbers docs proto bench evaluate train release clean
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ format: $(VENV)/.dev  ## Format the code and repair what ruff can
 
 types: $(VENV)/.dev  ## Check types
 	$(BIN)/mypy
+
+numbers: $(VENV)/.dev  ## Write measured numbers into the documents, from the files that hold them
+	$(BIN)/python docs/building/measured.py
 
 docs: $(VENV)/.docs  ## Build the documentation as a site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet $(ARGS)

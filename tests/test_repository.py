@@ -36,13 +36,6 @@ def project(repository: Path) -> Any:
     return tomllib.loads((repository / "pyproject.toml").read_text())
 
 
-def test_the_readme_quotes_the_scores_of_the_default_model(repository: Path) -> None:
-    scores = json.loads((repository / "serving/bundles/default/manifest.json").read_text())["scores"]
-    text = " ".join((repository / "README.md").read_text().split())
-    assert f"answers {scores['cases: all']['accuracy']:.0f} % of 190 questions reported by users" in text
-    assert f"on {scores['labels: mean']['accuracy']:.1f} % of choices" in text
-
-
 @pytest.mark.parametrize("document", DOCUMENTS)
 def test_links_lead_somewhere(repository: Path, document: str) -> None:
     path = repository / document

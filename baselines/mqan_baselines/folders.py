@@ -41,12 +41,7 @@ def save_model(folder: Path, document: Mapping[str, Any], weights: Mapping[str, 
 def opened_model(
     folder: Path, recipe_type: type[RecipeT]
 ) -> Iterator[tuple[dict[str, Any], dict[str, Tensor], RecipeT]]:
-    """Read a model's document, weights and recipe; what fails within, while its network is built, is damage, too.
-
-    Raises:
-        CheckpointError: it is missing, damaged or of an unknown version.
-        ValueError: it is of another kind.
-    """
+    """Read a model's document, weights and recipe; what fails within, while its network is built, is damage, too."""
     try:
         document = json.loads((folder / _DOCUMENT).read_text(encoding="utf-8"))
         if document["format_version"] != FORMAT_VERSION:
@@ -74,12 +69,7 @@ def weights_sha256(folder: Path) -> str:
 
 
 def read_results(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return the results that a run wrote; None if it has not ended here.
-
-    Raises:
-        CheckpointError: the file is damaged.
-        ValueError: they were made with other settings.
-    """
+    """Return the results that a run wrote; None if it has not ended here."""
     path = folder / RESULTS
     if not path.is_file():
         return None

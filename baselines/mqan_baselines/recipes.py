@@ -116,14 +116,10 @@ _ADAPTER: TypeAdapter[SharedMemoryRecipe | MtDnnRecipe] = TypeAdapter(Recipe)
 
 
 def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> SharedMemoryRecipe | MtDnnRecipe:
-    """Read a recipe, with overrides such as ``{"steps": "100"}``, whose values are YAML.
-
-    Raises:
-        ValueError: the file is not YAML, a key is unknown or missing, or a value is not what its key takes.
-    """
+    """Read a recipe, with overrides such as ``{"steps": "100"}``, whose values are YAML."""
     return parse_recipe(read_settings(path, overrides), str(path))
 
 
 def parse_recipe(document: Mapping[str, Any], where: str) -> SharedMemoryRecipe | MtDnnRecipe:
-    """Build a recipe from plain types, the reverse of ``model_dump``; errors are those of ``load_recipe``."""
+    """Build a recipe from plain types, the reverse of ``model_dump``."""
     return validated(_ADAPTER.validate_python, document, where, "kind", ("shared-memory", "mt-dnn"))

@@ -42,11 +42,7 @@ def refuse_not_finite(predictions: object) -> None:
 
 
 def score(names: Sequence[str], gold: Sequence[float], predicted: Sequence[float]) -> dict[str, float]:
-    """Return scores of predictions, times 100, by their names in ``SCORES``.
-
-    Raises:
-        ValueError: the lengths differ, there is nothing to score, or a prediction is not finite.
-    """
+    """Return scores of predictions, times 100, by their names in ``SCORES``."""
     refuse_not_finite(predicted)
     if len(gold) != len(predicted):
         raise ValueError(f"there are {len(predicted)} predictions for {len(gold)} examples")

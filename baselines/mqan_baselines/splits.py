@@ -34,9 +34,6 @@ def read_splits(
         splits: what there is to be beside ``test``, and what it is made of.
         most_rows, seed: of each split, as ``draw`` takes them.
         others: further tasks whose test rows are held out.
-
-    Raises:
-        ValueError: a split has no rows.
     """
     tests = {name: baseline_task(name).rows(data, "test") for name in (*names, *others)}
     held_out = held_out_rows(tests)

@@ -152,11 +152,7 @@ TASKS: Final[dict[str, BaselineTask]] = {task.name: task for task in (*_SHARED_M
 
 
 def baseline_task(name: str) -> BaselineTask:
-    """Return the task with a name.
-
-    Raises:
-        ValueError: there is none; the message lists the nearest names, or all.
-    """
+    """Return the task with a name."""
     if name in TASKS:
         return TASKS[name]
     near = get_close_matches(name, TASKS, n=3)

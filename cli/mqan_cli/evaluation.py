@@ -15,12 +15,11 @@ from mqan_cli.errors import CommandError, make_folder
 from mqan_core.bundle import read_manifest
 from mqan_core.manifest import MANIFEST, MODEL_CARD
 from mqan_data.tasks import Task
-from mqan_evaluation.answerers import Answerer, TorchAnswerer
-from mqan_evaluation.engine_answerer import EngineAnswerer
-from mqan_evaluation.paper_section import PaperAnswerer, choose_tasks, paper_section
-from mqan_evaluation.refusal_offset import fit_refusal_offset
+from mqan_evaluation.answerers import Answerer, EngineAnswerer, PaperAnswerer, TorchAnswerer
+from mqan_evaluation.fit_temperatures import fit_refusal_offset
+from mqan_evaluation.paper_section import beside_paper, choose_tasks, paper_section
 from mqan_evaluation.report import write_report
-from mqan_evaluation.sections import Measuring, Section
+from mqan_evaluation.sections import Measuring, Section, shown
 from mqan_evaluation.suite import CALIBRATION, Measured, chosen_names, run_suite, write_suite
 from mqan_evaluation.suite_card import record_suite
 from mqan_runtime.session import Precision
@@ -42,18 +41,9 @@ def evaluate_model(
 ) -> None:
     """Measure a model by what it is; print tables on stdout as they come, and progress on stderr.
 
-    Args:
-        bundle: folder of a bundle; where neither it nor ``checkpoint`` is given, the one that ``mqan serve`` serves.
-        checkpoint: folder of a checkpoint.
-        data: folder of the datasets.
-        names: sections or sets of the suite, or tasks of the paper's network, or ``all``; None for the model's own.
-        limit: most examples a set.
-        cases: file of questions that users report, for the suite.
-        precision: products of a bundle's engine.
-        threads: batches that are answered side by side.
-        output: folder for ``suite.json``, ``answers.jsonl`` and the report of the paper's network; None for none.
-        record: whether what the suite finds takes the place of what stands in the bundle, and of its model card; with
-            calibration, the offset of refusals is fitted first.
+    Arguments are the options of the command. ``bundle`` is by default the one that ``mqan serve`` serves; without
+    ``names`` a model's own sections or tasks are asked. With ``record`` and calibration, the offset of refusals is
+    fitted first.
 
     Raises:
         ValueError: two models are given, or an option does not fit the model, or nothing can be scored.
@@ -90,16 +80,14 @@ def evaluate_model(
     measured = _measure(measuring, names, cases, tasks)
     written: list[Path] = []
     if output is not None:  # first: nothing is lost where the bundle cannot be written
-        written += write_suite(output, measured, measuring.answers)
+        written += [*write_suite(output, measured, measuring.answers), output / "report.html"]
+        network = answerer.network if isinstance(answerer, PaperAnswerer) else None
+        write_report(written[-1], measured, measuring.answers, network)
     if record:
         record_suite(
             model, measured, measuring.answers, command=_command(names, limit, precision, cases), refusal_offset=offset
         )
         written += [model / MANIFEST, model / MODEL_CARD]
-    if output is not None and is_papers:
-        written.append(output / "report.html")
-        network = answerer.network if isinstance(answerer, PaperAnswerer) else None
-        write_report(written[-1], answerer.title, measured.sections[0], measuring.answers, network)
     if written:
         Console(stderr=True).print(f"wrote {', '.join(map(str, written))}")
 
@@ -125,7 +113,8 @@ def _measure(
             )
         section = paper_section(measuring, *tasks)
         _print(out, section)
-    return Measured(answerer.title, answerer.where, measuring.limit, measuring.seed, [section])
+    sections = [section, *beside_paper(section)]
+    return Measured(answerer.title, answerer.where, measuring.limit, measuring.seed, sections)
 
 
 def _default_bundle() -> Path:
@@ -160,18 +149,14 @@ def _print(out: Console, section: Section) -> None:
     columns = list(section.rows[0])
     table = Table(*columns, title=section.title, title_justify="left")
     for column, name in zip(table.columns, columns, strict=True):
-        if any(isinstance(row[name], int | float) for row in section.rows):
+        if section.is_number(name):
             column.justify = "right"
     for row in section.rows:
-        table.add_row(*(_cell(row[name]) for name in columns))
+        table.add_row(*(shown(row[name]) or "-" for name in columns))
     out.print(table)
     if section.summary:
-        out.print("  ".join(f"{name}: {_cell(value)}" for name, value in section.summary.items()), highlight=False)
+        out.print(
+            "  ".join(f"{name}: {shown(value) or '-'}" for name, value in section.summary.items()), highlight=False
+        )
     for note in section.notes:
         print(note)
-
-
-def _cell(value: str | float | int | None) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}" if isinstance(value, float) else value

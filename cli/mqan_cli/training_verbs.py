@@ -131,6 +131,22 @@ def export(
 
 
 def evaluate(
+    rows: Annotated[
+        list[str] | None, typer.Argument(metavar="[ROWS...]", help="Tables of your own, with what is right.")
+    ] = None,
+    text: Annotated[str | None, typer.Option("--text", "-t", help="Of ROWS: a column, or '{subject} {body}'.")] = None,
+    label: Annotated[str | None, typer.Option(help="Of ROWS: column of the label, or of several; split by ;.")] = None,
+    answer: Annotated[str | None, typer.Option(help="Of ROWS: column of the right answer to --question.")] = None,
+    yes_no: Annotated[str | None, typer.Option(help="Of ROWS: column of yes or no, the answer to --question.")] = None,
+    question: Annotated[str | None, typer.Option("--question", "-q", help="What is asked about each row.")] = None,
+    labels: Annotated[str | None, typer.Option(help="LABEL=WHAT IT COVERS, separated as in `mqan ask`.")] = None,
+    none: Annotated[bool, typer.Option("--none", help="An empty cell says that there is no answer.")] = False,
+    accuracy: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of right answers to find a probability for.")
+    ] = 0.95,
+    server: Annotated[str | None, typer.Option(metavar="URL", help="Ask this server about ROWS.")] = None,
+    html: Annotated[Path | None, typer.Option(help="Page to write about ROWS, too.")] = None,
+    json: Annotated[Path | None, typer.Option(help="File for all numbers about ROWS.")] = None,
     bundle: Annotated[
         Path | None,
         typer.Option(exists=True, file_okay=False, help="Folder of a bundle; the default one if not given."),
@@ -161,10 +177,19 @@ def evaluate(
         ),
     ] = False,
 ) -> None:
-    """Measure a model on questions of every kind and held-out datasets; the paper's network on validation sets.
+    """Measure the model on rows of your own; without ROWS on questions of every kind and held-out datasets.
 
+    mqan evaluate mails.csv --text body --label team
+
+    The paper's network is measured on validation sets.
     --tasks names sections of the suite (labels, fields, cases, ...), datasets, or tasks of the paper's network.
     """
+    if rows:
+        from mqan_cli.labelled.command import evaluate_rows
+
+        asked = {"label": label, "answer": answer, "yes_no": yes_no, "question": question, "labels": labels}
+        evaluate_rows(rows, text, asked, none=none, accuracy=accuracy, server=server, bundle=bundle, html=html, to=json)
+        return
     with told_in_one_line():
         from mqan_cli.evaluation import evaluate_model
 

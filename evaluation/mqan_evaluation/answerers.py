@@ -1,200 +1,116 @@
-"""Answerers of questions, whatever runs them: a checkpoint in torch or a bundle's engine."""
+"""Answerers of examples, whatever runs them: a checkpoint in torch or a bundle's engine."""
 
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 import torch
 
-from mqan_core.answer.finish import HOLDS
+from mqan_core.answer.finish import several
 from mqan_core.answer.types import Answer
+from mqan_core.ask.options import Options
 from mqan_core.ask.request import Request, read_question, read_request
+from mqan_core.bundle import open_bundle
 from mqan_core.errors import InputError
-from mqan_core.example import Choice, Example
+from mqan_core.example import Example
+from mqan_runtime.engine import Engine
+from mqan_runtime.session import CUDA, Precision
 from mqan_training.checkpoint import load_checkpoint
+from mqan_training.model.network import Network
 from mqan_training.torch_answers import answer_batch
-from mqan_training.trained import Trained, load_trained
+from mqan_training.trained import Trained, load_network, load_trained
 
-T = TypeVar("T")
-
-_ROWS = 16  # of a batch
-_CHARACTERS = 24_000  # rows times the longest text and its choices, so that long texts come in small batches
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """A question: without choices it is answered freely; ``multiple`` says whether several choices can be right."""
-
-    context: str
-    question: str
-    choices: tuple[Choice, ...] = ()
-    multiple: bool = False
-
-    @property
-    def num_characters(self) -> int:
-        """Length of everything that is read."""
-        named = sum(len(choice.label) + len(choice.description) for choice in self.choices)
-        return len(self.context) + len(self.question) + named
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """An answer as it was decided.
-
-    Attributes:
-        text: the free answer or the chosen label; None for a refusal. Of several labels, ``", "`` stands between them.
-        labels: the chosen labels; empty without choices and for a refusal.
-        probability: of the answer or of the refusal, whichever was decided; not calibrated. Of several labels, the
-            product over all choices of the probability of being chosen, or not, as decided.
-        refusal: probability of there being no answer.
-        choices: probability of each choice, in the order asked; empty where there is none. With ``refusal`` they sum
-            to 1.
-        answer: what it was made of, where that is known.
-    """
-
-    text: str | None
-    labels: tuple[str, ...]
-    probability: float
-    refusal: float
-    choices: tuple[float, ...]
-    answer: Answer | None = field(default=None, repr=False, compare=False)
-
-
-def labels_offered(example: Example, decision: Decision) -> list[str]:
-    """Return what there was to choose from: the example's choices, or the labels that its question lists."""
-    listed = decision.answer.choices if decision.answer is not None and not example.choices else example.choices
-    return [choice.label for choice in listed]
+_ROWS: Final = 16  # of a batch
+_CHARACTERS: Final = 24_000  # rows times the longest text and its choices, so that long texts come in small batches
+_MOST_TOKENS: Final = 100  # of an answer of a checkpoint of the paper's network
 
 
 class Answerer(Protocol):
-    """A model that answers batches of questions."""
+    """A model that answers batches of questions.
+
+    ``where`` is the runtime, in words; ``sources`` are the datasets or tasks that it was trained on, if it names any.
+    """
 
     @property
-    def title(self) -> str:
-        """Name of the model."""
+    def title(self) -> str: ...
 
     @property
-    def where(self) -> str:
-        """The runtime, in words."""
+    def where(self) -> str: ...
 
     @property
-    def sources(self) -> tuple[str, ...]:
-        """Names of the datasets or tasks that it was trained on; none where it names none."""
+    def sources(self) -> tuple[str, ...]: ...
 
-    def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+    def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
         """Answer a batch, in its order; None for what cannot be read (a blank text, a question that is too long)."""
-
-
-def ask_of(example: Example) -> Ask:
-    """Return the question of an example."""
-    return Ask(example.context, example.question, example.choices, example.multiple)
 
 
 def answer_all(
     answerer: Answerer,
-    asked: Sequence[Ask],
+    examples: Sequence[Example],
     progress: Callable[[int], None] = lambda done: None,
     threads: int = 1,
-) -> list[Decision | None]:
-    """Answer any number of questions in batches of similar length; the same question is asked once.
+) -> list[Answer | None]:
+    """Answer any number of examples, in their order; what is asked twice is answered once.
 
     Args:
         answerer: what answers.
-        asked: the questions.
+        examples: the questions.
         progress: called with the number of questions of each batch that was answered.
         threads: batches that are answered side by side; 1 to answer on the thread that calls.
-
-    Returns:
-        The decisions, in the order of the questions.
     """
-    found: dict[Ask, Decision | None] = {}
-    batches = [  # those with choices apart from those without
+    asked = {_asked(example): example for example in examples}
+    batches = [
         batch
-        for is_closed in (True, False)
-        for batch in batches_by_length(
-            dict.fromkeys(ask for ask in asked if bool(ask.choices) is is_closed),
-            lambda ask: ask.num_characters,
-            _ROWS,
-            _CHARACTERS,
-        )
+        for with_choices in (True, False)
+        for batch in _batches([e for e in asked.values() if bool(e.choices) is with_choices])
     ]
+    found: dict[object, Answer | None] = {}
     with ThreadPoolExecutor(threads) if threads > 1 else nullcontext() as pool:
-        answers = map(answerer.answer, batches) if pool is None else pool.map(answerer.answer, batches)
-        for batch, decisions in zip(batches, answers, strict=True):
-            found.update(zip(batch, decisions, strict=True))
+        answered = map(answerer.answer, batches) if pool is None else pool.map(answerer.answer, batches)
+        for batch, answers in zip(batches, answered, strict=True):
+            found.update(zip(map(_asked, batch), answers, strict=True))
             progress(len(batch))
-    return [found[ask] for ask in asked]
+    return [found[_asked(example)] for example in examples]
 
 
-def batches_by_length(items: Iterable[T], length: Callable[[T], int], most_rows: int, most_units: int) -> list[list[T]]:
-    """Divide items into batches of similar length, the longest first.
+def _asked(example: Example) -> object:
+    return example.context, example.question, example.choices, example.multiple
 
-    Args:
-        items: what to divide.
-        length: of an item.
-        most_rows: of a batch.
-        most_units: rows of a batch times the length of its longest.
-    """
-    pending = sorted(items, key=length)
-    batches = []
+
+def _batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
+    """Yield batches of similar lengths, the longest first."""
+    pending = sorted(examples, key=_num_characters)
     while pending:
-        rows = max(1, min(most_rows, most_units // max(length(pending[-1]), 1)))
-        batches.append(pending[-rows:])
+        rows = max(1, min(_ROWS, _CHARACTERS // max(1, _num_characters(pending[-1]))))
+        yield pending[-rows:]
         del pending[-rows:]
-    return batches
 
 
-def decision_of(ask: Ask, answer: Answer) -> Decision:
-    """Return the decision that an answer is; of several labels each counts that beats refusing."""
-    if not answer.choices:
-        text = answer.text if answer.answered else None
-        probability = answer.probability if answer.answered else answer.refusal
-        return Decision(text, (), probability, answer.refusal, (), answer)
-    masses = tuple(choice.probability for choice in answer.choices)
-    if not ask.multiple:
-        labels: tuple[str, ...] = (answer.text,) if answer.answered else ()
-        probability = answer.probability if answer.answered else answer.refusal
-        return Decision(answer.text if answer.answered else None, labels, probability, answer.refusal, masses, answer)
-    beside = [choice.against_refusal for choice in answer.choices]
-    labels = tuple(choice.label for choice in answer.choices if choice.against_refusal > HOLDS)
-    probability = math.prod(max(share, 1 - share) for share in beside)
-    return Decision(", ".join(labels) if labels else None, labels, probability, answer.refusal, masses, answer)
+def _num_characters(example: Example) -> int:
+    named = sum(len(choice.label) + len(choice.description) for choice in example.choices)
+    return len(example.context) + len(example.question) + named
 
 
-def decide_all(
-    asked: Sequence[Ask], read: Callable[[Ask], Any], answer: Callable[[list[Any]], Sequence[Answer]]
-) -> list[Decision | None]:
-    """Answer a batch; None stands for what ``read`` refuses.
-
-    Args:
-        asked: the questions.
-        read: makes a request of a question; raises InputError where it cannot.
-        answer: answers at least one request.
-    """
+def answer_readable(
+    asked: Sequence[Example], read: Callable[[Example], Any], answer: Callable[[list[Any]], Sequence[Answer]]
+) -> list[Answer | None]:
+    """Answer what ``read`` makes requests of; None stands for what it refuses with InputError."""
     requests: dict[int, Any] = {}
-    for i, ask in enumerate(asked):
+    for i, example in enumerate(asked):
         with suppress(InputError):
-            requests[i] = read(ask)
-    answers = answer(list(requests.values())) if requests else ()
-    decisions: list[Decision | None] = [None] * len(asked)
-    for i, found in zip(requests, answers, strict=True):
-        decisions[i] = decision_of(asked[i], found)
-    return decisions
+            requests[i] = read(example)
+    answers: list[Answer | None] = [None] * len(asked)
+    for i, found in zip(requests, answer(list(requests.values())) if requests else (), strict=True):
+        answers[i] = found
+    return answers
 
 
 class TorchAnswerer:
-    """A checkpoint with a pretrained reader, its averaged weights.
-
-    Args:
-        trained: the network, and what it reads texts with.
-        max_answer_tokens: longest free answer.
-        title: name of the model.
-        sources: names of the datasets that it was trained on.
-    """
+    """A checkpoint with a pretrained reader, its averaged weights."""
 
     where = "in torch"
 
@@ -221,15 +137,84 @@ class TorchAnswerer:
             tuple(checkpoint.recipe.sources),
         )
 
-    def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+    def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
         """Answer a batch of questions that all have choices, or none."""
         network, vocabulary, layout = self.trained.network, self.trained.vocabulary, self.trained.layout
-        return decide_all(
+        answers = answer_readable(
             asked, self._read, lambda found: answer_batch(network, vocabulary, layout, found, self._max_answer_tokens)
         )
+        return [
+            several(replace(answer, is_multiple=True)) if answer is not None and example.multiple else answer
+            for example, answer in zip(asked, answers, strict=True)
+        ]
 
-    def _read(self, ask: Ask) -> Request:
-        asked = self.trained.vocabulary, ask.context, ask.question
-        request = read_request(*asked, ask.choices) if ask.choices else read_question(*asked)
+    def _read(self, example: Example) -> Request:
+        asked = self.trained.vocabulary, example.context, example.question
+        request = read_request(*asked, example.choices) if example.choices else read_question(*asked)
         self.trained.layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return request
+
+
+class EngineAnswerer:
+    """A bundle, without the calibration that it may have.
+
+    ``has_one_thread`` says whether it answers on the thread alone that opened it.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        manifest = engine.bundle.manifest
+        self.has_one_thread = engine.has_one_thread
+        self.title = f"{manifest.name} {manifest.version}"
+        self.where = f"in onnxruntime on a {'GPU' if engine.provider == CUDA else 'CPU'}, {engine.precision}"
+        self.sources = tuple(str(name) for name in manifest.training.get("tasks", ()))
+
+    @classmethod
+    def open(cls, folder: Path, *, precision: Precision = "auto") -> "EngineAnswerer":
+        """Open and verify a bundle.
+
+        Raises:
+            BundleError: it is damaged, or of another format.
+        """
+        bundle = open_bundle(folder)
+        plain = replace(bundle, manifest=replace(bundle.manifest, calibration={}))
+        return cls(Engine(plain, precision=precision))
+
+    def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
+        """Answer a batch of questions."""
+        limit = self.engine.max_answer_tokens
+        return answer_readable(
+            asked,
+            lambda e: self.engine.read(e.context, e.question, Options(choices=e.choices, multiple=e.multiple)),
+            lambda requests: self.engine.answer(requests, [limit] * len(requests)),
+        )
+
+
+class PaperAnswerer:
+    """A checkpoint of the paper's network."""
+
+    where = "in torch"
+
+    def __init__(self, network: Network, title: str, sources: Sequence[str]) -> None:
+        self.network = network
+        self.title = title
+        self.sources = tuple(sources)
+
+    @classmethod
+    def open(cls, folder: Path) -> "PaperAnswerer":
+        """Read a checkpoint.
+
+        Raises:
+            CheckpointError: it is missing or damaged, or has a pretrained reader.
+        """
+        loaded = load_checkpoint(folder)
+        return cls(load_network(loaded), f"{loaded.recipe.name}, step {loaded.step:,}", tuple(loaded.recipe.sources))
+
+    def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
+        """Answer a batch of questions."""
+        read = partial(read_request, self.network.vocabulary)
+        return answer_readable(
+            asked,
+            lambda example: read(example.context, example.question),
+            lambda requests: self.network.greedy_answers(requests, _MOST_TOKENS),
+        )

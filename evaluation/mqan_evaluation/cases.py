@@ -19,14 +19,14 @@ import re
 import string
 import unicodedata
 from collections import defaultdict
-from collections.abc import Sequence
 from pathlib import Path
 
+from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_data.files import malformed, read_json_lines, text_field
 from mqan_data.metrics import UNANSWERABLE, parse_state_change
-from mqan_evaluation.answerers import Decision
-from mqan_evaluation.judging import mean
+from mqan_data.files import malformed, read_json_lines, text_field
+from mqan_evaluation.judging import mean, said
 from mqan_evaluation.sections import Cell, Measuring, Section
 
 STATES, QUERIES = "dialogue-state", "sql"
@@ -89,13 +89,13 @@ def is_right(example: Example, text: str | None) -> bool:
     if example.task == STATES:
         state = parse_state_change(text)
         return any(state == parse_state_change(gold) for gold in example.answers)
-    said = folded(text)
+    given = folded(text)
     golds = [folded(gold) for gold in example.answers]
-    if said in golds:
+    if given in golds:
         return True
     if example.task == QUERIES or example.task in LABELS:
         return False
-    return any(_holds(said, gold) or _items(said) == _items(gold) for gold in golds)
+    return any(_holds(given, gold) or _items(given) == _items(gold) for gold in golds)
 
 
 def folded(text: str) -> str:
@@ -107,13 +107,12 @@ def folded(text: str) -> str:
     return _bare(text)
 
 
-def _holds(said: str, gold: str) -> bool:
-    """Return whether an answer is a right one with function words around it."""
+def _holds(given: str, gold: str) -> bool:
     around = f"[{re.escape(_AROUND)}]*"
-    found = re.search(rf"(?<!\S){_IN_FRONT}{re.escape(gold)}{around}(?!\S)", said) if gold else None
+    found = re.search(rf"(?<!\S){_IN_FRONT}{re.escape(gold)}{around}(?!\S)", given) if gold else None
     if found is None:
         return False
-    rest = [word.strip(_AROUND) for word in (said[: found.start()] + " " + said[found.end() :]).split()]
+    rest = [word.strip(_AROUND) for word in (given[: found.start()] + " " + given[found.end() :]).split()]
     return all(word in _FUNCTION_WORDS for word in rest if word)
 
 
@@ -130,20 +129,19 @@ def _bare(text: str) -> str:
 def case_section(measuring: Measuring, path: Path) -> Section:
     """Ask the questions of a file; return the shares that are right, by kind."""
     examples = read_cases(path)
-    decisions = measuring.ask_judged("cases", examples, judge_case)
+    answers = measuring.ask("cases", examples, _judge_case)
     by_kind: dict[str, list[bool]] = defaultdict(list)
-    for example, decision in zip(examples, decisions, strict=True):
-        by_kind[example.task].append(judge_case(example, decision))
+    for example, answer in zip(examples, answers, strict=True):
+        by_kind[example.task].append(_judge_case(example, answer))
     rows: list[dict[str, Cell]] = [
         {"kind": kind, "questions": len(right), "right": sum(right), "share": mean(right)}
         for kind, right in sorted(by_kind.items(), key=lambda pair: (mean(pair[1]), pair[0]))
     ]
-    everything: Sequence[bool] = [right for of_kind in by_kind.values() for right in of_kind]
+    everything = [right for of_kind in by_kind.values() for right in of_kind]
     rows.append({"kind": "all", "questions": len(everything), "right": sum(everything), "share": mean(everything)})
     under_half = sum(float(row["share"] or 0) < 50 for row in rows[:-1])
     return Section("cases", "Questions that users report", rows, {"kinds under half": under_half})
 
 
-def judge_case(example: Example, decision: Decision | None) -> bool:
-    """Return whether a decision is right; what could not be read is wrong."""
-    return decision is not None and is_right(example, decision.text)
+def _judge_case(example: Example, answer: Answer | None) -> bool:
+    return answer is not None and is_right(example, said(answer))

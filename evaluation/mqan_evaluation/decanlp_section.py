@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.metrics import UNANSWERABLE, score
 from mqan_data.mixture import validation_examples
-from mqan_evaluation.answerers import Decision
-from mqan_evaluation.report import PAPER
+from mqan_evaluation.judging import ALL, said
+from mqan_evaluation.paper_section import PAPER
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_evaluation.zero_shot_sections import ALL
 
 TASKS: Final = ("squad", "iwslt", "cnn_dailymail", "multinli", "sst", "qasrl", "zre", "woz", "wikisql", "mwsc")
 COMPARED: Final = ("squad", "sst", "qasrl", "woz", "wikisql", "mwsc")
@@ -28,8 +28,7 @@ def decanlp_section(measuring: Measuring, names: Sequence[str] = TASKS) -> Secti
         (task,) = (task for task in load_dataset(name).tasks.values() if task.mixed)
         metric = task.metric
         examples = task_examples(measuring, name, metric)
-        decisions = measuring.ask(name, examples)
-        texts = [_text(decision, metric) for decision in decisions]
+        texts = [_text(answer, metric) for answer in measuring.ask(name, examples)]
         golds = [replace(e, answers=e.answers or (UNANSWERABLE,)) for e in examples]
         (own, value), *others = score(metric, texts, golds).items()
         rows.append(
@@ -65,7 +64,8 @@ def task_examples(measuring: Measuring, name: str, metric: str) -> list[Example]
     return chosen
 
 
-def _text(decision: Decision | None, metric: str) -> str:
-    if decision is None or decision.text is None:
-        return UNANSWERABLE if decision is not None and metric in _WITH_REFUSALS else ""
-    return decision.text
+def _text(answer: Answer | None, metric: str) -> str:
+    if answer is None:
+        return ""
+    text = said(answer)
+    return text if text is not None else UNANSWERABLE if metric in _WITH_REFUSALS else ""

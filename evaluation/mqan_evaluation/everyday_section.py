@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
+from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_data.formats.dataset_file import load_dataset
 from mqan_data.formats.reading import read_rows
 from mqan_data.formats.rows import EverydayRow
 from mqan_data.questions.everyday import canonical_everyday
-from mqan_evaluation.answerers import Decision
 from mqan_evaluation.judging import judge, mean, sampled
 from mqan_evaluation.sections import Cell, Measuring, Section
 
@@ -45,17 +45,17 @@ def everyday_section(measuring: Measuring) -> Section:
     as right where refusing is more probable than each label.
     """
     examples = everyday_examples(measuring)
-    decisions = measuring.ask_judged(NAME, examples, lambda example, decision: _score(example, decision) == 1)
+    answers = measuring.ask(NAME, examples, lambda example, answer: _score(example, answer) == 1)
     scores: dict[str, list[float]] = defaultdict(list)
     singles: list[bool] = []
     touched: list[bool] = []
     inside: list[float] = []
-    for example, decision in zip(examples, decisions, strict=True):
-        score = _score(example, decision)
+    for example, answer in zip(examples, answers, strict=True):
+        score = _score(example, answer)
         scores[example.task].append(score)
-        if example.multiple and decision is not None:
-            singles += [(c.label in decision.labels) == (c.label in example.answers) for c in example.choices]
-        if score == 1 and decision is not None and (shares := _evidence(example, decision)) is not None:
+        if example.multiple and answer is not None:
+            singles += [(c.label in answer.chosen) == (c.label in example.answers) for c in example.choices]
+        if score == 1 and answer is not None and (shares := _evidence(example, answer)) is not None:
             touched.append(shares > 0)
             inside.append(shares)
     kinds = ("free", "near misses", *_VERDICTS, "choice", "no label fits", "several", "scale")
@@ -73,20 +73,20 @@ def everyday_section(measuring: Measuring) -> Section:
     return Section(NAME, "Questions of every kind on everyday texts", rows, summary)
 
 
-def _score(example: Example, decision: Decision | None) -> float:
-    if decision is None:
+def _score(example: Example, answer: Answer | None) -> float:
+    if answer is None:
         return 0.0
     if example.task == "no label fits":
-        return float(decision.refusal > max(decision.choices))
-    exact, f1 = judge(example, decision)
+        return float(answer.refusal > max(choice.probability for choice in answer.choices))
+    exact, f1 = judge(example, answer)
     return f1 if example.task == "free" else exact
 
 
-def _evidence(example: Example, decision: Decision) -> float | None:
+def _evidence(example: Example, answer: Answer) -> float | None:
     """Return the share of the characters shown as evidence that are marked; None where nothing is shown or marked."""
-    if not example.evidence or decision.answer is None:
+    if not example.evidence:
         return None
-    shown = _places([(p.span.start, p.span.end) for choice in decision.answer.choices for p in choice.evidence])
+    shown = _places([(p.span.start, p.span.end) for choice in answer.choices for p in choice.evidence])
     return len(shown & _places(example.evidence)) / len(shown) if shown else None
 
 

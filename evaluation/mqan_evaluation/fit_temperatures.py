@@ -1,4 +1,4 @@
-"""Fit how sure a model may be, for each kind of question and number of choices.
+"""Fit how sure a model may be, for each kind of question and number of choices, and how often it refuses.
 
 The questions are drawn as in training (``DatasetSource.draw``) from the validation rows of the same datasets, so that
 all kinds, numbers of choices and refusals are there. Errors are measured with maps that were fitted on the other half
@@ -7,7 +7,7 @@ of the contexts.
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,16 +15,17 @@ import numpy as np
 import numpy.typing as npt
 
 from mqan_core.answer.calibration import Calibration, QuestionKind, Temperatures, bucket_of, kind_of, logit
-from mqan_core.answer.finish import HOLDS
+from mqan_core.answer.types import Answer
 from mqan_core.example import Example
+from mqan_core.manifest import MAX_OFFSET
 from mqan_data.mixture import load_sources
 from mqan_data.source import Source
 from mqan_data.synthetic.source import made_sources
-from mqan_evaluation.answerers import Decision, labels_offered
-from mqan_evaluation.draws import draw_questions
-from mqan_evaluation.judging import judge
+from mqan_evaluation.answerers import EngineAnswerer, answer_all
+from mqan_evaluation.judging import draw_questions, judge
 from mqan_evaluation.reliability import expected_calibration_error, fit_logistic, fold_of
-from mqan_evaluation.sections import Cell, Measuring, Section
+from mqan_evaluation.sections import Cell, Measuring, Section, calibrated
+from mqan_runtime.readers import PieceReader
 
 LEAST = 50
 """Fewest questions to fit a map on."""
@@ -34,47 +35,28 @@ EACH = 60
 
 _LEAST_MASS = 1e-12
 _TEMPERATURES = np.exp(np.linspace(np.log(0.1), np.log(10), 401))  # 1 % apart
+_PLAIN = Temperatures()
 
 FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A question and the decision on it."""
+    """A question and the answer to it, not calibrated."""
 
     example: Example
-    decision: Decision
-
-    @property
-    def labels(self) -> list[str]:
-        """The answer as its choices have it."""
-        return labels_offered(self.example, self.decision)
+    answer: Answer
 
     @property
     def kind(self) -> QuestionKind:
-        """The kind of question."""
-        return kind_of(self.labels, self.example.multiple)
+        return kind_of([choice.label for choice in self.answer.choices], self.example.multiple)
 
     def is_right(self, temperatures: Temperatures) -> bool:
-        """Return whether the decision is right; of several labels the map says which hold."""
-        d = self.decision
-        if self.example.multiple:
-            shares = temperatures.against_refusal(d.choices, d.refusal)
-            holding = tuple(label for label, share in zip(self.labels, shares, strict=True) if share > HOLDS)
-            d = replace(d, labels=holding)
-        return judge(self.example, d)[0] == 1
+        """Return whether the answer is right; of several labels the map says which hold."""
+        return judge(self.example, calibrated(self.answer, temperatures))[0] == 1
 
     def probability(self, temperatures: Temperatures) -> float:
-        """Return the mapped probability of what was decided."""
-        d = self.decision
-        return temperatures.decided(
-            d.probability,
-            d.refusal,
-            d.choices,
-            labels=self.labels,
-            multiple=self.example.multiple,
-            is_refusal=d.text is None,
-        )
+        return calibrated(self.answer, temperatures).probability
 
 
 def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
@@ -88,12 +70,12 @@ def fit_temperatures(observed: Sequence[Observed]) -> Temperatures:
     for one in observed:
         if one.kind is QuestionKind.FREE:
             groups[QuestionKind.REFUSAL.value].append(one)
-            if one.decision.text is not None:
+            if one.answer.answered:
                 groups[one.kind.value].append(one)
         elif one.example.choices:
             groups[one.kind.value].append(one)
             if one.kind is not QuestionKind.SEVERAL:
-                groups[f"{one.kind.value}/{bucket_of(len(one.labels))}"].append(one)
+                groups[f"{one.kind.value}/{bucket_of(len(one.answer.choices))}"].append(one)
     fitted = {name: _fit(name, group) for name, group in groups.items() if len(group) >= LEAST}
     return Temperatures({name: found for name, found in sorted(fitted.items()) if found is not None})
 
@@ -111,29 +93,21 @@ def _fit(name: str, group: Sequence[Observed]) -> Calibration | None:
         return None
 
 
-def _labels_of_several(observed: Observed) -> list[tuple[float, bool]]:
-    d, answers = observed.decision, observed.example.answers
-    shares = Temperatures().against_refusal(d.choices, d.refusal)
-    return [(share, label in answers) for label, share in zip(observed.labels, shares, strict=True)]
-
-
 _EVENTS: Final[Mapping[str, Callable[[Observed], list[tuple[float, bool]]]]] = {
-    QuestionKind.FREE: lambda o: [(o.decision.probability, o.is_right(Temperatures()))],
-    QuestionKind.REFUSAL: lambda o: [(o.decision.refusal, not o.example.answers)],
-    QuestionKind.SEVERAL: _labels_of_several,
+    QuestionKind.FREE: lambda o: [(o.answer.probability, o.is_right(_PLAIN))],
+    QuestionKind.REFUSAL: lambda o: [(o.answer.refusal, not o.example.answers)],
+    QuestionKind.SEVERAL: lambda o: [(c.against_refusal, c.label in o.example.answers) for c in o.answer.choices],
 }
 """The events that the map of a kind is fitted on: their probabilities, and whether they came true."""
 
 
 def _loss_of_choices(observed: Observed) -> FloatArray:
     """Return the log loss of the right choices, or of refusing, at each temperature, [T]."""
-    d = observed.decision
-    logs = np.log(np.maximum(np.array([*d.choices, d.refusal]), _LEAST_MASS))
-    scores = logs[:, None] / _TEMPERATURES
-    answers = {answer.casefold().strip() for answer in observed.example.answers}
-    right = [label.casefold().strip() in answers for label in observed.labels]
-    mask = np.array([*right, not any(right)])
-    return _log_sum(scores) - _log_sum(scores[mask])
+    choices, answers = observed.answer.choices, {answer.casefold().strip() for answer in observed.example.answers}
+    masses = [*(choice.probability for choice in choices), observed.answer.refusal]
+    scores = np.log(np.maximum(np.array(masses), _LEAST_MASS))[:, None] / _TEMPERATURES
+    right = [choice.label.casefold().strip() in answers for choice in choices]
+    return _log_sum(scores) - _log_sum(scores[np.array([*right, not any(right)])])
 
 
 def _log_sum(scores: FloatArray) -> FloatArray:
@@ -142,11 +116,9 @@ def _log_sum(scores: FloatArray) -> FloatArray:
 
 
 def calibration_sources(data: Path, trained_on: Sequence[str]) -> list[Source]:
-    """Return the validation rows of the datasets that a model was trained on, and texts made by program.
+    """Return the validation rows of the datasets that a model was trained on, and synthetic texts.
 
-    Args:
-        data: folder of the datasets.
-        trained_on: their names; empty for all that are not held back.
+    Where it names none, of all that are not held back.
     """
     found = [s for s in load_sources(data, None, "validation") if not trained_on or s.name in trained_on]
     return [*found, *made_sources("train")]
@@ -167,8 +139,8 @@ def calibration_section(
     """
     sources = calibration_sources(measuring.data, trained_on) if sources is None else sources
     examples = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
-    decisions = measuring.ask("calibration", examples)
-    observed = [Observed(e, d) for e, d in zip(examples, decisions, strict=True) if d is not None]
+    answers = measuring.ask("calibration", examples)
+    observed = [Observed(e, a) for e, a in zip(examples, answers, strict=True) if a is not None]
     folds = [fold_of(one.example.context) for one in observed]
     halves = [fit_temperatures([o for o, f in zip(observed, folds, strict=True) if f != fold]) for fold in (0, 1)]
     temperatures = fit_temperatures(observed)
@@ -187,7 +159,7 @@ def _rows(
     groups["all"] = list(range(len(observed)))
     before, after = (
         [(one.probability(maps), one.is_right(maps)) for one, maps in zip(observed, of_each, strict=True)]
-        for of_each in ([Temperatures()] * len(observed), mapped)
+        for of_each in ([_PLAIN] * len(observed), mapped)
     )
     rows: list[dict[str, Cell]] = []
     for name, places in sorted(groups.items(), key=lambda pair: (pair[0] == "all", pair[0])):
@@ -213,8 +185,8 @@ def _error(answers: Sequence[tuple[float, bool]]) -> float:
 
 def _group(one: Observed) -> str:
     if one.kind is QuestionKind.FREE:
-        return (QuestionKind.REFUSAL if one.decision.text is None else QuestionKind.FREE).value
-    return f"{one.kind.value}/{bucket_of(len(one.labels))}"
+        return (QuestionKind.FREE if one.answer.answered else QuestionKind.REFUSAL).value
+    return f"{one.kind.value}/{bucket_of(len(one.answer.choices))}"
 
 
 def manifest_entry(temperatures: Temperatures) -> dict[str, dict[str, float]]:
@@ -225,9 +197,7 @@ def manifest_entry(temperatures: Temperatures) -> dict[str, dict[str, float]]:
 def trust_rows(answers: Sequence[Mapping[str, object]], sections: Sequence[str]) -> list[dict[str, Cell]]:
     """Return, of sections whose answers were kept, the calibration error and how sure answers fare.
 
-    Args:
-        answers: records of ``Measuring.answers``.
-        sections: their names, in order; one that was not asked is left out.
+    ``answers`` are records of ``Measuring.answers``; a section that was not asked is left out.
     """
     rows: list[dict[str, Cell]] = []
     for name in sections:
@@ -246,3 +216,43 @@ def trust_rows(answers: Sequence[Mapping[str, object]], sections: Sequence[str])
                 }
             )
     return rows
+
+
+def fit_refusal_offset(
+    measuring: Measuring, answerer: EngineAnswerer, sources: Sequence[Source] | None = None
+) -> float | None:
+    """Fit by how much the score of refusing a free question is moved, and let the bundle answer with it.
+
+    A model can be too fond of refusing, and still tell well which questions have no answer: then a question is refused
+    although it probably has one. How often there is no answer, given the probability of refusing, is a logistic map
+    (Platt 1999). Where it crosses one half, the moved score has the probability one half.
+
+    Args:
+        measuring: which questions, and how; they are those that the probabilities are fitted on.
+        answerer: the bundle.
+        sources: to draw from instead.
+
+    Returns:
+        The offset, in logits. None where it stays as it was: the bundle never refuses a question, there are too few
+        questions with an answer, or without one, or the probability of refusing says nothing about which is which.
+    """
+    reader = answerer.engine.reader
+    if not isinstance(reader, PieceReader):
+        return None
+    sources = calibration_sources(measuring.data, answerer.sources) if sources is None else sources
+    drawn = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
+    free = [example for example in drawn if not example.choices]
+    before, reader.refusal_offset = reader.refusal_offset, 0.0
+    answers = answer_all(answerer, free, measuring.progress, measuring.threads)
+    # of those whose question lists its labels, the refusal is another one
+    read = [(e, a) for e, a in zip(free, answers, strict=True) if a is not None and not a.choices]
+    is_missing = np.array([not e.answers for e, _ in read], np.float64)
+    reader.refusal_offset = before
+    if min(is_missing.sum(), (1 - is_missing).sum()) < LEAST:
+        return None
+    try:
+        found = fit_logistic(np.array([logit(a.refusal) for _, a in read]), is_missing)
+    except ValueError:
+        return None
+    reader.refusal_offset = float(np.clip(round(found.offset / found.scale, 3), -MAX_OFFSET, MAX_OFFSET))
+    return reader.refusal_offset

@@ -1,60 +1,68 @@
-"""Whether a decision is right, and the shares and baselines that tables are made of."""
+"""Whether an answer is right, the shares and baselines that tables are made of, and which questions are asked."""
 
+import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_data.metrics import exact_and_f1
-from mqan_evaluation.answerers import Decision
+from mqan_data.source import Source
+
+ALL = 10**9  # examples of a set
 
 
-def judge(example: Example, decision: Decision | None) -> tuple[float, float]:
-    """Return exact match and F1 of a decision, 0 to 1; a refusal is right exactly where there is no answer.
-
-    What could not be read is wrong; see ``exact_and_f1`` for the rest.
-    """
-    return (0.0, 0.0) if decision is None else exact_and_f1(example, decision.text, decision.labels)
+def said(answer: Answer) -> str | None:
+    """Return the text of an answer; None for a refusal."""
+    return answer.text if answer.answered else None
 
 
-def share_right(examples: Sequence[Example], decisions: Sequence[Decision | None]) -> float:
-    """Return how many decisions are exactly right, in per cent."""
-    return mean([judge(example, decision)[0] for example, decision in zip(examples, decisions, strict=True)])
+def judge(example: Example, answer: Answer | None) -> tuple[float, float]:
+    """Return exact match and F1 of an answer, 0 to 1 (``exact_and_f1``); what could not be read is wrong."""
+    return (0.0, 0.0) if answer is None else exact_and_f1(example, said(answer), answer.chosen)
 
 
-def unanswered(decisions: Sequence[Decision | None]) -> dict[str, float]:
+def share_right(examples: Sequence[Example], answers: Sequence[Answer | None]) -> float:
+    """Return how many answers are exactly right, in per cent."""
+    return mean([judge(example, answer)[0] for example, answer in zip(examples, answers, strict=True)])
+
+
+def is_refusal(answer: Answer | None) -> bool:
+    """Return whether an answer says that there is none; what could not be read does not."""
+    return answer is not None and not answer.answered
+
+
+def unanswered(answers: Sequence[Answer | None]) -> dict[str, float]:
     """Return how many questions were refused, in per cent, and how many could not be read, as cells of a table."""
-    refused = [decision is not None and decision.text is None for decision in decisions]
-    return {"refused": mean(refused), "unread": decisions.count(None)}
+    return {"refused": mean(list(map(is_refusal, answers))), "unread": answers.count(None)}
 
 
-def forced_label(example: Example, decision: Decision | None) -> str | None:
+def forced_label(answer: Answer | None) -> str | None:
     """Return the most probable choice, also where refusing is more probable."""
-    if decision is None or not decision.choices:
+    if answer is None or not answer.choices:
         return None
-    return example.choices[int(np.argmax(decision.choices))].label
+    return max(answer.choices, key=lambda choice: choice.probability).label
 
 
-def refusal_scores(examples: Sequence[Example], decisions: Sequence[Decision | None]) -> dict[str, float]:
+def refusal_scores(examples: Sequence[Example], answers: Sequence[Answer | None]) -> dict[str, float]:
     """Return F1, precision and recall of refusing, in per cent, and F1 of always refusing."""
-    said = [decision is not None and decision.text is None for decision in decisions]
+    refused = list(map(is_refusal, answers))
     true = [not example.answers for example in examples]
-    right = sum(a and b for a, b in zip(said, true, strict=True))
+    right = sum(a and b for a, b in zip(refused, true, strict=True))
     return {
-        "f1": per_cent(2 * right / (sum(said) + sum(true)) if right else 0.0),
-        "precision": per_cent(right / sum(said) if any(said) else 0.0),
+        "refusal F1": per_cent(2 * right / (sum(refused) + sum(true)) if right else 0.0),
+        "precision": per_cent(right / sum(refused) if any(refused) else 0.0),
         "recall": per_cent(right / sum(true) if any(true) else 0.0),
-        "always_refusing_f1": per_cent(2 * sum(true) / (len(true) + sum(true)) if true else 0.0),
+        "always refusing": per_cent(2 * sum(true) / (len(true) + sum(true)) if true else 0.0),
     }
 
 
 def majority(examples: Iterable[Example], *, by_question: bool = False) -> float:
     """Return the share of examples that the commonest answer is right of, in per cent.
 
-    Args:
-        examples: what was asked, with one answer each.
-        by_question: whether each wording of the question is a task with a commonest answer of its own.
+    With ``by_question`` each wording of the question is a task with a commonest answer of its own.
     """
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     total = 0
@@ -70,7 +78,6 @@ def mean(values: Sequence[float]) -> float:
 
 
 def per_cent(share: float) -> float:
-    """Return a share of 0 to 1 in per cent, with two decimals."""
     return round(100 * share, 2)
 
 
@@ -78,3 +85,16 @@ def sampled(examples: Sequence[Example], limit: int | None, seed: int) -> list[E
     """Return at most so many examples, drawn by the seed, in their order."""
     order = np.random.default_rng(seed).permutation(len(examples))[:limit]
     return [examples[int(i)] for i in sorted(order)]
+
+
+def draw_questions(sources: Sequence[Source], each: int, seed: int) -> list[Example]:
+    """Return so many questions about different rows of each source, or about all of its rows: always the same ones.
+
+    What is drawn about a row depends on its source, too: otherwise the same kinds of questions would be asked of all.
+    """
+    drawn: list[Example] = []
+    for source in sources:
+        own = zlib.crc32(source.name.encode())
+        order = np.random.default_rng([seed, own]).permutation(len(source))[:each]
+        drawn += [source.draw(int(i), np.random.default_rng([seed, own, int(i)])) for i in sorted(order)]
+    return drawn

@@ -19,12 +19,7 @@ _WORDINGS = Path(__file__).with_name("label_sets.yaml")
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """Other ways to ask a set.
-
-    Attributes:
-        questions: other wordings of its question.
-        synonyms: another name of each label.
-    """
+    """Other wordings of a set's question, and another name of each label."""
 
     questions: tuple[str, ...]
     synonyms: Mapping[str, str]
@@ -90,13 +85,9 @@ def _naming(question: str, labels: Sequence[str]) -> str:
 
 
 def yes_or_no(example: Example, template: str, is_true: bool, rng: np.random.Generator) -> Example:
-    """Return the question whether a label is right: of the right one, or of a wrong one.
+    """Return the question whether a label is right: of the right one, where "yes" is to be true, or of a wrong one.
 
-    Args:
-        example: with one right choice.
-        template: question with ``{label}``.
-        is_true: whether "yes" is to be right.
-        rng: which wrong label.
+    ``template`` is the question with ``{label}``; the example has one right choice.
     """
     wrong = [choice.label for choice in example.choices if choice.label not in example.answers]
     label = example.answers[0] if is_true else wrong[int(rng.integers(len(wrong)))]

@@ -6,13 +6,11 @@ from typing import Final
 
 import numpy as np
 
-from mqan_core.answer.types import Source
+from mqan_core.answer.types import Answer, Source
 from mqan_core.example import Example
 from mqan_data.mixture import validation_examples
-from mqan_evaluation.answerers import Decision
-from mqan_evaluation.judging import judge, mean, per_cent, sampled
+from mqan_evaluation.judging import ALL, is_refusal, judge, mean, sampled
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_evaluation.zero_shot_sections import ALL
 
 MOST_ASKED: Final = 260
 """Most questions: each is read in some 35 windows."""
@@ -39,13 +37,9 @@ def long_section(measuring: Measuring) -> Section:
 
 
 def within_others(example: Example, others: Sequence[str], length: int, rng: np.random.Generator) -> Example:
-    """Return the example with other texts around its own, which stands at a random place among them.
+    """Return the example with other texts around its own, which stands whole at a random place among them.
 
-    Args:
-        example: whose context is kept whole.
-        others: texts to take from; the example's own is passed over.
-        length: most characters of the text that is made.
-        rng: where chance comes from.
+    ``length`` is the most characters of the text that is made.
     """
     kept: list[str] = []
     room = length - len(example.context)
@@ -61,11 +55,11 @@ def within_others(example: Example, others: Sequence[str], length: int, rng: np.
     return replace(example, context=_GAP.join(kept), answer_start=None)
 
 
-def _row(examples: Sequence[Example], decisions: Sequence[Decision | None], own: Sequence[str]) -> dict[str, Cell]:
-    judged = [judge(e, d) for e, d in zip(examples, decisions, strict=True)]
+def _row(examples: Sequence[Example], answers: Sequence[Answer | None], own: Sequence[str]) -> dict[str, Cell]:
+    judged = [judge(example, answer) for example, answer in zip(examples, answers, strict=True)]
     right = [
-        _is_quoted_from(e, d, text)
-        for e, d, text, (exact, _) in zip(examples, decisions, own, judged, strict=True)
+        _is_quoted_from(example, answer, text)
+        for example, answer, text, (exact, _) in zip(examples, answers, own, judged, strict=True)
         if exact == 1
     ]
     return {
@@ -73,13 +67,12 @@ def _row(examples: Sequence[Example], decisions: Sequence[Decision | None], own:
         "exact": mean([exact for exact, _ in judged]),
         "nF1": mean([f1 for _, f1 in judged]),
         "right ones quoted from the paragraph": mean(right) if right else None,
-        "refused": per_cent(float(np.mean([d is not None and d.text is None for d in decisions]))),
+        "refused": mean(list(map(is_refusal, answers))),
     }
 
 
-def _is_quoted_from(example: Example, decision: Decision | None, text: str) -> bool:
+def _is_quoted_from(example: Example, answer: Answer | None, text: str) -> bool:
     """Return whether all quotations of the context stand in this part of it."""
     start = example.context.index(text)
-    spans = [] if decision is None or decision.answer is None else decision.answer.spans
-    quoted = [span for span in spans if span.source is Source.CONTEXT]
+    quoted = [] if answer is None else [span for span in answer.spans if span.source is Source.CONTEXT]
     return bool(quoted) and all(start <= span.start and span.end <= start + len(text) for span in quoted)

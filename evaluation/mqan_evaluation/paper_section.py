@@ -8,61 +8,35 @@ the reader no example.
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from mqan_core.answer.types import Source
-from mqan_core.ask.request import read_request
+from mqan_core.answer.types import Answer, Source
 from mqan_data.errors import MissingFileError
 from mqan_data.files import in_words
 from mqan_data.metrics import score
-from mqan_data.tasks import ALL, FOLDER_OF_JSON_LINES, Task, tasks_named
-from mqan_evaluation.answerers import Ask, Decision, decide_all
+from mqan_data.files import in_words
+from mqan_data.tasks import ALL, FOLDER_OF_JSON_LINES, tasks_named
+from mqan_data.tasks import Task
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_training.checkpoint import load_checkpoint
-from mqan_training.model.network import Network
-from mqan_training.trained import load_network
 
-_MOST_TOKENS: Final = 100  # of an answer of a checkpoint
 _NAMED: Final = 5  # examples that cannot be read
 
-
-class PaperAnswerer:
-    """A checkpoint of the paper's network.
-
-    Args:
-        network: in evaluation mode.
-        title: name of the model.
-        sources: names of the tasks that it was trained on.
-    """
-
-    where = "in torch"
-
-    def __init__(self, network: Network, title: str, sources: Sequence[str]) -> None:
-        self.network = network
-        self.title = title
-        self.sources = tuple(sources)
-
-    @classmethod
-    def open(cls, folder: Path) -> "PaperAnswerer":
-        """Read a checkpoint.
-
-        Raises:
-            CheckpointError: it is missing or damaged, or has a pretrained reader.
-        """
-        loaded = load_checkpoint(folder)
-        return cls(load_network(loaded), f"{loaded.recipe.name}, step {loaded.step:,}", tuple(loaded.recipe.sources))
-
-    def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
-        """Answer a batch of questions."""
-        read = partial(read_request, self.network.vocabulary)
-        return decide_all(
-            asked,
-            lambda ask: read(ask.context, ask.question),
-            lambda requests: self.network.greedy_answers(requests, _MOST_TOKENS),
-        )
+# Table 2 of McCann et al. 2018: single-task S2S and MQAN, multitask MQAN, the same with an anti-curriculum.
+_PAPER_COLUMNS: Final = ("S2S, single", "MQAN, single", "MQAN, joint", "MQAN, anti-curriculum")
+PAPER: Final[Mapping[str, tuple[float, float, float, float]]] = {
+    "squad": (48.2, 75.5, 70.8, 74.3),
+    "iwslt.en.de": (25.0, 25.5, 16.1, 13.7),
+    "cnn_dailymail": (19.0, 24.0, 23.9, 24.6),
+    "multinli": (67.5, 72.8, 70.5, 69.2),
+    "sst": (86.4, 88.1, 86.2, 86.4),
+    "qasrl": (63.5, 75.2, 75.8, 77.6),
+    "zre": (20.0, 15.6, 28.0, 34.7),
+    "woz": (85.3, 84.4, 80.6, 84.1),
+    "wikisql": (60.0, 72.6, 62.0, 58.7),
+    "mwsc": (43.9, 52.4, 48.8, 48.4),
+}
 
 
 def choose_tasks(
@@ -92,14 +66,13 @@ def choose_tasks(
             skipped[task.name] = "has no validation split"
             continue
         try:
-            num_examples = sum(1 for _ in islice(task.read(data / task.folder, "validation"), limit))
+            if not any(True for _ in islice(task.read(data / task.folder, "validation"), limit)):
+                raise ValueError(f"{task.name}, validation: its files give no examples")
         except MissingFileError as error:
             if ALL not in wanted and (names or not task.name.startswith(FOLDER_OF_JSON_LINES)):
                 raise
             skipped[task.name] = str(error).removeprefix(f"{task.name}: ")
         else:
-            if not num_examples:
-                raise ValueError(f"{task.name}, validation: its files give no examples")
             chosen.append(task)
     if not chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in skipped.items())
@@ -108,22 +81,16 @@ def choose_tasks(
 
 
 def paper_section(measuring: Measuring, tasks: Sequence[Task], skipped: Mapping[str, str]) -> Section:
-    """Answer and score validation splits.
-
-    Args:
-        measuring: the model and the data; of each task the first examples are asked.
-        tasks: what to ask.
-        skipped: tasks that are not asked, and why.
-    """
+    """Answer and score the first examples of validation splits; ``skipped`` says which are not asked, and why."""
     rows: list[Mapping[str, Cell]] = []
     notes: list[str] = []
     for task in tasks:
         dropped: Counter[str] = Counter()
         examples = list(islice(task.read(measuring.data / task.folder, "validation", dropped), measuring.limit))
         started = time.perf_counter()
-        decisions = measuring.ask(task.name, examples)
+        answers = measuring.ask(task.name, examples)
         seconds = time.perf_counter() - started
-        texts = ["" if decision is None else decision.text or "" for decision in decisions]
+        texts = ["" if answer is None else answer.text for answer in answers]
         (metric, value), *others = score(task.metric, texts, examples).items()
         own = measuring.answerer.sources
         rows.append(
@@ -133,12 +100,12 @@ def paper_section(measuring: Measuring, tasks: Sequence[Task], skipped: Mapping[
                 "metric": metric,
                 "score": round(value, 2),
                 "others": ", ".join(f"{name} {number:.1f}" for name, number in others),
-                **_source_mix(decisions),
+                **_source_mix(answers),
                 "answers/s": round(len(examples) / seconds, 1) if seconds else None,
                 "trained on": ("yes" if task.name in own else "no") if own else None,
             }
         )
-        unread = [e.id for e, decision in zip(examples, decisions, strict=True) if decision is None]
+        unread = [e.id for e, answer in zip(examples, answers, strict=True) if answer is None]
         if unread:
             notes.append(f"{task.name}: {len(unread)} examples have no text to ask about: {unread[:_NAMED]}")
         if dropped:
@@ -147,9 +114,23 @@ def paper_section(measuring: Measuring, tasks: Sequence[Task], skipped: Mapping[
     return Section("tasks", "Validation sets by their own metrics", rows, notes=notes)
 
 
-def _source_mix(decisions: Sequence[Decision | None]) -> dict[str, Cell]:
+def beside_paper(section: Section) -> list[Section]:
+    """Return the scores of the tasks of decaNLP beside the paper's; nothing where none of them was measured."""
+    rows: list[dict[str, Cell]] = [
+        {"task": row["task"], "score": row["score"], **dict(zip(_PAPER_COLUMNS, PAPER[str(row["task"])], strict=True))}
+        for row in section.rows
+        if row["task"] in PAPER
+    ]
+    if not rows:
+        return []
+    is_whole = len(rows) == len(PAPER)
+    total = round(sum(float(row["score"] or 0) for row in rows), 1) if is_whole else None
+    notes = [] if is_whole else [f"decaScore is the sum over {len(PAPER)} tasks, and {len(rows)} of them are here."]
+    return [Section("paper", "Beside McCann et al. (2018), table 2", rows, {"decaScore": total}, notes)]
+
+
+def _source_mix(answers: Sequence[Answer | None]) -> dict[str, Cell]:
     """Return where the words of the answers came from, in per cent (the paper's figure 3)."""
-    answers = [decision.answer for decision in decisions if decision is not None and decision.answer is not None]
-    sources = Counter(token.source for answer in answers for token in answer.tokens)
+    sources = Counter(token.source for answer in answers if answer is not None for token in answer.tokens)
     total = max(sources.total(), 1)
     return {source.value: round(100 * sources[source] / total, 1) for source in Source}

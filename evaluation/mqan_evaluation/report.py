@@ -1,4 +1,4 @@
-"""The evaluation report: one HTML page with scores beside the paper's, sources, examples and pointer heat maps."""
+"""The evaluation report: one HTML page with every table, examples, and for the paper's network heat maps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,55 +6,33 @@ from pathlib import Path
 from typing import Any, Final
 
 import jinja2
+import torch
+from torch import Tensor
 
-from mqan_core.ask.request import read_request
-from mqan_data.metrics import exact_match, normalized_f1
-from mqan_evaluation.heatmap import Heatmap, heatmap
-from mqan_evaluation.sections import Section
+from mqan_core.answer.trace import TraceField, attribute
+from mqan_core.ask.request import Request, read_request
+from mqan_core.text.vocab import END_ID
+from mqan_evaluation.sections import shown
+from mqan_evaluation.suite import Measured
+from mqan_training.model.greedy import GreedyStep, greedy_trace
 from mqan_training.model.network import Network
 
-# Table 2 of McCann et al. 2018: single-task S2S and MQAN, multitask MQAN, the same with an anti-curriculum.
-PAPER_COLUMNS: Final = ("S2S, single", "MQAN, single", "MQAN, joint", "MQAN, anti-curriculum")
-PAPER: Final[Mapping[str, tuple[float, float, float, float]]] = {
-    "squad": (48.2, 75.5, 70.8, 74.3),
-    "iwslt.en.de": (25.0, 25.5, 16.1, 13.7),
-    "cnn_dailymail": (19.0, 24.0, 23.9, 24.6),
-    "multinli": (67.5, 72.8, 70.5, 69.2),
-    "sst": (86.4, 88.1, 86.2, 86.4),
-    "qasrl": (63.5, 75.2, 75.8, 77.6),
-    "zre": (20.0, 15.6, 28.0, 34.7),
-    "woz": (85.3, 84.4, 80.6, 84.1),
-    "wikisql": (60.0, 72.6, 62.0, 58.7),
-    "mwsc": (43.9, 52.4, 48.8, 48.4),
-}
-
-_EXAMPLES = 4  # best and worst of each task
-_HEATMAPS = 2  # a task
-_MAX_HEATMAP_TOKENS = 160  # longer contexts do not read well as a heat map
-_MAX_ANSWER_TOKENS = 24
-
-
-@dataclass(frozen=True, slots=True)
-class TaskExamples:
-    """Examples of one task: the surest right and the surest wrong answers, and heat maps."""
-
-    task: str
-    best: Sequence[Mapping[str, Any]]
-    worst: Sequence[Mapping[str, Any]]
-    heatmaps: Sequence[Heatmap]
+_EXAMPLES: Final = 4  # right and wrong ones of each set
+_HEATMAPS: Final = 2  # a set
+_MAX_HEATMAP_TOKENS: Final = 160  # longer contexts do not read well as a heat map
+_MAX_ANSWER_TOKENS: Final = 24
 
 
 def write_report(
-    path: Path, title: str, section: Section, answers: Sequence[Mapping[str, Any]], network: Network | None
+    path: Path, measured: Measured, answers: Sequence[Mapping[str, Any]], network: Network | None = None
 ) -> None:
     """Write the page.
 
     Args:
         path: file to write.
-        title: name and version of the model.
-        section: scores of its tasks, as ``paper_section`` returns them.
-        answers: records of ``Measuring.answers``.
-        network: the model in torch, for the heat maps; None for none.
+        measured: the tables.
+        answers: records of ``Measuring.answers``; examples are of those whose set or task a table names.
+        network: the paper's network in torch, for the heat maps; None for none.
     """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("mqan_evaluation"),
@@ -62,42 +40,74 @@ def write_report(
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
     )
-    deca = [float(row["score"] or 0) for row in section.rows if row["task"] in PAPER]
-    tasks = [str(row["task"]) for row in section.rows]
+    rows = [row for section in measured.sections for row in section.rows]
+    names = dict.fromkeys(str(row.get("task") or row.get("set")) for row in rows)
+    sets = [_examples(name, [a for a in answers if a["section"] == name], network) for name in names]
     page = environment.get_template("report.html").render(
-        title=title,
-        rows=[{**row, "paper": PAPER.get(str(row["task"]), ())} for row in section.rows],
-        paper_columns=PAPER_COLUMNS,
-        deca_score=sum(deca),
-        deca_tasks=len(deca),
-        deca_total=len(PAPER),
-        tasks=[_examples(task, [record for record in answers if record["section"] == task], network) for task in tasks],
+        measured=measured, shown=shown, sets=[one for one in sets if one["right"] or one["wrong"]]
     )
     path.write_text(page, encoding="utf-8")
 
 
-def _likeness(answer: str, gold: str) -> float:
-    """Return F1 of the words, or 1 for equal answers that hold nothing but articles and punctuation."""
-    return max(exact_match(answer, gold), normalized_f1(answer, gold))
-
-
-def _examples(task: str, records: Sequence[Mapping[str, Any]], network: Network | None) -> TaskExamples:
+def _examples(name: str, records: Sequence[Mapping[str, Any]], network: Network | None) -> dict[str, Any]:
+    """Return the surest right and the surest wrong answers of a set, and heat maps."""
     answered = [record for record in records if record.get("answer") is not None]
-    quality = {id(record): max(_likeness(record["answer"], gold) for gold in record["gold"]) for record in answered}
     by_confidence = sorted(answered, key=lambda record: -record["probability"])
-    right = [record for record in by_confidence if quality[id(record)] == 1]
-    wrong = [record for record in by_confidence if quality[id(record)] == 0]
-    heatmaps = [] if network is None else _heatmaps(network, [*right[:: max(len(right) // 8, 1)], *wrong])
-    return TaskExamples(task, right[:_EXAMPLES], wrong[:_EXAMPLES], heatmaps)
+    right, wrong = ([record for record in by_confidence if record["right"] is is_right] for is_right in (True, False))
+    maps = [] if network is None else _heatmaps(network, [*right[:: max(len(right) // 8, 1)], *wrong])
+    return {"name": name, "right": right[:_EXAMPLES], "wrong": wrong[:_EXAMPLES], "heatmaps": maps}
+
+
+@dataclass(frozen=True, slots=True)
+class WordHeat:
+    """A word of an answer: gamma of equation 12, and the pointer mass of each context and question token."""
+
+    text: str
+    probability: float
+    vocabulary: float
+    context: Sequence[float]
+    question: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
+class Heatmap:
+    """An answer, word by word, over the tokens of its request, which its pointers could reach."""
+
+    request: Request
+    answer: str
+    words: Sequence[WordHeat]
 
 
 def _heatmaps(network: Network, records: Sequence[Mapping[str, Any]]) -> list[Heatmap]:
     """Return heat maps of the first answers about texts that are short enough."""
-    heatmaps: list[Heatmap] = []
+    most = min(_MAX_ANSWER_TOKENS, network.mqan.config.max_positions - 1)
+    maps: list[Heatmap] = []
     for record in records:
         request = read_request(network.vocabulary, record["context"], record["question"])
         if request.num_context_tokens <= _MAX_HEATMAP_TOKENS:
-            heatmaps.append(heatmap(network, request, min(_MAX_ANSWER_TOKENS, network.mqan.config.max_positions - 1)))
-        if len(heatmaps) == _HEATMAPS:
+            maps.append(heatmap(network, request, most))
+        if len(maps) == _HEATMAPS:
             break
-    return heatmaps
+    return maps
+
+
+@torch.no_grad()
+def heatmap(network: Network, request: Request, max_answer_tokens: int) -> Heatmap:
+    """Answer a request greedily, then read the mixture of every step off a pass with the answer given."""
+    decoder = network.mqan.decoder
+    encoded, slots = network.encode_requests([request], torch.device("cpu"))
+    step = GreedyStep(decoder, END_ID)
+    trace = greedy_trace(step, encoded, slots, step.start(encoded, max_answer_tokens + 1), max_answer_tokens + 1)[0]
+    answer = attribute(trace, request, network.vocabulary, max_answer_tokens)
+    inputs: list[Tensor] = [decoder.start]
+    for row in trace[: max(len(answer.tokens) - 1, 0)].tolist():
+        slot, piece = int(row[TraceField.SLOT]), int(row[TraceField.PIECE])
+        inputs.append(slots.slot_inputs_BUD[0, slot] if slot >= 0 else slots.generator_inputs_VD[piece])
+    mixture = decoder(torch.stack(inputs)[None], encoded)
+    words = []
+    for t, token in enumerate(answer.tokens):
+        gamma, lambda_ = float(mixture.gamma_BA[0, t]), float(mixture.lambda_BA[0, t])
+        context = (1 - gamma) * lambda_ * mixture.p_context_BAC[0, t]
+        question = (1 - gamma) * (1 - lambda_) * mixture.p_question_BAQ[0, t]
+        words.append(WordHeat(token.text, token.probability, gamma, context.tolist(), question.tolist()))
+    return Heatmap(request, answer.text, words)

@@ -6,23 +6,21 @@ from pathlib import Path
 from typing import Any
 
 from mqan_core.answer.calibration import Temperatures
+from mqan_core.answer.finish import several
+from mqan_core.answer.types import Answer
 from mqan_core.example import Example
-from mqan_evaluation.answerers import Answerer, Decision, answer_all, ask_of, labels_offered
-from mqan_evaluation.judging import judge
+from mqan_evaluation.answerers import Answerer, answer_all
+from mqan_evaluation.judging import judge, said
 
 Cell = str | float | int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One table of the suite.
+    """One table of the suite, chosen by its name.
 
-    Attributes:
-        name: what it is chosen by.
-        title: what it shows, in words.
-        rows: by column; the first row names the columns. Numbers are per cent unless their column says otherwise.
-        summary: single numbers, such as a mean.
-        notes: what else is to be said, a line each.
+    The first row names the columns. Numbers are per cent unless their column says otherwise. ``summary`` has single
+    numbers, such as a mean; ``notes`` has what else is to be said, a line each.
     """
 
     name: str
@@ -30,6 +28,22 @@ class Section:
     rows: Sequence[Mapping[str, Cell]]
     summary: Mapping[str, Cell] = field(default_factory=dict)
     notes: Sequence[str] = ()
+
+    def is_number(self, column: str) -> bool:
+        return any(isinstance(row[column], int | float) for row in self.rows)
+
+
+def shown(value: Cell) -> str:
+    """Return a cell as tables show it, empty for None."""
+    if value is None:
+        return ""
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
+
+
+def calibrated(answer: Answer, temperatures: Temperatures) -> Answer:
+    """Return an answer as a bundle with these maps gives it."""
+    mapped = temperatures.calibrate(answer)
+    return several(mapped) if answer.is_multiple else mapped
 
 
 @dataclass(slots=True)
@@ -54,20 +68,19 @@ class Measuring:
     answers: list[dict[str, Any]] = field(default_factory=list, repr=False)
     progress: Callable[[int], None] = lambda done: None
 
-    def ask(self, section: str, examples: Sequence[Example]) -> list[Decision | None]:
-        """Answer examples and keep the answers under a name."""
-        return self.ask_judged(section, examples, lambda example, decision: judge(example, decision)[0] == 1)
+    def ask(
+        self,
+        section: str,
+        examples: Sequence[Example],
+        is_right: Callable[[Example, Answer | None], bool] = lambda example, answer: judge(example, answer)[0] == 1,
+    ) -> list[Answer | None]:
+        """Answer examples and keep the answers under a name, judged by a rule."""
+        answers = answer_all(self.answerer, examples, self.progress, self.threads)
+        for example, answer in zip(examples, answers, strict=True):
+            self._keep(section, example, answer, is_right(example, answer))
+        return answers
 
-    def ask_judged(
-        self, section: str, examples: Sequence[Example], is_right: Callable[[Example, Decision | None], bool]
-    ) -> list[Decision | None]:
-        """Answer examples and keep the answers, judged by a rule of one's own."""
-        decisions = answer_all(self.answerer, [ask_of(example) for example in examples], self.progress, self.threads)
-        for example, decision in zip(examples, decisions, strict=True):
-            self._keep(section, example, decision, is_right(example, decision))
-        return decisions
-
-    def _keep(self, section: str, example: Example, decision: Decision | None, is_right: bool) -> None:
+    def _keep(self, section: str, example: Example, answer: Answer | None, is_right: bool) -> None:
         record: dict[str, Any] = {
             "section": section,
             "id": example.id,
@@ -75,27 +88,15 @@ class Measuring:
             "question": example.question,
             "choices": [choice.label for choice in example.choices],
             "gold": list(example.answers),
-            "is_read": decision is not None,
+            "is_read": answer is not None,
             "right": is_right,
         }
-        if decision is not None:
+        if answer is not None:
             record |= {
-                "answer": decision.text,
-                "probability": self.probability(example, decision),
-                "refusal": decision.refusal,
+                "answer": said(answer),
+                "probability": calibrated(answer, self.temperatures).probability,
+                "refusal": answer.refusal,
+                "sources": [token.source.value for token in answer.tokens],
+                "spans": [[span.source.value, span.start, span.end] for span in answer.spans],
             }
-            if decision.answer is not None:
-                record["sources"] = [token.source.value for token in decision.answer.tokens]
-                record["spans"] = [[span.source.value, span.start, span.end] for span in decision.answer.spans]
         self.answers.append(record)
-
-    def probability(self, example: Example, decision: Decision) -> float:
-        """Return the calibrated probability of what was decided."""
-        return self.temperatures.decided(
-            decision.probability,
-            decision.refusal,
-            decision.choices,
-            labels=labels_offered(example, decision),
-            multiple=example.multiple,
-            is_refusal=decision.text is None,
-        )

@@ -4,7 +4,7 @@ Probabilities are fitted first, so that what follows can say how far they can be
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,27 +16,33 @@ from mqan_evaluation.cases import case_section
 from mqan_evaluation.everyday_section import NAME as EVERYDAY
 from mqan_evaluation.everyday_section import everyday_section
 from mqan_evaluation.fit_temperatures import calibration_section, manifest_entry, trust_rows
+from mqan_evaluation.label_sections import label_sections
 from mqan_evaluation.label_views import held_back_sets
 from mqan_evaluation.long_section import long_section
 from mqan_evaluation.sections import Measuring, Section
-from mqan_evaluation.zero_shot_sections import label_sections
 
-CALIBRATION, LABELS, FIELDS, MADE, SQUAD2 = "calibration", "labels", "fields", "made", "squad2_dev"
-INSTRUCTIONS, CASES, DECANLP, REVIEWS = "instructions", "cases", "decanlp", "reviews"
-LONG, TRUST = "long", "trust"
-SECTIONS: Final = (CALIBRATION, EVERYDAY, LABELS, FIELDS, MADE, SQUAD2, INSTRUCTIONS, CASES, DECANLP, REVIEWS, LONG)
+CALIBRATION, LABELS, CASES, DECANLP, MADE = "calibration", "labels", "cases", "decanlp", "made"
+
+_SECTIONS: Final[Mapping[str, Callable[[Measuring, list[str]], Sequence[Section]]]] = {
+    EVERYDAY: lambda measuring, _: [everyday_section(measuring)],
+    LABELS: label_sections,
+    "fields": lambda measuring, sets: [field_sections.field_section(measuring, sets)],
+    MADE: lambda measuring, _: [field_sections.made_section(measuring)],
+    "squad2_dev": lambda measuring, _: [field_sections.squad2_section(measuring)],
+    "instructions": lambda measuring, sets: [field_sections.instruction_section(measuring, sets)],
+    CASES: lambda measuring, files: [case_section(measuring, Path(file)) for file in files],
+    DECANLP: lambda measuring, sets: [decanlp_section.decanlp_section(measuring, sets)],
+    "reviews": lambda measuring, _: [field_sections.review_section(measuring)],
+    "long": lambda measuring, _: [long_section(measuring)],
+}
+SECTIONS: Final = (CALIBRATION, *_SECTIONS)
 
 
 @dataclass(slots=True)
 class Measured:
-    """The findings of a run of the suite.
+    """The findings of a run: which model, where it ran, on which examples, and the tables in order.
 
-    Attributes:
-        title: name of the model.
-        where: it ran, in words.
-        limit, seed: which examples.
-        sections: the tables, in order.
-        calibration: the maps of probabilities, as they stand in a bundle's manifest; empty where none were fitted.
+    ``calibration`` has the maps of probabilities, as they stand in a bundle's manifest, where any were fitted.
     """
 
     title: str
@@ -50,18 +56,14 @@ class Measured:
 def chosen_names(names: Sequence[str] | None, *, has_cases: bool) -> dict[str, list[str]]:
     """Return which sections to run, each with the sets to measure there; all where no names are given.
 
-    Args:
-        names: sections, or sets of one.
-        has_cases: whether there is a file of cases.
-
     Raises:
         ValueError: there is no section or set of a name, or cases are named and there is no file of them.
     """
     sets: dict[str, list[str]] = {section: [] for section in SECTIONS}
     sets |= {
         LABELS: list(held_back_sets()),
-        FIELDS: list(field_sections.FIELDS),
-        INSTRUCTIONS: list(field_sections.INSTRUCTIONS),
+        "fields": list(field_sections.FIELDS),
+        "instructions": list(field_sections.INSTRUCTIONS),
         DECANLP: list(decanlp_section.TASKS),
     }
     if names is None:
@@ -106,43 +108,22 @@ def run_suite(
     """
     chosen = chosen_names(names, has_cases=cases is not None)
     measured = Measured(measuring.answerer.title, measuring.answerer.where, measuring.limit, measuring.seed)
+
+    def add(section: Section) -> None:
+        measured.sections.append(section)
+        show(section)
+
     if CALIBRATION in chosen:
         measuring.temperatures, section = calibration_section(measuring, trained_on)
         measured.calibration = manifest_entry(measuring.temperatures)
-        measured.sections.append(section)
-        show(section)
-    for section in _sections(measuring, chosen, cases):
-        measured.sections.append(section)
-        show(section)
-    trust = trust_rows(measuring.answers, _trusted(chosen))
-    if trust:
-        section = Section(TRUST, "How far probabilities can be trusted", trust)
-        measured.sections.append(section)
-        show(section)
+        add(section)
+    for name, measure in _SECTIONS.items():
+        if name in chosen:
+            for section in measure(measuring, [str(cases)] if name == CASES else chosen[name]):
+                add(section)
+    if trust := trust_rows(measuring.answers, _trusted(chosen)):
+        add(Section("trust", "How far probabilities can be trusted", trust))
     return measured
-
-
-def _sections(measuring: Measuring, chosen: dict[str, list[str]], cases: Path | None) -> Iterator[Section]:
-    if EVERYDAY in chosen:
-        yield everyday_section(measuring)
-    if LABELS in chosen:
-        yield from label_sections(measuring, chosen[LABELS])
-    if FIELDS in chosen:
-        yield field_sections.field_section(measuring, chosen[FIELDS])
-    if MADE in chosen:
-        yield field_sections.made_section(measuring)
-    if SQUAD2 in chosen:
-        yield field_sections.squad2_section(measuring)
-    if INSTRUCTIONS in chosen:
-        yield field_sections.instruction_section(measuring, chosen[INSTRUCTIONS])
-    if CASES in chosen and cases is not None:
-        yield case_section(measuring, cases)
-    if DECANLP in chosen:
-        yield decanlp_section.decanlp_section(measuring, chosen[DECANLP])
-    if REVIEWS in chosen:
-        yield field_sections.review_section(measuring)
-    if LONG in chosen:
-        yield long_section(measuring)
 
 
 def _trusted(chosen: dict[str, list[str]]) -> list[str]:

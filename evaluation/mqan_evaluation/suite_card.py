@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from importlib import resources
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, Final
@@ -17,7 +18,7 @@ from mqan_core.manifest import MODEL_CARD, Manifest
 from mqan_data.formats.dataset_file import dataset_names, load_dataset
 from mqan_data.mixture import dataset_of
 from mqan_evaluation.label_views import MOST_NAMED
-from mqan_evaluation.sections import Cell, Section
+from mqan_evaluation.sections import Section, shown
 from mqan_evaluation.suite import CASES, DECANLP, Measured
 
 _COLUMNS: Final = {  # section -> {column: metric} of what goes into the manifest
@@ -38,71 +39,6 @@ _INSULTING: Final = ("hate_davidson", "stormfront", "tweeteval")  # their texts 
 _WHOLE: Final = (
     ", on whole sets (of synthetic texts 200 questions a kind, of long texts 260; to calibrate 60 a dataset)"
 )
-_CARD: Final = """---
-license: other
-language: en
-pipeline_tag: question-answering
-tags: [mqan, pointer-generator, question-answering, zero-shot-classification, information-extraction, attribution]
----
-
-# {name} {version}
-
-It answers a question about an English text and says where every word of the answer came from. The question is the
-task: a fact, a field, one of the caller's labels, yes or no. If the text has no answer, the model refuses.
-
-A pretrained sentence encoder (all-MiniLM-L6-v2: six layers, hidden size 384) reads question, choices and text as one
-sequence of word pieces (subword tokens). The decoder is the multi-pointer-generator of MQAN (McCann et al. 2018).
-
-## Intended use and limits
-
-- English texts. Long ones are read in overlapping windows of 384 word pieces.
-- Questions whose answer is in the text, choices among labels, short fields.
-- It does not reason over several steps, count or calculate, and has no knowledge beyond the text. Its summaries and
-  translations are poor.
-- Check `probability` and the quotations. Do not let it make decisions about people on its own.
-
-## Scores
-
-Measured on {date} with `{command}`, {where}{limit}. Accuracy, shares and F1 are in per cent.
-
-How to read the tables:
-
-- nF1 is word F1 after the normalisation of SQuAD (case, punctuation and articles are ignored); "exact" is exact match.
-- "Majority" always gives the most frequent class. "Cosine" takes the label whose sentence embedding is nearest to the
-  text's. "Refused": answers "not in the text" or "none of these"; "never refusing" takes the best label in their place.
-  "Unread": examples over the model's limits.
-- "Refusal F1", "precision" and "recall" are of the refusals; "always refusing" is the F1 of refusing every question.
-- "Reversed: same": share of answers that stay when the order of the labels is reversed.
-- "Labels in question": the labels stand in the question's text, not in `choices`; of more than {named} labels, {named}
-  with the right one among them, so that there it is an easier question. The list is read as choices.
-- "Largest change": the largest difference in accuracy, in points, between another wording of the question and the
-  first.
-- "Without answer": share of the examples that have no answer.
-- "Kind": `choices/3-5` are questions with 3 to 5 labels, `several/3-5` those where several of the labels can be right.
-  Of several labels, those apply whose calibrated probability is over one half.
-- "ECE" is the expected calibration error, from 0 to 1, before and after calibration. Calibration divides the
-  logit of a probability by "temperature" and adds "offset"; both are fitted on validation data. So is `refusal_offset`
-  of the manifest, by which the score of refusing a free question is moved before the decision. "At 0.9 or more":
-  number of answers with a probability of at least 0.9.
-
-{tables}
-## What it gets wrong
-
-Wrong answers, drawn at random from the sets above (no insults).
-
-{errors}
-
-## Training
-
-`mqan train training/recipes/{recipe}.yaml --data DIR{start}`: {steps:,} steps of at most {batch:,} word pieces,
-{time} on a {device}.{began} Each time a text is used, a new question is sampled: other labels, other
-wordings, questions that it does not answer. The datasets in the tables "not trained on" are not in the training data
-in any form; of the synthetic texts (`made_`), other layouts are.
-
-It was trained on these datasets, by licence. Restrictions of a licence may also apply to this model.
-
-{licences}
-"""
 
 
 def record_suite(
@@ -162,7 +98,8 @@ def card_of(manifest: Manifest, measured: Measured, answers: Sequence[Mapping[st
     """Return a bundle's model card in Markdown."""
     training = manifest.training
     limit = f", at most {measured.limit} examples a set (WOZ: whole dialogues)" if measured.limit else _WHOLE
-    return _CARD.format(
+    template = resources.files("mqan_evaluation").joinpath("templates/card.md").read_text(encoding="utf-8")
+    return template.format(
         name=manifest.name,
         version=manifest.version,
         date=datetime.now(UTC).date().isoformat(),
@@ -192,31 +129,21 @@ def _table(section: Section) -> str:
     lines = [
         f"### {section.title}\n",
         f"| {' | '.join(columns)} |",
-        f"|{'|'.join('---:' if _is_number(section, column) else '---' for column in columns)}|",
-        *(f"| {' | '.join(_cell(row[column]) for column in columns)} |" for row in section.rows),
+        f"|{'|'.join('---:' if section.is_number(column) else '---' for column in columns)}|",
+        *(f"| {' | '.join(shown(row[column]) for column in columns)} |" for row in section.rows),
     ]
     if section.summary:
-        lines += ["", ", ".join(f"{name}: {_cell(value)}" for name, value in section.summary.items())]
+        lines += ["", ", ".join(f"{name}: {shown(value)}" for name, value in section.summary.items())]
     return "\n".join([*lines, ""])
-
-
-def _is_number(section: Section, column: str) -> bool:
-    return any(isinstance(row[column], int | float) for row in section.rows)
-
-
-def _cell(value: Cell) -> str:
-    if value is None:
-        return ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:g}" if isinstance(value, float) else value
 
 
 def _wrong_answers(measured: Measured, answers: Sequence[Mapping[str, Any]]) -> str:
     """Return wrong answers of several sets, drawn at random, as a table; none of the questions that users report."""
-    shown = {str(row.get("task") or row.get("set")) for section in measured.sections for row in section.rows}
-    shown.difference_update((CASES, *_INSULTING))
+    quoted = {str(row.get("task") or row.get("set")) for section in measured.sections for row in section.rows}
+    quoted.difference_update((CASES, *_INSULTING))
     wrong: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
     for answer in answers:
-        if answer["section"] in shown and answer["is_read"] and not answer["right"]:
+        if answer["section"] in quoted and answer["is_read"] and not answer["right"]:
             wrong[str(answer["section"])].append(answer)
     rng = np.random.default_rng(0)
     names = [list(wrong)[i] for i in rng.permutation(len(wrong))[:_NUM_WRONG]]

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 from mqan_cli import evaluation
 from mqan_cli.main import app
 from mqan_core.answer.types import Answer
+from mqan_core.example import Example
 from mqan_data.tasks import tasks
-from mqan_evaluation.answerers import Ask, Decision, decision_of
-from mqan_evaluation.engine_answerer import EngineAnswerer
+from mqan_evaluation.answerers import EngineAnswerer
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   ")]
 SCHEMA = "The [cat/dog] ran.\nWhat [ran/fled]?\nthe cat/the dog\n"
@@ -140,9 +140,9 @@ def model(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     class Positive:
         title, where, sources = "stub", "in a test", ("sst", "imdb", "jsonl:./my-labels")
 
-        def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+        def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
             answer = Answer("positive", 1.0, (), (), False)
-            return [decision_of(ask, answer) if ask.context.strip() else None for ask in asked]
+            return [answer if example.context.strip() else None for example in asked]
 
     def open_bundle(folder: Path, *, precision: str) -> Positive:
         opened.append(folder)

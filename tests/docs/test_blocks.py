@@ -44,6 +44,7 @@ def server(start_server: Callable[..., Any]) -> Iterator[Any]:
 def test_examples_print_what_the_page_says(page: Path, server: Any, tmp_path: Path) -> None:
     blocks = [block for block in read_blocks(page.read_text()) if block.code != SERVE]
     assert blocks
+    (tmp_path / "examples").symlink_to(REPOSITORY / "examples")
     printed = run_blocks(blocks, server.rest.removeprefix("http://"), server.rpc, tmp_path)
     wrong = [
         f"{block.code}\n--- the page says\n{block.shown}\n--- it printed\n{real}"

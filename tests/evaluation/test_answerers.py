@@ -6,32 +6,38 @@ from pathlib import Path
 
 import pytest
 
+from mqan_core.answer.finish import several
 from mqan_core.answer.types import Answer, ChoiceProbability
-from mqan_core.example import Choice
-from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer, answer_all, decision_of
-from mqan_evaluation.engine_answerer import EngineAnswerer
+from mqan_core.example import Choice, Example
+from mqan_evaluation.answerers import EngineAnswerer, TorchAnswerer, answer_all
 
 LABELS = tuple(map(Choice, ("joy", "fear", "anger or rage")))
+
+
+def ask(context: str, question: str, choices: tuple[Choice, ...] = (), multiple: bool = False) -> Example:
+    return Example("t", "1", context, question, (), choices=choices, multiple=multiple)
+
+
 ASKED = [
-    Ask("The dog came at me.", "What was felt?", LABELS),
-    Ask("It is 12.", "What is it?"),
-    Ask("Ann met the old man near the harbour " * 20, "Who is it?"),
-    Ask("The dog came at me.", "What was felt?", LABELS, multiple=True),
-    Ask("The dog came at me.", "Is it fear?", (Choice("yes"), Choice("no"))),
+    ask("The dog came at me.", "What was felt?", LABELS),
+    ask("It is 12.", "What is it?"),
+    ask("Ann met the old man near the harbour " * 20, "Who is it?"),
+    ask("The dog came at me.", "What was felt?", LABELS, multiple=True),
+    ask("The dog came at me.", "Is it fear?", (Choice("yes"), Choice("no"))),
 ]
 
 
-def near(first: Decision | None, second: Decision | None, tolerance: float = 1e-4) -> bool:
+def near(first: Answer | None, second: Answer | None, tolerance: float = 1e-4) -> bool:
     if first is None or second is None:
         return first is second
-    numbers = [(d.probability, d.refusal, *d.choices) for d in (first, second)]
-    return (first.text, first.labels) == (second.text, second.labels) and all(
+    numbers = [(a.probability, a.refusal, *(c.probability for c in a.choices)) for a in (first, second)]
+    return (first.text, first.chosen) == (second.text, second.chosen) and all(
         abs(a - b) < tolerance for a, b in zip(*numbers, strict=True)
     )
 
 
 def test_answers_come_in_the_order_of_the_questions(tiny_answerer: TorchAnswerer) -> None:
-    alone = [tiny_answerer.answer([ask])[0] for ask in ASKED]
+    alone = [tiny_answerer.answer([one])[0] for one in ASKED]
     together = answer_all(tiny_answerer, [*ASKED, ASKED[0]])
     assert all(near(a, b) for a, b in zip([*alone, alone[0]], together, strict=True))
 
@@ -51,33 +57,33 @@ def test_one_thread_is_the_callers(threads: int) -> None:
         title = where = ""
         sources = ()
 
-        def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
+        def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
             found.add(threading.get_ident())
             return [None] * len(asked)
 
-    answer_all(Watched(), [Ask(f"text {i}", "What?") for i in range(100)], threads=threads)
+    answer_all(Watched(), [ask(f"text {i}", "What?") for i in range(100)], threads=threads)
     assert (found == {threading.get_ident()}) == (threads == 1)
 
 
 def test_masses_of_choices_and_refusal_sum_to_one(tiny_answerer: TorchAnswerer) -> None:
-    for decision in answer_all(tiny_answerer, [ask for ask in ASKED if ask.choices]):
-        assert decision is not None
-        assert sum(decision.choices) + decision.refusal == pytest.approx(1, abs=1e-5)
+    for answer in answer_all(tiny_answerer, [one for one in ASKED if one.choices]):
+        assert answer is not None
+        assert sum(c.probability for c in answer.choices) + answer.refusal == pytest.approx(1, abs=1e-5)
 
 
 def test_choices_have_no_order(tiny_answerer: TorchAnswerer) -> None:
-    forward, backward = answer_all(tiny_answerer, [ASKED[0], Ask(ASKED[0].context, ASKED[0].question, LABELS[::-1])])
+    forward, backward = answer_all(tiny_answerer, [ASKED[0], ask(ASKED[0].context, ASKED[0].question, LABELS[::-1])])
     assert forward is not None
     assert backward is not None
     assert forward.text == backward.text
-    assert forward.choices == pytest.approx(backward.choices[::-1], abs=1e-5)
+    assert forward.shares == pytest.approx(backward.shares[::-1], abs=1e-5)
 
 
-def test_what_cannot_be_read_has_no_decision(tiny_answerer: TorchAnswerer) -> None:
-    too_long = Ask("text", "word " * 300)
-    decisions = answer_all(tiny_answerer, [Ask("  ", "What?"), too_long, ASKED[1]])
-    assert decisions[:2] == [None, None]
-    assert decisions[2] is not None
+def test_what_cannot_be_read_has_no_answer(tiny_answerer: TorchAnswerer) -> None:
+    too_long = ask("text", "word " * 300)
+    answers = answer_all(tiny_answerer, [ask("  ", "What?"), too_long, ASKED[1]])
+    assert answers[:2] == [None, None]
+    assert answers[2] is not None
     assert tiny_answerer.answer([too_long]) == [None]
 
 
@@ -87,14 +93,9 @@ def test_several_labels_are_those_that_beat_refusing() -> None:
         ChoiceProbability("b", 0.2, 0.25, 0.5 + 1e-9),
         ChoiceProbability("c", 0.1, 0.125, 0.1 / 0.3),
     )
-    answer = Answer("a", 0.5, (), (), False, refusal=0.2, choices=choices)
-    asked = Ask("t", "q", tuple(map(Choice, "abc")), multiple=True)
-    decision = decision_of(asked, answer)
-    assert decision.labels == ("a", "b")
-    assert decision.text == "a, b"
-    assert decision.probability == pytest.approx(0.5 / 0.7 * 0.5 * 0.2 / 0.3, rel=1e-6)
-    single = decision_of(Ask("t", "q", asked.choices), answer)
-    assert (single.text, single.labels, single.probability) == ("a", ("a",), 0.5)
+    answer = several(Answer("a", 0.5, (), (), False, refusal=0.2, choices=choices))
+    assert (answer.text, answer.chosen) == ("a, b", ("a", "b"))
+    assert answer.probability == pytest.approx(0.5 / 0.7 * 0.5 * 0.2 / 0.3, rel=1e-6)
 
 
 def test_a_checkpoint_is_opened_with_its_averaged_weights(small_checkpoint: Path, tiny_answerer: TorchAnswerer) -> None:
@@ -110,12 +111,12 @@ def test_a_bundle_decides_as_its_checkpoint(small_checkpoint: Path, small_bundle
     assert bundle.title == "small 1"
     assert bundle.sources == ("clickbait", "isear_like")
     opened = TorchAnswerer.open(small_checkpoint)
-    closed = [ask for ask in ASKED if ask.choices]  # vectors of word pieces are 8-bit in a bundle: 0.005 was seen
+    closed = [one for one in ASKED if one.choices]  # vectors of word pieces are 8-bit in a bundle: 0.005 was seen
     pairs = zip(answer_all(bundle, closed), answer_all(opened, closed), strict=True)
     assert all(near(a, b, 1e-2) for a, b in pairs)
-    free = Ask("It is 12.", "What is it?")
+    free = ask("It is 12.", "What is it?")
     first, second = answer_all(bundle, [free])[0], answer_all(opened, [free])[0]
     assert first is not None
     assert second is not None
     assert first.refusal == pytest.approx(second.refusal, abs=2e-3)
-    assert answer_all(bundle, [Ask(" ", "What?")]) == [None]
+    assert answer_all(bundle, [ask(" ", "What?")]) == [None]

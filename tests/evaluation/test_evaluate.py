@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mqan_core.answer.types import Answer
+from mqan_core.example import Example
 from mqan_data.tasks import task_named
-from mqan_evaluation.answerers import Ask, Decision
-from mqan_evaluation.engine_answerer import EngineAnswerer
+from mqan_evaluation.answerers import EngineAnswerer
+from mqan_evaluation.field_sections import LABELS
 from mqan_evaluation.paper_section import choose_tasks, paper_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import Measured, write_suite
@@ -57,8 +59,9 @@ def test_what_is_right_is_counted(data: Path) -> None:
     class Positive:
         title, where, sources = "always positive", "here", ()
 
-        def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
-            return [Decision("positive", (), 1.0, 0.0, ()) if ask.context.strip() else None for ask in asked]
+        def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
+            answer = Answer("positive", 1.0, (), (), False)
+            return [answer if example.context.strip() else None for example in asked]
 
     (row,) = paper_section(Measuring(Positive(), data), [task_named("sst")], {}).rows
     assert row["score"] == 50  # two of four; one is not read

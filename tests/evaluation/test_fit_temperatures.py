@@ -1,18 +1,18 @@
 """Temperatures are found again where probabilities were spoilt by known ones, and never change an answer."""
 
-import dataclasses
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mqan_core.answer.calibration import Calibration, QuestionKind, Temperatures, bucket_of, kind_of
-from mqan_core.answer.finish import HOLDS
+from mqan_core.answer.finish import HOLDS, several
 from mqan_core.answer.types import Answer, ChoiceProbability
 from mqan_core.example import Choice, Example
-from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer, decision_of
+from mqan_evaluation.answerers import TorchAnswerer
 from mqan_evaluation.fit_temperatures import (
     LEAST,
     Observed,
@@ -37,8 +37,7 @@ def chosen(labels: list[str], masses: np.ndarray, right: int, *, multiple: bool 
     best = int(np.argmax(of_choices))
     answered = of_choices[best] >= refusal
     answer = Answer(labels[best] if answered else "", 0.0, (), (), False, answered, refusal, found)
-    decision = decision_of(Ask("t", "q", choices, multiple), answer)
-    return Observed(example, decision)
+    return Observed(example, several(replace(answer, is_multiple=True)) if multiple else answer)
 
 
 def drawn(number: int, labels: list[str], temperature: float, seed: int = 0) -> list[Observed]:
@@ -60,8 +59,8 @@ def free(number: int, scale: float, offset: float) -> list[Observed]:
         x = rng.normal(0, 2)
         is_right = bool(rng.random() < 1 / (1 + math.exp(-(scale * x + offset))))
         example = Example("t", "1", f"text {i}", "q", ("a",))
-        decision = Decision("a" if is_right else "b", (), 1 / (1 + math.exp(-x)), 0.01, ())
-        observed.append(Observed(example, decision))
+        answer = Answer("a" if is_right else "b", 1 / (1 + math.exp(-x)), (), (), False, refusal=0.01)
+        observed.append(Observed(example, answer))
     return observed
 
 
@@ -104,14 +103,13 @@ def test_buckets_and_kinds_have_temperatures_of_their_own() -> None:
 def test_labels_that_a_question_lists_leave_the_maps_of_choices_alone() -> None:
     given = drawn(500, ["a", "b", "c"], 0.5)
     listed = [
-        dataclasses.replace(one, example=dataclasses.replace(one.example, choices=()))
-        for one in drawn(500, ["a", "b", "c"], 3.0, seed=1)
+        replace(one, example=replace(one.example, choices=())) for one in drawn(500, ["a", "b", "c"], 3.0, seed=1)
     ]
     assert {one.kind for one in listed} == {QuestionKind.CHOICES}
     assert fit_temperatures([*given, *listed]) == fit_temperatures(given)
 
 
-def several(number: int, scale: float, offset: float) -> list[Observed]:
+def of_several(number: int, scale: float, offset: float) -> list[Observed]:
     """Return questions of three labels, each of which holds as often as its mapped probability says."""
     rng = np.random.default_rng(5)
     observed = []
@@ -119,12 +117,12 @@ def several(number: int, scale: float, offset: float) -> list[Observed]:
         odds = rng.normal(0, 2, 3)
         right = [str(i) for i in range(3) if rng.random() < 1 / (1 + math.exp(-(scale * odds[i] + offset)))]
         one = chosen(["0", "1", "2"], np.array([*np.exp(odds), 1.0]), 3, multiple=True)
-        observed.append(dataclasses.replace(one, example=dataclasses.replace(one.example, answers=tuple(right))))
+        observed.append(replace(one, example=replace(one.example, answers=tuple(right))))
     return observed
 
 
 def test_several_labels_are_fitted_each_beside_the_refusal() -> None:
-    maps = fit_temperatures(several(1500, 0.5, -1.0)).maps
+    maps = fit_temperatures(of_several(1500, 0.5, -1.0)).maps
     assert set(maps) == {"several"}
     assert maps["several"].scale == pytest.approx(0.5, rel=0.15)
     assert maps["several"].offset == pytest.approx(-1.0, rel=0.15)
@@ -132,20 +130,15 @@ def test_several_labels_are_fitted_each_beside_the_refusal() -> None:
 
 def test_the_map_decides_which_of_several_labels_hold() -> None:
     """Fitted on one half, it is right more often on the other; what is judged is what an answer says."""
-    observed = several(1200, 1.0, -1.5)
+    observed = of_several(1200, 1.0, -1.5)
     fitted, others = fit_temperatures(observed[:600]), observed[600:]
     right = [one.is_right(fitted) for one in others]
     assert sum(right) > 1.3 * sum(one.is_right(Temperatures()) for one in others)
     for one, is_right in zip(others, right, strict=True):
-        d, labels = one.decision, one.labels
-        choices = tuple(
-            ChoiceProbability(label, mass, mass / sum(d.choices), mass / (mass + d.refusal))
-            for label, mass in zip(labels, d.choices, strict=True)
-        )
-        answer = fitted.calibrate(Answer(labels[0], 0.5, (), (), False, refusal=d.refusal, choices=choices))
-        holding = [choice for choice in answer.choices if choice.against_refusal > HOLDS]
-        assert is_right == ({choice.label for choice in holding} == set(one.example.answers))
-        of_all = math.prod(c.against_refusal if c in holding else 1 - c.against_refusal for c in answer.choices)
+        shares = [fitted.maps["several"](choice.against_refusal) for choice in one.answer.choices]
+        holding = {choice.label for choice, share in zip(one.answer.choices, shares, strict=True) if share > HOLDS}
+        assert is_right == (holding == set(one.example.answers))
+        of_all = math.prod(max(share, 1 - share) for share in shares)
         assert one.probability(fitted) == pytest.approx(of_all)
 
 
@@ -163,24 +156,25 @@ def test_refusals_are_fitted_on_all_free_questions() -> None:
         is_there = rng.random() > 1 / (1 + math.exp(-0.5 * x))
         refusal = 1 / (1 + math.exp(-x))
         example = Example("t", "1", f"text {i}", "q", ("a",) if is_there else ())
-        decision = Decision(None if refusal > 0.5 else "a", (), 0.5, refusal, ())
-        observed.append(Observed(example, decision))
+        answer = Answer("a", 0.5, (), (), False, answered=refusal <= 0.5, refusal=refusal)
+        observed.append(Observed(example, answer))
     assert fit_temperatures(observed).maps["refusal"].scale == pytest.approx(0.5, rel=0.15)
 
 
 def test_no_map_changes_an_answer() -> None:
     temperatures = Temperatures({"choices/3-5": Calibration(0.2, 0.0), "refusal": Calibration(0.5, 1.0)})
     for one in drawn(200, ["a", "b", "c"], 1.0):
-        masses, refusal = temperatures.masses(QuestionKind.CHOICES, one.decision.choices, one.decision.refusal)
-        assert np.argsort(masses).tolist() == np.argsort(one.decision.choices).tolist()
-        assert (refusal > max(masses)) == (one.decision.text is None)
+        given = [choice.probability for choice in one.answer.choices]
+        masses, refusal = temperatures.masses(QuestionKind.CHOICES, given, one.answer.refusal)
+        assert np.argsort(masses).tolist() == np.argsort(given).tolist()
+        assert (refusal > max(masses)) == (not one.answer.answered)
     choice = ChoiceProbability("a", 0.6, 0.75, 0.75), ChoiceProbability("b", 0.2, 0.25, 0.5)
     three = (*choice, ChoiceProbability("c", 0.1, 0.1, 0.5))
-    given = Answer("a", 0.6, (), (), False, refusal=0.1, choices=three, may_be_none=True)
-    answer = temperatures.calibrate(given)
+    plain = Answer("a", 0.6, (), (), False, refusal=0.1, choices=three, may_be_none=True)
+    answer = temperatures.calibrate(plain)
     assert answer.text == "a"
     assert answer.probability == max(c.probability for c in answer.choices) < 0.6
-    named = temperatures.calibrate(dataclasses.replace(given, may_be_none=False))
+    named = temperatures.calibrate(replace(plain, may_be_none=False))
     assert named.probability == pytest.approx(max(c.among_choices for c in named.choices))
     assert sum(c.probability for c in answer.choices) + answer.refusal == pytest.approx(1)
     assert sum(c.among_choices for c in answer.choices) == pytest.approx(1)
@@ -197,9 +191,8 @@ def test_no_map_changes_an_answer() -> None:
 def test_without_maps_probabilities_stay() -> None:
     plain = Temperatures()
     for one in drawn(50, ["a", "b", "c"], 1.0):
-        named = one.decision.text is not None  # of named choices one is right
-        share = max(one.decision.choices) / sum(one.decision.choices) if named else one.decision.probability
-        assert one.probability(plain) == pytest.approx(share)
+        best = max(choice.among_choices for choice in one.answer.choices)  # of named choices one is right
+        assert one.probability(plain) == pytest.approx(best if one.answer.answered else one.answer.refusal)
     assert plain.single(QuestionKind.FREE, 0.3) == 0.3
 
 

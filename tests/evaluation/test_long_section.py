@@ -8,7 +8,6 @@ import pytest
 
 from mqan_core.answer.types import Answer, AnswerSpan, Source
 from mqan_core.example import Example
-from mqan_evaluation.answerers import Ask, Decision
 from mqan_evaluation.long_section import LENGTH, long_section, within_others
 from mqan_evaluation.sections import Measuring
 
@@ -35,16 +34,16 @@ class Quoting:
     def __init__(self, is_right: bool) -> None:
         self._is_right = is_right
 
-    def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
-        return [self._quote(ask) for ask in asked]
+    def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
+        return [self._quote(example) for example in asked]
 
-    def _quote(self, ask: Ask) -> Decision:
+    def _quote(self, ask: Example) -> Answer:
         text = ask.question.removeprefix("Which number is in ")
         own = ask.context.index(f"{text} says")
         start = own if self._is_right or len(ask.context) < LENGTH / 2 else ask.context.index("goes")
         quoted = AnswerSpan(Source.CONTEXT, start, start + 4, ask.context[start : start + 4])
         number = text.removeprefix("Paragraph ")
-        return Decision(number, (), 0.9, 0.1, (), Answer(number, 0.9, (), (quoted,), False))
+        return Answer(number, 0.9, (), (quoted,), False)
 
 
 @pytest.mark.parametrize(("is_right", "share"), [(True, 100.0), (False, 0.0)])

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from mqan_core.example import Example
-from mqan_evaluation.engine_answerer import EngineAnswerer
-from mqan_evaluation.refusal_offset import fit_refusal_offset
+from mqan_evaluation.answerers import EngineAnswerer
+from mqan_evaluation.fit_temperatures import fit_refusal_offset
 from mqan_evaluation.sections import Measuring
 from mqan_runtime.engine import Engine
 from tests.answering import make_text

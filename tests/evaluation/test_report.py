@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from mqan_core.ask.request import read_request
-from mqan_evaluation.heatmap import heatmap
-from mqan_evaluation.report import write_report
+from mqan_evaluation.paper_section import beside_paper
+from mqan_evaluation.report import heatmap, write_report
 from mqan_evaluation.sections import Cell, Section
+from mqan_evaluation.suite import Measured
 from mqan_runtime.engine import Engine
 from mqan_runtime.rows import ReadRequest
 from mqan_training.model.network import Network
@@ -33,15 +34,9 @@ def test_a_heatmap_shows_where_each_word_was_read(tiny_network: Network, tiny_bu
         assert len(word.question) == len(found.request.question_tokens)
 
 
-ROW: dict[str, Cell] = {
-    "task": "sst",
-    "metric": "em",
-    "score": 81.25,
-    "others": "nem 90.0",
-    "examples": 4,
-    "trained on": "no",
-}
-SECTION = Section("tasks", "", [{**ROW, "vocabulary": 25.0, "context": 50.0, "question": 25.0}])
+ROW: dict[str, Cell] = {"task": "sst", "metric": "em", "score": 81.25, "others": "nem 90.0", "trained on": "no"}
+SECTION = Section("tasks", "Scores", [ROW], notes=["imdb: skipped"])
+MEASURED = Measured("tiny 1", "in a test", None, 1, [SECTION, *beside_paper(SECTION)])
 
 
 def record(answer: str | None, gold: str, probability: float) -> dict[str, object]:
@@ -53,23 +48,24 @@ def record(answer: str | None, gold: str, probability: float) -> dict[str, objec
         "gold": [gold],
         "answer": answer,
         "probability": probability,
+        "right": answer == gold,
     }
 
 
-def test_the_page_holds_scores_sources_and_examples(tiny_network: Network, tmp_path: Path) -> None:
-    predictions = [
+def test_the_page_holds_scores_and_examples(tiny_network: Network, tmp_path: Path) -> None:
+    answers = [
         record("<i>sure</i> and right", "<i>sure</i> and right", 0.99),
         record("unsure and right", "unsure and right", 0.11),
         record("nonsense", "something else", 0.87),
         record(None, "never asked", 0.0),
     ]
     path = tmp_path / "report.html"
-    write_report(path, "tiny 1", SECTION, predictions, tiny_network)
+    write_report(path, MEASURED, answers, tiny_network)
     page = path.read_text(encoding="utf-8")
-    text = html.unescape(re.sub(r"<[^>]+>", " ", page))
-    for wanted in ("tiny 1", "sst (not trained on)", "81.2", "nem 90.0", "86.4", "88.1", "25 % / 50 % / 25 %"):
+    text = " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page)).split())
+    for wanted in ("tiny 1", "sst em 81.25 nem 90.0 no", "sst 81.25 86.4 88.1 86.2 86.4", "imdb: skipped"):
         assert wanted in text, wanted
-    assert "No decaScore: it is the sum over ten tasks, and 1 of them are here." in text
+    assert "decaScore is the sum over 10 tasks, and 1 of them are here." in text
     assert "&lt;i&gt;sure&lt;/i&gt;" in page
     assert "<i>" not in page
     assert "<script" not in page
@@ -83,7 +79,7 @@ def test_the_page_holds_scores_sources_and_examples(tiny_network: Network, tmp_p
 
 def test_without_the_network_there_are_no_heatmaps(tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    write_report(path, "tiny 1", SECTION, [record("sure and right", "sure and right", 0.99)], None)
+    write_report(path, MEASURED, [record("sure and right", "sure and right", 0.99)])
     page = path.read_text(encoding="utf-8")
     assert "sure and right" in page
     assert 'class="map"' not in page

@@ -12,24 +12,30 @@ from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_core.answer.calibration import Temperatures
+from mqan_core.answer.types import Answer, ChoiceProbability
 from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle, verify_files
 from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
 from mqan_data.synthetic.source import made_sources
 from mqan_evaluation import suite_card
-from mqan_evaluation.answerers import Ask, Decision, TorchAnswerer
+from mqan_evaluation.answerers import TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
 from mqan_evaluation.field_sections import field_section, made_examples, review_section
 from mqan_evaluation.judging import judge, majority, refusal_scores, sampled
+from mqan_evaluation.label_sections import SentenceSimilarity, label_sections
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_evaluation.sentence_similarity import SentenceSimilarity
 from mqan_evaluation.suite import SECTIONS, Measured, chosen_names, run_suite, write_suite
 from mqan_evaluation.suite_card import record_suite
-from mqan_evaluation.zero_shot_sections import label_sections
 from mqan_runtime.engine import Engine
 
 EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
+
+
+def said(text: str | None, *chosen: str, probability: float = 0.9, refusal: float = 0.1) -> Answer:
+    """Return an answer; None is a refusal."""
+    answered = text is not None
+    return Answer(text or "", probability, (), (), False, answered=answered, refusal=refusal, chosen=chosen)
 
 
 class Knowing:
@@ -40,18 +46,19 @@ class Knowing:
     def __init__(self, right: Mapping[str, str]) -> None:
         self._right = right
 
-    def answer(self, asked: Sequence[Ask]) -> list[Decision | None]:
-        return [self._one(ask) for ask in asked]
+    def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
+        return [self._one(example) for example in asked]
 
-    def _one(self, ask: Ask) -> Decision:
+    def _one(self, ask: Example) -> Answer:
         labels = [choice.label for choice in ask.choices]
         if not labels:
             text = self._right.get(ask.context)
-            return Decision(text, (), 0.9, 0.1, ())
+            return said(text)
         known = self._right.get(ask.context)
         label = known if known in labels else min(labels)
-        masses = tuple(0.9 if one == label else 0.1 / len(labels) for one in labels)
-        return Decision(label, (label,), 0.9, 0.0, masses)
+        masses = [0.9 if one == label else 0.1 / len(labels) for one in labels]
+        choices = tuple(ChoiceProbability(one, mass, mass, 1.0) for one, mass in zip(labels, masses, strict=True))
+        return replace(said(label), refusal=0.0, choices=choices, chosen=(label,))
 
 
 @pytest.fixture
@@ -102,26 +109,23 @@ def test_majority_and_refusals() -> None:
     assert majority(examples) == 60.0
     assert majority(examples, by_question=True) == 80.0
     asked = [example("p"), example("p"), example("p", "a"), example("p", "a"), example("p", "a")]
-    refused, answered = Decision(None, (), 0.9, 0.9, ()), Decision("a", (), 0.9, 0.1, ())
+    refused, answered = said(None, refusal=0.9), said("a")
     scores = refusal_scores(asked, [refused, answered, refused, answered, None])
-    assert scores["precision"] == scores["recall"] == scores["f1"] == 50.0
-    assert scores["always_refusing_f1"] == pytest.approx(200 * 0.4 / 1.4, abs=0.01)
+    assert scores["precision"] == scores["recall"] == scores["refusal F1"] == 50.0
+    assert scores["always refusing"] == pytest.approx(200 * 0.4 / 1.4, abs=0.01)
 
 
 def test_answers_are_judged_by_their_kind() -> None:
-    def decision(text: str | None, *labels: str) -> Decision:
-        return Decision(text, labels, 0.5, 0.1, ())
-
     free = Example("t", "1", "text", "q", ("the old harbour",))
-    assert judge(free, decision("old harbour")) == (1.0, 1.0)
-    assert judge(free, decision("harbour")) == pytest.approx((0.0, 2 / 3))
-    assert judge(free, decision(None)) == judge(free, None) == (0.0, 0.0)
+    assert judge(free, said("old harbour")) == (1.0, 1.0)
+    assert judge(free, said("harbour")) == pytest.approx((0.0, 2 / 3))
+    assert judge(free, said(None)) == judge(free, None) == (0.0, 0.0)
     no_answer = Example("t", "1", "text", "q", ())
-    assert judge(no_answer, decision(None)) == (1.0, 1.0)
-    assert judge(no_answer, decision("harbour")) == judge(no_answer, None) == (0.0, 0.0)
+    assert judge(no_answer, said(None)) == (1.0, 1.0)
+    assert judge(no_answer, said("harbour")) == judge(no_answer, None) == (0.0, 0.0)
     several = Example("t", "1", "text", "q", ("a", "b"), choices=tuple(map(Choice, "abc")), multiple=True)
-    assert judge(several, decision("a", "a")) == pytest.approx((0.0, 2 / 3))
-    assert judge(several, decision("a, b", "b", "a")) == (1.0, 1.0)
+    assert judge(several, said("a", "a")) == pytest.approx((0.0, 2 / 3))
+    assert judge(several, said("a, b", "b", "a")) == (1.0, 1.0)
 
 
 def test_a_sample_is_in_order_and_always_the_same() -> None:

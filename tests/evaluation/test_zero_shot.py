@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from mqan_core.example import Example
-from mqan_evaluation.zero_shot import LABELS, OWN, REPHRASINGS, Wording
+from mqan_evaluation.field_sections import LABELS, OWN, REPHRASINGS, Wording
 
 QUESTION = OWN.format(*LABELS)
 NEGATIVE = Example("sst", "1", "Dull.", QUESTION, ("negative",))

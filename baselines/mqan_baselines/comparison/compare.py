@@ -37,10 +37,6 @@ def compare(recipe: ComparisonRecipe, data: Path, folder: Path, checkpoint: Path
     """Train, ask and measure; write ``comparison.json`` and ``comparison.md``, and return the tables.
 
     At most ``limit`` test rows of a task are asked; ``price`` is that of a core for an hour.
-
-    Raises:
-        ValueError: a setting is wrong, or the folder has a run with other settings.
-        DatasetError, CheckpointError: a dataset or the question-answering system is missing or damaged.
     """
     recipes = recipe.memory_recipe(folder), recipe.mt_dnn_recipe()
     asked = {ASKED: question_answering_system(checkpoint)}  # first: damage is told before a night of training
@@ -96,7 +92,6 @@ def _measure(
 def _measure_few(
     recipe: ComparisonRecipe, full: Recipes, asked: Mapping[str, System], rows: list[Row], data: Path, folder: Path
 ) -> dict[str, Any]:
-    """Train the baselines on few rows of one task, and ask all systems about its test rows."""
     task = recipe.few_shot.task
     found: dict[str, Any] = {}
     for number in recipe.few_shot.rows:
@@ -119,7 +114,6 @@ def few_recipes(recipe: ComparisonRecipe, full: Recipes, number: int) -> Recipes
 
 
 def _trained(recipes: Recipes, data: Path, folder: Path) -> dict[str, System]:
-    """Train the baselines where that is not done yet."""
     memory, mt_dnn = recipes
     found = {}
     if memory is not None:

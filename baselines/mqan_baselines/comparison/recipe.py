@@ -113,9 +113,6 @@ def _refuse_unknown(key: str, names: Iterable[str]) -> None:
 
 
 def load_comparison(path: Path, overrides: Mapping[str, str] | None = None) -> ComparisonRecipe:
-    """Read a recipe, with overrides such as ``{"mt_dnn.changes.epochs": "1"}``, whose values are YAML.
-
-    Errors are those of ``load_recipe``.
-    """
+    """Read a recipe, with overrides such as ``{"mt_dnn.changes.epochs": "1"}``, whose values are YAML."""
     document = {**read_settings(path, overrides), "folder": path.parent}
     return validated(ComparisonRecipe.model_validate, document, str(path), "recipe")

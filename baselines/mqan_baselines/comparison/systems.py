@@ -58,7 +58,7 @@ class System:
 
 
 def shared_memory_system(folder: Path) -> System:
-    """Read shared-memory LSTMs; errors are those of ``load_network``."""
+    """Read shared-memory LSTMs."""
     network, lexicon, labels, recipe = shared_memory.load_network(folder)
 
     def read(task: str, texts: tuple[str, ...]) -> Tensor:
@@ -70,7 +70,7 @@ def shared_memory_system(folder: Path) -> System:
 
 
 def mt_dnn_system(folder: Path) -> System:
-    """Read an MT-DNN; errors are those of ``load_network`` and ``packer_of``."""
+    """Read an MT-DNN."""
     network, recipe = mt_dnn.load_network(folder)
     packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     labels = {task: baseline_task(task).labels for task in network.heads}
@@ -83,11 +83,7 @@ def mt_dnn_system(folder: Path) -> System:
 
 
 def question_answering_system(folder: Path) -> System:
-    """Read a checkpoint of a model with a pretrained reader.
-
-    Raises:
-        CheckpointError: it is missing or damaged, or has the paper's reader.
-    """
+    """Read a checkpoint of a model with a pretrained reader."""
     checkpoint = load_checkpoint(folder)
     trained = load_trained(checkpoint)
     network, vocabulary, layout = trained.network, trained.vocabulary, trained.layout

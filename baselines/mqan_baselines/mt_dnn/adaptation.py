@@ -35,11 +35,6 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
     """Adapt both encoders to each task from each share; draw figure 2; return its numbers as Markdown.
 
     Written: ``adaptation/`` below the folder, with a folder a point; one that has ended is not computed again.
-
-    Raises:
-        ValueError: the recipe says nothing of adaptation, the joint model was trained on a task to adapt to, or there
-            are points of other settings or of another joint model.
-        CheckpointError: there is no joint model yet.
     """
     if recipe.adaptation is None:
         raise ValueError("the recipe has no `adaptation`: give it tasks, for example {tasks: [snli, sick]}")

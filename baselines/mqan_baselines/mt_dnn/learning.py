@@ -55,7 +55,7 @@ def pack_rows(task: BaselineTask, rows: Sequence[Row], packer: Packer) -> list[I
 def read_items(
     names: Sequence[str], recipe: MtDnnRecipe, data: Path, packer: Packer, others: Sequence[str] = ()
 ) -> tuple[dict[str, list[Item]], dict[str, list[Item]]]:
-    """Read what tasks are trained on, and what they report on; arguments and errors are those of ``read_splits``."""
+    """Read what tasks are trained on, and what they report on; arguments are those of ``read_splits``."""
     rows = read_splits(names, data, {"train": ("train", "tune")}, recipe.most_rows, recipe.seed, others)
     training, tests = (
         {name: pack_rows(baseline_task(name), of[split], packer) for name, of in rows.items()}
@@ -85,11 +85,7 @@ def batch_loss(
 def train_tasks(
     network: MtDnn, of_task: Mapping[str, Sequence[Item]], recipe: MtDnnRecipe, epochs: int, folder: Path
 ) -> None:
-    """Train in place by algorithm 1, on the device that the network is on; ``folder`` gets the log.
-
-    Raises:
-        DivergedError: a loss or the gradient is not finite.
-    """
+    """Train in place by algorithm 1, on the device that the network is on; ``folder`` gets the log."""
     begin_log(folder)
     generator = random.Random(recipe.seed)  # noqa: S311
     torch.manual_seed(recipe.seed)
@@ -159,11 +155,6 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
 
     Returns:
         ``tasks``: the scores of each task and ``num_test``; ``joint``: those before fine-tuning; ``seconds``.
-
-    Raises:
-        MissingEncoderError: the encoder's folder holds none.
-        ValueError: the folder has results of other settings, or a sequence or a split does not fit.
-        DivergedError: a loss or the gradient is not finite.
     """
     others = recipe.adaptation.tasks if recipe.joint and recipe.adaptation else ()
     settings = {**recipe.model_dump(mode="json", exclude={"adaptation"}), "left_out_for": others}
@@ -200,7 +191,7 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
 
 
 def load_network(folder: Path) -> tuple[MtDnn, MtDnnRecipe]:
-    """Read a model that ``run`` wrote; errors are those of ``opened_model``."""
+    """Read a model that ``run`` wrote."""
     with opened_model(folder, MtDnnRecipe) as (document, weights, recipe):
         encoder = Bert(BertConfig.model_validate(document["encoder"]), recipe.dropout)
         network = MtDnn(recipe, encoder, tuple(document["tasks"]))
@@ -225,6 +216,5 @@ def _save(folder: Path, recipe: MtDnnRecipe, network: MtDnn, tasks: Sequence[str
 
 
 def _draw_candidates(candidates: Sequence[Packed], most: int, generator: random.Random) -> list[Packed]:
-    """Return the right candidate and some of the others."""
     right, *others = candidates
     return [right, *generator.sample(others, min(most - 1, len(others)))]

@@ -75,7 +75,6 @@ class SanHead(nn.Module):
         return self._average(torch.stack(steps, dim=1))
 
     def _read(self, s_ND: Tensor, states_NSD: Tensor, first_NS: Tensor) -> Tensor:
-        """Return x: the premise's states, weighted by beta."""
         scores_NS = (states_NSD @ self.attention(s_ND).unsqueeze(-1)).squeeze(-1)
         return _attend(scores_NS, states_NSD, first_NS)
 

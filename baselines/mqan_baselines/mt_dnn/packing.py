@@ -58,7 +58,6 @@ class Packer:
 
 
 def _cut(lengths: Sequence[int], room: int) -> list[int]:
-    """Return the lengths of one text or two, cut to fit together: the longer one first."""
     if sum(lengths) <= room:
         return list(lengths)
     if len(lengths) == 1:
@@ -82,11 +81,7 @@ class Sequences(NamedTuple):
 
 
 def packer_of(folder: Path, most_pieces: int) -> Packer:
-    """Return what packs texts for the encoder in a folder.
-
-    Raises:
-        MissingEncoderError: there is no ``vocab.txt``, or it is none.
-    """
+    """Return what packs texts for the encoder in a folder."""
     try:
         word_pieces = read_word_pieces(folder)
     except (OSError, ValueError) as error:

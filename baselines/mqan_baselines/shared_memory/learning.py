@@ -72,9 +72,6 @@ def train_tasks(
 
     The network ends with the weights that were best there. Those that it begins with count, too: fine-tuning that does
     not help changes nothing. ``steps`` are those of all tasks together; ``folder`` gets the log.
-
-    Raises:
-        DivergedError: a loss is not finite.
     """
     begin_log(folder)
     generator = random.Random(recipe.seed)  # noqa: S311
@@ -131,9 +128,6 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
     Returns:
         ``tasks``: of each task ``tune`` and ``test`` accuracy, of ``arc-*`` also ``joint_test``, before fine-tuning,
         and ``num_test``; ``seconds``.
-
-    Raises:
-        ValueError: the folder has results of other settings.
     """
     settings = {**recipe.model_dump(mode="json"), "architecture": architecture, **_LEFT_OUT}
     if (results := read_results(folder, settings)) is not None:
@@ -167,7 +161,7 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
 
 
 def load_network(folder: Path) -> tuple[SharedMemoryNetwork, Lexicon, dict[str, tuple[str, ...]], SharedMemoryRecipe]:
-    """Read a model that ``run`` wrote, its words and the labels of its tasks; errors are those of ``opened_model``."""
+    """Read a model that ``run`` wrote, its words and the labels of its tasks."""
     with opened_model(folder, SharedMemoryRecipe) as (document, weights, recipe):
         lexicon = Lexicon(document["words"])
         labels = {task: tuple(names) for task, names in document["tasks"].items()}
@@ -180,7 +174,6 @@ def load_network(folder: Path) -> tuple[SharedMemoryNetwork, Lexicon, dict[str, 
 def _start(
     recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, tasks: Sequence[str]
 ) -> tuple[SharedMemoryNetwork, Lexicon]:
-    """Make an untrained network for some tasks, with the recipe's word vectors."""
     lexicon = texts.lexicon(tasks)
     torch.manual_seed(recipe.seed)
     counts = {task: len(baseline_task(task).labels) for task in tasks}

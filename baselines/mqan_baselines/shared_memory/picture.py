@@ -39,12 +39,7 @@ class Followed:
 
 
 def follow(label: str, folder: Path, task: str, text: str) -> Followed:
-    """Let the model in a folder read a text, of one that is too long the last words; ``label`` is to name the model.
-
-    Raises:
-        ValueError: the model has no such task, or the text holds no word.
-        CheckpointError: the folder holds no model.
-    """
+    """Let the model in a folder read a text, of one that is too long the last words; ``label`` is to name the model."""
     network, lexicon, labels, recipe = load_network(folder)
     if task not in labels:
         raise ValueError(f"the model in {folder} has no task {task!r}; it has {', '.join(labels)}")

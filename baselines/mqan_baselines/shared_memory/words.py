@@ -80,11 +80,7 @@ def make_lexicon(training_rows: Iterable[Row], least_count: int) -> Lexicon:
 
 
 def start_vectors(weight_WD: Tensor, lexicon: Lexicon, path: Path) -> int:
-    """Put the vectors of a file into the rows of the words that it has; return how many.
-
-    Raises:
-        MissingVectorsError, ValueError: there is no such file, it holds no word vectors, or they have another width.
-    """
+    """Put the vectors of a file into the rows of the words that it has; return how many."""
     vectors = load_vectors(path)
     if vectors.width != weight_WD.shape[1]:
         raise ValueError(
@@ -106,9 +102,6 @@ def make_vectors(
     """Write the recipe's file of word vectors, for the words of its training texts; return how many there are.
 
     They are distilled from an encoder, the packaged one by default, or read from a file of GloVe, as the paper did.
-
-    Raises:
-        ValueError: the recipe names no file, or the sources do not fit it or each other.
     """
     refuse_both(encoder, glove)
     if not recipe.vectors:

@@ -58,7 +58,7 @@ def read_plan(given: Sequence[tuple[str, Any]], schema: str | None, file: Path |
         _refuse("give at least one question: --question, --schema or --ask", "--question")
     if twice := [column for column in plan.columns if plan.columns.count(column) > 1]:
         _refuse(f"two questions or fields have a column {twice[0]}: rename one", "--question")
-    _check(plan)
+    check_plan(plan)
     return plan
 
 
@@ -104,7 +104,8 @@ def _read_yaml(path: Path) -> dict[str, Any]:
     return dict(document)
 
 
-def _check(plan: Plan) -> None:
+def check_plan(plan: Plan) -> None:
+    """Refuse what would fail in every row."""
     from pydantic import ValidationError
 
     from mqan_core.errors import InputError

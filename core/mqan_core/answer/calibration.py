@@ -110,35 +110,6 @@ class Temperatures:
         found = self._map(QuestionKind.SEVERAL, len(choices))
         return tuple(found(mass / max(mass + refusal, _LEAST)) for mass in choices)
 
-    def decided(
-        self,
-        probability: float,
-        refusal: float,
-        choices: Sequence[float],
-        *,
-        labels: Sequence[str],
-        multiple: bool,
-        is_refusal: bool,
-    ) -> float:
-        """Return the probability of what was decided.
-
-        Args:
-            probability: of the free answer.
-            refusal: of there being no answer.
-            choices: masses of the choices; empty for a free question.
-            labels: what the choices say.
-            multiple: whether several can be right; the probability is then that of deciding all of them rightly.
-            is_refusal: whether the decision was that there is no answer.
-        """
-        kind = kind_of(labels, multiple)
-        if kind is QuestionKind.FREE:
-            return self.single(QuestionKind.REFUSAL, refusal) if is_refusal else self.single(kind, probability)
-        if kind is QuestionKind.SEVERAL:
-            return math.prod(max(share, 1 - share) for share in self.against_refusal(choices, refusal))
-        mapped, rest = self.masses(kind, choices, refusal)
-        # one of named choices is right, and their probabilities are shares of one another
-        return rest if is_refusal else max(mapped) / (sum(mapped) if kind is QuestionKind.CHOICES else 1.0)
-
     def calibrate(self, answer: Answer) -> Answer:
         """Return an answer with its probabilities mapped. Only which of several labels hold can change with it."""
         if not answer.choices:

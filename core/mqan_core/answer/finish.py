@@ -94,7 +94,7 @@ def _complete(answer: Answer, request: Request, decoded: Decoded) -> Answer:
     in_order = tuple(of_label[choice.label] for choice in options.choices)
     answer = replace(answer, choices=in_order, is_multiple=options.multiple)
     if options.multiple:
-        answer = _several(answer, options.min_probability)
+        answer = several(answer, options.min_probability)
     else:
         if answer.choices:
             answer = replace(answer, choices=_normalised(answer.choices))
@@ -119,7 +119,7 @@ def _withhold(answer: Answer, min_probability: float | None) -> Answer:
     return answer
 
 
-def _several(answer: Answer, min_probability: float | None) -> Answer:
+def several(answer: Answer, min_probability: float | None = None) -> Answer:
     """Return the answer that judges every label by itself."""
     least = HOLDS if min_probability is None else min_probability
     holding = [choice for choice in answer.choices if choice.against_refusal > HOLDS]

@@ -1,0 +1,1 @@
+"""Measure the model on rows that somebody has answered: ``mqan evaluate ROWS``."""

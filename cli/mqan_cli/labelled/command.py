@@ -1,0 +1,132 @@
+"""``mqan evaluate ROWS``: the scores of rows as text in a terminal, as a page of HTML and as JSON."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from mqan_cli.batch.inputs import Rows
+from mqan_cli.errors import CommandError
+from mqan_cli.html_page import marked
+from mqan_cli.labelled.rows import judge_rows, read_task
+from mqan_cli.labelled.scores import scores_of
+
+_WRONG: Final = 5  # rows that are shown in the terminal
+_CONFUSED: Final = 5
+_AROUND: Final = 60  # characters of the text beside what was shown as evidence
+_PAGE: Final = Path(__file__).with_name("page.html")
+
+
+def evaluate_rows(
+    inputs: Sequence[str],
+    text: str | None,
+    asked: Mapping[str, str | None],
+    *,
+    none: bool,
+    accuracy: float,
+    server: str | None,
+    bundle: Path | None,
+    html: Path | None,
+    to: Path | None,
+) -> None:
+    """Measure the model on rows that say what is right; arguments are the options of the command."""
+    rows = list(Rows(inputs, text, ()))
+    task = read_task(rows, none=none, **asked)
+    scores = scores_of(*judge_rows(rows, task, server, bundle), task, accuracy)
+    print("\n".join(_lines(scores)))
+    try:
+        if html is not None:
+            html.write_text(_page(scores), encoding="utf-8")
+        if to is not None:
+            to.write_text(json.dumps(scores, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot write {error.filename}: {error.strerror}") from None
+
+
+def _sentences(scores: dict[str, Any]) -> tuple[str, str]:
+    """Return how many answers are right, and from which probability on they are right as often as is wanted."""
+    low, high = scores["interval"]
+    left = "".join(f"; {count} left out: {reason}" for reason, count in scores["left_out"].items())
+    right = (
+        f"{_share(scores['accuracy'])} of {scores['rows']} rows are answered rightly "
+        f"({_share(low)} to {_share(high)} with 95 % confidence), F1 {_share(scores['f1'])}{left}"
+    )
+    found, wanted = scores["threshold"], _share(scores["wanted"])
+    if found is None:
+        return right, f"No min_probability leaves answers of which {wanted} are right."
+    how = f"With min_probability {found['threshold']:.4f}" if found["threshold"] else "Without min_probability"
+    rows = f"{found['rows']} of {scores['rows']} rows are answered"
+    return right, f"{how}, {rows}, {_share(found['accuracy'])} of them rightly; {wanted} is wanted."
+
+
+def _tables(scores: dict[str, Any]) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield the tables: a heading, and the rows, the first of which names the columns."""
+    if scores["labels"]:
+        columns = ("precision", "recall", "f1")
+        lines = [[o["label"], str(o["rows"]), *(_share(o[name]) for name in columns)] for o in scores["labels"]]
+        yield "Each label", [["label", "rows", *columns], *lines]
+    pairs = [(n, gold, said) for gold, of in scores["confusion"].items() for said, n in of.items() if gold != said]
+    if pairs:
+        worst = sorted(pairs, key=lambda pair: -pair[0])[:_CONFUSED]
+        yield "Most often confused", [["right", "answered", "rows"], *([g, s, str(n)] for n, g, s in worst)]
+    bins = [
+        [f"{b['from']:.2f} to {b['to']:.2f}", str(b["rows"]), f"{b['probability']:.2f}", _share(b["accuracy"])]
+        for b in scores["calibration"]
+    ]
+    heading = f"Probability and truth; calibration error {scores['calibration_error']:.2f}"
+    yield heading, [["probability", "rows", "mean", "right"], *bins]
+    curve = [[f"{at['threshold']:.2f}", _share(at["answered"]), _share(at["accuracy"])] for at in scores["curve"]]
+    yield "What a least probability leaves", [["min_probability", "answered", "right of them"], *curve]
+
+
+def _lines(scores: dict[str, Any]) -> Iterator[str]:
+    """Yield what is printed."""
+    first, last = _sentences(scores)
+    yield first
+    for heading, rows in _tables(scores):
+        yield f"\n{heading}\n"
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = [cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+            yield f"  {'  '.join(cells)}"
+    yield f"\n{last}"
+    if scores["wrong"]:
+        yield f"\nWrong: {len(scores['wrong'])}, the surest first"
+    for one in scores["wrong"][:_WRONG]:
+        yield f"\n  row {one['number']}: {_told(one['said'])} ({one['probability']:.2f}), not {_told(one['gold'])}"
+        yield f"    {_excerpt(one)}"
+
+
+def _page(scores: dict[str, Any]) -> str:
+    """Return a page that needs nothing else: the tables, and every wrong row with its evidence lit."""
+    parts = [f"<p>{escape(sentence)}\n" for sentence in _sentences(scores)]
+    for heading, rows in _tables(scores):
+        lines = ("".join(f"<td>{escape(cell)}" for cell in row) for row in rows)
+        parts.append(f"<h2>{escape(heading)}</h2>\n<table><tr>{'<tr>'.join(lines)}</table>\n")
+    parts.append(f"<h2>Wrong: {len(scores['wrong'])}, the surest first</h2>\n")
+    for one in scores["wrong"]:
+        text = marked(one["text"], [(*span, "<mark>") for span in one["spans"]])
+        said, gold = escape(_told(one["said"])), escape(_told(one["gold"]))
+        told = f"row {one['number']}: <b>{said}</b> <small>{one['probability']:.2f}</small>, not <b>{gold}</b>"
+        parts.append(f"<article><p>{told}<p class=text>{text}</article>\n")
+    page = _PAGE.read_text(encoding="utf-8").replace("QUESTION", escape(scores["question"]))
+    return page.replace("BODY", "".join(parts))
+
+
+def _excerpt(one: dict[str, Any]) -> str:
+    """Return the text around the first place that was shown as evidence, which stands in brackets."""
+    start, end = (one["spans"] or [(0, 0)])[0]
+    text = one["text"]
+    lit = f"[{text[start:end]}]" if end > start else ""
+    before, after = text[max(0, start - _AROUND) : start], text[end : end + _AROUND]
+    cut = ("..." if start > _AROUND else ""), ("..." if len(text) > end + _AROUND else "")
+    return " ".join(f"{cut[0]}{before}{lit}{after}{cut[1]}".split())
+
+
+def _told(labels: Sequence[str]) -> str:
+    return "; ".join(labels) or "no answer"
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{100 * value:.1f} %"
