@@ -25,7 +25,6 @@ from mqan_core.answer.types import Answer
 from mqan_core.example import Example
 from mqan_data.files import malformed, read_json_lines, text_field
 from mqan_data.metrics import UNANSWERABLE, parse_state_change
-from mqan_data.files import malformed, read_json_lines, text_field
 from mqan_evaluation.judging import mean, said
 from mqan_evaluation.sections import Cell, Measuring, Section
 

@@ -16,9 +16,7 @@ from mqan_core.answer.types import Answer, Source
 from mqan_data.errors import MissingFileError
 from mqan_data.files import in_words
 from mqan_data.metrics import score
-from mqan_data.files import in_words
-from mqan_data.tasks import ALL, FOLDER_OF_JSON_LINES, tasks_named
-from mqan_data.tasks import Task
+from mqan_data.tasks import ALL, FOLDER_OF_JSON_LINES, Task, tasks_named
 from mqan_evaluation.sections import Cell, Measuring, Section
 
 _NAMED: Final = 5  # examples that cannot be read

@@ -15,7 +15,6 @@ from mqan_evaluation.field_sections import LABELS
 from mqan_evaluation.paper_section import choose_tasks, paper_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import Measured, write_suite
-from mqan_evaluation.zero_shot import LABELS
 from mqan_runtime.engine import Engine
 
 ROWS = [(1, "A film of rare charm."), (0, "Dull and far too long!"), (1, "   "), (1, "I'd see it again. " * 30)]
