@@ -15,8 +15,9 @@ from mqan_core.example import Choice, Example
 from mqan_data.adversarial import SENTENCE_GAP, words_of_names
 from mqan_data.changed import without_answer
 from mqan_data.questions import words as w
+from mqan_data.questions.answered import statement_of
 from mqan_data.questions.asked import TRUE_FALSE, YES_NO, one_of, shuffled
-from mqan_data.questions.statements import negated, question_of, statement_of
+from mqan_data.questions.clauses import negated, question_of
 from mqan_data.source import DerivedSource
 
 _TRIES = 12  # rows that are asked for a statement

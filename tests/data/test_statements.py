@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mqan_data.questions.statements import negated, question_of, statement_of
+from mqan_data.questions.answered import statement_of
+from mqan_data.questions.clauses import negated, question_of
 from mqan_data.questions.words import base_of_past, base_of_third, past_of, third_of
 
 _FILES = Path(__file__).parent / "statements"

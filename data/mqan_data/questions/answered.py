@@ -1,8 +1,7 @@
-"""What a question and its answer say together, word by word; none where the rules are not sure."""
+"""What a question and its answer say together, as a statement; none where the rules are not sure."""
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from mqan_data.questions import words as w
 from mqan_data.questions.finite import bare_of
@@ -15,37 +14,29 @@ _ASKED = re.compile(
 )
 _NUMBER = re.compile(
     r"^(?:(?:about|around|over|more than|nearly|approximately|at least|almost|up to|roughly) )?"
-    r"(?:[\d.,]+(?: (?:hundred|thousand|million|billion))?|one|two|three|four|five|six|seven|eight|nine|ten|"
-    r"eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|"
-    r"ninety|dozens|hundreds|thousands)$",
+    rf"(?:[\d.,]+(?: (?:hundred|thousand|million|billion))?|{'|'.join(sorted(w.listed('numbers')))})$",
     re.IGNORECASE,
 )
 _MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
-_IN_TIME = re.compile(
-    rf"^(?:the )?(?:early |late |mid-|mid )?(?:{_MONTH},? )?(?:\d{{3,4}}s?(?: (?:AD|BC|CE|BCE))?|"
-    rf"\d\d?(?:st|nd|rd|th) century|{_MONTH}|spring|summer|autumn|winter)(?: of \d{{4}})?$"
-)
-_ON_TIME = re.compile(rf"^(?:\d\d? {_MONTH}|{_MONTH} \d\d?(?!\d))|^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day")
-_AT_TIME = re.compile(r"^\d{1,2}(?::\d\d)?(?: ?[ap]\.?m\.?|:\d\d| o'clock)$|^(?:noon|midnight)$", re.IGNORECASE)
-_KEPT: Final = re.compile(
-    r"^(?:in|on|at|by|from|near|during|after|before|since|until|under|between|around|within|across|through|behind|"
-    r"outside|inside|along|throughout|over|above|below|beside|to|into|onto|when|while) ",
-    re.IGNORECASE,
-)
-_GOING = w.listed("going")
-_NAMING = w.listed("naming")
-_NAMED = w.listed("named")
-_GIVING = w.listed("giving")
-_PARTICLES = w.listed("particles")
-_WILLING = w.listed("willing")
-_BROUGHT = w.listed("brought")
+_TIMES: Final = {  # by the preposition that they take
+    "at": re.compile(r"^\d{1,2}(?::\d\d)?(?: ?[ap]\.?m\.?|:\d\d| o'clock)$|^(?:noon|midnight)$", re.IGNORECASE),
+    "on": re.compile(rf"^(?:\d\d? {_MONTH}|{_MONTH} \d\d?(?!\d))|^(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day"),
+    "in": re.compile(
+        rf"^(?:the )?(?:early |late |mid-|mid )?(?:{_MONTH},? )?(?:\d{{3,4}}s?(?: (?:AD|BC|CE|BCE))?|"
+        rf"\d\d?(?:st|nd|rd|th) century|{_MONTH}|spring|summer|autumn|winter)(?: of \d{{4}})?$"
+    ),
+}
+_KEPT: Final = re.compile(rf"^(?:{'|'.join(sorted(w.listed('of_places')))}) ", re.IGNORECASE)
+_FRONTED = re.compile(r"^(?P<front>(?:In|On|At|During|After|Before|Since|By) [^,?]{1,40}), (?P<question>.+)$")
+_GOING, _NAMING, _NAMED, _GIVING = (w.listed(name) for name in ("going", "naming", "named", "giving"))
+_PARTICLES, _WILLING, _BROUGHT = (w.listed(name) for name in ("particles", "willing", "brought"))
 _STRANDED = w.PREPOSITIONS - {"than", "per", "past", "next", "before", "since", "inside", "outside", "near", "above"}
 _NOT_NOUNS = w.listed("of_kinds")
+_LIMIT = 40  # words
 
 
-@dataclass(frozen=True, slots=True)
-class _Verbal:
-    """What a question says around its verb: subject, verb in the form of a statement, its first form, and the rest."""
+class _Verbal(NamedTuple):
+    """A question around its verb: subject, verb in the form of a statement, its first form, and the rest."""
 
     subject: list[str]
     verb: str
@@ -53,8 +44,28 @@ class _Verbal:
     rest: list[str]
 
 
-def said(asked: str, answer: str) -> list[str] | None:
-    """Return the words of the statement that a question makes with its answer; None where no rule fits."""
+def statement_of(question: str, answer: str) -> str | None:
+    """Return a question and its answer as one statement; None where the rules are not sure.
+
+    >>> statement_of("When did the train leave?", "at 9")
+    'The train left at 9.'
+    """
+    asked, answer = " ".join(question.split()).rstrip("?. "), " ".join(answer.split()).rstrip("., ")
+    if not answer or len(answer.split()) > 12 or asked.count(" ") > _LIMIT or re.search(r'["“”;:?!()]', asked + answer):
+        return None
+    fronted = _FRONTED.match(asked)
+    if fronted:
+        text, front = statement_of(_capital(fronted["question"]), answer), fronted["front"]
+        return None if text is None or " " in _when(answer)[:3] else f"{text[:-1]} {front[:1].lower()}{front[1:]}."
+    words = _said(asked, answer)
+    return None if words is None else f"{_capital(' '.join(words))}."
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _said(asked: str, answer: str) -> list[str] | None:
     match = _ASKED.match(asked)
     if match is None:
         return None
@@ -64,14 +75,17 @@ def said(asked: str, answer: str) -> list[str] | None:
     if match["preposition"]:
         place = _after_noun(rest) if word in ("what", "which") else 0
         return None if place is None else _with_adjunct(rest[place:], _headed(match["preposition"].lower(), answer))
-    if word == "when" or (word in ("what", "which") and rest[0] in ("year", "century", "month", "day", "date")):
-        rest = rest if word == "when" else rest[1:]
-        return _with_adjunct(rest, when(answer))
+    if word == "when":
+        return _with_adjunct(rest, _when(answer))
+    if word in ("what", "which") and rest[0] in ("year", "century", "month", "day", "date"):
+        return _with_adjunct(rest[1:], _when(answer))
     if word == "where":
         return _with_adjunct(rest, answer, is_place=True)
+    if word == "how many":
+        return _counted(rest, answer)
     if word.startswith("how"):
-        return _counted(word, rest, answer)
-    if word in ("who", "whom") or rest[0] in w.BE | w.HAVE | w.DO | w.MODALS or _is_finite(rest[0]):
+        return _measured(word.removeprefix("how "), rest, answer)
+    if word in ("who", "whom") or rest[0] in w.AUXILIARIES or _is_finite(rest[0]):
         return _subject_or_object(word, rest, answer)
     place = _after_noun(rest)
     if place is None or _NOT_NOUNS & set(rest[:place]) or any(part.endswith(("'s", "s'")) for part in rest[:place]):
@@ -86,13 +100,12 @@ def said(asked: str, answer: str) -> list[str] | None:
 def _after_noun(rest: list[str]) -> int | None:
     """Return where the verb follows the noun that "which" asks about."""
     for place in range(1, min(len(rest), 7)):
-        if rest[place] in w.BE | w.HAVE | w.DO | w.MODALS:
+        if rest[place] in w.AUXILIARIES:
             return place
         if _is_finite(rest[place]) and rest[place - 1] not in w.PREPOSITIONS | w.DETERMINERS:
             following = rest[place + 1] if place + 1 < len(rest) else ""
-            if following in w.DETERMINERS | w.PREPOSITIONS | {""} or following[:1].isupper() or following[:1].isdigit():
-                return place
-            return None
+            opens = following in w.DETERMINERS | w.PREPOSITIONS | {""} or re.match(r"[A-Z\d]", following)
+            return place if opens else None
     return None
 
 
@@ -110,31 +123,29 @@ def _subject_or_object(word: str, rest: list[str], answer: str) -> list[str] | N
     if _KEPT.match(answer) or not behind or _is_no_noun(answer) or "happen" in " ".join(rest):
         return None
     if verb in w.DO or (verb in w.MODALS | w.HAVE and not _follows_verb(verb, behind[0])):
-        found = _verbal(rest)
-        return None if found is None else _with_object(found, answer)
-    if verb in w.BE:
-        stranded = bare_of(behind[-1]) in _STRANDED
-        if _is_verbal(behind) and not stranded:
-            return None if _disagree(verb, answer) else [answer, verb, *behind]
-        split = _participle(behind)
-        if stranded or (split is not None and behind[split] in _NAMING):
-            if split is None:
-                return None
-            subject, rest = behind[:split], behind[split:]
-            if stranded:
-                return [*subject, verb, *rest, _within(answer)]
-            return [*subject, verb, rest[0], _within(answer), *rest[1:]]
-        if word == "what":
-            is_noun = behind[0] in w.DETERMINERS or not behind[0].islower() or behind[0].endswith(("s", "'s"))
-            if not is_noun or len(behind) < 2 or (split is None and _may_hide_participle(behind)):
-                return None
-            if split is not None and behind[split].endswith("ing"):
-                return [*behind[:split], verb, behind[split], _within(answer), *behind[split + 1 :]]
-            return [*behind, verb, _within(answer)]
-        return [answer, verb, *behind] if behind[0] in w.DETERMINERS or behind[0].endswith("'s") else None
-    if _is_finite(verb) or verb in w.MODALS | w.HAVE:
-        return None if bare_of(behind[-1]) in _STRANDED or _disagree(verb, answer) else [answer, verb, *behind]
-    return None
+        return _with_object(_verbal(rest), answer)
+    stranded = bare_of(behind[-1]) in _STRANDED
+    if verb not in w.BE:
+        fits = not stranded and not _disagree(verb, answer) and (_is_finite(verb) or verb in w.MODALS | w.HAVE)
+        return [answer, *rest] if fits else None
+    if _is_verbal(behind) and not stranded:
+        return None if _disagree(verb, answer) else [answer, *rest]
+    split = _participle(behind)
+    if stranded:
+        return None if split is None else [*behind[:split], verb, *behind[split:], _within(answer)]
+    if split is not None and (behind[split] in _NAMING or (word == "what" and behind[split].endswith("ing"))):
+        if behind[split] not in _NAMING and not _opens_noun(behind):
+            return None
+        return [*behind[:split], verb, behind[split], _within(answer), *behind[split + 1 :]]
+    if word == "what":
+        is_sure = _opens_noun(behind) and (split is not None or not _may_hide_participle(behind))
+        return [*behind, verb, _within(answer)] if is_sure else None
+    return [answer, *rest] if behind[0] in w.DETERMINERS or behind[0].endswith("'s") else None
+
+
+def _opens_noun(words: list[str]) -> bool:
+    is_noun = words[0] in w.DETERMINERS or not words[0].islower() or words[0].endswith(("s", "'s"))
+    return is_noun and len(words) > 1
 
 
 def _is_no_noun(answer: str) -> bool:
@@ -156,19 +167,16 @@ def _disagree(verb: str, answer: str) -> bool:
 
 def _follows_verb(verb: str, word: str) -> bool:
     """Return whether a word continues an auxiliary, so that the subject was asked for."""
-    if verb in w.HAVE:
-        return word in w.participles() or word in w.DETERMINERS
-    return word in w.verbs() | {"be", "have", "do", "not"}
+    return word in (w.participles() | w.DETERMINERS if verb in w.HAVE else w.verbs() | {"be", "have", "do", "not"})
 
 
 def _participle(words: list[str]) -> int | None:
     """Return where a participle follows a subject."""
     for place in range(1, len(words)):
-        word, before = words[place], words[place - 1]
-        if before in w.DETERMINERS | w.PREPOSITIONS | {"most", "very", "and", "or"}:
+        word = words[place]
+        if words[place - 1] in w.DETERMINERS | w.PREPOSITIONS | {"most", "very", "and", "or"}:
             continue
-        is_present = word.endswith("ing") and word[:-3] in w.verbs() - w.NOUN_VERBS
-        if word in w.participles() or is_present:
+        if word in w.participles() or (word.endswith("ing") and word[:-3] in w.verbs() - w.NOUN_VERBS):
             while place > 1 and (words[place - 1].endswith("ly") or words[place - 1] in w.ADVERBS | {"most"}):
                 place -= 1
             return place
@@ -194,15 +202,10 @@ def _verbal(words: list[str]) -> _Verbal | None:
     subject, base, rest = behind[:place], behind[place], behind[place + 1 :]
     if helper in w.MODALS:
         return _Verbal(subject, f"{helper} {base}", base, rest)
-    if subject[-1] in ("not", "never"):
+    joined = (rest[n + 1 : n + 3] for n, word in enumerate(rest) if word == "and")
+    if subject[-1] in ("not", "never") or any(not w.verbs().isdisjoint(words) for words in joined):
         return None
-    if any(
-        one == "and" and not {two, three}.isdisjoint(w.verbs())
-        for one, two, three in zip(rest, rest[1:], rest[2:] + [""], strict=False)
-    ):
-        return None
-    verb = {"did": w.past_of, "does": w.third_of}.get(helper, str)(base)
-    return _Verbal(subject, verb, base, rest)
+    return _Verbal(subject, {"did": w.past_of, "does": w.third_of}.get(helper, str)(base), base, rest)
 
 
 def _base_place(words: list[str]) -> int | None:
@@ -214,80 +217,69 @@ def _base_place(words: list[str]) -> int | None:
     ]
     if not places:
         return None
-    first = places[0]
+    first, following = places[0], places[1] if len(places) > 1 else None
     if words[0] in w.NOMINATIVES or words[first] not in w.NOUN_VERBS:
         return first
-    if words[first - 1][:1].isupper() and len(places) == 1:
+    if words[first - 1][:1].isupper() and following is None:
         return first
-    following = places[1] if len(places) > 1 else None
     if following == first + 1:
         return following if words[following] not in w.NOUN_VERBS else None
     after = words[first + 1] if first + 1 < len(words) else ""
     return first if following is None or after in w.DETERMINERS else None
 
 
-def _with_object(said: _Verbal, answer: str) -> list[str] | None:
-    subject, verb, base, rest = said.subject, said.verb, said.base, said.rest
-    answer = _within(answer)
-    begin = [*subject, verb]
+def _with_object(said: _Verbal | None, answer: str) -> list[str] | None:
+    if said is None:
+        return None
+    subject, verb, base, rest = said
+    answer, begin = _within(answer), [*subject, verb]
     while len(rest) > 1 and rest[0] == "to" and rest[1] in w.verbs() | {"be", "have"}:
         if base not in _WILLING:
             return None
         begin, base, rest = [*begin, *rest[:2]], rest[1], rest[2:]
     if base in ("do", "be", "happen"):
         return None
-    if not rest:
-        return [*begin, answer]
-    if bare_of(rest[-1]) in _STRANDED:
+    if rest and bare_of(rest[-1]) in _STRANDED:
         return [*begin, *rest, answer]
     for place, (one, other) in enumerate(zip(rest, rest[1:], strict=False)):
         if one in _STRANDED and other in _STRANDED:
             return [*begin, *rest[: place + 1], answer, *rest[place + 1 :]]
-    if rest[0] in _PARTICLES:
+    if rest and rest[0] in _PARTICLES:
         begin, rest = [*begin, rest[0]], rest[1:]
-        if not rest:
-            return [*begin, answer]
-    has_preposition = any(part in w.PREPOSITIONS for part in rest)
-    if rest[0] in w.PREPOSITIONS | {"when", "while", "because", "together"} or rest[0].endswith("ly"):
+    if not rest or rest[0] in w.PREPOSITIONS | {"when", "while", "because", "together"} or rest[0].endswith("ly"):
         return [*begin, answer, *rest]
-    if base in _NAMED | _GIVING and not has_preposition:
-        return [*begin, *rest, answer]
-    return None
+    takes_two = base in _NAMED | _GIVING and w.PREPOSITIONS.isdisjoint(rest)
+    return [*begin, *rest, answer] if takes_two else None
 
 
 def _with_adjunct(words: list[str], adjunct: str, *, is_place: bool = False) -> list[str] | None:
     """Return the statement of a question for a time, a place, or what a preposition stands before."""
-    if not adjunct or len(words) < 2 or words[0] not in w.BE | w.HAVE | w.DO | w.MODALS:
-        return None
-    found = _verbal(words)
+    found = _verbal(words) if adjunct and len(words) > 1 and words[0] in w.AUXILIARIES else None
     if found is None or found.subject[0] in ("there", "it") or found.base == "do":
         return None
     if any(word in w.BE | w.HAVE for word in found.subject):
         return None
-    if is_place:
-        is_vague = not adjunct[:1].isupper() or "to" in found.rest or not _BROUGHT.isdisjoint(found.rest)
-        if not _KEPT.match(adjunct) and is_vague:
-            return None
-        if not _KEPT.match(adjunct):
-            adjunct = f"{'to' if found.base in _GOING else 'in'} {_within(adjunct)}"
     rest = list(found.rest)
+    if is_place and not _KEPT.match(adjunct):
+        if not adjunct[:1].isupper() or "to" in rest or not _BROUGHT.isdisjoint(rest):
+            return None
+        adjunct = f"{'to' if found.base in _GOING else 'in'} {_within(adjunct)}"
     if rest and bare_of(rest[-1]) in _STRANDED:
         rest, adjunct = rest[:-1], f"{rest[-1]} {re.sub(_KEPT, '', adjunct)}"
     return [*found.subject, found.verb, *rest, adjunct[:1].lower() + adjunct[1:] if _KEPT.match(adjunct) else adjunct]
 
 
-def _counted(word: str, rest: list[str], answer: str) -> list[str] | None:
-    if word != "how many":
-        if word == "how much":
-            found = _verbal(rest) if rest[0] in w.DO else None
-            return None if found is None or not re.search(r"\d", answer) else _with_object(found, answer)
-        quality = word.removeprefix("how ")
-        if rest[0] not in w.BE or not re.match(r"\S*\d\S* \w+", answer) or _participle(rest[1:]) or len(rest) < 3:
-            return None
-        return [*rest[1:], rest[0], answer if answer.endswith(quality) else f"{answer} {quality}"]
-    place = next((n for n in range(1, min(len(rest), 7)) if rest[n] in w.BE | w.HAVE | w.DO | w.MODALS), None)
-    if place is None:
-        place = _verb_of_many(rest)
+def _measured(quality: str, rest: list[str], answer: str) -> list[str] | None:
+    if quality == "much":
+        return _with_object(_verbal(rest), answer) if rest[0] in w.DO and re.search(r"\d", answer) else None
+    if rest[0] not in w.BE or not re.match(r"\S*\d\S* \w+", answer) or _participle(rest[1:]) or len(rest) < 3:
+        return None
+    return [*rest[1:], rest[0], answer if answer.endswith(quality) else f"{answer} {quality}"]
+
+
+def _counted(rest: list[str], answer: str) -> list[str] | None:
+    auxiliaries = (n for n in range(1, min(len(rest), 7)) if rest[n] in w.AUXILIARIES)
+    place = next(auxiliaries, None) or _verb_of_many(rest)
     if place is None:
         return None
     noun, behind = rest[:place], rest[place:]
@@ -300,8 +292,7 @@ def _counted(word: str, rest: list[str], answer: str) -> list[str] | None:
     if behind[0] in w.BE and behind[1:2] == ["there"]:
         return ["there", behind[0], *counted, *behind[2:]]
     if behind[0] in w.DO | w.HAVE | w.MODALS and not _follows_verb(behind[0], behind[1] if behind[1:] else ""):
-        found = _verbal(behind)
-        return None if found is None else _with_object(found, " ".join(counted))
+        return _with_object(_verbal(behind), " ".join(counted))
     if behind[0] in w.BE and len(behind) > 1 and not _is_verbal(behind[1:]) and behind[1] not in w.PREPOSITIONS:
         return None
     return [*counted, *behind] if len(behind) > 1 and bare_of(behind[-1]) not in _STRANDED else None
@@ -327,12 +318,10 @@ def _headed(preposition: str, answer: str) -> str:
     return answer if answer.casefold().startswith(f"{preposition} ") else f"{preposition} {_within(answer)}"
 
 
-def when(answer: str) -> str:
+def _when(answer: str) -> str:
     """Return an answer with the preposition that a time has; empty where it is no time that is known."""
     if _KEPT.match(answer):
         return answer
-    for preposition, times in (("at", _AT_TIME), ("on", _ON_TIME), ("in", _IN_TIME)):
-        if times.match(answer):
-            in_capitals = answer.startswith(("The ", "Early ", "Late "))
-            return f"{preposition} {answer[:1].lower() + answer[1:] if in_capitals else answer}"
-    return ""
+    preposition = next((word for word, times in _TIMES.items() if times.match(answer)), "")
+    in_capitals = answer.startswith(("The ", "Early ", "Late "))
+    return preposition and f"{preposition} {answer[:1].lower() + answer[1:] if in_capitals else answer}"

@@ -1,12 +1,11 @@
-"""The finite verb of a statement, found by closed lists: what stands before it and behind it.
+"""Statements as questions and as their opposite, by rules that prefer none to a wrong one.
 
-It is the first auxiliary, or the one word that can be no other than a verb in the past or the present. Where several
-words could be it, there is none.
+A statement is taken apart at its finite verb: the first auxiliary, or the one word that can be no other than a verb in
+the past or the present. Where several words could be it, there is none.
 """
 
 import re
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from mqan_data.questions import words as w
 from mqan_data.questions.finite import bare_of, base_of, finite_place, number_of
@@ -18,27 +17,28 @@ _ABBREVIATED = re.compile(
 _CONTRACTED = re.compile(r"^(\w+)n['’]t$")
 _SUFFIXES: Final = {"re": "are", "ve": "have", "ll": "will", "m": "am"}
 _TAKES_S = w.NOMINATIVES | {"there", "that", "everyone", "everybody", "nobody", "someone"}
-_NOT_FIRST = (
-    w.listed("not_first") | w.CONJUNCTIONS | (w.SUBORDINATORS - {"that"}) | (w.MODALS - {"may", "will"}) | w.BE | w.HAVE
-    | w.DO
-)  # fmt: skip
-_OF_CLAUSES = w.listed("of_clauses")
-_OF_STATES = w.listed("of_states")
-_COUNTED = w.listed("counted")
-_LINKING = w.listed("linking")
+_NOT_FIRST = w.listed("not_first") | w.CONJUNCTIONS | w.SUBORDINATORS | w.AUXILIARIES
+_NOT_FIRST -= {"that", "may", "will"}
+_OF_CLAUSES, _OF_STATES = w.listed("of_clauses"), w.listed("of_states")
+_COUNTED, _LINKING = w.listed("counted"), w.listed("linking")
+_OPENS_CLAUSE = w.SUBORDINATORS | w.NOMINATIVES | w.CONJUNCTIONS
+_OPENS_CLAUSE |= {"than", "as", "before", "after", "since", "until"}
 _MOST_WORDS = 80
 _PARTICIPLE = re.compile(r"\w+(?:ed|en|wn|ght|ung|elt)$")
+_FRONT = re.compile(r"^(?:In|On|At|During|By|Since|After|Before) [^,]{1,40}$")
+_QUANTIFIED = w.listed("quantified")
+_JOINING = {"and", "or", "but", "because", "if", "unless"}
+_NOT_DENIED = {"may", "might", "must", "should", "shall"}  # "may not" does not deny "may"
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(NamedTuple):
     """A statement around its finite verb.
 
     Attributes:
         subject: words before it.
         auxiliary: the verb where it can move to the front; else empty.
         base, helper: else its first form, and the form of "do" that takes its place.
-        rest: words behind it.
+        rest: words after it.
     """
 
     subject: list[str]
@@ -48,6 +48,53 @@ class Clause:
     rest: list[str]
 
 
+def question_of(statement: str) -> str | None:
+    """Return a statement as a question that is answered by yes or no; None where the rules are not sure.
+
+    >>> question_of("The two dogs ran home.")
+    'Did the two dogs run home?'
+    """
+    front, _, behind = re.sub(r" ([,.])", r"\1", statement.strip()).partition(", ")
+    if _FRONT.match(front) and behind and "," not in behind and not any(map(_looks_finite, front.split())):
+        is_name = behind.split()[0].lower() not in w.DETERMINERS
+        question = question_of(behind if is_name else behind[:1].upper() + behind[1:])
+        return None if question is None else f"{question.rstrip('?')} {front[:1].lower()}{front[1:]}?"
+    clause = _clause_of(statement)
+    if clause is None:
+        return None
+    subject = [w.lowered(clause.subject), *clause.subject[1:]]
+    return _written([clause.auxiliary or clause.helper, *subject, clause.base, *clause.rest], "?")
+
+
+def negated(statement: str) -> str | None:
+    """Return what is true if and only if a statement is not; None where the rules are not sure.
+
+    >>> negated("He owns a shop.")
+    'He does not own a shop.'
+    """
+    clause = _clause_of(statement)
+    if clause is None or clause.auxiliary in _NOT_DENIED:
+        return None
+    subject, auxiliary, base, helper, rest = clause
+    if any(bare_of(word) in _QUANTIFIED for word in (*subject, *rest)) or any(
+        bare_of(word) in _JOINING for word in rest
+    ):
+        return None
+    rest = ["not", base, *rest]
+    if subject == ["There"] and auxiliary in w.BE and clause.rest:
+        first = clause.rest[0]
+        if first in ("a", "an"):
+            rest = ["no", *clause.rest[1:]]
+        elif first not in w.DETERMINERS and not first[:1].isdigit():
+            rest = ["no", *clause.rest]
+    return _written([*subject, auxiliary or helper, *rest], ".").replace(" can not ", " cannot ")
+
+
+def _written(words: list[str], mark: str) -> str:
+    text = " ".join(word for word in words if word).rstrip(",. ")
+    return f"{text[:1].upper()}{text[1:]}{mark}"
+
+
 def _words_of(statement: str) -> list[str] | None:
     """Return the words of a statement with contractions in full; None where it is more than one plain sentence."""
     text = " ".join(statement.split()).replace("’", "'")
@@ -55,12 +102,8 @@ def _words_of(statement: str) -> list[str] | None:
     if re.search(r"[A-Z]\.$", text) is None or text.count(".") == 1:
         text = text.rstrip(".! ")
     odd_marks = re.search(r"(?:^| )['‘]\S", text) is not None and re.search(r"\S'(?: |$)", text) is None
-    if (
-        not text
-        or odd_marks
-        or (text.endswith("'") and " '" not in text)
-        or _REFUSED.search(_ABBREVIATED.sub(" ", text))
-    ):
+    odd_marks = odd_marks or (text.endswith("'") and " '" not in text)
+    if not text or odd_marks or _REFUSED.search(_ABBREVIATED.sub(" ", text)):
         return None
     words: list[str] = []
     for word in text.split():
@@ -68,28 +111,21 @@ def _words_of(statement: str) -> list[str] | None:
         stem, mark, suffix = word.partition("'")
         if contracted:
             full = {"ca": "can", "wo": "will", "ai": "", "sha": "shall"}.get(contracted[1].lower(), contracted[1])
-            if not full:
-                return None
             words += [full, "not"]
         elif mark and suffix in _SUFFIXES:
             words += [stem, _SUFFIXES[suffix]]
         elif mark and suffix == "s" and stem.lower() in _TAKES_S:
             words += [stem, "'s"]
-        elif word.lower() == "cannot":
-            words += ["can", "not"]
-        elif mark and suffix == "d":
-            return None
         else:
-            words.append(word)
-    for place, word in enumerate(words):
-        if word == "'s":
-            following = _after_adverbs(words, place + 1)
-            if following in ("been", "got", "had"):
-                words[place] = "has"
-            elif following in w.participles() and w.base_of_past(following) is not None and place != 1:
-                return None
-            else:
-                words[place] = "is"
+            words += ["can", "not"] if word.lower() == "cannot" else [word]
+    if any(not word or word.endswith("'d") for word in words):
+        return None
+    for place in (place for place, word in enumerate(words) if word == "'s"):
+        following = _after_adverbs(words, place + 1)
+        is_has = following in ("been", "got", "had")
+        if not is_has and place != 1 and following in w.participles() and w.base_of_past(following) is not None:
+            return None
+        words[place] = "has" if is_has else "is"
     return words
 
 
@@ -99,13 +135,12 @@ def _after_adverbs(words: list[str], place: int) -> str:
     return bare_of(words[place]) if place < len(words) else ""
 
 
-def looks_finite(word: str) -> bool:
-    """Return whether a word can be a finite verb."""
+def _looks_finite(word: str) -> bool:
     word = bare_of(word)
-    return word in w.BE | w.HAVE | w.DO | w.MODALS or w.base_of_past(word) is not None or w.only_past(word)
+    return word in w.AUXILIARIES or w.base_of_past(word) is not None
 
 
-def clause_of(statement: str) -> Clause | None:
+def _clause_of(statement: str) -> Clause | None:
     """Return a statement as its clause; None where the rules are not sure of it."""
     words = _words_of(statement)
     first = bare_of(words[0]) if words else ""
@@ -130,102 +165,84 @@ def clause_of(statement: str) -> Clause | None:
 def _around(words: list[str], place: int) -> Clause | None:
     """Return the clause whose finite verb stands at a place; None where another clause is joined to it."""
     verb, subject, rest = words[place], words[:place], words[place + 1 :]
-    following = _after_adverbs(words, place + 1)
-    if verb in w.BE | w.MODALS or (verb in w.DO and rest[:1] == ["not"]):
-        return None if _joined(rest) or _again(verb, rest) else Clause(subject, verb, "", "", rest)
+    following, is_denied = _after_adverbs(words, place + 1), rest[:1] == ["not"]
+    is_auxiliary = verb in w.BE | w.MODALS or (verb in w.DO and is_denied)
     if verb in w.HAVE:
-        is_auxiliary = following in w.participles() or (_PARTICIPLE.match(following) and rest[0] not in w.DETERMINERS)
-        if is_auxiliary or rest[:1] == ["not"]:
-            if not is_auxiliary or following == "better":
-                return None
-            return None if _joined(rest) or _again(verb, rest) else Clause(subject, verb, "", "", rest)
-    if bare_of(subject[0]) == "there":
-        return None
-    if following == "yet":
-        return None
-    if verb in w.DO and not rest:
+        ends_so = _PARTICIPLE.match(following) and rest[0] not in w.DETERMINERS
+        is_auxiliary = following in w.participles() or bool(ends_so)
+        if (is_denied and not is_auxiliary) or (is_auxiliary and following == "better"):
+            return None
+    if is_auxiliary:
+        return None if _joined(rest) or _again(verb, rest) else Clause(subject, verb, "", "", rest)
+    if bare_of(subject[0]) == "there" or following == "yet" or (verb == "used" and following == "to"):
         return None
     if verb in w.HAVE | w.DO:
         base = "have" if verb in w.HAVE else "do"
         helper = {"has": "does", "have": "do", "had": "did"}.get(verb, verb)
     elif (past := w.base_of_past(verb)) is not None and not (past == verb and number_of(subject) != "singular"):
         base, helper = past, "did"
-    elif (third := w.base_of_third(verb)) is not None:
-        base, helper = third, "does"
     else:
-        base, helper = verb, "do"
-    if verb == "used" and following == "to":
-        return None
-    second = _second_verbs(rest, helper, base)
+        third = w.base_of_third(verb)
+        base, helper = (verb, "do") if third is None else (third, "does")
+    second = None if verb in w.DO and not rest else _second_verbs(rest, helper, base)
     return None if second is None or _joined(second) else Clause(subject, "", base, helper, second)
 
 
 def _second_verbs(rest: list[str], helper: str, first: str) -> list[str] | None:
-    """Return the words behind a verb, where a second verb that "and" joins to it takes its first form, too."""
+    """Return the words after a verb, where a second verb that "and" joins to it takes its first form, too."""
     changed = list(rest)
     for place, word in enumerate(rest):
-        bare = bare_of(word)
+        bare, following = bare_of(word), rest[place + 1] if place + 1 < len(rest) else ""
         if bare in w.SUBORDINATORS or bare in w.NOMINATIVES - {"it", "you"}:
             return changed
-        before = rest[place - 1] if place else ""
-        if before.endswith("ly") and place > 1:
-            before = rest[place - 2]
-        after_conjunction = before in ("and", "or", "but", "then")
-        if not after_conjunction:
+        if _before(rest, place) not in ("and", "or", "but", "then") or word != bare:
             continue
-        if helper == "did" and (base := w.base_of_past(bare)) is not None and word == bare:
-            is_clear = w.only_past(bare) or (
-                first not in _LINKING and place + 1 < len(rest)
-                and (rest[place + 1] in w.DETERMINERS | w.PREPOSITIONS or rest[place + 1] in ("him", "them", "it"))
-                and bare not in _OF_STATES
-            )  # fmt: skip
-            if not is_clear:
+        if helper == "did" and (base := w.base_of_past(bare)) is not None:
+            has_object = following in w.DETERMINERS | w.PREPOSITIONS | w.OBJECTS
+            if not w.only_past(bare) and (first in _LINKING or bare in _OF_STATES or not has_object):
                 return None
             changed[place] = base
-        elif helper == "does" and (base := w.base_of_third(bare)) is not None and word == bare:
-            following = rest[place + 1] if place + 1 < len(rest) else ""
+        elif helper == "does" and (base := w.base_of_third(bare)) is not None:
             if base in w.NOUN_VERBS and following not in w.DETERMINERS:
                 return None
             changed[place] = base
     return changed
 
 
+def _before(words: list[str], place: int) -> str:
+    """Return the word before a place, or the one before that where it is an adverb."""
+    before = words[place - 1] if place else ""
+    return words[place - 2] if before.endswith("ly") and place > 1 else before
+
+
 def _joined(rest: list[str]) -> bool:
-    """Return whether a second finite verb stands behind "and" or a comma, in no clause of its own."""
+    """Return whether a second finite verb stands after "and" or a comma, in no clause of its own."""
     armed = False
     for place, word in enumerate(rest):
-        bare = bare_of(word)
-        if bare in w.SUBORDINATORS and not armed:
-            return False
+        bare, following = bare_of(word), rest[place + 1] if place + 1 < len(rest) else ""
         if bare in w.SUBORDINATORS:
+            if not armed:
+                return False
             armed = False
             continue
-        before = rest[place - 1] if place else ""
         if bare == "but" and not {"not", "also", *w.PREPOSITIONS} & set(rest[max(place - 9, 0) : place + 2]):
             return True
         if armed and word == bare:
-            if before.endswith("ly") and place > 1:
-                before = rest[place - 2]
-            joins = before in w.CONJUNCTIONS or before.endswith(",")
-            following = rest[place + 1] if place + 1 < len(rest) else ""
+            before, third = _before(rest, place), w.base_of_third(bare)
             is_past = w.base_of_past(bare) is not None or bare.endswith("ed")
-            if joins and is_past and following in w.DETERMINERS | {"him", "them", "it"}:
+            if before in w.CONJUNCTIONS or before.endswith(","):
+                joins = is_past and following in w.DETERMINERS | w.OBJECTS
+                joins = joins or (third is not None and third not in w.NOUN_VERBS)
+                if joins or bare in w.NOMINATIVES - {"it", "you"}:
+                    return True
+            if bare in w.AUXILIARIES or w.only_past(bare):
                 return True
-            if bare in w.BE | w.HAVE | w.MODALS | w.DO or w.only_past(bare):
-                return True
-            third = w.base_of_third(bare)
-            if joins and third is not None and third not in w.NOUN_VERBS:
-                return True
-            if joins and bare in w.NOMINATIVES - {"it", "you"}:
-                return True
-        if bare in w.CONJUNCTIONS or word.endswith(","):
-            armed = True
+        armed = armed or bare in w.CONJUNCTIONS or word.endswith(",")
     return False
 
 
 def _again(verb: str, rest: list[str]) -> bool:
-    """Return whether a second auxiliary follows that no word opens a clause for, or a whole clause behind ", and"."""
-    clauses = w.SUBORDINATORS | w.NOMINATIVES | w.CONJUNCTIONS | {"than", "as", "before", "after", "since", "until"}
+    """Return whether a second auxiliary follows that no word opens a clause for, or a whole clause after ", and"."""
     for place, word in enumerate(rest):
         bare, before = bare_of(word), rest[place - 1] if place else ""
         if bare in w.CONJUNCTIONS and before.endswith(",") and len(rest) - place > 3:
@@ -233,7 +250,7 @@ def _again(verb: str, rest: list[str]) -> bool:
                 later in w.verbs() - w.NOUN_VERBS and previous not in w.MODALS | {"to"}
                 for previous, later in zip(rest[place + 1 :], rest[place + 2 :], strict=False)
             )
-        if bare in clauses or before.endswith(","):
+        if bare in _OPENS_CLAUSE or before.endswith(","):
             return False
         of_first = word == "have" and verb in w.MODALS | w.DO
         if word in w.BE | w.HAVE | w.MODALS and before != "to" and not of_first:

@@ -10,7 +10,7 @@ from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import FactsPart
 from mqan_data.formats.rows import FactRow, Verdict
 from mqan_data.questions.asked import TRUE_FALSE, YES_NO, ask, one_of, shuffled, worded, wordings
-from mqan_data.questions.statements import question_of
+from mqan_data.questions.clauses import question_of
 
 _FREE, _THREE, _TRUE_FALSE = 0.1, 0.2, 0.1  # shares of the questions without choices, with three, with true and false
 _NATURAL = 0.55  # share of the statements that are turned into a question, where that can be done

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from mqan_data.formats.dataset_file import Field, Form, Label, LabelsPart
+from mqan_data.formats.dataset_file import Field, Form, Label, LabelsPart, readable
 from mqan_data.settings import parse, read_yaml
-from mqan_data.synthetic.template import Nodes, compile_template, slots_of
+from mqan_data.synthetic.template import check_template, keys_of
 from mqan_data.synthetic.values import Values
 
 KINDS = Path(__file__).resolve().parent / "kinds"
@@ -15,17 +15,16 @@ _SHARED = Path(__file__).resolve().parent / "shared.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class FieldSpec:
+class FieldSpec(Field):
     """One field: how it is filled, and how it is asked for.
 
     Attributes:
-        value: kind of value (``Values.make_*``); or else
+        value: kind of value (``Values.draw``); or else
         patterns: codes to fill in, or
         one_of: the values themselves, or
         words: name of a list of ``shared.yaml``.
         of: field that the value is made from.
         unless: fields that also answer the question, so that this one is not asked for in vain where they stand.
-        name, plural, synonyms, description, type, questions, only_filled: as in ``Field``.
     """
 
     value: str = ""
@@ -34,20 +33,6 @@ class FieldSpec:
     words: str = ""
     of: str = ""
     unless: tuple[str, ...] = ()
-    name: str = ""
-    plural: str = ""
-    synonyms: tuple[str, ...] = ()
-    description: str = ""
-    type: str = ""
-    questions: tuple[str, ...] = ()
-    only_filled: bool = False
-
-    def asked(self, key: str) -> Field:
-        """Return what it is called when it is asked for."""
-        name = self.name or key.replace("_", " ")
-        return Field(
-            name, self.plural, self.synonyms, self.description, self.type, self.questions, (), self.only_filled
-        )
 
     def draw(self, values: Values, of: str) -> str:
         """Return a value."""
@@ -59,13 +44,23 @@ class FieldSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class RowsSpec:
-    """Rows of a table or list.
+class TypeSpec(Field):
+    """Values of one type, where it does not matter which; "only filled" where words of templates may say such a thing.
 
     Attributes:
-        least, most: how many rows.
-        name: the column whose value says which row is meant.
-        columns: by name; wordings may name the row as {row}.
+        within: types whose values hold one of this type, so that it is not asked for where they stand.
+        hinted_by: types whose values hint at one of this type, so that it is not asked for in vain where they stand.
+    """
+
+    within: tuple[str, ...] = ()
+    hinted_by: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RowsSpec:
+    """Rows of a table or list: how many, and the columns; ``name`` is the one that says which row is meant.
+
+    Wordings of a column may name the row as {row}.
     """
 
     least: int
@@ -76,11 +71,9 @@ class RowsSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """Labels of which a text has one.
+    """Labels of which a text has one, as in ``LabelsPart`` and ``Form``.
 
     Attributes:
-        kind, kinds, labels, ordered, free: as in ``LabelsPart``.
-        questions, options, yes_no, negated: as in ``Form``.
         phrases: templates by label, from which ``{{=name}}`` draws.
     """
 
@@ -97,7 +90,6 @@ class LabelSet:
 
     def part(self) -> LabelsPart:
         """Return it as part of a dataset, as ``ask_labels`` takes it."""
-        form = Form("{text}", self.questions, self.options, self.yes_no, self.negated)
         return LabelsPart(
             shape="labels",
             format="made",
@@ -106,55 +98,17 @@ class LabelSet:
             kinds=self.kinds,
             label="",
             labels=self.labels,
-            forms=(form,),
+            forms=(Form("{text}", self.questions, self.options, self.yes_no, self.negated),),
             ordered=self.ordered,
             free=self.free,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class TypeSpec:
-    """What values of one type are called where it does not matter which.
+class Layout:
+    """One layout of a kind.
 
     Attributes:
-        name, plural, synonyms, questions: as in ``Field``.
-        within: types whose values hold one of this type, so that it is not asked for where they stand.
-        hinted_by: types whose values hint at one of this type, so that it is not asked for in vain where they stand.
-        only_filled: never asked for in vain, because words of templates and phrases may say such a thing.
-    """
-
-    name: str
-    plural: str = ""
-    synonyms: tuple[str, ...] = ()
-    questions: tuple[str, ...] = ()
-    within: tuple[str, ...] = ()
-    hinted_by: tuple[str, ...] = ()
-    only_filled: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all kinds share.
-
-    Attributes:
-        words: lists to draw values from.
-        types: by name.
-        fields: by key.
-        labels: sets, by name.
-    """
-
-    words: Mapping[str, tuple[str, ...]]
-    types: Mapping[str, TypeSpec]
-    fields: Mapping[str, FieldSpec]
-    labels: Mapping[str, LabelSet]
-
-
-@dataclass(frozen=True, slots=True)
-class LayoutSpec:
-    """One layout, as it stands in the file.
-
-    Attributes:
-        name: unique within the kind.
         text: template.
         held_back: whether it is for validation only.
         symbols: whether values may begin or end with a symbol (``Values``).
@@ -169,46 +123,34 @@ class LayoutSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
-    layouts: tuple[LayoutSpec, ...]
+class Kind:
+    """One kind of text; its fields and label sets include the shared ones."""
+
+    layouts: tuple[Layout, ...]
     fields: Mapping[str, FieldSpec] = field(default_factory=dict)
     rows: Mapping[str, RowsSpec] = field(default_factory=dict)
     labels: Mapping[str, LabelSet] = field(default_factory=dict)
 
+    def keys(self, layout: Layout) -> set[str]:
+        """Return the keys of the fields and columns that a layout can write."""
+        phrases = {name: [p for some in labels.phrases.values() for p in some] for name, labels in self.labels.items()}
+        return keys_of(layout.text, phrases)
 
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """One layout, read.
-
-    Attributes:
-        spec: as it stands in the file.
-        nodes: the template.
-        keys: of the fields and columns that it can write.
-    """
-
-    spec: LayoutSpec
-    nodes: Nodes
-    keys: frozenset[str]
+    def spec(self, key: str) -> FieldSpec | None:
+        """Return the field of a key, or the column of "rows.column"; None where there is none."""
+        rows, _, column = key.partition(".")
+        if not column:
+            return self.fields.get(key)
+        return self.rows[rows].columns.get(column) if rows in self.rows else None
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """One kind of text.
+class Shared:
+    """What all kinds share: lists to draw values from, types, and label sets."""
 
-    Attributes:
-        name: of the file.
-        fields: own and shared, by key, as far as a layout names them.
-        rows, labels: by name; label sets own and shared.
-        phrases: of the label sets, read: by set and label.
-        layouts: all.
-    """
-
-    name: str
-    fields: Mapping[str, FieldSpec]
-    rows: Mapping[str, RowsSpec]
+    words: Mapping[str, tuple[str, ...]]
+    types: Mapping[str, TypeSpec]
     labels: Mapping[str, LabelSet]
-    phrases: Mapping[str, Mapping[str, tuple[Nodes, ...]]]
-    layouts: tuple[Layout, ...]
 
 
 def kind_names() -> list[str]:
@@ -230,45 +172,33 @@ def load_kind(name: str) -> Kind:
         ValueError: the file is malformed, or a template names a field, rows or labels that are not there.
     """
     path = KINDS / f"{name}.yaml"
-    content = parse(_File, read_yaml(path), str(path))
-    fields = {**shared().fields, **content.fields}
-    labels = {**shared().labels, **content.labels}
-    phrases = {
-        key: {label: tuple(map(compile_template, some)) for label, some in labels[key].phrases.items()}
-        for key in labels
-        if labels[key].phrases
-    }
-    layouts = []
-    for spec in content.layouts:
-        where = f"{path}: layout {spec.name}"
-        nodes = compile_template(spec.text.strip("\n"))
-        keys = slots_of(nodes, {key: [p for some in by.values() for p in some] for key, by in phrases.items()})
-        _check(keys, spec, fields, content, labels, where)
-        layouts.append(Layout(spec, nodes, frozenset(keys)))
-    named = set().union(*(layout.keys for layout in layouts))
-    own = {key: spec for key, spec in fields.items() if key in named}
-    return Kind(name, {**_origins(own, fields), **own}, content.rows, labels, phrases, tuple(layouts))
+    content = parse(Kind, read_yaml(path), str(path))
+    kind = Kind(
+        tuple(replace(layout, text=layout.text.strip("\n")) for layout in content.layouts),
+        _named(content.fields),
+        {key: replace(rows, columns=_named(rows.columns)) for key, rows in content.rows.items()},
+        {**shared().labels, **content.labels},
+    )
+    for layout in kind.layouts:
+        _check(kind, layout, f"{path}: layout {layout.name}")
+    for labels in kind.labels.values():
+        for phrase in (phrase for some in labels.phrases.values() for phrase in some):
+            check_template(phrase)
+    named = set[str]().union(*map(kind.keys, kind.layouts))
+    used = {key: spec for key, spec in kind.fields.items() if key in named}
+    of_others = {spec.of for spec in used.values() if spec.of} - set(used)  # written by no layout and never asked for
+    return replace(kind, fields={**{key: replace(kind.fields[key], only_filled=True) for key in of_others}, **used})
 
 
-def _origins(own: Mapping[str, FieldSpec], fields: Mapping[str, FieldSpec]) -> dict[str, FieldSpec]:
-    """Return fields that values are made from although no layout writes them; they are never asked for."""
-    missing = {spec.of for spec in own.values() if spec.of} - set(own)
-    return {key: replace(fields[key], only_filled=True) for key in missing}
+def _named(fields: Mapping[str, FieldSpec]) -> dict[str, FieldSpec]:
+    return {key: replace(spec, name=readable(key, spec.name)) for key, spec in fields.items()}
 
 
-def _check(
-    keys: set[str],
-    spec: LayoutSpec,
-    fields: Mapping[str, FieldSpec],
-    content: _File,
-    labels: Mapping[str, LabelSet],
-    where: str,
-) -> None:
-    for key in sorted(keys):
-        rows, _, column = key.partition(".")
-        known = column in content.rows[rows].columns if column and rows in content.rows else key in fields
-        if not known:
+def _check(kind: Kind, layout: Layout, where: str) -> None:
+    check_template(layout.text)
+    for key in sorted(kind.keys(layout)):
+        if kind.spec(key) is None:
             raise ValueError(f"{where}: there is no field {key!r}; define it under `fields` or `rows`.")
-    for name, label in spec.labels.items():
-        if name not in labels or label not in labels[name].labels:
+    for name, label in layout.labels.items():
+        if name not in kind.labels or label not in kind.labels[name].labels:
             raise ValueError(f"{where}: there is no label {label!r} in a set {name!r}; define it under `labels`.")

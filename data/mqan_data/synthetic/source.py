@@ -9,8 +9,8 @@ import numpy as np
 
 from mqan_core.example import Example
 from mqan_data.synthetic.asking import ask_about
-from mqan_data.synthetic.document import Document, make_document
-from mqan_data.synthetic.kind import Layout, kind_names, load_kind
+from mqan_data.synthetic.document import make_document
+from mqan_data.synthetic.kind import kind_names, load_kind
 from mqan_data.synthetic.programs.comparisons import ask_comparisons
 from mqan_data.synthetic.programs.corrections import ask_corrections
 from mqan_data.synthetic.programs.judgements import ask_judgements
@@ -41,31 +41,19 @@ class MadeSource:
     """
 
     def __init__(self, kind: str, split: Split) -> None:
-        self.kind = load_kind(kind)
-        self.split = split
-        self.layouts: tuple[Layout, ...] = tuple(
-            layout for layout in self.kind.layouts if layout.spec.held_back == (split == "validation")
-        )
+        self.kind, self.split, self.name = load_kind(kind), split, f"made_{kind}"
+        self.layouts = tuple(one for one in self.kind.layouts if one.held_back == (split == "validation"))
         if not self.layouts:
             raise ValueError(f"kinds/{kind}.yaml has no layout for {split}; set `held_back` of some, but not of all.")
-
-    @property
-    def name(self) -> str:
-        """Name of the source."""
-        return f"made_{self.kind.name}"
 
     def __len__(self) -> int:
         """Return the number of rows: some hundred for each layout."""
         return _ROWS_OF_LAYOUT * len(self.layouts)
 
-    def document(self, index: int, rng: np.random.Generator) -> Document:
-        """Return a text: the row decides the layout, ``rng`` all else."""
-        return make_document(self.kind, self.layouts[index % len(self.layouts)], int(rng.integers(2**62)))
-
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return a question about a new text; the same for the same row and state of ``rng``."""
-        asked = ask_about(self.document(index, rng), self.kind, rng)
-        return replace(asked, task=self.name, id=f"{self.split}/{index}")
+        """Return a question about a new text: the row decides the layout, ``rng`` all else."""
+        document = make_document(self.kind, self.layouts[index % len(self.layouts)], int(rng.integers(2**62)))
+        return replace(ask_about(document, self.kind, rng), task=self.name, id=f"{self.split}/{index}")
 
 
 class ProgramSource:
@@ -77,13 +65,7 @@ class ProgramSource:
     """
 
     def __init__(self, program: str, split: Split) -> None:
-        self._program = program
-        self._split = split
-
-    @property
-    def name(self) -> str:
-        """Name of the source."""
-        return f"made_{self._program}"
+        self._ask, self._split, self.name = PROGRAMS[program], split, f"made_{program}"
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -92,7 +74,7 @@ class ProgramSource:
     def draw(self, index: int, rng: np.random.Generator) -> Example:
         """Return a question about a new text; the same for the same row and state of ``rng``."""
         chance = Random(int(rng.integers(2**62)))  # noqa: S311 - texts, not secrets
-        asked = PROGRAMS[self._program](chance, rng, held_back=self._split == "validation")
+        asked = self._ask(chance, rng, held_back=self._split == "validation")
         return replace(asked, task=self.name, id=f"{self._split}/{index}")
 
 

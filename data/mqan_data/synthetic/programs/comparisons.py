@@ -1,19 +1,13 @@
 """Numbers of some rows, in prose and in tables: which is the most, which is more, and what a cell says."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 
-from mqan_core.example import Choice, Example
-from mqan_data.questions.asked import ask, ask_yes_no
-from mqan_data.settings import parse, read_yaml
-from mqan_data.synthetic.programs.told import Span, Told
+from mqan_core.example import Example
+from mqan_data.synthetic.programs.told import Span, Told, load, worded
 
-_PATH = Path(__file__).resolve().with_suffix(".yaml")
 _HELD_BACK = ("books", "machines")  # tables that are for validation only
 _EMPTY = 0.35  # share of the tables that have an empty cell
 _PERSONS = ("person", "runner")
@@ -30,7 +24,6 @@ class Column:
         more, less, most, least: words that compare; empty for none.
         said: sentence for one row.
         cell: questions for one cell.
-        tenth, comma, clock: whether it is written with a decimal, with a comma for thousands, or as a time of day.
     """
 
     head: str
@@ -44,18 +37,10 @@ class Column:
     least: str
     said: str
     cell: tuple[str, ...]
-    tenth: bool = False
-    comma: bool = False
-    clock: bool = False
 
     def written(self, number: int) -> str:
         """Return a number as it stands in the text."""
-        text = f"{number:,}" if self.comma else str(number)
-        if self.tenth:
-            text = f"{number / 10:.1f}"
-        if self.clock:
-            text = f"{number // 60:02}:{number % 60:02}"
-        return self.unit.replace("{n}", text)
+        return self.unit.format(n=number, tenth=number / 10, hours=number // 60, minutes=number % 60)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,225 +53,185 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class Comparisons:
+    """The file: tables, what stands in empty cells and before a table, and questions."""
+
     tables: dict[str, Table]
     empty: tuple[str, ...]
     intros: tuple[str, ...]
-
-
-@dataclass(slots=True)
-class _Drawn:
-    """A table that is filled: numbers by column and row, None for an empty cell, and where each cell stands."""
-
-    table: Table
-    names: list[str]
-    columns: list[Column]
-    numbers: dict[tuple[int, int], int | None]
-    spans: dict[tuple[int, int], Span]
-    rows: dict[int, list[Span]]
-
-
-@cache
-def _file() -> _File:
-    return parse(_File, read_yaml(_PATH), str(_PATH))
+    cell: tuple[str, ...]
+    row_of_cell: tuple[str, ...]
+    most: tuple[str, ...]
+    most_of_people: tuple[str, ...]
+    second: tuple[str, ...]
+    whether_more: tuple[str, ...]
+    which_more: tuple[str, ...]
 
 
 def ask_comparisons(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
     """Write a table or some sentences, and ask for a cell or compare."""
-    tables = [table for key, table in _file().tables.items() if (key in _HELD_BACK) == held_back]
-    drawn = _draw(chance, chance.choice(tables))
-    told = Told()
-    intro = chance.choice(_file().intros)
-    told.add(f"{intro}\n" if intro else "")
-    style = chance.random()
+    file = load(Comparisons, "comparisons")
+    table = chance.choice([table for key, table in file.tables.items() if (key in _HELD_BACK) == held_back])
+    sheet = _Sheet(file, Told(chance, rng), table)
+    intro, style = chance.choice(file.intros), chance.random()
+    sheet.told.add(f"{intro}\n" if intro else "")
     if style < 0.35:
-        _tell(chance, told, drawn)
+        sheet.tell()
     elif style < 0.5:
-        _list(chance, told, drawn)
+        sheet.write_list()
     else:
-        _grid(chance, told, drawn)
-    asked = _ask(chance, rng, told, drawn)
-    return replace(asked, question=asked.question[:1].upper() + asked.question[1:])
+        sheet.write_grid()
+    return sheet.ask()
 
 
-def _draw(chance: Random, table: Table) -> _Drawn:
-    names = chance.sample(table.names, chance.choice((2, 3, 3, 4, 4, 5)))
-    keys = chance.sample(list(table.columns), chance.randint(1, min(3, len(table.columns))))
-    columns = [table.columns[key] for key in keys]
-    numbers: dict[tuple[int, int], int | None] = {}
-    for place, column in enumerate(columns):
-        some = chance.sample(range(column.low, column.high + 1, column.step), len(names))
-        numbers |= {(place, row): number for row, number in enumerate(some)}
-    if chance.random() < _EMPTY:
-        numbers[chance.randrange(len(columns)), chance.randrange(len(names))] = None
-    return _Drawn(table, names, columns, numbers, {}, {row: [] for row in range(len(names))})
+class _Sheet:
+    """A table that is filled: numbers by column and row, None for an empty cell, and where rows and cells stand."""
 
+    def __init__(self, file: Comparisons, told: Told, table: Table) -> None:
+        chance = told.chance
+        self.file, self.told, self.chance, self.table = file, told, chance, table
+        self.names = chance.sample(table.names, chance.choice((2, 3, 3, 4, 4, 5)))
+        self.columns = chance.sample(list(table.columns.values()), chance.randint(1, min(3, len(table.columns))))
+        self.numbers: dict[tuple[int, int], int | None] = {}
+        for place, column in enumerate(self.columns):
+            some = chance.sample(range(column.low, column.high + 1, column.step), len(self.names))
+            self.numbers |= {(place, row): number for row, number in enumerate(some)}
+        if chance.random() < _EMPTY:
+            self.numbers[chance.randrange(len(self.columns)), chance.randrange(len(self.names))] = None
+        self.spans: dict[tuple[int, int], Span] = {}
+        self.rows: list[list[Span]] = [[] for _ in self.names]
 
-def _cell(told: Told, drawn: _Drawn, place: int, row: int, empty: str) -> None:
-    number = drawn.numbers[place, row]
-    text = empty if number is None else drawn.columns[place].written(number)
-    drawn.spans[place, row] = told.add("{v}", {"v": text})
+    def _add_row(self, row: int, before: list[str], empty: str) -> None:
+        """Write a name and its cells, each after its own sign or heading."""
+        start, _ = self.told.add("{r}", {"r": self.names[row]})
+        for place, (sign, column) in enumerate(zip(before, self.columns, strict=True)):
+            self.told.add(sign)
+            number = self.numbers[place, row]
+            text = empty if number is None else column.written(number)
+            self.spans[place, row] = self.told.add("{v}", {"v": text})
+        self.rows[row].append((start, len(self.told.text)))
 
+    def write_grid(self) -> None:
+        """Write rows below a line of headings."""
+        chance, told = self.chance, self.told
+        sign, empty = chance.choice(_SIGNS), chance.choice(self.file.empty)
+        if sign == ", " and any(":," in column.unit for column in self.columns):
+            sign = ";"
+        begin, end = ("| ", " |") if sign == " | " and chance.random() < 0.6 else ("", "")
+        heads = [self.table.row.capitalize(), *(column.head for column in self.columns)]
+        told.add(begin + sign.join(heads) + end)
+        if begin and chance.random() < 0.7:
+            told.add("\n|" + "---|" * len(heads))
+        for row in range(len(self.names)):
+            told.add("\n" + begin)
+            self._add_row(row, [sign] * len(self.columns), empty)
+            told.add(end)
 
-def _grid(chance: Random, told: Told, drawn: _Drawn) -> None:
-    """Write rows below a line of headings."""
-    sign, empty = chance.choice(_SIGNS), chance.choice(_file().empty)
-    if sign == ", " and any(column.comma for column in drawn.columns):
-        sign = ";"
-    begin, end = ("| ", " |") if sign == " | " and chance.random() < 0.6 else ("", "")
-    heads = [drawn.table.row.capitalize(), *(column.head for column in drawn.columns)]
-    told.add(begin + sign.join(heads) + end)
-    if begin and chance.random() < 0.7:
-        told.add("\n|" + "---|" * len(heads))
-    for row, name in enumerate(drawn.names):
-        told.add("\n" + begin)
-        start = len(told.text)
-        told.add("{r}", {"r": name})
-        for place in range(len(drawn.columns)):
-            told.add(sign)
-            _cell(told, drawn, place, row, empty)
-        drawn.rows[row].append((start, len(told.text)))
-        told.add(end)
+    def write_list(self) -> None:
+        """Write one block of lines for each row."""
+        mark, empty = self.chance.choice(("", "- ", "  ")), self.chance.choice(self.file.empty)
+        for row in range(len(self.names)):
+            self.told.add("\n\n" if row else "")
+            self._add_row(row, [f"\n{mark}{column.head}: " for column in self.columns], empty)
 
+    def tell(self) -> None:
+        """Write a sentence for each number; nothing of what is not known."""
+        cells = [(cell, number) for cell, number in self.numbers.items() if number is not None]
+        if self.chance.random() < 0.6:
+            cells.sort(key=lambda cell: cell[0][1])
+        elif self.chance.random() < 0.5:
+            self.chance.shuffle(cells)
+        for first, ((place, row), number) in enumerate(cells):
+            self.told.add(" " if first else "")
+            column = self.columns[place]
+            values = {"r": self.names[row], "v": column.written(number)}
+            span = self.told.add(f"{column.said}.", values, capital=True)
+            self.spans[place, row] = span
+            self.rows[row].append(span)
 
-def _list(chance: Random, told: Told, drawn: _Drawn) -> None:
-    """Write one block of lines for each row."""
-    mark, empty = chance.choice(("", "- ", "  ")), chance.choice(_file().empty)
-    for row, name in enumerate(drawn.names):
-        told.add("\n\n" if row else "")
-        start = len(told.text)
-        told.add("{r}", {"r": name})
-        for place, column in enumerate(drawn.columns):
-            told.add(f"\n{mark}{column.head}: ")
-            _cell(told, drawn, place, row, empty)
-        drawn.rows[row].append((start, len(told.text)))
+    def ask(self) -> Example:
+        """Draw a question about one column."""
+        chance, place = self.chance, self.chance.randrange(len(self.columns))
+        column = self.columns[place]
+        numbers = [self.numbers[place, row] for row in range(len(self.names))]
+        known = {row: number for row, number in enumerate(numbers) if number is not None}
+        complete = len(known) == len(numbers)
+        style = chance.random()
+        if style >= 0.34 and column.most and (complete or style >= 0.62):
+            if style < 0.62:
+                return self._most(place, known)
+            if column.more and not (complete and chance.random() < 0.25):
+                return self._more(place, known)
+            if complete:
+                return self._whether_most(place, known)
+        return self._one_cell(place)
 
+    def _one_cell(self, place: int) -> Example:
+        chance, told, column = self.chance, self.told, self.columns[place]
+        row = chance.randrange(len(self.names))
+        missing = [row for row in range(len(self.names)) if self.numbers[place, row] is None]
+        if missing and chance.random() < 0.6:
+            row = missing[0]
+        name, number = self.names[row], self.numbers[place, row]
+        low = column.head[:1].lower() + column.head[1:]
+        values = {"row": self.table.row, "head": column.head, "low": low, "r": name}
+        if number is not None and chance.random() < 0.25:
+            values["v"] = column.written(number)
+            question = worded(chance, self.file.row_of_cell, values)
+            return told.quote(question, name, [self.spans[place, row]], self.rows[row])
+        templates = (*column.cell, *self.file.cell)
+        if chance.random() < 0.1:
+            others = [other for other in self.table.names if other not in self.names]
+            return told.unknown(worded(chance, templates, {**values, "r": chance.choice(others)}))
+        question = worded(chance, templates, values)
+        if number is None:
+            return told.unknown(question)
+        return told.quote(question, column.written(number), [self.spans[place, row]])
 
-def _tell(chance: Random, told: Told, drawn: _Drawn) -> None:
-    """Write a sentence for each number; nothing of what is not known."""
-    cells = [cell for cell, number in drawn.numbers.items() if number is not None]
-    if chance.random() < 0.6:
-        cells.sort(key=lambda cell: cell[1])
-    elif chance.random() < 0.5:
-        chance.shuffle(cells)
-    first = True
-    for place, row in cells:
-        told.add("" if first else " ")
-        first = False
-        column, name = drawn.columns[place], drawn.names[row]
-        start = len(told.text)
-        before, _, after = column.said.partition("{v}")
-        told.add(before, {"r": name}, capital=True)
-        _cell(told, drawn, place, row, "")
-        told.add(after + ".")
-        drawn.spans[place, row] = (start, len(told.text))
-        drawn.rows[row].append((start, len(told.text)))
+    def _extremes(self, place: int, known: dict[int, int]) -> tuple[str, list[int]]:
+        """Return words for the most or the least, and the rows in that order."""
+        column, ranked = self.columns[place], sorted(known, key=lambda row: known[row])
+        return self.chance.choice(((column.most, ranked[::-1]), (column.least, ranked)))
 
+    def _most(self, place: int, known: dict[int, int]) -> Example:
+        """Ask for the row with the most, the least, or the second of more than two."""
+        chance, (words, ranked) = self.chance, self._extremes(place, known)
+        templates = self.file.most_of_people if self.table.row in _PERSONS else self.file.most
+        right = ranked[0]
+        can_be_second = len(ranked) > 2 and words.startswith("the ") and words.split()[1].endswith("est")
+        if can_be_second and chance.random() < 0.25:
+            templates, right, words = self.file.second, ranked[1], words.removeprefix("the ")
+        question = worded(chance, templates, {"row": self.table.row, "words": words})
+        spans = [self.spans[place, row] for row in sorted(known)]
+        if chance.random() < 0.4:
+            names = chance.sample(self.names, len(self.names))
+            return self.told.offer(question, (self.names[right],), names, spans)
+        return self.told.quote(question, self.names[right], spans)
 
-def _ask(chance: Random, rng: np.random.Generator, told: Told, drawn: _Drawn) -> Example:
-    place = chance.randrange(len(drawn.columns))
-    column = drawn.columns[place]
-    numbers = {row: drawn.numbers[place, row] for row in range(len(drawn.names))}
-    known = {row: number for row, number in numbers.items() if number is not None}
-    complete = len(known) == len(numbers)
-    style = chance.random()
-    if style < 0.34 or not column.most or (style < 0.62 and not complete):
-        return _ask_cell(chance, told, drawn, place)
-    if style < 0.62:
-        return _ask_most(chance, told, drawn, place, known)
-    one, other = chance.sample(range(len(drawn.names)), 2)
-    if not column.more or (complete and chance.random() < 0.25):
-        return (
-            _ask_whether_most(chance, rng, told, drawn, place, known)
-            if complete
-            else _ask_cell(chance, told, drawn, place)
-        )
-    missing = [row for row in numbers if row not in known]
-    if missing and chance.random() < 0.6:
-        one = missing[0]
-        other = chance.choice([row for row in numbers if row != one])
-    asks_more = chance.random() < 0.5
-    words = column.more if asks_more else column.less
-    question = chance.choice(("Is {one} {words} than {other}?", "Is it true that {one} is {words} than {other}?"))
-    question = question.format(one=drawn.names[one], words=words, other=drawn.names[other])
-    if one not in known or other not in known:
-        return ask(told.text, question, (), choices=(Choice("yes"), Choice("no")))
-    spans = (drawn.spans[place, one], drawn.spans[place, other])
-    if chance.random() < 0.3:
-        asks_for = "Who" if drawn.table.row in _PERSONS else "Which"
-        which = f"{asks_for} is {words}: {drawn.names[one]} or {drawn.names[other]}?"
-        right = one if (known[one] > known[other]) == asks_more else other
-        name = drawn.names[right]
-        choices = (Choice(drawn.names[one]), Choice(drawn.names[other])) if chance.random() < 0.6 else ()
-        return ask(told.text, which, (name,), choices=choices, evidence=spans)
-    return _yes_no(rng, told, question, (known[one] > known[other]) == asks_more, spans)
+    def _whether_most(self, place: int, known: dict[int, int]) -> Example:
+        words, ranked = self._extremes(place, known)
+        row = ranked[0] if self.chance.random() < 0.5 else self.chance.choice(ranked[1:])
+        spans = [self.spans[place, row] for row in sorted(known)]
+        return self.told.whether(f"Is {self.names[row]} {words}?", row == ranked[0], spans)
 
-
-def _ask_cell(chance: Random, told: Told, drawn: _Drawn, place: int) -> Example:
-    row = chance.randrange(len(drawn.names))
-    missing = [row for row in range(len(drawn.names)) if drawn.numbers[place, row] is None]
-    if missing and chance.random() < 0.6:
-        row = missing[0]
-    column, name, number = drawn.columns[place], drawn.names[row], drawn.numbers[place, row]
-    head = column.head[:1].lower() + column.head[1:]
-    templates = [*column.cell, f"{column.head} of {{r}}", f"{{r}}: {head}?"]
-    if number is not None and chance.random() < 0.25:  # the row by its cell
-        value = column.written(number)
-        question = chance.choice(
-            (
-                f"Which {drawn.table.row} has {value} as {head}?",
-                f"{column.head} {value}: which {drawn.table.row}?",
-            )
-        )
-        found = told.quoted(name, drawn.rows[row][0])
-        text, start = found or (name, None)
-        return ask(told.text, question, (text,), start, evidence=(drawn.spans[place, row],))
-    if chance.random() < 0.1:
-        absent = chance.choice([other for other in drawn.table.names if other not in drawn.names] or [name])
-        if absent != name:
-            return ask(told.text, chance.choice(templates).replace("{r}", absent), ())
-    question = chance.choice(templates).replace("{r}", name)
-    if number is None:
-        return ask(told.text, question, ())
-    answer = column.written(number)
-    span = drawn.spans[place, row]
-    return ask(told.text, question, (answer,), told.text.index(answer, span[0]), evidence=(span,))
-
-
-def _ranked(known: dict[int, int]) -> list[int]:
-    return sorted(known, key=lambda row: known[row])
-
-
-def _ask_most(chance: Random, told: Told, drawn: _Drawn, place: int, known: dict[int, int]) -> Example:
-    """Ask for the row with the most, the least, or the second of more than two."""
-    column, row_kind = drawn.columns[place], drawn.table.row
-    ranked = _ranked(known)
-    words, right = chance.choice(((column.most, ranked[-1]), (column.least, ranked[0])))
-    templates = [f"Which {row_kind} is {words}?", f"Which of them is {words}?", f"Which one is {words}?"]
-    if row_kind in _PERSONS:
-        templates = [f"Who is {words}?", f"Which {row_kind} is {words}?"]
-    if len(ranked) > 2 and words.startswith("the ") and words.split()[1].endswith("est") and chance.random() < 0.25:
-        right = ranked[-2] if words == column.most else ranked[1]
-        templates = [f"Which {row_kind} is the second {words.removeprefix('the ')}?"]
-    spans = tuple(drawn.spans[place, row] for row in sorted(known))
-    name = drawn.names[right]
-    question = chance.choice(templates)
-    if chance.random() < 0.4:
-        names = chance.sample(drawn.names, len(drawn.names))
-        return ask(told.text, question, (name,), choices=tuple(map(Choice, names)), evidence=spans)
-    found = told.quoted(name)
-    return ask(told.text, question, (found[0] if found else name,), found[1] if found else None, evidence=spans)
-
-
-def _ask_whether_most(
-    chance: Random, rng: np.random.Generator, told: Told, drawn: _Drawn, place: int, known: dict[int, int]
-) -> Example:
-    column, ranked = drawn.columns[place], _ranked(known)
-    words, right = chance.choice(((column.most, ranked[-1]), (column.least, ranked[0])))
-    row = right if chance.random() < 0.5 else chance.choice([row for row in ranked if row != right])
-    spans = tuple(drawn.spans[place, row] for row in sorted(known))
-    return _yes_no(rng, told, f"Is {drawn.names[row]} {words}?", row == right, spans)
-
-
-def _yes_no(rng: np.random.Generator, told: Told, question: str, says_yes: bool, spans: Sequence[Span]) -> Example:
-    return replace(ask_yes_no(rng, told.text, question, says_yes), evidence=tuple(spans))
+    def _more(self, place: int, known: dict[int, int]) -> Example:
+        """Compare two rows; where one of them has an empty cell the text does not say."""
+        chance, column = self.chance, self.columns[place]
+        one, other = chance.sample(range(len(self.names)), 2)
+        missing = [row for row in range(len(self.names)) if row not in known]
+        if missing and chance.random() < 0.6:
+            one = missing[0]
+            other = chance.choice(list(known))
+        asks_more = chance.random() < 0.5
+        which = "Who" if self.table.row in _PERSONS else "Which"
+        values = {"one": self.names[one], "other": self.names[other], "which": which}
+        values["words"] = column.more if asks_more else column.less
+        if one not in known or other not in known:
+            return self.told.unknown(worded(chance, self.file.whether_more, values), ("yes", "no"))
+        spans = [self.spans[place, one], self.spans[place, other]]
+        holds = (known[one] > known[other]) == asks_more
+        if chance.random() >= 0.3:
+            return self.told.whether(worded(chance, self.file.whether_more, values), holds, spans)
+        names = [self.names[one], self.names[other]]
+        choices = names if chance.random() < 0.6 else ()
+        return self.told.offer(worded(chance, self.file.which_more, values), (names[not holds],), choices, spans)

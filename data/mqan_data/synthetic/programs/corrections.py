@@ -1,21 +1,15 @@
 """What was moved, changed or corrected: the value that holds now, the former one, and whether one still holds."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
+from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
 
-from mqan_core.example import Choice, Example
-from mqan_data.questions.asked import ask, ask_yes_no
-from mqan_data.settings import parse, read_yaml
-from mqan_data.synthetic.programs.told import Span, Told
+from mqan_core.example import Example
+from mqan_data.synthetic.programs.told import Span, Told, load, part_of, worded
 
-_PATH = Path(__file__).resolve().with_suffix(".yaml")
 _HELD_BACK = 4  # each so many of the things is for validation only
-_LAYOUTS = ("sentence", "mail", "quoted", "arrow", "list")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,194 +43,163 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class Corrections:
+    """The file: facts, and what stands around them in mails and lists; heads are pairs of old and new."""
+
     facts: dict[str, Fact]
     greetings: tuple[str, ...]
     partings: tuple[str, ...]
     reasons: tuple[str, ...]
     quoted: tuple[str, ...]
+    names: tuple[str, ...]
+    updates: tuple[str, ...]
+    arrows: tuple[str, ...]
+    titles: tuple[str, ...]
+    unchanged: tuple[str, ...]
+    heads: tuple[tuple[str, str], ...]
 
 
 @dataclass(slots=True)
 class _State:
-    """A thing with its values, and where the text tells them.
-
-    Attributes:
-        old: the former value; that which holds where nothing changed.
-        new_spans, old_spans: sentences that tell the value that holds, and the former one.
-    """
+    """A thing with its former value and the one that holds, and the sentences that tell them."""
 
     fact: Fact
     thing: str
     old: str
     new: str
-    new_spans: list[Span]
-    old_spans: list[Span]
+    new_spans: list[Span] = field(default_factory=list)
+    old_spans: list[Span] = field(default_factory=list)
 
-    def values(self) -> dict[str, str]:
-        """Return what fills templates."""
-        old_w, new_w = (self.fact.phrase.replace("{v}", value) for value in (self.old, self.new))
-        return {
-            "t": self.thing,
-            "old": self.old,
-            "new": self.new,
-            "old_w": old_w,
-            "new_w": new_w,
-            "v": self.new,
-            "w": new_w,
-        }
+    @property
+    def changed(self) -> bool:
+        return self.old != self.new
 
+    def values(self, value: str = "", thing: str = "") -> dict[str, str]:
+        """Return what fills questions about a value."""
+        return {"t": thing or self.thing, "v": value, "w": self.fact.phrase.replace("{v}", value)}
 
-@cache
-def _file() -> _File:
-    return parse(_File, read_yaml(_PATH), str(_PATH))
+    def say(self, told: Told, template: str) -> Span:
+        """Write a sentence, each of them capitalised; values are found again where a phrase holds them."""
+        for slot, value in (("old_w", "{old}"), ("new_w", "{new}"), ("w", "{new}"), ("v", "{new}")):
+            phrase = self.fact.phrase if slot.endswith("w") else "{v}"
+            template = template.replace(f"{{{slot}}}", phrase.replace("{v}", value))
+        for end in (". {", "? {"):
+            template = template.replace(f"{end}t}}", f"{end}T}}")
+        capital = self.thing[:1].upper() + self.thing[1:]
+        values = {"t": self.thing, "T": capital, "old": self.old, "new": self.new}
+        return told.add(template, values, capital=True)
 
 
 def ask_corrections(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
     """Write a text about a thing that changed and perhaps one that did not, and ask about one of them."""
-    fact = chance.choice(list(_file().facts.values()))
-    things = [t for n, t in enumerate(fact.things) if (n % _HELD_BACK == _HELD_BACK - 1) == held_back]
+    file = load(Corrections, "corrections")
+    fact = chance.choice(list(file.facts.values()))
+    things = part_of(fact.things, _HELD_BACK, held_back=held_back)
     chance.shuffle(things)
     old, new, third = chance.sample(fact.values, 3)
-    states = [_State(fact, things[0], old, new, [], [])]
+    states = [_State(fact, things[0], old, new)]
     if chance.random() < 0.55 and len(things) > 1:
-        states.append(_State(fact, things[1], third, third, [], []))
-    told = _tell(chance, states)
-    stranger = chance.choice([t for t in fact.things if t not in things[:2]])
-    return _ask(chance, rng, told, states, stranger)
+        states.append(_State(fact, things[1], third, third))
+    told, layout = Told(chance, rng), chance.choice(("sentence", "mail", "quoted", "arrow", "list"))
+    order = chance.sample(states, len(states))
+    if layout == "arrow":
+        _tell_with_arrows(told, order, file)
+    elif layout == "list":
+        _tell_in_lists(told, order, file)
+    else:
+        _tell_in_sentences(told, order, file, layout)
+    stranger = chance.choice([thing for thing in fact.things if thing not in things[:2]])
+    return _ask(told, states, stranger)
 
 
-def _tell(chance: Random, states: list[_State]) -> Told:
-    told, layout = Told(), chance.choice(_LAYOUTS)
-    name = chance.choice(("Anna", "Karl", "Mei", "Omar", "P. Lund", "Reception", "R. Kaya"))
-    order = list(states)
-    chance.shuffle(order)
-    if layout in ("arrow", "list"):
-        _tell_list(chance, told, order, arrow=layout == "arrow")
-        return told
+def _tell_in_sentences(told: Told, states: Sequence[_State], file: Corrections, layout: str) -> None:
+    chance, name = told.chance, told.chance.choice(file.names)
     if layout != "sentence":
-        told.add(f"{chance.choice(_file().greetings)}\n")
+        told.add(f"{chance.choice(file.greetings)}\n")
     quoted: list[_State] = []
-    for place, state in enumerate(order):
+    for place, state in enumerate(states):
         if place and chance.random() < 0.3:
-            told.add(f" {chance.choice(_file().reasons)}")
+            told.add(f" {chance.choice(file.reasons)}")
         told.add(" " if place else "")
-        if state.old == state.new:
-            state.new_spans.append(_say(told, chance.choice(state.fact.same), state))
-            state.old_spans = state.new_spans
-        elif layout == "quoted":
-            told.add(
-                chance.choice(("Update: ", "Correction to my last message: ", "New plan: ", "Please note the change: "))
-            )
-            state.new_spans.append(_say(told, chance.choice(state.fact.plain), state))
+        if state.changed and layout == "quoted":
+            told.add(chance.choice(file.updates))
+            state.new_spans = [state.say(told, chance.choice(state.fact.plain))]
             quoted.append(state)
         else:
-            state.new_spans.append(_say(told, chance.choice(state.fact.told), state))
-            state.old_spans = state.new_spans
+            templates = state.fact.told if state.changed else state.fact.same
+            state.new_spans = state.old_spans = [state.say(told, chance.choice(templates))]
     if chance.random() < 0.4:
-        told.add(f" {chance.choice(_file().reasons)}")
+        told.add(f" {chance.choice(file.reasons)}")
     if layout != "sentence":
-        told.add(f"\n{chance.choice(_file().partings)}\n{name}")
+        told.add(f"\n{chance.choice(file.partings)}\n{name}")
     for state in quoted:
-        before, _, after = chance.choice(_file().quoted).partition("{before}")
+        before, _, after = chance.choice(file.quoted).partition("{before}")
         told.add("\n\n" + before.replace("{name}", name))
         plain = chance.choice(state.fact.plain).replace("{v}", "{old}").replace("{w}", "{old_w}")
-        state.old_spans.append(_say(told, plain, state))
+        state.old_spans = [state.say(told, plain)]
         told.add(after)
-    return told
 
 
-def _say(told: Told, template: str, state: _State) -> Span:
-    """Write a sentence, each of them capitalised; values are found again where a phrase holds them."""
-    values = state.values()
-    for slot in ("old", "new"):
-        template = template.replace(f"{{{slot}_w}}", state.fact.phrase.replace("{v}", f"{{{slot}}}"))
-    template = template.replace("{w}", state.fact.phrase)
-    for end in (". {", "? {"):
-        template = template.replace(f"{end}t}}", f"{end}T}}")
-    values["T"] = values["t"][:1].upper() + values["t"][1:]
-    return told.add(template, values, capital=True)
+def _tell_with_arrows(told: Told, states: Sequence[_State], file: Corrections) -> None:
+    arrow = told.chance.choice(file.arrows)
+    told.add(told.chance.choice(file.titles))
+    for place, state in enumerate(states):
+        told.add("\n" if place else "")
+        end = arrow if state.changed else f"{{new}}{told.chance.choice(file.unchanged)}"
+        state.new_spans = state.old_spans = [state.say(told, f"{{t}}: {end}")]
 
 
-def _tell_list(chance: Random, told: Told, states: list[_State], *, arrow: bool) -> None:
-    if arrow:
-        sign = chance.choice((" -> ", " => ", " (old) / ", " \u2192 "))
-        after = " (new)" if "old" in sign else ""
-        told.add(chance.choice(("", "Changes:\n", "What is new\n", "Corrections to the list\n")))
-        for place, state in enumerate(states):
-            told.add("\n" if place else "")
-            if state.old == state.new:
-                span = told.add(
-                    "{t}: {v}" + chance.choice((" (unchanged)", " (as before)")), state.values(), capital=True
-                )
-            else:
-                span = told.add(f"{{t}}: {{old}}{sign}{{new}}{after}", state.values(), capital=True)
-            state.new_spans.append(span)
-            state.old_spans.append(span)
-        return
-    old, new = chance.choice(
-        (("Old", "New"), ("Before", "Now"), ("Until now", "From now on"), ("Plan in May", "Plan as of today"))
-    )
-    parts = [(old, "old"), (new, "new")]
-    if chance.random() < 0.35:
+def _tell_in_lists(told: Told, states: Sequence[_State], file: Corrections) -> None:
+    """Write what was and what is, one list each, in either order."""
+    old, new = told.chance.choice(file.heads)
+    parts = [(old, "{old}"), (new, "{new}")]
+    if told.chance.random() < 0.35:
         parts.reverse()
     for number, (head, slot) in enumerate(parts):
         told.add(("\n\n" if number else "") + head)
         for state in states:
             told.add("\n- ")
-            span = told.add(f"{{t}}: {{{slot}}}", state.values(), capital=True)
-            (state.old_spans if slot == "old" else state.new_spans).append(span)
+            (state.old_spans if slot == "{old}" else state.new_spans).append(state.say(told, f"{{t}}: {slot}"))
 
 
-def _ask(chance: Random, rng: np.random.Generator, told: Told, states: Sequence[_State], stranger: str) -> Example:
+def _ask(told: Told, states: Sequence[_State], stranger: str) -> Example:
+    chance = told.chance
     state = states[0] if chance.random() < 0.65 else states[-1]
-    fact, changed = state.fact, state.old != state.new
-    style = chance.random()
-
-    def filled(templates: Sequence[str], value: str = "", thing: str = state.thing) -> str:
-        phrase = fact.phrase.replace("{v}", value)
-        text = chance.choice(templates).replace("{t}", thing).replace("{v}", value).replace("{w}", phrase)
-        return text[:1].upper() + text[1:]
-
-    both = tuple(dict.fromkeys((*state.old_spans, *state.new_spans)))
+    fact, changed, style = state.fact, state.changed, chance.random()
     if style < 0.1:  # of what the text does not speak
         if chance.random() < 0.5:
-            return ask(told.text, filled((*fact.now, *fact.before), thing=stranger), ())
-        question = filled((*fact.whether, *fact.still), state.new, stranger)
-        return ask(told.text, question, (), choices=(Choice("yes"), Choice("no")))
-    if style < 0.5:
-        is_former = changed and chance.random() < 0.45
-        value, spans = (state.old, state.old_spans) if is_former else (state.new, state.new_spans)
-        question = filled(fact.before if is_former else fact.now)
-        if chance.random() < 0.3:
-            offered = list(dict.fromkeys((state.old, state.new, *(s.new for s in states), chance.choice(fact.values))))
-            chance.shuffle(offered)
-            return ask(told.text, question, (value,), choices=tuple(map(Choice, offered)), evidence=tuple(spans))
-        place = told.quoted(value, spans[0])
-        if place is None:
-            return ask(told.text, question, (value,), evidence=tuple(spans))
-        return ask(told.text, question, (place[0],), place[1], evidence=tuple(spans))
+            return told.unknown(worded(chance, (*fact.now, *fact.before), state.values(thing=stranger)))
+        question = worded(chance, (*fact.whether, *fact.still), state.values(state.new, stranger))
+        return told.unknown(question, ("yes", "no"))
+    if style >= 0.5:
+        return _ask_yes_no(told, state)
+    is_former = changed and chance.random() < 0.45
+    value, spans = (state.old, state.old_spans) if is_former else (state.new, state.new_spans)
+    question = worded(chance, fact.before if is_former else fact.now, state.values())
+    if chance.random() >= 0.3:
+        return told.quote(question, value, spans)
+    offered = list(dict.fromkeys((state.old, state.new, *(s.new for s in states), chance.choice(fact.values))))
+    return told.offer(question, (value,), chance.sample(offered, len(offered)), spans)
+
+
+def _ask_yes_no(told: Told, state: _State) -> Example:
+    chance, fact, changed = told.chance, state.fact, state.changed
+    both = list(dict.fromkeys((*state.old_spans, *state.new_spans)))
     kind = chance.choice(("whether", "whether", "still", "was", "changed", "order"))
     if kind == "order" and changed and fact.more:
         rises = fact.values.index(state.new) > fact.values.index(state.old)
         asks_more = chance.random() < 0.5 or not fact.less
-        return _yes_no(rng, told, filled(fact.more if asks_more else fact.less), rises == asks_more, both)
+        question = worded(chance, fact.more if asks_more else fact.less, state.values())
+        return told.whether(question, rises == asks_more, both)
     if kind == "was" and changed:
         value = chance.choice((state.old, state.old, state.new))
-        return _yes_no(rng, told, filled(fact.was, value), value == state.old, tuple(state.old_spans))
-    if kind == "changed" or kind == "order":
-        return _yes_no(rng, told, filled(fact.changed), changed, both)
+        question = worded(chance, fact.was, state.values(value))
+        return told.whether(question, value == state.old, state.old_spans)
+    if kind in ("changed", "order"):
+        return told.whether(worded(chance, fact.changed, state.values()), changed, both)
     others = [value for value in fact.values if value not in (state.old, state.new)]
     wrong = state.old if changed and chance.random() < 0.75 else chance.choice(others)
     value = state.new if chance.random() < 0.38 else wrong
-    question = filled(
-        fact.still
-        if kind == "still" and value in (state.old, state.new) and not (changed and value == state.new)
-        else fact.whether,
-        value,
-    )
-    return _yes_no(rng, told, question, value == state.new, tuple(state.new_spans))
-
-
-def _yes_no(rng: np.random.Generator, told: Told, question: str, says_yes: bool, spans: tuple[Span, ...]) -> Example:
-    return replace(ask_yes_no(rng, told.text, question, says_yes), evidence=spans)
+    fits_still = value == state.old  # "still" asks for what once was
+    question = worded(chance, fact.still if kind == "still" and fits_still else fact.whether, state.values(value))
+    return told.whether(question, value == state.new, state.new_spans)

@@ -1,51 +1,101 @@
 """A text while it is told, sentence by sentence, with the places of names and sentences in it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any, TypeVar
 
+import numpy as np
+
+from mqan_core.example import Example
+from mqan_data.questions.asked import ask, ask_yes_no
+from mqan_data.settings import parse, read_yaml
+
+T = TypeVar("T")
 Span = tuple[int, int]
 
 _SLOT = re.compile(r"\{(\w+)\}")
+_READ: dict[str, Any] = {}
+
+
+def load(kind: type[T], name: str) -> T:
+    """Return the file of a program, which is read once."""
+    if name not in _READ:
+        path = Path(__file__).with_name(f"{name}.yaml")
+        _READ[name] = parse(kind, read_yaml(path), str(path))
+    found: T = _READ[name]
+    return found
+
+
+def part_of(items: Iterable[T], each: int, *, held_back: bool) -> list[T]:
+    """Return the items that are for validation only, each so many of them, or all others."""
+    return [item for n, item in enumerate(items) if (n % each == each - 1) == held_back]
+
+
+def usable(templates: Iterable[str], values: Mapping[str, str]) -> list[str]:
+    """Return the templates that name nothing empty."""
+    return [template for template in templates if all(values[slot] for slot in _SLOT.findall(template))]
+
+
+def worded(chance: Random, templates: Iterable[str], values: Mapping[str, str]) -> str:
+    """Return one of the templates that name nothing empty, filled, with a capital first."""
+    text = chance.choice(usable(templates, values)).format_map(values)
+    return text[:1].upper() + text[1:]
 
 
 @dataclass(slots=True)
 class Told:
-    """What is written so far.
+    """What is told so far, and where each value stands in it."""
 
-    Attributes:
-        text: the text.
-        places: where each value stands, by its slot and what it is the value of.
-    """
-
+    chance: Random
+    rng: np.random.Generator
     text: str = ""
     places: list[tuple[str, int]] = field(default_factory=list)
 
     def add(self, template: str, values: Mapping[str, str] | None = None, *, capital: bool = False) -> Span:
-        """Write a template filled with values; return where it begins and ends.
-
-        Args:
-            template: text with slots such as ``{a}``.
-            values: what fills them.
-            capital: whether the first letter becomes a capital.
-        """
-        begin = len(self.text)
-        place = 0
+        """Write a template such as "{a} met {b}" filled with values; return where it begins and ends."""
+        begin, end = len(self.text), 0
         for slot in _SLOT.finditer(template):
-            self.text += template[place : slot.start()]
-            value = (values or {})[slot[1]]
-            self.places.append((value, len(self.text)))
-            self.text += value
-            place = slot.end()
-        self.text += template[place:]
+            self.text += template[end : slot.start()]
+            self.places.append(((values or {})[slot[1]], len(self.text)))
+            self.text += self.places[-1][0]
+            end = slot.end()
+        self.text += template[end:]
         if capital:
             self.text = self.text[:begin] + self.text[begin : begin + 1].upper() + self.text[begin + 1 :]
         return begin, len(self.text)
 
-    def quoted(self, value: str, within: Span | None = None) -> tuple[str, int] | None:
-        """Return a value as it stands in the text, and where; the first place within a span, or of all."""
-        for written, start in self.places:
-            inside = within is None or within[0] <= start < within[1]
-            if written == value and inside:
-                return self.text[start : start + len(value)], start
-        return None
+    def holds(self, value: str) -> bool:
+        """Return whether a value stands in the text."""
+        return any(written == value for written, _ in self.places)
+
+    def quote(self, question: str, value: str, spans: Sequence[Span], within: Sequence[Span] = ()) -> Example:
+        """Ask for a value that stands in the text: in the first of some spans, or anywhere.
+
+        Args:
+            question: what is asked.
+            value: the answer.
+            spans: that decide it.
+            within: where the answer stands; the spans that decide it where none is given.
+        """
+        for first, last in (*(within or spans), (0, len(self.text))):
+            for written, start in self.places:
+                if written == value and first <= start < last:
+                    quoted = self.text[start : start + len(value)]
+                    return ask(self.text, question, (quoted,), start, evidence=tuple(spans))
+        return ask(self.text, question, (value,), evidence=tuple(spans))
+
+    def offer(self, question: str, answers: Sequence[str], choices: Iterable[str], spans: Sequence[Span]) -> Example:
+        """Ask with values to choose from, each once."""
+        evidence = tuple(spans) or None
+        return ask(self.text, question, answers, choices=dict.fromkeys(choices), evidence=evidence)
+
+    def whether(self, question: str, says_yes: bool, spans: Sequence[Span]) -> Example:
+        """Ask a question that is answered by yes or no."""
+        return ask_yes_no(self.rng, self.text, question, says_yes, evidence=tuple(spans))
+
+    def unknown(self, question: str, choices: Sequence[str] = ()) -> Example:
+        """Ask what the text does not say."""
+        return ask(self.text, question, (), choices=choices)

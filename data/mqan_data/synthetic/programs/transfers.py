@@ -1,27 +1,43 @@
 """Who sold what to whom, who beat whom: one to three events whose sides are asked for, in either order of words."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
-from pathlib import Path
 from random import Random
 
 import numpy as np
 
-from mqan_core.example import Choice, Example
-from mqan_data.questions.asked import YES_NO, ask, ask_yes_no
-from mqan_data.settings import parse, read_yaml
-from mqan_data.synthetic.programs.told import Span, Told
+from mqan_core.example import Example
+from mqan_data.synthetic.programs.told import Span, Told, load, part_of, usable, worded
 
-_PATH = Path(__file__).resolve().with_suffix(".yaml")
 _HELD_BACK = 7  # each so many of the verbs is for validation only
 _OF_FIRMS = ("goods", "land", "money", "prizes", "rights")
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class Templates:
+    """Sentences that begin with the first side, the second, and in the passive; questions for the sides and the thing.
+
+    Templates name forms of the verb; those that name one that it lacks are left out.
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    passive: tuple[str, ...]
+    a: tuple[str, ...]
+    b: tuple[str, ...]
+    x: tuple[str, ...]
+    whether: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Transfers:
+    """The file: verbs of things that change hands and of two sides alone, their templates, and names."""
+
     given: tuple[tuple[str, ...], ...]
     done: tuple[tuple[str, ...], ...]
+    of_given: Templates
+    of_done: Templates
     things: dict[str, tuple[str, ...]]
     women: tuple[str, ...]
     men: tuple[str, ...]
@@ -35,28 +51,58 @@ class _File:
     plural: tuple[str, ...]
 
 
+def _file() -> Transfers:
+    return load(Transfers, "transfers")
+
+
 @dataclass(frozen=True, slots=True)
 class Verb:
-    """A verb of two sides; of three parts where a thing changes hands.
+    """A verb of two sides: its forms, what changes hands (empty for nothing), and whether it excludes the reverse."""
 
-    Attributes:
-        base, past, participle: its forms; no participle, no passive.
-        to: preposition before the second side; empty where it follows at once.
-        other, other_past, other_participle, of: the same for the verb that begins with the second side.
-        things: what changes hands; empty for nothing.
-        once: whether the one excludes the reverse.
-    """
-
-    base: str
-    past: str
-    participle: str
-    to: str
-    other: str
-    other_past: str
-    other_participle: str
-    of: str
+    forms: Mapping[str, str]
     things: str
     once: bool = True
+
+    @property
+    def templates(self) -> Templates:
+        """Return the sentences and questions with it."""
+        return _file().of_given if self.things else _file().of_done
+
+    @property
+    def is_state(self) -> bool:
+        """Return whether it tells what somebody is, which has no time."""
+        return self.forms["base"].startswith("be ")
+
+
+@cache
+def verbs(*, held_back: bool) -> tuple[Verb, ...]:
+    """Return the verbs to train on, or those that are for validation only."""
+    found = []
+    for base, past, participle, to, other, other_past, other_participle, of, things in _file().given:
+        forms = _forms(base, past, participle, other, other_past, other_participle)
+        found.append(Verb({**forms, "to": to, "of": of, "what": "How much" if things == "money" else "What"}, things))
+    for base, past, participle, other, other_past, once in _file().done:
+        found.append(Verb(_forms(base, past, participle, other, other_past, ""), "", bool(once)))
+    return tuple(part_of(found, _HELD_BACK, held_back=held_back))
+
+
+def _forms(base: str, past: str, participle: str, other: str, other_past: str, other_participle: str) -> dict[str, str]:
+    """Return the forms of a verb; "alone" are those that tell the sides apart by themselves."""
+    return {
+        "base": base,
+        "past": past,
+        "participle": participle,
+        "other": other,
+        "other_past": other_past,
+        "other_participle": other_participle,
+        "past_alone": past if past != other_past else "",
+        "other_past_alone": other_past if past != other_past else "",
+        "participle_alone": participle if participle != other_participle else "",
+        "did": "was" if base.startswith("be ") else "did",
+        "do": base.removeprefix("be "),
+        "other_did": other and ("was" if other.startswith("be ") else "did"),
+        "other_do": other.removeprefix("be "),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,324 +116,151 @@ class Event:
 
     def values(self) -> dict[str, str]:
         """Return what fills templates."""
-        return {"a": self.a, "b": self.b, "x": self.x, "was": self.was}
-
-    @property
-    def was(self) -> str:
-        """Return the verb that fits the thing."""
-        return "were" if self.verb.things == "money" or self.x in _file().plural else "was"
+        is_plural = self.verb.things == "money" or self.x in _file().plural
+        return {**self.verb.forms, "a": self.a, "b": self.b, "x": self.x, "was": "were" if is_plural else "was"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Cast:
-    """Names of a text, with what stands for them in the nominative and in another case."""
+    """Names of a text, the last of whom it does not name, with pronouns in the nominative and in another case."""
 
     names: tuple[str, ...]
-    pronouns: dict[str, tuple[str, str]]
-
-
-@cache
-def _file() -> _File:
-    return parse(_File, read_yaml(_PATH), str(_PATH))
-
-
-@cache
-def verbs(*, held_back: bool) -> tuple[Verb, ...]:
-    """Return the verbs to train on, or those that are for validation only."""
-    found = [
-        Verb(base, past, participle, to, other, other_past, other_participle, of, things)
-        for base, past, participle, to, other, other_past, other_participle, of, things in _file().given
-    ]
-    found += [
-        Verb(base, past, participle, "", other, other_past, "", "", "", bool(once))
-        for base, past, participle, other, other_past, once in _file().done
-    ]
-    return tuple(v for n, v in enumerate(found) if (n % _HELD_BACK == _HELD_BACK - 1) == held_back)
+    pronouns: dict[str, tuple[str, str]] = field(default_factory=dict)
 
 
 def ask_transfers(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
     """Write a text about one to three events, and ask about one of them."""
-    cast = _cast(chance)
-    known = verbs(held_back=held_back)
+    cast, known = _cast(chance), verbs(held_back=held_back)
     if not cast.pronouns:
-        known = tuple(verb for verb in known if verb.things in _OF_FIRMS or verb.base in _file().of_firms)
+        known = tuple(verb for verb in known if verb.things in _OF_FIRMS or verb.forms["base"] in _file().of_firms)
     given = chance.random() < 0.6
     kinds = [verb for verb in known if bool(verb.things) == given] or list(known)
     events = _events(chance, kinds, cast)
-    told, spans = _tell(chance, events, cast)
+    told = Told(chance, rng)
+    spans = _tell(told, events, cast)
     place = chance.randrange(len(events))
-    return _ask(chance, rng, told, events, place, spans[place], cast)
+    if chance.random() < 0.42:
+        return _ask_yes_no(told, events, place, spans[place], cast.names[5])
+    return _ask_who_or_what(told, events, place, spans[place], cast)
 
 
 def _cast(chance: Random) -> _Cast:
-    file = _file()
-    style = chance.random()
+    file, style = _file(), chance.random()
     if style < 0.2:
-        return _Cast(tuple(chance.sample(file.firms, 6)), {})
+        return _Cast(tuple(chance.sample(file.firms, 6)))
     women, men = chance.sample(file.women, 3), chance.sample(file.men, 3)
     if style < 0.45:
         surnames = iter(chance.sample(file.surnames, 6))
         women, men = ([n if " " in n else f"{n} {next(surnames)}" for n in some] for some in (women, men))
-    names = [*women, *men]
-    chance.shuffle(names)
-    return _Cast(tuple(names), {**{n: ("she", "her") for n in women}, **{n: ("he", "him") for n in men}})
+    pronouns = {**dict.fromkeys(women, ("she", "her")), **dict.fromkeys(men, ("he", "him"))}
+    return _Cast(tuple(chance.sample([*women, *men], 6)), pronouns)
 
 
 def _events(chance: Random, kinds: Sequence[Verb], cast: _Cast) -> list[Event]:
     """Draw events; nobody is on the same side twice, and each thing changes hands once."""
     number = chance.choice((1, 2, 2, 2, 3))
-    first, others = chance.sample(cast.names[:5], number + 1), list(cast.names[:5])
+    order = chance.sample(cast.names[:5], 5)
     if chance.random() < 0.5:  # a chain: the second side of one event is the first of the next
-        sides = list(zip(first, first[1:], strict=False))
+        sides = [(order[n], order[n + 1]) for n in range(number)]
     else:
-        chance.shuffle(others)
-        sides = [(others[n], others[(n + 2) % 5]) for n in range(number)]
+        sides = [(order[n], order[(n + 2) % 5]) for n in range(number)]
     verb = chance.choice(kinds)
-    events, taken = [], set[str]()
+    events: list[Event] = []
     for a, b in sides:
-        things = [thing for thing in _file().things.get(verb.things, ()) if thing not in taken]
-        x = chance.choice(things) if things else ""
-        taken.add(x)
-        events.append(Event(verb, a, b, x))
+        things = _things_left(verb, events)
+        events.append(Event(verb, a, b, chance.choice(things) if things else ""))
         if chance.random() < 0.4:
-            alike = [kind for kind in kinds if bool(kind.things) == bool(verb.things)]
-            verb = chance.choice(alike)
+            verb = chance.choice([kind for kind in kinds if bool(kind.things) == bool(verb.things)])
     chance.shuffle(events)
     return events
 
 
-def _tell(chance: Random, events: Sequence[Event], cast: _Cast) -> tuple[Told, list[tuple[Span, ...]]]:
+def _things_left(verb: Verb, events: Sequence[Event]) -> list[str]:
+    """Return what could change hands and does not."""
+    return [thing for thing in _file().things.get(verb.things, ()) if thing not in {event.x for event in events}]
+
+
+def _tell(told: Told, events: Sequence[Event], cast: _Cast) -> list[list[Span]]:
     """Write the events among remarks; return where each is told."""
-    told = Told()
-    spans: list[tuple[Span, ...]] = []
-    style = chance.random()
+    chance, style = told.chance, told.chance.random()
     remarks = chance.sample(_file().remarks, 4)
-    gap = "\n" if style < 0.25 else " "
-    mark = "- " if style < 0.12 else ""
+    gap, mark = "\n" if style < 0.25 else " ", "- " if style < 0.12 else ""
+    speaks = not mark and style < 0.25 and bool(cast.pronouns)
+    spans = []
     for event in events:
-        if remarks and chance.random() < 0.45 and not mark:
+        if not mark and chance.random() < 0.45:
             told.add((gap if told.text else "") + remarks.pop())
         told.add((gap if told.text else "") + mark)
-        spans.append(_tell_event(chance, told, event, cast, speaks=0.12 <= style < 0.25 and bool(cast.pronouns)))
-    if chance.random() < 0.4 and not mark:
+        spans.append([_speak(told, event)] if speaks else _tell_event(told, event, cast))
+    if not mark and chance.random() < 0.4:
         told.add(gap + remarks.pop())
-    return told, spans
+    return spans
 
 
-def _tell_event(chance: Random, told: Told, event: Event, cast: _Cast, *, speaks: bool) -> tuple[Span, ...]:
-    forms = _forms(event.verb)
-    when = chance.choice(_file().when)
-    if speaks:
-        return (_spoken(chance, told, event, when),)
+def _tell_event(told: Told, event: Event, cast: _Cast) -> list[Span]:
+    chance, verb, templates = told.chance, event.verb, event.verb.templates
+    values = {**event.values(), "when": chance.choice(_file().when)}
+    first, second, passive = (usable(some, values) for some in (templates.first, templates.second, templates.passive))
     a_words, b_words = cast.pronouns.get(event.a), cast.pronouns.get(event.b)
-    separable = not event.x and event.verb.base.split()[-1] in _file().particles
+    separable = not event.x and verb.forms["base"].split()[-1] in _file().particles  # "knocked him out"
     if a_words and b_words and a_words != b_words and not separable and chance.random() < 0.3:
-        met = told.add(chance.choice(_file().met), {**event.values(), "when": when}, capital=True)
+        met = told.add(chance.choice(_file().met), values, capital=True)
         told.add(" ")
-        values = {**event.values(), "a": a_words[0], "b": b_words[1]}
-        if forms.second and chance.random() < 0.5:
-            values = {**event.values(), "a": a_words[1], "b": b_words[0]}
-            return met, told.add(chance.choice(forms.second) + ".", values, capital=True)
-        return met, told.add(forms.first[0] + ".", values, capital=True)
-    form = chance.choice(
-        (forms.first, *((forms.second,) if forms.second else ()), *((forms.passive,) if forms.passive else ()))
-    )
-    template = chance.choice(form)
-    values = {**event.values(), "when": when}
-    is_state = event.verb.base.startswith("be ")
-    where = chance.random()
-    if where < 0.3 and not is_state:
-        template = f"{{when}}, {template}"
-    elif where < 0.7 and not is_state:
-        template = f"{template} {{when}}"
-    return (told.add(f"{template}.", values, capital=True),)
-
-
-def _spoken(chance: Random, told: Told, event: Event, when: str) -> Span:
-    """Write what one of both sides says of it."""
-    verb = event.verb
-    forms = _forms(verb)
-    values = {**event.values(), "when": when}
-    if forms.second and chance.random() < 0.5:
-        text = forms.second[0].replace("{b}", "I", 1)
-        speaker = "{b}"
-    else:
-        text, speaker = forms.first[0].replace("{a}", "I", 1), "{a}"
-    after = "" if verb.base.startswith("be ") else chance.choice(("", " {when}", ", believe it or not"))
-    return told.add(f"{speaker}: {text}{after}", values)
-
-
-@dataclass(frozen=True, slots=True)
-class _Forms:
-    """Sentences that begin with the first side, with the second, and in the passive."""
-
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    passive: tuple[str, ...]
-
-
-@cache
-def _forms(verb: Verb) -> _Forms:
-    if verb.things:
-        first = [f"{{a}} {verb.past} {{x}} {verb.to} {{b}}"]
-        second = [f"{{b}} {verb.other_past} {{x}} {verb.of} {{a}}"] if verb.other else []
-        passive = [f"{{x}} {{was}} {verb.participle} {verb.to} {{b}} by {{a}}"] if verb.participle else []
-        if verb.participle:
-            first.append(f"{{a}} had {verb.participle} {{x}} {verb.to} {{b}}")
-        if verb.other_participle:
-            passive.append(f"{{x}} {{was}} {verb.other_participle} by {{b}} from {{a}}")
-            second.append(f"it was {{b}} who {verb.other_past} {{x}} {verb.of} {{a}}")
-    else:
-        first = [f"{{a}} {verb.past} {{b}}", f"it was {{a}} who {verb.past} {{b}}"]
-        second = [f"{{b}} {verb.other_past} {{a}}"] if verb.other else []
-        passive = [f"{{b}} was {verb.participle} by {{a}}"] if verb.participle else []
-    return _Forms(tuple(first), tuple(second), tuple(passive))
-
-
-def _ask(
-    chance: Random,
-    rng: np.random.Generator,
-    told: Told,
-    events: Sequence[Event],
-    place: int,
-    spans: tuple[Span, ...],
-    cast: _Cast,
-) -> Example:
-    event = events[place]
-    stranger = cast.names[5]
-    style = chance.random()
-    if style < 0.42:
-        return _ask_yes_no(chance, rng, told, event, events, spans, stranger)
-    wanted = chance.choice(("a", "a", "b", "b", "x") if event.x else ("a", "b"))
-    unknown = style < 0.51
-    about = event
-    if unknown:
-        things = [t for t in _file().things.get(event.verb.things, ()) if t not in {e.x for e in events}]
-        side = {"a": "b", "b": "a"}.get(wanted, chance.choice("ab"))
-        if event.x and wanted != "x":
-            about = replace(event, x=chance.choice(things))
+        if second and chance.random() < 0.5:
+            pronouns, template = {"a": a_words[1], "b": b_words[0]}, chance.choice(second)
         else:
-            about = replace(event, a=stranger) if side == "a" else replace(event, b=stranger)
-    question = chance.choice(_wh(about, wanted))
-    answer = told.quoted(getattr(event, wanted), spans[-1]) or told.quoted(getattr(event, wanted), spans[0])
-    people = [name for name in cast.names[:5] if told.quoted(name)]
-    chance.shuffle(people)
+            pronouns, template = {"a": a_words[0], "b": b_words[1]}, first[0]
+        return [met, told.add(f"{template}.", {**values, **pronouns}, capital=True)]
+    template = chance.choice(chance.choice([form for form in (first, second, passive) if form]))
+    where = 1.0 if verb.is_state else chance.random()
+    if where < 0.7:
+        template = f"{{when}}, {template}" if where < 0.3 else f"{template} {{when}}"
+    return [told.add(f"{template}.", values, capital=True)]
+
+
+def _speak(told: Told, event: Event) -> Span:
+    """Write what one of both sides says of it."""
+    chance, templates = told.chance, event.verb.templates
+    values = {**event.values(), "when": chance.choice(_file().when)}
+    second = usable(templates.second, values)
+    side, text = ("b", second[0]) if second and chance.random() < 0.5 else ("a", templates.first[0])
+    after = "" if event.verb.is_state else chance.choice(("", " {when}", ", believe it or not"))
+    return told.add(f"{{{side}}}: {text.replace(f'{{{side}}}', 'I', 1)}{after}", values)
+
+
+def _ask_who_or_what(told: Told, events: Sequence[Event], place: int, spans: list[Span], cast: _Cast) -> Example:
+    chance, event, stranger = told.chance, events[place], cast.names[5]
+    wanted = chance.choice("aabbx" if event.x else "ab")
+    right, unknown, about = getattr(event, wanted), chance.random() < 0.155, event
+    if unknown and event.x and wanted != "x":
+        about = replace(event, x=chance.choice(_things_left(event.verb, events)))
+    elif unknown:
+        side = {"a": "b", "b": "a"}.get(wanted) or chance.choice("ab")
+        about = replace(event, a=stranger) if side == "a" else replace(event, b=stranger)
+    question = worded(chance, getattr(event.verb.templates, wanted), about.values())
+    people = [name for name in cast.names[:5] if told.holds(name)]
     if wanted != "x" and chance.random() < 0.4 and len(people) > 2:
         named = about.b if wanted == "a" else about.a
-        offered = [name for name in people if name != named or chance.random() < 0.5]
         missing = chance.random() < 0.12
-        right = getattr(event, wanted)
-        offered = [name for name in offered if not (missing and name == right)]
+        offered = [n for n in people if (n != named or chance.random() < 0.5) and not (missing and n == right)]
         if chance.random() < 0.3:
-            offered.insert(chance.randrange(len(offered) + 1), stranger if stranger != named else cast.names[4])
-        offered = list(dict.fromkeys(offered))
-        known = not unknown and not missing
-        return ask(
-            told.text,
-            question,
-            (right,) if known else (),
-            choices=tuple(map(Choice, offered)),
-            evidence=None if unknown else spans,
-        )
-    if unknown or answer is None:
-        return ask(told.text, question, ())
-    return ask(told.text, question, (answer[0],), answer[1], evidence=spans)
+            offered.append(stranger if stranger != named else cast.names[4])
+        answers = () if unknown or missing else (right,)
+        return told.offer(question, answers, chance.sample(offered, len(offered)), [] if unknown else spans)
+    return told.unknown(question) if unknown else told.quote(question, right, spans, spans[::-1])
 
 
-def _ask_yes_no(
-    chance: Random,
-    rng: np.random.Generator,
-    told: Told,
-    event: Event,
-    events: Sequence[Event],
-    spans: tuple[Span, ...],
-    stranger: str,
-) -> Example:
-    style = chance.random()
-    swapped = Event(event.verb, event.b, event.a, event.x)
-    if style < 0.4:
-        return replace(ask_yes_no(rng, told.text, chance.choice(_whether(event)), True), evidence=spans)
-    if style < 0.8 and event.verb.once:
-        return replace(ask_yes_no(rng, told.text, chance.choice(_whether(swapped)), False), evidence=spans)
+def _ask_yes_no(told: Told, events: Sequence[Event], place: int, spans: list[Span], stranger: str) -> Example:
+    chance, event, style = told.chance, events[place], told.chance.random()
+    swapped = replace(event, a=event.b, b=event.a)
+    if style < 0.4 or (style < 0.8 and event.verb.once):
+        about = event if style < 0.4 else swapped
+        return told.whether(worded(chance, event.verb.templates.whether, about.values()), about is event, spans)
     if event.x:
-        things = [t for t in _file().things[event.verb.things] if t not in {e.x for e in events}]
-        other = Event(event.verb, event.a, event.b, chance.choice(things))
+        other = replace(event, x=chance.choice(_things_left(event.verb, events)))
+        if chance.random() < 0.3:
+            other = replace(other, a=stranger)
     else:
-        other = swapped if not event.verb.once else Event(event.verb, event.a, stranger)
-    if chance.random() < 0.3 and event.x:
-        other = Event(event.verb, stranger, other.b, other.x)
-    question = chance.choice(_whether(other))
-    choices = tuple(map(Choice, YES_NO)) if chance.random() < 0.8 else ()
-    return ask(told.text, question, (), choices=choices)
-
-
-def _do(base: str, side: str, more: str = "") -> str:
-    """Return "did she buy", or "was she older than"."""
-    if base.startswith("be "):
-        return f"was {side} {base[3:]}{more}"
-    return f"did {side} {base}{more}"
-
-
-def _wh(event: Event, wanted: str) -> list[str]:
-    """Return questions for a side or the thing."""
-    verb, a, b, x = event.verb, event.a, event.b, event.x
-    if not verb.things:
-        if wanted == "a":
-            found = [f"Who {verb.past} {b}?"]
-            if verb.other:
-                found += [f"Who {_do(verb.other, b)}?"]
-            if verb.participle:
-                found += [f"Who was {b} {verb.participle} by?", f"By whom was {b} {verb.participle}?"]
-            return found
-        found = [f"Who {_do(verb.base, a)}?", f"Whom {_do(verb.base, a)}?"]
-        if verb.other:
-            found += [f"Who {verb.other_past} {a}?"] * 2
-        if verb.participle:
-            found += [f"Who was {verb.participle} by {a}?"]
-        return found
-    was = event.was
-    what = "How much" if verb.things == "money" else "What"
-    if wanted == "x":
-        found = [f"{what} did {a} {verb.base} {verb.to} {b}?"]
-        if verb.other:
-            found += [f"{what} did {b} {verb.other} {verb.of} {a}?"]
-        return found
-    if wanted == "a":
-        found = [f"Who {verb.past} {x} {verb.to} {b}?"]
-        if verb.past != verb.other_past:
-            found.append(f"Who {verb.past} {x}?")
-        if verb.other:
-            found += [f"Who did {b} {verb.other} {x} {verb.of}?", f"From whom did {b} {verb.other} {x}?"]
-        if verb.participle and verb.participle != verb.other_participle:
-            found.append(f"By whom {was} {x} {verb.participle}?")
-        return found
-    found = [f"Who did {a} {verb.base} {x} {verb.to}?", f"{verb.to.capitalize()} whom did {a} {verb.base} {x}?"]
-    if verb.other:
-        found.append(f"Who {verb.other_past} {x} {verb.of} {a}?")
-        if verb.past != verb.other_past:
-            found.append(f"Who {verb.other_past} {x}?")
-    if verb.participle:
-        found += [f"Who {was} {x} {verb.participle} {verb.to}?"]
-    return found
-
-
-def _whether(event: Event) -> list[str]:
-    """Return questions whether an event is so."""
-    verb, a, b, x = event.verb, event.a, event.b, event.x
-    if not verb.things:
-        found = [_do(verb.base, a, f" {b}")]
-        if verb.other:
-            found.append(_do(verb.other, b, f" {a}"))
-        if verb.participle:
-            found.append(f"was {b} {verb.participle} by {a}")
-        told = [f"{a} {verb.past} {b}"]
-    else:
-        was = event.was
-        found = [f"did {a} {verb.base} {x} {verb.to} {b}"]
-        if verb.other:
-            found.append(f"did {b} {verb.other} {x} {verb.of} {a}")
-        if verb.participle:
-            found.append(f"{was} {x} {verb.participle} {verb.to} {b} by {a}")
-        told = [f"{a} {verb.past} {x} {verb.to} {b}"]
-    questions = [f"{text[:1].upper()}{text[1:]}?" for text in found]
-    return [*questions, *questions, *(f"Is it true that {text}?" for text in told)]
+        other = replace(event, b=stranger) if event.verb.once else swapped
+    choices = ("yes", "no") if chance.random() < 0.8 else ()
+    return told.unknown(worded(chance, event.verb.templates.whether, other.values()), choices)
