@@ -1,7 +1,6 @@
-"""Time a bundle on a GPU: one-word answers a second, and for the paper's network the captured step.
+"""Time a bundle on a GPU: one-word answers a second, and a captured step against the same one uncaptured.
 
-Needs the extra `gpu` and a CUDA device. Only a bundle of the paper's network (format 7) decodes by a CUDA graph; its
-step is timed against the same one uncaptured.
+Needs the extra `gpu` and a CUDA device.
 """
 
 import argparse

@@ -9,8 +9,8 @@ from mqan_core.example import Choice, Example
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
 from mqan_core.text.word_pieces import WordPieces
-from mqan_export.answering import export_answering_bundle
-from mqan_export.answering_parity import AnsweringParity
+from mqan_export.bundle import export_bundle
+from mqan_export.parity import Parity
 from mqan_training.checkpoint import ENCODER_CONFIG, load_checkpoint, save_checkpoint
 from mqan_training.model.bert import Bert, BertConfig
 from mqan_training.model.pretrained import PretrainedNetwork
@@ -100,7 +100,7 @@ def write_small_checkpoint(folder: Path) -> None:
     )
 
 
-def write_small_bundle(checkpoint: Path, folder: Path) -> AnsweringParity:
+def write_small_bundle(checkpoint: Path, folder: Path) -> Parity:
     """Write the bundle of a checkpoint; return what the export says of it."""
     loaded, examples = load_checkpoint(checkpoint), make_examples(30)
-    return export_answering_bundle(loaded, folder, examples, name="small", version="1", model_card="# small\n")
+    return export_bundle(loaded, folder, examples, name="small", version="1", model_card="# small\n")

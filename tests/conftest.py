@@ -31,7 +31,7 @@ from filelock import FileLock
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from mqan_export.answering_parity import AnsweringParity
+    from mqan_export.parity import Parity
     from mqan_training.model.network import Network
     from mqan_training.trained import Trained
 
@@ -238,15 +238,13 @@ def bundle_of(network: "Network", factory: pytest.TempPathFactory) -> Path:
 
 def _write_bundle(network: "Network", folder: Path) -> None:
     from mqan_core.bundle import write_manifest
-    from mqan_core.manifest import MODEL_CARD, Manifest
-    from mqan_export.export import GRAPHS, sizes_of, write_graphs, write_words
+    from mqan_core.manifest import MODEL_CARD
+    from mqan_export.bundle import WordsModel
 
-    write_graphs(network, folder)
-    write_words(network, folder)
+    model = WordsModel(network)
+    model.write(folder)
     (folder / MODEL_CARD).write_text("# tiny\n")
-    provenance = {"model": asdict(network.mqan.config)}
-    manifest = Manifest("tiny", "0", "words", sizes_of(network), 128, GRAPHS, training=provenance)
-    write_manifest(folder, manifest)
+    write_manifest(folder, model.manifest("tiny", "0", {"model": asdict(network.mqan.config)}))
 
 
 @pytest.fixture(scope="session")
@@ -262,20 +260,20 @@ def small_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def small_export(small_checkpoint: Path) -> "tuple[Path, AnsweringParity]":
+def small_export(small_checkpoint: Path) -> "tuple[Path, Parity]":
     """A bundle of a small pretrained reader and what its export reports, made once for all tests and workers."""
-    from mqan_export.answering_parity import AnsweringParity
+    from mqan_export.parity import Parity
     from tests.answering import write_small_bundle
 
     folder, report = small_checkpoint.with_name("bundle"), small_checkpoint.with_name("report.json")
     with FileLock(f"{folder}.lock"):
         if not report.exists():
             report.write_text(json.dumps(asdict(write_small_bundle(small_checkpoint, folder))))
-    return folder, AnsweringParity(**json.loads(report.read_text()))
+    return folder, Parity(**json.loads(report.read_text()))
 
 
 @pytest.fixture(scope="session")
-def small_bundle(small_export: "tuple[Path, AnsweringParity]") -> Path:
+def small_bundle(small_export: "tuple[Path, Parity]") -> Path:
     """The bundle alone; to be copied before a change."""
     return small_export[0]
 
@@ -283,7 +281,7 @@ def small_bundle(small_export: "tuple[Path, AnsweringParity]") -> Path:
 @pytest.fixture(scope="session")
 def small_trained(small_checkpoint: Path) -> "Trained":
     """The network of the bundle, with the weights that the bundle has rounded."""
-    from mqan_export.answering import round_network
+    from mqan_export.bundle import round_network
     from mqan_training.checkpoint import load_checkpoint
     from mqan_training.trained import load_trained
 

@@ -101,8 +101,7 @@ def export(
 ) -> None:
     """Export a checkpoint to a bundle, and check that both give the same answers on validation examples."""
     with told_in_one_line():
-        from mqan_export.answering import export_answering_bundle, validation_mixture
-        from mqan_export.export import export_bundle
+        from mqan_export.bundle import export_bundle, validation_mixture
         from mqan_training.checkpoint import load_checkpoint
         from mqan_training.recipe import PiecesConfig
 
@@ -111,23 +110,18 @@ def export(
         unmeasured = f"# {name} {version}\n\nNothing has been measured yet: `mqan evaluate --bundle DIR`.\n"
         card = unmeasured if model_card is None else model_card.read_text(encoding="utf-8")
         if isinstance(loaded.recipe.reader, PiecesConfig):
-            mixed = validation_mixture(loaded.recipe, data, num_examples)
-            found = export_answering_bundle(loaded, bundle, mixed, name=name, version=version, model_card=card)
-            print(f"{bundle}: {name} {version}; {found.in_words()}")
-            return
-        tasks = list(loaded.recipe.sources)
-        examples = _validation_examples(tasks, data, num_examples)
-        if not examples:
-            raise ValueError(
-                f"{checkpoint}: there is nothing to compare the bundle and the checkpoint on: of its tasks "
-                f"({', '.join(tasks)}) none has validation rows in {data}. Train on one that has some, too, or give "
-                "another --data."
-            )
+            examples = validation_mixture(loaded.recipe, data, num_examples)
+        else:
+            tasks = list(loaded.recipe.sources)
+            examples = _validation_examples(tasks, data, num_examples)
+            if not examples:
+                raise ValueError(
+                    f"{checkpoint}: there is nothing to compare the bundle and the checkpoint on: of its tasks "
+                    f"({', '.join(tasks)}) none has validation rows in {data}. Train on one that has some, too, or "
+                    "give another --data."
+                )
         report = export_bundle(loaded, bundle, examples, name=name, version=version, model_card=card)
-    print(
-        f"{bundle}: {name} {version}; {report.num_examples} answers equal, encodings within "
-        f"{report.max_encoder_difference:.1e}, probabilities within {report.max_probability_difference:.1e}"
-    )
+    print(f"{bundle}: {name} {version}; {report.in_words()}")
 
 
 def evaluate(

@@ -1,16 +1,18 @@
-"""Check that a bundle computes what its checkpoint does: tensors, tokens, alone and in batches."""
+"""Check that a bundle computes what its checkpoint does: words, choices, refusals, masses, alone and in batches."""
 
 import copy
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import torch
 
 from mqan_core.answer.types import Answer, AnswerToken, Source
-from mqan_core.errors import MqanError
+from mqan_core.ask.options import Options
+from mqan_core.ask.request import Request
+from mqan_core.errors import InputError, MqanError
 from mqan_core.example import Example
 from mqan_runtime.engine import Engine
 from mqan_runtime.readers import WordReader
@@ -23,6 +25,14 @@ NO_EXAMPLES: Final = (
 )
 _BATCH = 16
 _MAX_ANSWER_TOKENS = 50
+# Two ways to go on that are so alike that float32 may choose either; what follows cannot be compared.
+_TIE = 2e-5
+# 8-bit products move a probability by hundredths. That turns an answer that torch hardly prefers to another, but few of
+# those to which it gives this much: with fewer equal ones, scales or weights of the 8-bit graphs are wrong.
+_SURE = 0.6
+_LEAST_AGREEMENT = 0.85
+
+Reference = Callable[[Sequence[Request], int], list[Answer]]  # requests and the most tokens -> torch's answers
 
 
 class ParityError(MqanError):
@@ -30,78 +40,173 @@ class ParityError(MqanError):
 
 
 @dataclass(frozen=True, slots=True)
-class ParityReport:
+class Parity:
     """The result of a comparison.
 
     Attributes:
-        num_examples: examples answered in torch, in batches and alone; all answers had the same tokens.
-        max_encoder_difference: largest difference in an output of the encoder from what torch computes in float64, in
-            parts of that output's largest value where that is over 1. (A trained network's reach 17; torch's own
-            float32 is 1e-4 from its float64 here and there.)
-        max_probability_difference: largest absolute difference of a token's probability or mass.
+        num_examples: examples answered in torch, in batches and alone; all answers were equal.
+        num_choices: those of them with choices.
+        num_refused: those that were refused.
+        num_ties: those that torch and the bundle answer otherwise, or from elsewhere, because two ways were as likely
+            as float32 tells.
+        max_probability_difference: largest absolute difference of a probability or mass.
+        max_encoder_difference: of a reader of words: largest difference in an output from what torch computes in
+            float64, in parts of that output's largest value where that is over 1. (A trained network's reach 17;
+            torch's own float32 is 1e-4 from its float64 here and there.)
+        int8_agreement: share of the examples that the 8-bit graphs answer as torch does.
+        int8_mean_difference: mean difference of the probability of these.
     """
 
     num_examples: int
-    max_encoder_difference: float
+    num_choices: int
+    num_refused: int
+    num_ties: int
     max_probability_difference: float
+    max_encoder_difference: float | None = None
+    int8_agreement: float | None = None
+    int8_mean_difference: float = 0.0
+
+    def in_words(self) -> str:
+        """Return the report as a line."""
+        ties = f", {self.num_ties} but for ties" if self.num_ties else ""
+        kinds = f" ({self.num_choices} choices, {self.num_refused} refusals)" if self.int8_agreement is not None else ""
+        words = f"{self.num_examples} answers equal{ties}{kinds}"
+        if self.max_encoder_difference is not None:
+            words += f", encodings within {self.max_encoder_difference:.1e}"
+        words += f", probabilities within {self.max_probability_difference:.1e}"
+        if self.int8_agreement is None:
+            return words
+        return (
+            f"{words}; with 8-bit products {self.int8_agreement:.1%} equal, their probabilities "
+            f"{self.int8_mean_difference:.3f} apart on average"
+        )
 
 
-def check_parity(network: Network, engine: Engine, examples: Sequence[Example]) -> ParityReport:
-    """Compare a network with a bundle opened on the CPU.
+def check_parity(reference: Reference, engine: Engine, examples: Sequence[Example]) -> tuple[Parity, list[Answer]]:
+    """Compare a network with a bundle opened in float32 on the CPU.
 
     Args:
-        network: what was exported.
-        engine: the bundle.
+        reference: answers of what was exported, rounded as the bundle holds it.
+        engine: the bundle in float32.
         examples: real ones.
 
+    Returns:
+        What was compared, and torch's answers to the examples that can be read.
+
     Raises:
-        ParityError: an output of the encoder differs from the exact one by more than 1e-4 of its largest
-            value, a probability by more than 1e-4 from torch's, an answer by a token, or more answers than
-            ``most_ties`` by where a token is from.
-        ValueError: there are no examples.
+        ParityError: a probability or mass differs by more than 1e-4 from torch's, or an answer by a word or its
+            place that was no less likely, or more answers by such than ``most_ties``.
+        ValueError: no example can be read.
     """
-    if not examples:
+    read = readable(engine, examples)
+    if not read:
         raise ValueError(NO_EXAMPLES)
-    requests = [engine.read(example.context, example.question) for example in examples]
-    exact = copy.deepcopy(network).double()
-    encoder_difference = probability_difference = 0.0
-    num_ties = 0
-    for first in range(0, len(requests), _BATCH):
-        batch = requests[first : first + _BATCH]
-        limits = [_MAX_ANSWER_TOKENS] * len(batch)
-        encoder_difference = largest((encoder_difference, _encoder_difference(exact, engine, batch)))
-        expected = network.greedy_answers([request.request for request in batch], _MAX_ANSWER_TOKENS)
-        together = engine.answer(batch, limits)
-        alone = [engine.answer([request], limits[:1])[0] for request in batch]
-        for i, answers in enumerate(zip(expected, together, alone, strict=True)):
-            torch_answer, *others = answers
-            for other in others:
-                difference = answer_difference(torch_answer, other)
-                if difference is None or not difference <= MAX_DIFFERENCE:
-                    raise ParityError(
-                        f"example {examples[first + i].id}: torch answers {torch_answer.text!r}, the bundle "
-                        f"{other.text!r} (largest difference of a probability: {difference})"
-                    )
-                probability_difference = max(probability_difference, difference)
-            num_ties += check_places(examples[first + i].id, torch_answer, others)
-    check_ties(num_ties, len(requests))
-    if not encoder_difference <= MAX_DIFFERENCE:
+    limit = _limit(engine)
+    expected: list[Answer] = []
+    worst, num_ties = 0.0, 0
+    for first in range(0, len(read), _BATCH):
+        batch = [request for _, request in read[first : first + _BATCH]]
+        wanted = reference([request.request for request in batch], limit)
+        together = engine.answer(batch, [limit] * len(batch))
+        alone = [engine.answer([request], [limit])[0] for request in batch]
+        expected += wanted
+        for (example, _), torch_answer, *others in zip(read[first:], wanted, together, alone, strict=False):
+            difference, is_tie = _compare(example.id, torch_answer, others)
+            worst, num_ties = max(worst, difference), num_ties + is_tie
+    most = most_ties(len(read))
+    if num_ties > most:
         raise ParityError(
-            f"the encoders differ by {encoder_difference:.2e}, at most {MAX_DIFFERENCE:.0e} is allowed: export another "
+            f"{num_ties} of {len(read)} answers differ where two ways are equally likely, at most {most} may: the "
+            "graphs choose otherwise than torch"
+        )
+    num_choices = sum(bool(answer.choices) for answer in expected)
+    num_refused = sum(not answer.answered for answer in expected)
+    return Parity(len(read), num_choices, num_refused, num_ties, worst), expected
+
+
+def agreement(report: Parity, expected: Sequence[Answer], int8_engine: Engine, examples: Sequence[Example]) -> Parity:
+    """Return a report with how far 8-bit products agree.
+
+    Of all answers this depends on how sure the model is, so what is enough is for the report's reader to judge. Only
+    those that torch is sure of have to agree.
+
+    Args:
+        report: of the float32 graphs.
+        expected: torch's answers to the examples that can be read.
+        int8_engine: the bundle with 8-bit products.
+        examples: the same.
+
+    Raises:
+        ParityError: a number is not finite, or fewer than 85 % of the answers to which torch gives 0.6 or more are
+            torch's. (One always may differ.)
+    """
+    limit = _limit(int8_engine)
+    found: list[Answer] = []
+    for example, request in readable(int8_engine, examples):
+        (answer,) = int8_engine.answer([request], [limit])
+        if not largest(_numbers(answer)) <= 1 + MAX_DIFFERENCE:
+            raise ParityError(f"example {example.id}: with 8-bit products a probability is not a number from 0 to 1")
+        found.append(answer)
+    pairs = list(zip(expected, found, strict=True))
+    sure = [pair for pair in pairs if pair[0].probability >= _SURE]
+    num_other = sum(not _says_the_same(a, b) for a, b in sure)
+    if num_other > max(1, (1 - _LEAST_AGREEMENT) * len(sure)):
+        raise ParityError(
+            f"with 8-bit products {num_other} of the {len(sure)} answers to which torch gives {_SURE} or more are "
+            f"others, at least {_LEAST_AGREEMENT:.0%} have to be equal"
+        )
+    same = [abs(a.probability - b.probability) for a, b in pairs if _says_the_same(a, b)]
+    mean = sum(same) / max(len(same), 1)
+    return replace(report, int8_agreement=len(same) / len(found), int8_mean_difference=mean)
+
+
+def check_words_reader(report: Parity, network: Network, engine: Engine, examples: Sequence[Example]) -> Parity:
+    """Return a report with how far the reader of words is from what torch computes in float64.
+
+    Args:
+        report: of the answers.
+        network: what was exported.
+        engine: the bundle.
+        examples: the same.
+
+    Raises:
+        ParityError: an output differs by more than 1e-4 of its largest value.
+    """
+    exact = copy.deepcopy(network).double()
+    read = [request.request for _, request in readable(engine, examples)]
+    batches = (read[first : first + _BATCH] for first in range(0, len(read), _BATCH))
+    difference = largest(_encoder_difference(exact, engine, batch) for batch in batches)
+    if not difference <= MAX_DIFFERENCE:
+        raise ParityError(
+            f"the encoders differ by {difference:.2e}, at most {MAX_DIFFERENCE:.0e} is allowed: export another "
             "checkpoint of the run, whose rounding errors are others"
         )
-    return ParityReport(len(requests), encoder_difference, probability_difference)
+    return replace(report, max_encoder_difference=difference)
+
+
+def readable(engine: Engine, examples: Sequence[Example]) -> list[tuple[Example, ReadRequest]]:
+    """Return the examples that the engine can read: not blank, no question that no window holds."""
+    read = []
+    for example in examples:
+        try:
+            read.append((example, engine.read(example.context, example.question, Options(choices=example.choices))))
+        except InputError:
+            continue
+    return read
 
 
 def answer_difference(left: Answer, right: Answer) -> float | None:
     """Return the largest difference of a probability or mass; None when the answers are not the same words."""
-    if left.text != right.text or [t.piece for t in left.tokens] != [t.piece for t in right.tokens]:
+    if (left.text, left.answered) != (right.text, right.answered):
         return None
-    differences = [left.probability - right.probability]
+    if [t.piece for t in left.tokens] != [t.piece for t in right.tokens]:
+        return None
+    differences = [left.probability - right.probability, left.refusal - right.refusal]
     for a, b in zip(left.tokens, right.tokens, strict=True):
         differences.append(a.probability - b.probability)
         differences += [_mass(a, source) - _mass(b, source) for source in Source]
-    return largest(differences)
+    by_label = (sorted(answer.choices, key=lambda choice: choice.label) for answer in (left, right))
+    return largest((*differences, *(a.probability - b.probability for a, b in zip(*by_label, strict=True))))
 
 
 def largest(differences: Iterable[float]) -> float:
@@ -112,20 +217,6 @@ def largest(differences: Iterable[float]) -> float:
 def most_ties(num_examples: int) -> int:
     """Return in how many answers float32 may choose otherwise between equals: they are rare in a network that works."""
     return max(1, num_examples // 100)
-
-
-def check_ties(num_ties: int, num_examples: int) -> None:
-    """Check that not too many answers differ by ties.
-
-    Raises:
-        ParityError: too many do.
-    """
-    most = most_ties(num_examples)
-    if num_ties > most:
-        raise ParityError(
-            f"{num_ties} of {num_examples} answers differ where two ways are equally likely, at most {most} may: the "
-            "graphs choose otherwise than torch"
-        )
 
 
 def check_places(name: str, expected: Answer, found: Sequence[Answer]) -> bool:
@@ -152,6 +243,58 @@ def check_places(name: str, expected: Answer, found: Sequence[Answer]) -> bool:
     return bool(others)
 
 
+def _limit(engine: Engine) -> int:
+    return min(_MAX_ANSWER_TOKENS, engine.max_answer_tokens)
+
+
+def _compare(name: str, expected: Answer, found: Sequence[Answer]) -> tuple[float, bool]:
+    """Return the largest difference of an example's answers, and whether they differ by a tie."""
+    worst, same = 0.0, []
+    for other in found:
+        difference = answer_difference(expected, other)
+        if difference is None and _is_tie(expected, other):
+            continue
+        if difference is None or not difference <= MAX_DIFFERENCE:
+            raise ParityError(
+                f"example {name}: torch answers {expected.text!r}, the bundle {other.text!r} "
+                f"(largest difference of a probability: {difference})"
+            )
+        same.append(other)
+        worst = max(worst, difference)
+    return worst, check_places(name, expected, same) or len(same) < len(found)
+
+
+def _is_tie(left: Answer, right: Answer) -> bool:
+    """Return whether the first words that differ were, within float32's rounding, equally likely.
+
+    Then neither was likelier than one half, and what was said before them was as likely in both. A label is one choice,
+    however many words it has.
+    """
+    if left.choices:
+        difference = abs(left.probability - right.probability)
+        return difference < _TIE and max(left.probability, right.probability) <= 0.5 + _TIE
+    for a, b in zip(left.tokens, right.tokens, strict=False):
+        difference = abs(a.probability - b.probability)
+        if a.piece != b.piece:
+            return difference < _TIE and max(a.probability, b.probability) <= 0.5 + _TIE
+        if not difference <= MAX_DIFFERENCE:
+            return False
+    return False
+
+
+def _says_the_same(left: Answer, right: Answer) -> bool:
+    return (left.text, left.answered) == (right.text, right.answered)
+
+
+def _numbers(answer: Answer) -> Iterator[float]:
+    """Yield all probabilities and masses of an answer."""
+    yield from (answer.probability, answer.refusal)
+    for token in answer.tokens:
+        yield from (token.probability, token.masses.context, token.masses.question, token.masses.vocabulary)
+    for choice in answer.choices:
+        yield from (choice.probability, choice.among_choices, choice.against_refusal)
+
+
 def _places(answer: Answer) -> tuple[object, ...]:
     tokens = [(token.source.value, token.span and (token.span.start, token.span.end)) for token in answer.tokens]
     return (*tokens, *((span.source.value, span.start, span.end) for span in answer.spans))
@@ -174,8 +317,7 @@ def _mass(token: AnswerToken, source: Source) -> float:
     return mass
 
 
-def _encoder_difference(network: Network, engine: Engine, read: Sequence[ReadRequest]) -> float:
-    requests = [each.request for each in read]
+def _encoder_difference(network: Network, engine: Engine, requests: Sequence[Request]) -> float:
     if not isinstance(engine.reader, WordReader):
         raise TypeError("the bundle has no reader of words")
     with torch.no_grad():

@@ -11,7 +11,7 @@ from mqan_core.answer.trace import NUM_PLAIN_FIELDS, TraceField
 from mqan_core.text.vectors import quantize_rows
 from mqan_core.text.vocab import END_ID
 from mqan_export.trace import OPSET, examples_of, traced
-from mqan_runtime.graphs import DYNAMIC, FIXED, NEXT, NOT_OF_PIECES, NOT_OF_WORDS, step_constants, step_state
+from mqan_runtime.graphs import FIXED, NEXT, NOT_OF_PIECES, NOT_OF_WORDS, step_constants, step_state
 from mqan_training.model.decoder import Decoder, DecoderState, Encoded
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch
 from mqan_training.model.tie import Span
@@ -158,4 +158,4 @@ def trace_step(step: GreedyStep, opset: int = OPSET) -> onnx.ModelProto:
     if not graph.is_tied:
         fixed["V"] = step.decoder.generator.out_features
     fixed["F"] = len(TraceField) if graph.is_tied else NUM_PLAIN_FIELDS
-    return traced(graph, examples_of(axes, fixed), axes, [NEXT + name for name in graph.state], DYNAMIC, opset)
+    return traced(graph, examples_of(axes, fixed), axes, [NEXT + name for name in graph.state], opset)

@@ -3,18 +3,24 @@
 import inspect
 import logging
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+import numpy.typing as npt
 import onnx
 import torch
+from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 
-from mqan_runtime.graphs import TYPES
-from mqan_runtime.half import store_half
+from mqan_core.text.vectors import FloatArray
+from mqan_runtime.graphs import DYNAMIC, TYPES
 
 OPSET: Final = 23  # the first with attention as an operator
+WORDS_OPSET: Final = 18  # whose LSTM the translation of ``lstm.py`` is written in
+_HALF: Final = ".half"  # end of the name of the stored weights; what reads them keeps their own name
+_LEAST_SIZE = 1024  # smaller ones would save nothing
 _SIZES: Final = {"B": 3, "U": 11, "C": 13, "Q": 7, "K": 5}
 
 
@@ -45,8 +51,7 @@ def traced(
     example_inputs: Sequence[Tensor],
     inputs: Mapping[str, tuple[str, ...]],
     output_names: Sequence[str],
-    dynamic_axes: Collection[str],
-    opset: int,
+    opset: int = OPSET,
     table: dict[Callable[..., Any], Callable[..., Any]] | None = None,
 ) -> onnx.ModelProto:
     """Trace a module into an ONNX graph that names no place on this machine.
@@ -56,11 +61,10 @@ def traced(
         example_inputs: inputs to trace with.
         inputs: names and axes of the inputs, in order.
         output_names: names of the outputs, in order.
-        dynamic_axes: letters of the axes of any length.
         opset: version of the operators.
         table: how custom operators are translated.
     """
-    dynamic = {letter: torch.export.Dim.DYNAMIC for letter in dynamic_axes}
+    dynamic = {letter: torch.export.Dim.DYNAMIC for letter in DYNAMIC}
     shapes = tuple({i: dynamic[axis] for i, axis in enumerate(axes) if axis in dynamic} for axes in inputs.values())
     takes_any_number = any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(module.forward).parameters.values())
     with warnings.catch_warnings():  # torch's exporter warns of its own internals and of packages it can do without
@@ -88,3 +92,26 @@ def traced(
     del model.metadata_props[:]
     del model.graph.metadata_props[:]
     return model
+
+
+def as_half(array: FloatArray) -> npt.NDArray[np.float16] | None:
+    """Return the same numbers in float16, or None where it does not hold them."""
+    with np.errstate(over="ignore"):  # what overflows differs
+        half = array.astype(np.float16)
+    return half if np.array_equal(half, array) else None
+
+
+def store_half(model: onnx.ModelProto) -> None:
+    """Store the float32 weights that float16 holds exactly as float16, with a Cast after each, in place."""
+    casts = []
+    for tensor in model.graph.initializer:
+        if tensor.data_type != TensorProto.FLOAT:
+            continue
+        array = numpy_helper.to_array(tensor)
+        half = as_half(array) if array.size >= _LEAST_SIZE else None
+        if half is not None:
+            casts.append(helper.make_node("Cast", [tensor.name + _HALF], [tensor.name], to=TensorProto.FLOAT))
+            tensor.CopyFrom(numpy_helper.from_array(half, tensor.name + _HALF))
+    nodes = list(model.graph.node)
+    del model.graph.node[:]
+    model.graph.node.extend([*casts, *nodes])

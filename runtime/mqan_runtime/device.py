@@ -74,12 +74,11 @@ class DeviceDecoding(Decoding):
 
 
 class DeviceLoop(StepLoop):
-    """Runs batches on a device. One thread may.
+    """Takes the steps of decodings on a device. One thread may.
 
     Args:
         step, constants, state, sizes, shared: as of ``StepLoop``.
         open_step: opens the step for the sizes given by axis, to be captured on CUDA.
-        device: where the sessions run.
         max_positions: most steps of an answer.
         places: rows and context tokens of the places.
 
@@ -88,7 +87,7 @@ class DeviceLoop(StepLoop):
         room: most steps of an answer, its end included.
 
     Raises:
-        EngineFailedError: a graph cannot be captured.
+        EngineFailedError: the device failed, here or in any method.
     """
 
     def __init__(
@@ -137,11 +136,7 @@ class DeviceLoop(StepLoop):
         return self._occupy(place, list(rows), max_tokens, 0)
 
     def step(self, decoding: Decoding) -> list[tuple[Row, Steps]]:
-        """Take up to ``STEPS_A_LOOK`` steps, one where each is watched; return as ``StepLoop.step`` does.
-
-        Raises:
-            EngineFailedError: the device failed.
-        """
+        """Take up to ``STEPS_A_LOOK`` steps, one where each is watched; return as ``StepLoop.step`` does."""
         with _lost_for_good("decoding"):
             return self._take_steps(decoding, _place_of(decoding))
 
@@ -156,7 +151,6 @@ class DeviceLoop(StepLoop):
         return found
 
     def trace_so_far(self, decoding: Decoding, row: int) -> Trace:
-        """Return what a row that has not left has chosen, [steps, F]; read from the device."""
         with _lost_for_good("reading a trace"):
             return super().trace_so_far(decoding, row)
 
@@ -238,13 +232,11 @@ class _Place:
 
     @property
     def is_free(self) -> bool:
-        """Whether no decoding needs it any more."""
         decoding = None if self.holder is None else self.holder()
         return decoding is None or not decoding.num_live
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of its own buffers."""
         names = [name for tensors in (self.constants, *self.states) for name in tensors if "B" in self.axes[name]]
         return sum(self.zeros(name).nbytes for name in names)
 
@@ -256,7 +248,6 @@ class _Place:
             self._turn = 1 - self._turn
 
     def value(self, name: str) -> onnxruntime.OrtValue:
-        """Return the buffer of a tensor, as the next step reads it."""
         return self.constants[name] if name in self.constants else self.states[self._turn][name]
 
     def read(self, name: str) -> Any:
@@ -264,11 +255,9 @@ class _Place:
         return self.value(name).numpy()
 
     def write(self, name: str, array: Array) -> None:
-        """Copy an array of the tensor's own shape to the device."""
         self.value(name).update_inplace(np.ascontiguousarray(array))
 
     def zeros(self, name: str) -> Array:
-        """Return zeros of a tensor's shape."""
         return allocate({name: self.axes[name]}, self.sizes)[name]
 
     def park(self, decoding: Decoding) -> None:
@@ -285,7 +274,6 @@ class DeviceWindowsRead(WindowsRead):
         reader, names: as of ``WindowsRead``.
         windows: all that will be read.
         sizes: of the fixed axes.
-        device: where it runs.
         gather: session of ``gather_graph``.
     """
 
@@ -390,10 +378,7 @@ def _large(reader: PieceReader) -> list[str]:
 def fix_sizes(model: onnx.ModelProto, axes: Axes, sizes: Mapping[str, int]) -> None:
     """Fix the sizes of a graph in place: what it computes from shapes becomes constant, and all of it can run on a GPU.
 
-    Args:
-        model: the graph.
-        axes: of its inputs, and of its outputs less ``NEXT``.
-        sizes: by axis.
+    ``axes`` are those of its inputs, and of its outputs less ``NEXT``.
     """
     for value in (*model.graph.input, *model.graph.output):
         for dimension, axis in zip(value.type.tensor_type.shape.dim, axes[value.name.removeprefix(NEXT)], strict=True):

@@ -135,15 +135,7 @@ class Engine:
         return self.reader.tokenise(context, question, options, check)
 
     def answer(self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int]) -> list[Answer]:
-        """Answer a batch; each answer is what its request would get alone.
-
-        Args:
-            requests: at least one.
-            max_answer_tokens: most tokens of each answer, 1 to ``max_answer_tokens``; of a choice it is not used.
-
-        Raises:
-            ValueError: there are no requests, or a limit is out of range.
-        """
+        """Answer a batch; each answer is what its request would get alone. Errors are those of ``start_in_turns``."""
         decoding = self.start(requests, max_answer_tokens, range(len(requests)))
         answers: dict[int, Answer] = {}
         while decoding.num_live:
@@ -151,10 +143,7 @@ class Engine:
         return [answers[place] for place in range(len(requests))]
 
     def start(self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]) -> Decoding:
-        """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
-
-        Arguments and errors are those of ``start_in_turns``.
-        """
+        """Read a batch as ``start_in_turns`` does, without pauses."""
         reading = self.start_in_turns(requests, max_answer_tokens, keys)
         while True:
             try:
@@ -166,8 +155,9 @@ class Engine:
     def start_in_turns(
         self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]
     ) -> Generator[None, None, Decoding]:
-        """Do what ``start`` does, with a pause between parts of long requests: others need not wait, nor do more work
-        for who has gone.
+        """Read a batch, whose answers then come from ``step``, each as soon as it has ended.
+
+        It pauses between parts of long requests, so that others need not wait.
 
         Args:
             requests: at least one.
@@ -249,12 +239,7 @@ class Engine:
 
 
 def _choose(bundle: Bundle, provider: Provider, precision: Precision) -> Graphs:
-    """Return the graphs to run: those for the device, or of the precision that was asked for.
-
-    Raises:
-        BundleError: the bundle has none.
-        ValueError: int8 was asked for on a GPU.
-    """
+    """Return the graphs to run: those for the device, or of the precision that was asked for."""
     int8 = is_int8(provider, precision)
     device: Device = "cuda" if provider == "cuda" or (provider == "auto" and has_cuda()) else "cpu"
     graphs = bundle.manifest.graphs

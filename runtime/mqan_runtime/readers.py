@@ -55,13 +55,7 @@ _FIRST: Final = {"first_input": "input", "first_hidden": "hidden", "first_cell":
 
 
 class PieceReader:
-    """Reads requests as word pieces.
-
-    Args:
-        bundle: what is run.
-        graphs: which of its graphs.
-        open_graph: opens one.
-        num_together: most windows that are read together, padded; 1 on a CPU.
+    """Reads requests as word pieces, up to ``num_together`` windows at once.
 
     Attributes:
         refusal_offset: what is added to the score of refusing a question that the decoder answers freely, in logits.
@@ -88,12 +82,7 @@ class PieceReader:
         self._num_together = num_together
 
     def tokenise(self, context: str, question: str, options: Options, check: Check | None) -> ReadRequest:
-        """Tokenise a context, a question and what else is asked for.
-
-        Raises:
-            InputError: one of them holds nothing but white space, the question is too long for a window, or
-                the options make no sense together.
-        """
+        """Tokenise a request; refuse one that is blank, too long for a window, or makes no sense."""
         request = read_question(self._vocabulary, context, question, options, check)
         windows = self._layout.windows(request.question_tokens, request.choice_tokens, request.context_tokens)
         return ReadRequest(request, tuple(windows))
@@ -161,12 +150,7 @@ class PieceReader:
 
 
 class WindowsRead:
-    """What a reader says of windows, on the host, and of their words, numbered from 1 on over all windows.
-
-    Args:
-        reader: what reads.
-        names: outputs that are wanted.
-    """
+    """What a reader says of windows, on the host, and of their words, numbered from 1 on over all windows."""
 
     def __init__(self, reader: PieceReader, names: Sequence[str]) -> None:
         self.names = names
@@ -196,7 +180,6 @@ class WindowsRead:
         return [first + n * num_words for n in range(num_windows)]
 
     def of_windows(self, name: str) -> Array:
-        """Return an output of which each window has one."""
         return np.concatenate(self._parts[name])
 
     def of_words(self, name: str, numbers: npt.NDArray[np.int64]) -> Array:
@@ -218,11 +201,7 @@ class WindowsRead:
 
 
 class WordsOf:
-    """Which of the words that were read stand where in a batch: their numbers, 0 for none.
-
-    Args:
-        sizes: of the axes B, C, Q and U.
-    """
+    """Which of the words that were read stand where in a batch: their numbers, 0 for none."""
 
     def __init__(self, sizes: Mapping[str, int]) -> None:
         axes = {"context": "C", "question": "Q", "slots": "U"}
@@ -299,12 +278,7 @@ def _keep(row: Row, read: WindowsRead, words: WordsOf, place: int, null: float) 
 
 
 def padded_windows(windows: Sequence[Window], num_words: int = 0) -> dict[str, Array]:
-    """Return the inputs of windows, with zeros after those that are shorter than the longest.
-
-    Args:
-        windows: at least one.
-        num_words: for as many words as this at least.
-    """
+    """Return the inputs of windows, with zeros after those that are shorter than the longest, or than ``num_words``."""
     names: Iterator[str] = (name for name in ("pieces", *PIECES_INPUTS) if name != "vectors")
     padded: dict[str, Array] = {}
     for name in names:
@@ -318,19 +292,7 @@ def padded_windows(windows: Sequence[Window], num_words: int = 0) -> dict[str, A
 
 
 class WordReader:
-    """Reads requests as words with vectors.
-
-    Args:
-        bundle: what is run.
-        graphs: which of its graphs.
-        open_graph: opens one.
-
-    Attributes:
-        shared: the decoder's inputs for the generator's pieces.
-
-    Raises:
-        BundleError: the graph does not run with the sizes that the manifest states.
-    """
+    """Reads requests as words with vectors. ``shared`` are the decoder's inputs for the generator's pieces."""
 
     num_fields: Final = NUM_PLAIN_FIELDS
     left_out: Final = NOT_OF_WORDS
@@ -357,12 +319,7 @@ class WordReader:
             ) from error
 
     def tokenise(self, context: str, question: str, options: Options, check: Check | None) -> ReadRequest:
-        """Tokenise a context and a question.
-
-        Raises:
-            InputError: the context or the question holds nothing but white space, or more is asked for than
-                such a model can answer.
-        """
+        """Tokenise a request; refuse one that is blank, or asks for more than such a model can answer."""
         for field in options.fields:
             message = f"This model answers plain questions only: it does not take {field}."
             hint = f"Leave {field} out, or serve a model with a pretrained reader."

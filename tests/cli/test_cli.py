@@ -628,18 +628,18 @@ def test_overrides_are_pairs(tmp_path: Path) -> None:
 
 
 def test_an_exported_card_says_what_it_is_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mqan_export import export
+    from mqan_export import bundle as exported
+    from mqan_export.parity import Parity
     from mqan_training import checkpoint
 
     def write_card(loaded: object, folder: Path, examples: object, *, model_card: str, **_: str) -> Any:
         (folder / "README.md").write_text(model_card)
-        differences = {"max_encoder_difference": 0.0, "max_probability_difference": 0.0}
-        return types.SimpleNamespace(num_examples=0, **differences)
+        return Parity(0, 0, 0, 0, 0.0)
 
     loaded = types.SimpleNamespace(recipe=types.SimpleNamespace(name="tiny", sources={"sst": 1}, reader=None))
     monkeypatch.setattr(checkpoint, "load_checkpoint", lambda _: loaded)
     monkeypatch.setattr(training_verbs, "_validation_examples", lambda *_: [Example("sst", "1", "Dull.", "Is it?", ())])
-    monkeypatch.setattr(export, "export_bundle", write_card)
+    monkeypatch.setattr(exported, "export_bundle", write_card)
     result = runner.invoke(app, ["export", str(tmp_path), str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert (tmp_path / "README.md").read_text().startswith("# tiny 1\n")

@@ -10,11 +10,10 @@ import torch
 from mqan_core.bundle import open_bundle, verify_files
 from mqan_core.errors import BundleError
 from mqan_core.manifest import MANIFEST
-from mqan_export import answering
-from mqan_export.answering import export_answering_bundle
-from mqan_export.answering_parity import AnsweringParity, check_answering_parity
-from mqan_export.parity import ParityError
-from mqan_export.reader_graph import BalancedLinear
+from mqan_export import bundle as exported
+from mqan_export.bundle import PiecesModel, export_bundle
+from mqan_export.int8 import BalancedLinear
+from mqan_export.parity import Parity, ParityError, check_parity
 from mqan_export.step_graph import round_generator
 from mqan_runtime.engine import Engine
 from mqan_training.checkpoint import load_checkpoint
@@ -23,44 +22,45 @@ from tests.answering import make_examples, make_trained, write_small_bundle
 Patch = pytest.MonkeyPatch
 
 
-def test_the_bundle_answers_as_torch_does(small_export: tuple[Path, AnsweringParity]) -> None:
+def test_the_bundle_answers_as_torch_does(small_export: tuple[Path, Parity]) -> None:
     folder, report = small_export
     assert report.num_examples == 30
     assert report.num_choices == 10
     assert report.max_probability_difference < 1e-4
+    assert report.int8_agreement is not None
     assert report.int8_agreement > 0.5
     verify_files(folder)
     assert not list(folder.parent.glob("bundle.unchecked*"))
 
 
-def test_another_network_is_found_out(small_export: tuple[Path, AnsweringParity]) -> None:
+def test_another_network_is_found_out(small_export: tuple[Path, Parity]) -> None:
     engine = Engine.open(small_export[0], provider="cpu", precision="float32")
     other = make_trained(4)
-    inputs = torch.zeros(other.vocabulary.num_generated, other.network.config.width)
     with pytest.raises(ParityError, match="torch answers"):
-        check_answering_parity(other, inputs, engine, make_examples(9))
+        check_parity(PiecesModel(other).answer, engine, make_examples(9))
 
 
 @pytest.fixture
-def graphs_are_there(small_export: tuple[Path, AnsweringParity], monkeypatch: Patch) -> None:
+def graphs_are_there(small_export: tuple[Path, Parity], monkeypatch: Patch) -> None:
     """Lets an export of the small network take the graphs of another of it: tracing them takes half a minute."""
     done, report = small_export
 
-    def write_float32(_: object, folder: Path) -> None:
+    def write(model: PiecesModel, folder: Path) -> None:
+        model._generator_inputs = torch.zeros(())
         for path in done.iterdir():
             if path.suffix in (".json", ".onnx") and path.name != MANIFEST and "int8" not in path.name:
                 (folder / path.name).write_bytes(path.read_bytes())
 
-    monkeypatch.setattr(answering, "write_float32", write_float32)
-    monkeypatch.setattr(answering, "check_answering_parity", lambda *_: (report, []))
-    monkeypatch.setattr(answering, "quantise_reader", lambda *_: onnx.load(done / "reader-int8.onnx"))
-    monkeypatch.setattr(answering, "quantise_step", lambda *_: onnx.load(done / "decoder_step-int8.onnx"))
+    monkeypatch.setattr(PiecesModel, "write", write)
+    monkeypatch.setattr(exported, "check_parity", lambda *_: (report, []))
+    monkeypatch.setattr(exported, "quantise_reader", lambda *_: onnx.load(done / "reader-int8.onnx"))
+    monkeypatch.setattr(exported, "quantise_step", lambda *_: onnx.load(done / "decoder_step-int8.onnx"))
 
 
 @pytest.mark.usefixtures("graphs_are_there")
-@pytest.mark.parametrize("check", ["check_answering_parity", "agreement"])
+@pytest.mark.parametrize("check", ["check_parity", "agreement"])
 def test_a_check_that_fails_leaves_no_manifest(
-    check: str, small_export: tuple[Path, AnsweringParity], small_checkpoint: Path, tmp_path: Path, monkeypatch: Patch
+    check: str, small_export: tuple[Path, Parity], small_checkpoint: Path, tmp_path: Path, monkeypatch: Patch
 ) -> None:
     """Also not the one of an earlier bundle; nor a folder beside it, where a user's own of such a name stays."""
 
@@ -72,7 +72,7 @@ def test_a_check_that_fails_leaves_no_manifest(
     kept.parent.mkdir()
     kept.write_text("mine")
     (folder / MANIFEST).write_bytes((small_export[0] / MANIFEST).read_bytes())
-    monkeypatch.setattr(answering, check, disagree)
+    monkeypatch.setattr(exported, check, disagree)
     monkeypatch.chdir(folder)
     with pytest.raises(ParityError, match="they disagree"):
         write_small_bundle(small_checkpoint, Path())
@@ -86,11 +86,11 @@ def test_a_name_that_no_bundle_may_have_is_refused_first(small_checkpoint: Path,
     checkpoint = load_checkpoint(small_checkpoint)
     for names, message in (({"name": "", "version": "1"}, "name of"), ({"name": "n", "version": "1\n"}, "version of")):
         with pytest.raises(BundleError, match=f"{message} a bundle"):
-            export_answering_bundle(checkpoint, tmp_path / "bundle", make_examples(3), **names, model_card="")
+            export_bundle(checkpoint, tmp_path / "bundle", make_examples(3), **names, model_card="")
     assert not (tmp_path / "bundle").exists()
 
 
-def test_a_file_that_is_missing_is_named(small_export: tuple[Path, AnsweringParity], tmp_path: Path) -> None:
+def test_a_file_that_is_missing_is_named(small_export: tuple[Path, Parity], tmp_path: Path) -> None:
     for path in small_export[0].iterdir():
         if path.name != "reader-float32.onnx":
             (tmp_path / path.name).write_bytes(path.read_bytes())
@@ -103,7 +103,7 @@ def test_a_file_that_is_missing_is_named(small_export: tuple[Path, AnsweringPari
         open_bundle(tmp_path)
 
 
-def test_eight_bit_weights_have_seven_bits(small_export: tuple[Path, AnsweringParity]) -> None:
+def test_eight_bit_weights_have_seven_bits(small_export: tuple[Path, Parity]) -> None:
     """Or an x86 CPU without VNNI would add up their products otherwise than one with it."""
     for name in ("reader-int8.onnx", "decoder_step-int8.onnx"):
         model = onnx.load(small_export[0] / name)

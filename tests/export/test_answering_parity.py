@@ -10,13 +10,20 @@ import pytest
 
 from mqan_core.answer.types import Answer, AnswerToken, ChoiceProbability, Masses, Source, Span, compose
 from mqan_core.example import Example
-from mqan_export import answering_parity
-from mqan_export.answering_parity import AnsweringParity, agreement, check_answering_parity, decision_difference
-from mqan_export.parity import ParityError, answer_difference, check_places, most_ties
+from mqan_export import parity
+from mqan_export.parity import (
+    Parity,
+    ParityError,
+    agreement,
+    answer_difference,
+    check_parity,
+    check_places,
+    most_ties,
+)
 
 CONTEXT = "yes no yes no"
 MIXED = Masses(0.5, 0.1, 0.4)
-Compare = Callable[[Sequence[Answer], Sequence[Answer]], AnsweringParity]
+Compare = Callable[[Sequence[Answer], Sequence[Answer]], Parity]
 
 
 def say(word: str, probability: float, start: int | None = None, masses: Masses = MIXED) -> Answer:
@@ -30,14 +37,10 @@ def say(word: str, probability: float, start: int | None = None, masses: Masses 
 def compare(monkeypatch: pytest.MonkeyPatch) -> Compare:
     """Compares torch's answers with those of a bundle, which it gives in batches and alone."""
 
-    def check(torch_answers: Sequence[Answer], others: Sequence[Answer]) -> AnsweringParity:
+    def check(torch_answers: Sequence[Answer], others: Sequence[Answer]) -> Parity:
         engine, rows = _set_up(monkeypatch, others)
         answers = iter(torch_answers)
-        monkeypatch.setattr(
-            answering_parity, "answer_batch", lambda _n, _v, _l, batch, *_: [next(answers) for _ in batch]
-        )
-        nothing: Any = SimpleNamespace(network=None, vocabulary=None, layout=None)
-        return check_answering_parity(nothing, nothing, engine, rows)[0]
+        return check_parity(lambda batch, _: [next(answers) for _ in batch], engine, rows)[0]
 
     return check
 
@@ -45,7 +48,7 @@ def compare(monkeypatch: pytest.MonkeyPatch) -> Compare:
 def _set_up(monkeypatch: pytest.MonkeyPatch, answers: Sequence[Answer]) -> tuple[Any, list[Example]]:
     rows = [Example("t", str(i), CONTEXT, "?", ()) for i in range(len(answers))]
     read = [(row, SimpleNamespace(request=i)) for i, row in enumerate(rows)]
-    monkeypatch.setattr(answering_parity, "readable", lambda *_: read)
+    monkeypatch.setattr(parity, "readable", lambda *_: read)
     engine = SimpleNamespace(max_answer_tokens=5, answer=lambda batch, _: [answers[row.request] for row in batch])
     return engine, rows
 
@@ -84,7 +87,7 @@ def test_what_is_not_finite_differs() -> None:
     left = say("yes", 0.3)
     for wrong in (math.nan, math.inf):
         assert answer_difference(left, replace(left, probability=wrong)) == math.inf
-        assert decision_difference(left, replace(left, refusal=wrong)) == math.inf
+        assert answer_difference(left, replace(left, refusal=wrong)) == math.inf
         assert answer_difference(left, say("yes", 0.3, masses=Masses(0.5, 0.1, wrong))) == math.inf
 
 
@@ -106,7 +109,7 @@ def test_words_have_to_be_from_the_same_place(compare: Compare) -> None:
 
 
 def test_answers_that_torch_is_sure_of_have_to_be_equal_with_8_bit_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    report = AnsweringParity(20, 0, 0, 0, 0.0)
+    report = Parity(20, 0, 0, 0, 0.0)
     sure, unsure, other = say("yes", 0.9), say("yes", 0.5), say("no", 0.9)
     for torch_answers, answers, share in (
         ([sure] * 20, [sure] * 17 + [other] * 3, 0.85),

@@ -10,7 +10,7 @@ import pytest
 from mqan_core.answer.types import Answer, Source
 from mqan_core.example import Example
 from mqan_export import parity
-from mqan_export.parity import ParityError, answer_difference, check_parity
+from mqan_export.parity import Parity, ParityError, answer_difference, check_parity, check_words_reader
 from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
 from mqan_runtime.rows import ReadRequest
@@ -41,8 +41,10 @@ def test_the_bundle_computes_what_torch_does(tiny_network: Network, engine: Engi
     """
     requests = make_requests(engine, sentences, 120, 1)
     examples = [Example("t", str(i), r.request.context, r.request.question, ("",)) for i, r in enumerate(requests)]
-    report = check_parity(tiny_network, engine, examples)
+    report, _ = check_parity(tiny_network.greedy_answers, engine, examples)
+    report = check_words_reader(report, tiny_network, engine, examples)
     assert report.num_examples == 120
+    assert report.max_encoder_difference is not None
     assert report.max_encoder_difference < 1e-4
     assert report.max_probability_difference < 1e-4
 
@@ -55,7 +57,7 @@ def test_the_parity_check_notices_a_difference(tiny_network: Network, engine: En
     try:
         weight.data[5] += 3.0
         with pytest.raises(ParityError, match="torch answers"):
-            check_parity(tiny_network, engine, examples)
+            check_parity(tiny_network.greedy_answers, engine, examples)
     finally:
         weight.data.copy_(before)
 
@@ -67,9 +69,9 @@ def test_a_network_that_computes_no_numbers_is_noticed(
     examples = [Example("t", str(i), r.request.context, r.request.question, ("",)) for i, r in enumerate(requests)]
     monkeypatch.setattr(parity, "_encoder_difference", lambda *_: math.nan)
     with pytest.raises(ParityError, match="the encoders differ by inf"):
-        check_parity(tiny_network, engine, examples)
+        check_words_reader(Parity(2, 0, 0, 0, 0.0), tiny_network, engine, examples)
     with pytest.raises(ValueError, match="parity cannot be checked without examples"):
-        check_parity(tiny_network, engine, [])
+        check_parity(tiny_network.greedy_answers, engine, [])
 
 
 def test_two_thousand_pairings_answer_as_alone(engine: Engine, sentences: MakeSentence) -> None:

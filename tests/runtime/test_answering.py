@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,16 +15,20 @@ from mqan_core.ask.options import Options, choices_of
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError, InputError
 from mqan_core.example import Choice
-from mqan_runtime.engine import Engine
+from mqan_runtime.engine import Ended, Engine
 from mqan_runtime.interface import open_engine
 from mqan_runtime.rows import ReadRequest
 from mqan_runtime.session import CPU, check_graph
 from mqan_runtime.steps import Decoding
 from tests.answering import LABELS, make_examples, make_text
 
+PLACES = [(1, 32), (4, 64)]  # some requests find none that is free or large enough
 
-@pytest.fixture(scope="module", params=["float32", "int8"])
+
+@pytest.fixture(scope="module", params=["float32", "int8", "fixed buffers"])
 def engine(small_bundle: Path, request: pytest.FixtureRequest) -> Engine:
+    if request.param == "fixed buffers":  # as on a GPU
+        return Engine(open_bundle(small_bundle), provider="cpu", precision="float32", places=PLACES)
     return Engine.open(small_bundle, provider="cpu", precision=request.param)
 
 
@@ -85,6 +90,36 @@ def test_windows_may_be_read_together(small_bundle: Path) -> None:
     limits = [20] * len(requests)
     for one, other in zip(alone.answer(requests, limits), together.answer(requests, limits), strict=True):
         check_same(one, other)
+
+
+def test_fixed_buffers_give_the_answers_of_the_host(small_bundle: Path) -> None:
+    """What is read stays in them, as on a GPU; so do choices, quotations, explanations and the text's vector."""
+    bundle = open_bundle(small_bundle)
+    host, device = (
+        Engine(bundle, provider="cpu", precision="float32", places=places, num_together=8) for places in (None, PLACES)
+    )
+    options = (Options(explain=True), Options(contiguous=True, alternatives=2), Options(every=True))
+    requests = [
+        replace(host.read(e.context, e.question, replace(o, choices=e.choices)), wants_text_vector=True)
+        for e, o in zip(make_examples(24, 9), itertools.cycle(options), strict=False)
+        if not e.choices or o.explain
+    ]
+    found = []
+    for engine in (host, device):
+        decoding = engine.start(requests, [20] * len(requests), range(len(requests)))
+        ended: dict[int, Ended] = {}
+        while decoding.num_live:
+            ended |= dict(engine.step(decoding))
+        found.append([(engine.write(ended[key]), ended[key].row.text_vector) for key in range(len(requests))])
+    for (one, one_vector), (other, other_vector) in zip(*found, strict=True):
+        check_same(one, other)
+        assert len(one.explanation) == len(other.explanation)
+        steps = ([[c.text for c in step.candidates[:1]] for step in answer.explanation] for answer in (one, other))
+        assert next(steps) == next(steps)
+        assert [place.span for place in one.places] == [place.span for place in other.places]
+        assert one_vector is not None
+        assert float(one_vector @ one_vector) == pytest.approx(1, abs=1e-5)
+        assert one_vector == pytest.approx(other_vector, abs=1e-5)
 
 
 def test_there_is_a_pause_before_each_window_of_a_long_text_but_the_first(engine: Engine) -> None:

@@ -10,8 +10,8 @@ import torch
 from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
-from mqan_export.export import round_weights
-from mqan_runtime.half import store_half
+from mqan_export.bundle import round_weights
+from mqan_export.trace import store_half
 
 rng = np.random.default_rng(0)
 EXACT = rng.normal(0, 1, (40, 30)).astype(np.float16).astype(np.float32)

@@ -23,9 +23,8 @@ from torch import Tensor, nn
 from mqan_core.ask.request import read_request
 from mqan_core.errors import InputError
 from mqan_core.example import Example
-from mqan_export.answering_parity import readable
-from mqan_export.embeddings_graph import EmbeddingsGraph
-from mqan_export.reader_graph import BalancedLinear, ReaderGraph, trace_reader
+from mqan_export.parity import readable
+from mqan_export.reader_graphs import EmbeddingsGraph, PiecesGraph, trace_pieces
 from mqan_export.step_graph import TableStep, trace_step
 from mqan_runtime.engine import Engine
 from mqan_runtime.graphs import PIECES_INPUTS
@@ -44,6 +43,41 @@ _MOST_EXAMPLES = 200  # that scales are measured on
 Inputs = dict[str, npt.NDArray[Any]]
 
 
+class BalancedLinear(nn.Module):
+    """A product as 8-bit numbers can hold it: the same function of its inputs as before.
+
+    Its inputs are divided by a scale a feature, and its weights multiplied. Some inputs are ``apart``: they have a
+    small product of their own, which is to stay in float32, and their columns of the weights are zeros.
+
+    Args:
+        linear: the product.
+        scale_I: scale of each input.
+        apart: places of the inputs that are apart.
+    """
+
+    inverse_I: Tensor
+    places: Tensor
+    own: Tensor
+
+    def __init__(self, linear: nn.Linear, scale_I: Tensor, apart: Sequence[int] = ()) -> None:
+        super().__init__()
+        weight = linear.weight.detach().clone()
+        self.register_buffer("places", torch.tensor(apart, dtype=torch.int64))
+        self.register_buffer("own", weight[:, self.places].T.contiguous())
+        weight[:, self.places] = 0.0
+        self.register_buffer("inverse_I", 1 / scale_I)
+        self.rest = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None)
+        with torch.no_grad():
+            self.rest.weight.copy_(weight * scale_I)
+            if linear.bias is not None:
+                self.rest.bias.copy_(linear.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map [..., I] to [..., O]."""
+        mapped: Tensor = self.rest(x * self.inverse_I)
+        return mapped + x.index_select(-1, self.places) @ self.own if len(self.places) else mapped
+
+
 def quantise_reader(trained: Trained, examples: Sequence[Example]) -> onnx.ModelProto:
     """Return the graph of a reader with 8-bit products, with onnxruntime's own operators for them.
 
@@ -55,9 +89,9 @@ def quantise_reader(trained: Trained, examples: Sequence[Example]) -> onnx.Model
         ValueError: none of the examples can be read.
     """
     windows = _first_windows(trained, examples)
-    graph = ReaderGraph(trained.network)
+    graph = PiecesGraph(trained.network)
     _balance(graph, _ranges(graph, windows))
-    return _quantised(trace_reader(graph, trained.network.config.num_layers), windows)
+    return _quantised(trace_pieces(graph), windows)
 
 
 def quantise_step(
@@ -132,7 +166,7 @@ def _first_windows(trained: Trained, examples: Sequence[Example]) -> list[Inputs
 
 
 @torch.no_grad()
-def _ranges(graph: ReaderGraph, windows: Sequence[Inputs]) -> dict[str, Tensor]:
+def _ranges(graph: PiecesGraph, windows: Sequence[Inputs]) -> dict[str, Tensor]:
     """Return the largest absolute value of each feature that each product reads."""
     ranges: dict[str, Tensor] = {}
 
@@ -151,7 +185,7 @@ def _ranges(graph: ReaderGraph, windows: Sequence[Inputs]) -> dict[str, Tensor]:
     return ranges
 
 
-def _balance(graph: ReaderGraph, ranges: Mapping[str, Tensor]) -> None:
+def _balance(graph: PiecesGraph, ranges: Mapping[str, Tensor]) -> None:
     """Put a ``BalancedLinear`` in the place of each product whose inputs were measured."""
     for name, range_I in ranges.items():
         parent, _, last = name.rpartition(".")

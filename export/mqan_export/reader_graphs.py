@@ -1,62 +1,63 @@
-"""Trace a pretrained reader: windows of word pieces -> all that the decoder reads of their words.
+"""Trace readers: what they read -> all that the decoder reads of it, by the names of ``mqan_runtime.graphs``.
 
 Shape letters: N windows, S pieces of a window, T words of a window, M width of the reader, D width of the decoder,
 H heads.
 """
 
 import copy
-from collections.abc import Sequence
+from typing import Final
 
+import numpy as np
 import onnx
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from mqan_core.text.layout import SHARED
-from mqan_export.trace import OPSET, traced
-from mqan_runtime.graphs import DYNAMIC, PIECES_INPUTS, pieces_outputs
+from mqan_core.text.vectors import quantize_rows
+from mqan_export.lstm import replace_bilstms, translation_table
+from mqan_export.trace import WORDS_OPSET, examples_of, traced
+from mqan_runtime.graphs import (
+    EMBEDDINGS_INPUTS,
+    EMBEDDINGS_OUTPUTS,
+    PIECES_INPUTS,
+    WORDS_INPUTS,
+    pieces_outputs,
+    words_outputs,
+)
 from mqan_training.model.bert import BertLayer
 from mqan_training.model.evidence import EVIDENCE_WIDTH
+from mqan_training.model.network import Network, gather_slots
 from mqan_training.model.pretrained import PretrainedNetwork, attention_mask
 from mqan_training.model.similarity import mean_of_text
 from mqan_training.piece_batches import MOST_PIECES
 
-_HIDDEN = -1e4  # is added to the scores of pieces that are not attended to
+_HIDDEN: Final = -1e4  # is added to the scores of pieces that are not attended to
 
 
-class BalancedLinear(nn.Module):
-    """A product as 8-bit numbers can hold it: the same function of its inputs as before.
-
-    Its inputs are divided by a scale a feature, and its weights multiplied. Some inputs are ``apart``: they have a
-    small product of their own, which is to stay in float32, and their columns of the weights are zeros.
+class EmbeddingsGraph(nn.Module):
+    """The graph ``embeddings.onnx``: ids of word pieces -> their vectors, 8-bit with one scale a row.
 
     Args:
-        linear: the product.
-        scale_I: scale of each input.
-        apart: places of the inputs that are apart.
+        vectors_VM: the vectors.
     """
 
-    inverse_I: Tensor
-    places: Tensor
-    own: Tensor
+    rows: Tensor
+    scales: Tensor
 
-    def __init__(self, linear: nn.Linear, scale_I: Tensor, apart: Sequence[int] = ()) -> None:
+    def __init__(self, vectors_VM: Tensor) -> None:
         super().__init__()
-        weight = linear.weight.detach().clone()
-        self.register_buffer("places", torch.tensor(apart, dtype=torch.int64))
-        self.register_buffer("own", weight[:, self.places].T.contiguous())
-        weight[:, self.places] = 0.0
-        self.register_buffer("inverse_I", 1 / scale_I)
-        self.rest = nn.Linear(linear.in_features, linear.out_features, bias=linear.bias is not None)
-        with torch.no_grad():
-            self.rest.weight.copy_(weight * scale_I)
-            if linear.bias is not None:
-                self.rest.bias.copy_(linear.bias)
+        rows, scales = quantize_rows(vectors_VM.detach().numpy().astype(np.float32))
+        self.register_buffer("rows", torch.from_numpy(rows))
+        self.register_buffer("scales", torch.from_numpy(scales))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Map [..., I] to [..., O]."""
-        mapped: Tensor = self.rest(x * self.inverse_I)
-        return mapped + x.index_select(-1, self.places) @ self.own if len(self.places) else mapped
+    def forward(self, pieces: Tensor) -> Tensor:
+        """Return the vectors of pieces of any shape, [..., M]."""
+        return self.rows[pieces].float() * self.scales[pieces][..., None]
+
+    def table(self) -> Tensor:
+        """Return all vectors as the graph gives them, [V, M]."""
+        return self.forward(torch.arange(len(self.scales)))
 
 
 class ReaderLayer(nn.Module):
@@ -86,12 +87,8 @@ class ReaderLayer(nn.Module):
         return output
 
 
-class ReaderGraph(nn.Module):
-    """The graph ``reader-*.onnx``; inputs and outputs are those of ``mqan_runtime.answering_graphs``.
-
-    Args:
-        network: whose reader it is.
-    """
+class PiecesGraph(nn.Module):
+    """The graph ``reader-*.onnx`` of word pieces: windows -> all that the decoder reads of their words."""
 
     def __init__(self, network: PretrainedNetwork) -> None:
         super().__init__()
@@ -127,7 +124,10 @@ class ReaderGraph(nn.Module):
         states_NTM = _means(x_NSM, firsts_NT, lasts_NT)
         words_NTD = self.word(states_NTM)
         start_NT, end_NT = self.span(states_NTM).unbind(dim=-1)
-        start_NT = start_NT + self._similarity(x_NSM, segments_NS, states_NTM) * _begin_choices(groups_NS, firsts_NT)
+        text_N1M = mean_of_text(x_NSM, segments_NS)[:, None]
+        vectors_NTM = self.similarity.vectors(torch.cat([text_N1M, states_NTM], dim=1))  # one product, stored once
+        text_N1M, vectors_NTM = vectors_NTM[:, :1], vectors_NTM[:, 1:]
+        start_NT = start_NT + self.similarity.score(text_N1M, vectors_NTM) * _begin_choices(groups_NS, firsts_NT)
         pairs = [context.keys_values(words_NTD) for context in self.contexts]  # type: ignore[operator]
         return (
             words_NTD,
@@ -139,12 +139,8 @@ class ReaderGraph(nn.Module):
             *(keys for keys, _ in pairs),
             *(values for _, values in pairs),
             *self.evidence(states_NTM).chunk(2, dim=-1),
+            text_N1M[:, 0],
         )
-
-    def _similarity(self, x_NSM: Tensor, segments_NS: Tensor, states_NTM: Tensor) -> Tensor:
-        text_N1M = mean_of_text(x_NSM, segments_NS)[:, None]
-        vectors_NTM = self.similarity.vectors(torch.cat([text_N1M, states_NTM], dim=1))  # one product, stored once
-        return self.similarity.score(vectors_NTM[:, :1], vectors_NTM[:, 1:])
 
     def example_inputs(self) -> tuple[Tensor, ...]:
         """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
@@ -173,7 +169,57 @@ def _means(x_NSM: Tensor, firsts_NT: Tensor, lasts_NT: Tensor) -> Tensor:
     return (is_of_NTS.to(x_NSM.dtype) @ x_NSM) / counts_NT1
 
 
-def trace_reader(graph: ReaderGraph, num_layers: int) -> onnx.ModelProto:
-    """Return the graph in ONNX; ``num_layers`` are the decoder's."""
-    outputs = list(pieces_outputs(num_layers, evidence=True, text=False))
-    return traced(graph, graph.example_inputs(), PIECES_INPUTS, outputs, DYNAMIC, OPSET)
+class WordsGraph(nn.Module):
+    """The graph ``reader-*.onnx`` of words: vectors of slots, and the slot of each word."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.mqan = copy.deepcopy(network.mqan).eval()
+        replace_bilstms(self.mqan)
+
+    def forward(
+        self,
+        vectors: Tensor,
+        context_slots: Tensor,
+        question_slots: Tensor,
+        context_lengths: Tensor,
+        question_lengths: Tensor,
+    ) -> tuple[Tensor, ...]:
+        """Encode a batch."""
+        projected = self.mqan.encoder.project(vectors)
+        c_proj, q_proj = gather_slots(projected, context_slots), gather_slots(projected, question_slots)
+        encoded = self.mqan.encode(c_proj, q_proj, context_lengths, question_lengths)
+        decoder = self.mqan.decoder
+        first_input = decoder.start.expand(vectors.shape[0], -1)
+        first_hidden, first_cell, *_ = decoder.first_recurrence(encoded)
+        return (
+            encoded.c_fin_BCD,
+            encoded.q_fin_BQD,
+            *encoded.keys_BHJW,
+            *encoded.values_BHJW,
+            encoded.c_mask_BC,
+            encoded.q_mask_BQ,
+            decoder.project(vectors),
+            first_input,
+            first_hidden,
+            first_cell,
+        )
+
+
+def trace_embeddings(graph: EmbeddingsGraph) -> onnx.ModelProto:
+    """Return the graph of the vectors of word pieces in ONNX."""
+    return traced(graph, (torch.zeros(2, 11, dtype=torch.int64),), EMBEDDINGS_INPUTS, list(EMBEDDINGS_OUTPUTS))
+
+
+def trace_pieces(graph: PiecesGraph) -> onnx.ModelProto:
+    """Return the graph of a reader of word pieces in ONNX."""
+    outputs = pieces_outputs(len(graph.contexts), evidence=True, text=True)
+    return traced(graph, graph.example_inputs(), PIECES_INPUTS, list(outputs))
+
+
+def trace_words(network: Network) -> onnx.ModelProto:
+    """Return the graph of a reader of words in ONNX."""
+    config = network.mqan.config
+    fixed = {"M": network.embedder.width, "D": config.width, "H": config.num_heads, "W": config.head_width}
+    inputs, outputs = examples_of(WORDS_INPUTS, fixed), list(words_outputs(config.num_layers))
+    return traced(WordsGraph(network), inputs, WORDS_INPUTS, outputs, WORDS_OPSET, translation_table(config.width // 2))

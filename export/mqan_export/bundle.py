@@ -1,0 +1,290 @@
+"""Checkpoint to bundle: ``mqan export CHECKPOINT BUNDLE``.
+
+- Before anything is compared, weights are rounded to what float16 holds; the vectors of word pieces, and the weights
+  and inputs of their decoder's generator, to 8 bits with one scale a row. So the float32 graphs compute what torch
+  does, in half the space or a quarter.
+- Over word pieces the graphs for CPUs have 8-bit products (``int8.py``).
+"""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+import torch
+from safetensors.numpy import save_file
+from torch import Tensor, nn
+
+from mqan_core.answer.types import Answer
+from mqan_core.ask.request import Request
+from mqan_core.bundle import open_bundle, write_manifest
+from mqan_core.example import Example
+from mqan_core.manifest import (
+    EMBEDDINGS,
+    MANIFEST,
+    MODEL_CARD,
+    VECTORS,
+    VOCABULARY,
+    Device,
+    Graphs,
+    Manifest,
+    Sizes,
+    check_names,
+)
+from mqan_core.text.vocab import END_ID, NUM_SPECIAL
+from mqan_data.mixture import validation_examples
+from mqan_export.int8 import quantise_reader, quantise_step
+from mqan_export.parity import NO_EXAMPLES, Parity, agreement, check_parity, check_words_reader
+from mqan_export.reader_graphs import EmbeddingsGraph, PiecesGraph, trace_embeddings, trace_pieces, trace_words
+from mqan_export.step_graph import TableStep, round_generator, trace_step
+from mqan_export.trace import WORDS_OPSET, as_half, save_graph
+from mqan_runtime.engine import Engine
+from mqan_runtime.session import Precision
+from mqan_training.checkpoint import Checkpoint
+from mqan_training.model.evidence import EVIDENCE_WIDTH
+from mqan_training.model.greedy import GreedyStep
+from mqan_training.model.network import Network
+from mqan_training.model.pretrained import PretrainedNetwork
+from mqan_training.piece_batches import word_ids
+from mqan_training.recipe import PiecesConfig, Recipe
+from mqan_training.torch_answers import answer_batch
+from mqan_training.trained import Trained, load_network, load_trained
+
+MOST_BYTES: Final = 60 * 10**6  # of all files of a reader of word pieces
+FLOAT32: Final = Graphs("float32", "reader-float32.onnx", "decoder_step-float32.onnx")
+INT8: Final = Graphs("int8", "reader-int8.onnx", "decoder_step-int8.onnx")
+
+
+class PiecesModel:
+    """A network over word pieces. Writing its graphs rounds its weights in place."""
+
+    def __init__(self, trained: Trained) -> None:
+        self.trained = trained
+        self._generator_inputs: Tensor | None = None  # as the graphs hold them, [V, D]
+
+    def manifest(self, name: str, version: str, training: Mapping[str, object]) -> Manifest:
+        """Return the manifest of its float32 graphs."""
+        network, vocabulary = self.trained.network, self.trained.vocabulary
+        sizes = Sizes(
+            reader_width=network.bert.config.hidden_size,
+            num_generated=vocabulary.num_generated,
+            num_word_pieces=len(self.trained.layout.word_pieces.pieces),
+            evidence_width=EVIDENCE_WIDTH,
+            **_decoder_sizes(network.config),
+        )
+        graphs: Mapping[Device, Graphs] = {"cuda": FLOAT32}
+        return Manifest(
+            name,
+            version,
+            "pieces",
+            sizes,
+            network.config.max_positions,
+            graphs,
+            training=training,
+            has_text_vector=True,
+        )
+
+    def write(self, folder: Path) -> None:
+        """Write the float32 graphs and the vocabulary."""
+        network, layout, vocabulary = self.trained.network, self.trained.layout, self.trained.vocabulary
+        save_graph(folder / EMBEDDINGS, trace_embeddings(round_network(network)))
+        with torch.no_grad():
+            pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces))
+            generator_inputs = network.decoder.project(network.word_vectors(pieces))
+        save_graph(folder / FLOAT32.reader, trace_pieces(PiecesGraph(network)))
+        step = TableStep(network.decoder, generator_inputs)
+        save_graph(folder / FLOAT32.decoder_step, trace_step(step))
+        self._generator_inputs = step.table()
+        lists = {"pieces": vocabulary.pieces[NUM_SPECIAL:], "word_pieces": layout.word_pieces.pieces}
+        (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
+
+    def answer(self, requests: Sequence[Request], limit: int) -> list[Answer]:
+        """Answer in torch."""
+        trained = self.trained
+        given = (trained.network, trained.vocabulary, trained.layout, requests, limit)
+        return answer_batch(*given, self._generator_inputs)
+
+    def quantise(self, folder: Path, exact: Engine, examples: Sequence[Example]) -> None:
+        """Write the graphs with 8-bit products, their scales measured on examples that the bundle in float32 answers.
+
+        Raises:
+            ValueError: the bundle is larger than one may be, or no example can be read.
+        """
+        save_graph(folder / INT8.reader, quantise_reader(self.trained, examples))
+        if self._generator_inputs is None:
+            raise RuntimeError("the float32 graphs come first")
+        step = quantise_step(self.trained.network, self._generator_inputs, exact, examples)
+        save_graph(folder / INT8.decoder_step, step)
+
+
+class WordsModel:
+    """The paper's network, over words with vectors."""
+
+    def __init__(self, network: Network) -> None:
+        self.network = network
+
+    def manifest(self, name: str, version: str, training: Mapping[str, object]) -> Manifest:
+        """Return the manifest of its graphs."""
+        network, config = self.network, self.network.mqan.config
+        sizes = Sizes(
+            reader_width=network.embedder.width,
+            num_generated=network.vocabulary.num_generated,
+            **_decoder_sizes(config),
+        )
+        graphs: Mapping[Device, Graphs] = {"cpu": FLOAT32, "cuda": FLOAT32}
+        return Manifest(name, version, "words", sizes, config.max_positions, graphs, training=training)
+
+    def write(self, folder: Path) -> None:
+        """Write the graphs, the vocabulary and the word vectors."""
+        step = trace_step(GreedyStep(self.network.mqan.decoder, END_ID), WORDS_OPSET)
+        for name, model in ((FLOAT32.reader, trace_words(self.network)), (FLOAT32.decoder_step, step)):
+            save_graph(folder / name, model)
+            onnx.checker.check_model(str(folder / name))
+        vectors, ngrams = self.network.embedder.vectors, self.network.embedder.ngrams.weight.detach().numpy()
+        lists = {"pieces": self.network.vocabulary.pieces[1:], "words": vectors.words}
+        (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
+        half = as_half(ngrams)
+        tensors: dict[str, npt.NDArray[np.generic]] = {
+            "rows": vectors.rows,
+            "scales": vectors.scales,
+            "ngrams": ngrams if half is None else half,
+        }
+        save_file(tensors, str(folder / VECTORS))
+
+    def answer(self, requests: Sequence[Request], limit: int) -> list[Answer]:
+        """Answer in torch."""
+        return self.network.greedy_answers(requests, limit)
+
+
+def export_bundle(
+    checkpoint: Checkpoint,
+    folder: Path,
+    examples: Sequence[Example],
+    *,
+    name: str,
+    version: str,
+    model_card: str,
+) -> Parity:
+    """Write a bundle and check that it computes what the checkpoint does; the manifest is written only if it does.
+
+    Args:
+        checkpoint: what to export.
+        folder: where the bundle goes; what is there of an earlier bundle is replaced.
+        examples: real examples, of which 8-bit products take their scales, and for the parity check.
+        name: name of the model.
+        version: version of the model.
+        model_card: text of the bundle's README.
+
+    Raises:
+        ParityError: the graphs and torch disagree, or those with 8-bit products where torch is sure; the bundle is
+            left without a manifest.
+        ValueError: the bundle is larger than one may be, or no example can be read; or, before anything is written,
+            there are no examples, or the network is an ablation of the paper's table 2.
+        BundleError: the name or the version cannot be those of a bundle; nothing is written.
+    """
+    recipe = checkpoint.recipe
+    training = {"recipe": recipe.name, "tasks": list(recipe.sources), "steps": checkpoint.step}
+    model: PiecesModel | WordsModel
+    if isinstance(recipe.reader, PiecesConfig):
+        model = PiecesModel(load_trained(checkpoint))
+        training |= {"batch_pieces": recipe.batch_size, "model": recipe.pieces.decoder.model_dump()}
+    else:
+        config = recipe.words.model
+        if not (config.coattention and config.question_pointer):
+            raise ValueError(
+                "ablations of the paper's table 2 (model.coattention or model.question_pointer is false) are not "
+                "exported: score the checkpoint itself with `mqan evaluate --checkpoint`"
+            )
+        network = load_network(checkpoint)
+        round_weights(network)
+        model = WordsModel(network)
+        training["model"] = asdict(config)
+    training |= checkpoint.training
+    return write_bundle(model, folder, examples, name=name, version=version, model_card=model_card, training=training)
+
+
+def write_bundle(
+    model: PiecesModel | WordsModel,
+    folder: Path,
+    examples: Sequence[Example],
+    *,
+    name: str,
+    version: str,
+    model_card: str,
+    training: Mapping[str, object],
+) -> Parity:
+    """Write the bundle of a network; the rest is that of the function above."""
+    check_names(name, version)
+    if not examples:
+        raise ValueError(NO_EXAMPLES)
+    folder = folder.resolve()  # a name to put another beside it; "." has none
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / MANIFEST).unlink(missing_ok=True)
+    (folder / MODEL_CARD).write_text(model_card, encoding="utf-8")
+    model.write(folder)
+    manifest = model.manifest(name, version, training)
+    with tempfile.TemporaryDirectory(prefix=f"{folder.name}.unchecked-", dir=folder.parent) as name_of_aside:
+
+        def open_aside(precision: Precision) -> Engine:
+            aside = shutil.copytree(folder, Path(name_of_aside), dirs_exist_ok=True)
+            write_manifest(aside, manifest)
+            return Engine(open_bundle(aside), provider="cpu", precision=precision)
+
+        exact = open_aside("float32")
+        report, answers = check_parity(model.answer, exact, examples)
+        if isinstance(model, WordsModel):
+            report = check_words_reader(report, model.network, exact, examples)
+        else:
+            model.quantise(folder, exact, examples)
+            manifest = replace(manifest, graphs={"cpu": INT8, "cuda": FLOAT32})
+            num_bytes = sum((folder / name).stat().st_size for name in manifest.expected_files)
+            if num_bytes > MOST_BYTES:
+                raise ValueError(f"{folder}: the bundle has {num_bytes:,} bytes, at most {MOST_BYTES:,} are allowed")
+            report = agreement(report, answers, open_aside("int8"), examples)
+    write_manifest(folder, manifest)
+    return report
+
+
+@torch.no_grad()
+def round_weights(network: nn.Module) -> None:
+    """Round all weights of a network to numbers that float16 holds, in place.
+
+    Raises:
+        ValueError: a weight is too large for that.
+    """
+    for name, parameter in network.named_parameters():
+        rounded = parameter.half().to(parameter.dtype)
+        if not bool(torch.isfinite(rounded).all()):
+            raise ValueError(f"{name} holds {float(parameter.abs().max()):.3g}, which float16 cannot")
+        parameter.copy_(rounded)
+
+
+def round_network(network: PretrainedNetwork) -> EmbeddingsGraph:
+    """Round a network's weights in place to those that its float32 graphs hold; return the graph of its pieces."""
+    round_weights(network)
+    round_generator(network.decoder)
+    embeddings = EmbeddingsGraph(network.bert.pieces.weight)
+    with torch.no_grad():
+        network.bert.pieces.weight.copy_(embeddings.table())
+    return embeddings
+
+
+def validation_mixture(recipe: Recipe, data: Path, number: int) -> list[Example]:
+    """Return about so many validation examples of the sources that a recipe is validated on, or is trained on.
+
+    Raises:
+        DatasetError: the files of a source are missing or malformed.
+    """
+    names = recipe.validate_sources or tuple(recipe.sources)
+    each = -(-number // len(names))
+    return [example for name in names for example in validation_examples(data, name, each, recipe.seed)]
+
+
+def _decoder_sizes(config: Any) -> dict[str, int]:
+    return {name: getattr(config, name) for name in ("width", "num_layers", "num_heads", "head_width")}
