@@ -313,6 +313,7 @@ def serve_local(
     from mqan_runtime.engine import Engine
     from mqan_serving.local import LocalServer
     from mqan_serving.observability.logs import set_up_logs
+    from mqan_serving.observability.metrics import Metrics
     from mqan_serving.service.answer_service import Service
     from mqan_serving.settings import load_settings
 
@@ -320,9 +321,10 @@ def serve_local(
         started: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]", engine: Any, settings: dict[str, Any]
     ) -> None:
         engine = engine or Engine.open(tiny_bundle, provider="cpu")
-        service: Service = Service(engine, load_settings(**settings))
+        metrics = Metrics()
+        service = Service(engine, load_settings(**settings), meter=metrics)
         await service.warm_up()
-        server = LocalServer(service, load_settings(**settings))
+        server = LocalServer(service, load_settings(**settings), metrics)
         await server.start()
         stop = asyncio.Event()
         started.set_result((asyncio.get_running_loop(), stop))

@@ -42,8 +42,8 @@ def bundle(folder: Path | None, provider: Provider) -> Iterator[Answerer]:
     from mqan_core.errors import InputError
     from mqan_core.forms.parsed import parse_answer
     from mqan_runtime.interface import open_engine
-    from mqan_serving.rest.documents import AnswerDocument
-    from mqan_serving.service.validation import Question
+    from mqan_serving.contract.answers import document_of
+    from mqan_serving.contract.questions import Question
 
     try:
         engine = open_engine(find_folder(folder), provider=provider)
@@ -65,7 +65,7 @@ def bundle(folder: Path | None, provider: Provider) -> Iterator[Answerer]:
         (found,) = engine.answer([request], [wanted])
         if question.parse is not None:
             found = parse_answer(question.parse, found, text, question.question)
-        return AnswerDocument.of(found, engine.bundle.manifest).model_dump()
+        return document_of(found, engine.bundle.manifest)
 
     yield answer
 

@@ -75,13 +75,13 @@ def _by_server(url: str, text: str, schema: Any) -> dict[str, Any]:
 
 def _by_bundle(folder: Path | None, provider: Provider, text: str, schema: Any) -> dict[str, Any]:
     from mqan_core.errors import InputError
-    from mqan_serving.observability.logs import RequestRecord, set_up_logs
-    from mqan_serving.observability.metrics import Metrics
-    from mqan_serving.records.filling import RecordRequest, fill_record
+    from mqan_serving.contract.errors import AnsweringError
+    from mqan_serving.observability.logs import set_up_logs
+    from mqan_serving.records.documents import record_document
+    from mqan_serving.records.filling import RecordRequest, ask_record, record_of
     from mqan_serving.records.schema import read_schema as read_fields
-    from mqan_serving.rest.record_documents import RecordDocument
     from mqan_serving.service.answer_service import open_service
-    from mqan_serving.service.errors import AnsweringError
+    from mqan_serving.service.many import answer_texts
     from mqan_serving.settings import load_settings
 
     set_up_logs("error")
@@ -90,8 +90,9 @@ def _by_bundle(folder: Path | None, provider: Provider, text: str, schema: Any) 
         request = RecordRequest(text, tuple(read_fields(schema)), None)
         service = await open_service(find_folder(folder), load_settings(provider=provider))
         try:
-            filled = await fill_record(service, request, RequestRecord("rest", "FillRecord", "", Metrics(), {}))
-            return RecordDocument.of(filled, service.model).model_dump()
+            texts = await ask_record(request, service.limits.max_request_bytes)
+            filled = record_of(request, await answer_texts(service, texts), service.knows)
+            return record_document(filled, service.model)
         finally:
             await service.close()
 

@@ -4,9 +4,9 @@ import os
 import resource
 import socket
 
+from mqan_serving.contract.errors import SettingsError
 from mqan_serving.keys import read_keys
 from mqan_serving.observability.logs import log
-from mqan_serving.service.errors import SettingsError
 from mqan_serving.settings import Settings
 
 _OTHER_FILES = 100  # than connections

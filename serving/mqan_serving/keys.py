@@ -15,8 +15,8 @@ import weakref
 from pathlib import Path
 from time import monotonic
 
+from mqan_serving.contract.errors import ServingError, SettingsError
 from mqan_serving.observability.logs import log
-from mqan_serving.service.errors import ServingError, SettingsError
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HASH = re.compile(r"[0-9a-f]{64}")

@@ -12,8 +12,9 @@ import grpc
 from grpc_reflection.v1alpha.reflection import SERVICE_NAME, enable_server_reflection
 
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.exporter import MetricsExporter
 from mqan_serving.observability.logs import log
+from mqan_serving.observability.metrics import Metrics
+from mqan_serving.rest.exporter import MetricsExporter
 from mqan_serving.rest.http_server import HttpServer, listen
 from mqan_serving.rest.routes import create_rest_app
 from mqan_serving.rpc import bounds
@@ -33,23 +34,24 @@ class LocalServer:
     Args:
         service: the service, ready.
         settings: addresses and limits.
+        metrics: of the service, where requests are counted, too.
 
     Raises:
         SettingsError: the API keys cannot be read.
     """
 
-    def __init__(self, service: Service, settings: Settings) -> None:
+    def __init__(self, service: Service, settings: Settings, metrics: Metrics) -> None:
         self._service = service
         self._settings = settings
         keys = ApiKeys(settings.api_key_file)
-        app = create_rest_app(lambda: service, settings, keys, service.metrics)
-        self._http = HttpServer(app, settings, service.metrics, settings.drain_timeout_s)
+        app = create_rest_app(lambda: service, settings, keys, metrics)
+        self._http = HttpServer(app, settings, metrics, settings.drain_timeout_s)
         self._http_task: asyncio.Task[None] | None = None
-        self._exporter = MetricsExporter(settings, keys, service.metrics)
+        self._exporter = MetricsExporter(settings, keys, metrics)
         self._grpc = grpc.aio.server(
             options=bounds.server_options(settings), maximum_concurrent_rpcs=bounds.max_calls(settings)
         )
-        methods = QuestionAnsweringMethods(lambda: service, RpcGuard(settings, keys, service.metrics))
+        methods = QuestionAnsweringMethods(lambda: service, RpcGuard(settings, keys, metrics))
         add_question_answering(methods, self._grpc)
         add_health(methods, self._grpc)
         if settings.reflection:

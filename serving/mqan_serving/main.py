@@ -13,11 +13,12 @@ from mqan_core.bundle import verify_files
 from mqan_core.errors import EngineFailedError
 from mqan_serving.announcement import announce
 from mqan_serving.checks import check_keys, check_ports, make_room_for_files
+from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log, set_up_logs
+from mqan_serving.observability.metrics import Metrics
 from mqan_serving.ray_serve.environment import QUIET_CORE, ray_environment
 from mqan_serving.ray_serve.ray_output import hide_chatter
 from mqan_serving.ray_serve.ray_version import check_ray
-from mqan_serving.service.errors import SettingsError
 from mqan_serving.settings import Settings, find_bundle
 
 _OBJECT_STORE_BYTES = 80 * 1024 * 1024  # the least that Ray takes; requests do not pass through it
@@ -47,8 +48,9 @@ async def _run_local(folder: Path, settings: Settings) -> None:
     from mqan_serving.local import LocalServer, wait_for_end
     from mqan_serving.service.answer_service import open_service
 
-    service = await open_service(folder, settings)
-    server = LocalServer(service, settings)
+    metrics = Metrics()
+    service = await open_service(folder, settings, metrics)
+    server = LocalServer(service, settings, metrics)
     try:
         await server.start()
     except OSError as error:

@@ -15,8 +15,8 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from mqan_core.manifest import MANIFEST
+from mqan_serving.contract.errors import SettingsError
 from mqan_serving.default_bundle import default_bundle
-from mqan_serving.service.errors import SettingsError
 
 _PREFIX = "MQAN_"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")

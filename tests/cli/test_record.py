@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from mqan_cli.main import app
 from mqan_serving.default_bundle import default_bundle
-from mqan_serving.rest.record_documents import RecordDocument
+from mqan_serving.records.documents import RecordDocument
 
 TEXT = "Invoice 2024-118 of 03/05/2024. Total 476.00 EUR, due on 2 June 2024."
 SCHEMA: dict[str, Any] = {

@@ -16,7 +16,7 @@ from mqan_serving.formats.foreign_examples import (
     SYSTEMONE_REQUEST,
     SYSTEMONE_RESPONSE,
 )
-from mqan_serving.rest.record_documents import RECORD_REQUEST, RECORD_RESPONSE
+from mqan_serving.records.documents import RECORD_REQUEST, RECORD_RESPONSE
 from tests.docs.blocks import Block, agrees, is_as_shown, read_blocks, run_blocks
 
 REPOSITORY = Path(__file__).resolve().parents[2]

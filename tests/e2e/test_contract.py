@@ -20,7 +20,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.engine import Engine
 from mqan_serving.default_bundle import default_bundle
-from mqan_serving.rest.record_documents import RECORD_REQUEST, RECORD_RESPONSE
+from mqan_serving.records.documents import RECORD_REQUEST, RECORD_RESPONSE
 from tests.processes import descendants, listeners
 
 pytestmark = pytest.mark.timeout(240)  # the first test of a server waits for its start

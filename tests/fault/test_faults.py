@@ -28,9 +28,9 @@ import pytest
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_client import Client, ClientError
 from mqan_runtime.interface import open_engine
+from mqan_serving.contract.questions import Question
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.answer_service import Service
-from mqan_serving.service.validation import Question
 from mqan_serving.settings import load_settings
 from tests.processes import PROXY, PROXY_STARTER, REPLICA, descendants, held_by
 
@@ -442,7 +442,7 @@ async def test_who_gives_up_costs_nothing(bundle_folder: Path, monkeypatch: pyte
         may_go_on.wait()
         return (yield from start(*arguments))
 
-    service = Service(engine, settings, metrics=metrics)
+    service = Service(engine, settings, meter=metrics)
     await service.warm_up()
     monkeypatch.setattr(engine, "start_in_turns", start_when_told)
     question = Question(context=CONTEXT, question=QUESTION, max_answer_tokens=LIMIT)

@@ -22,6 +22,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from pydantic_core import to_json
 from safetensors.numpy import load, save
 from typer.testing import CliRunner
 
@@ -30,7 +31,9 @@ from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError, EngineFailedError
 from mqan_core.manifest import MANIFEST, VECTORS, VOCABULARY
 from mqan_runtime.interface import open_engine
-from mqan_serving.rest.documents import AnswerDocument, ModelDocument
+from mqan_serving.contract.answers import document_of
+from mqan_serving.contract.model import model_document
+from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rpc.messages import answer_response, model_response
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import Settings
@@ -140,16 +143,14 @@ def serve_it(folder: Path) -> str | None:
     except (BundleError, EngineFailedError) as error:
         return str(error)
     assert 0 <= answer.probability <= 1
-    service: Service = Service(engine, Settings())
-    told = [
-        ModelDocument.of(service.model).model_dump_json(),
-        AnswerDocument.of(answer, service.model).model_dump_json(),
-        service.metrics.render().decode(),
-    ]
+    metrics = Metrics()
+    service: Service = Service(engine, Settings(), meter=metrics)
+    documents = model_document(service.model), document_of(answer, service.model)
+    told = [*(to_json(document, inf_nan_mode="null").decode() for document in documents), metrics.render().decode()]
     assert json.loads(told[0])["model"]["name"] == service.model.name
     assert all(math.isfinite(score.value) for score in service.model.scores)
-    assert model_response(service.model).SerializeToString()
-    assert answer_response(answer, service.model).SerializeToString()
+    assert model_response(documents[0]).SerializeToString()
+    assert answer_response(documents[1]).SerializeToString()
     assert f"{service.model.name} {service.model.version}".isprintable(), "a line of the log"
     asyncio.run(service.close())
     return None

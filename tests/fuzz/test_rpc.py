@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 
 from mqan.v1 import answer_pb2
-from mqan_serving.rest.record_documents import RECORD_REQUEST
+from mqan_serving.records.documents import RECORD_REQUEST
 from mqan_serving.rpc.methods import HEALTH_SERVICE_NAME, SERVICE_NAME
 from tests.fuzz.conftest import Target
 

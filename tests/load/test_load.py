@@ -25,6 +25,7 @@ from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_runtime.interface import open_engine
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.logs import set_up_logs
+from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import load_settings
 
@@ -149,9 +150,10 @@ async def test_no_errors_and_no_cross_talk(bundle_folder: Any, unused_tcp_port_f
         drain_delay_s=0,
         log_level="error",
     )
-    service = Service(open_engine(bundle_folder, provider="cpu"), settings)
+    metrics = Metrics()
+    service = Service(open_engine(bundle_folder, provider="cpu"), settings, meter=metrics)
     await service.warm_up()
-    server = LocalServer(service, settings)
+    server = LocalServer(service, settings, metrics)
     await server.start()
     try:
         report = await put_under_load(

@@ -23,6 +23,7 @@ from mqan_core.text.vectors import WordVectors
 from mqan_core.text.vocab import Vocabulary
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.logs import set_up_logs
+from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import load_settings
 
@@ -179,16 +180,22 @@ def engine() -> StandInEngine:
     return StandInEngine()
 
 
+@pytest.fixture
+def metrics() -> Metrics:
+    """What a test's services count; those of one test count together."""
+    return Metrics()
+
+
 ServiceFactory = Callable[..., Service]
 
 
 @pytest.fixture
-async def make_service(engine: StandInEngine) -> AsyncIterator[ServiceFactory]:
+async def make_service(engine: StandInEngine, metrics: Metrics) -> AsyncIterator[ServiceFactory]:
     """Create ready services over the stand-in, by settings; they are closed at the end."""
     services: list[Service] = []
 
     def make(**settings: Any) -> Service:
-        service = Service(cast(Any, engine), load_settings(**settings))
+        service = Service(cast(Any, engine), load_settings(**settings), meter=metrics)
         service.health.set_ready()
         services.append(service)
         return service
@@ -205,6 +212,7 @@ class Callers:
 
     server: LocalServer
     service: Service
+    metrics: Metrics
     rest: httpx2.AsyncClient
     rpc: Any
     body: dict[str, str] = field(
@@ -225,6 +233,7 @@ class Callers:
 async def start_server(
     make_service: ServiceFactory,
     engine: StandInEngine,
+    metrics: Metrics,
     free_ports: Callable[[int], list[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> AsyncIterator[Callable[..., Awaitable[Callers]]]:
@@ -235,11 +244,13 @@ async def start_server(
         http_port, grpc_port = free_ports(2)
         given = {"http_port": http_port, "grpc_port": grpc_port, "drain_delay_s": 0.0, **settings}
         service = make_service(**given)
-        server = LocalServer(service, load_settings(**given))
+        server = LocalServer(service, load_settings(**given), metrics)
         await server.start()
         channel = grpc.aio.insecure_channel(f"127.0.0.1:{grpc_port}")
         rest = httpx2.AsyncClient(base_url=f"http://127.0.0.1:{http_port}", trust_env=False, verify=False, timeout=10)
-        opened.append((Callers(server, service, rest, answer_pb2_grpc.QuestionAnsweringStub(channel)), channel))
+        opened.append(
+            (Callers(server, service, metrics, rest, answer_pb2_grpc.QuestionAnsweringStub(channel)), channel)
+        )
         return opened[-1][0]
 
     set_up_logs("debug")

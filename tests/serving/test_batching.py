@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mqan_serving.contract.errors import ServingError
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.admission import Admission, Pace
 from mqan_serving.service.batching import Batcher
-from mqan_serving.service.errors import ServingError
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.waiting import choose
 from mqan_serving.service.watch import Watch

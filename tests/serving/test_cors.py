@@ -7,8 +7,8 @@ from typing import Any
 import httpx2
 import pytest
 
+from mqan_serving.contract.errors import SettingsError
 from mqan_serving.keys import add_key
-from mqan_serving.service.errors import SettingsError
 from mqan_serving.settings import load_settings
 
 StartServer = Callable[..., Awaitable[Any]]

@@ -16,10 +16,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from mqan.v1 import answer_pb2
 from mqan_client import AsyncClient, UnauthenticatedError
 from mqan_serving import keys as keys_module
+from mqan_serving.contract.errors import ServingError, SettingsError
 from mqan_serving.keys import ApiKeys, add_key, read_keys
 from mqan_serving.main import serve_local, serve_ray
 from mqan_serving.observability.logs import flush_logs, set_up_logs
-from mqan_serving.service.errors import ServingError, SettingsError
 from mqan_serving.settings import load_settings
 
 StartServer = Callable[..., Awaitable[Any]]

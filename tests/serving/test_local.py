@@ -17,6 +17,7 @@ from ray.serve._private.grpc_util import gRPCGenericServer
 from mqan.v1 import answer_pb2, answer_pb2_grpc
 from mqan_serving.local import LocalServer
 from mqan_serving.observability.logs import flush_logs, set_up_logs
+from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rpc.methods import add_question_answering
 from tests.processes import bytes_in_use
 
@@ -322,7 +323,7 @@ async def test_a_server_that_does_not_get_on_is_not_ready(start_server: StartSer
         return bool(response.status_code == 200)
 
     def oldest_s() -> float:
-        lines = callers.service.metrics.render().decode().splitlines()
+        lines = callers.metrics.render().decode().splitlines()
         return float(next(line for line in lines if line.startswith("mqan_oldest_question_seconds")).split()[1])
 
     assert await is_ready()
@@ -388,10 +389,10 @@ async def test_second_server_on_a_port_is_an_error(
     first = await start_server()
     settings = first.server._settings
     with pytest.raises(OSError, match="in use"):
-        await LocalServer(first.service, settings).start()
+        await LocalServer(first.service, settings, Metrics()).start()
     (http_port,) = free_ports(1)
     with pytest.raises(OSError, match=str(settings.grpc_port)):
-        await LocalServer(first.service, settings.model_copy(update={"http_port": http_port})).start()
+        await LocalServer(first.service, settings.model_copy(update={"http_port": http_port}), Metrics()).start()
 
 
 async def _await(call: Any) -> Any:

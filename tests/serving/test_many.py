@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from mqan_serving.contract.calls import MOST_EXPLAINED, MOST_QUESTIONS, MOST_TEXTS
+from mqan_serving.contract.errors import ServingError
 from mqan_serving.observability.logs import flush_logs, set_up_logs
-from mqan_serving.service.errors import ServingError
-from mqan_serving.service.many import MOST_EXPLAINED, MOST_QUESTIONS, MOST_TEXTS
 
 CONTEXT = "The kettle is in the kitchen."
 EXPLAINED = {"question": "Where?", "explain": True}

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf.json_format import MessageToDict
 
 from mqan.v1 import answer_pb2 as pb2
-from mqan_serving.service.many import MOST_QUESTIONS, MOST_TEXTS
+from mqan_serving.contract.calls import MOST_QUESTIONS, MOST_TEXTS
 
 CONTEXT = "The kettle is in the kitchen."
 

@@ -14,9 +14,9 @@ import grpc
 from prometheus_client.parser import text_string_to_metric_families
 
 from mqan.v1 import answer_pb2
+from mqan_serving.contract.errors import ERRORS
 from mqan_serving.keys import add_key
 from mqan_serving.observability.metrics import CODES, METHODS, TRANSPORTS, Metrics
-from mqan_serving.service.errors import ERRORS
 
 StartServer = Callable[..., Awaitable[Any]]
 Samples = dict[tuple[str, tuple[str, ...]], float]

@@ -9,9 +9,9 @@ from typing import Any
 import httpx2
 import pytest
 
+from mqan_serving.contract.calls import MOST_IN_ALL
 from mqan_serving.formats.open_inference import decode_elements, encode_elements
 from mqan_serving.keys import add_key
-from mqan_serving.service.many import MOST_IN_ALL
 
 CONTEXT = "The kettle is in the kitchen."
 MODEL = "/v2/models/stand-in"

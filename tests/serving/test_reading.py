@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from mqan_serving.contract.questions import Question
 from mqan_serving.service import reading
 from mqan_serving.service.reading import FairReader
-from mqan_serving.service.validation import Question
 
 _MIB = 2**20
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from mqan_core.errors import InputError
-from mqan_serving.service.errors import ERRORS, ServingError, describe
+from mqan_serving.contract.errors import ERRORS, ServingError, describe
+from mqan_serving.contract.questions import Question
 from mqan_serving.service.health import Health, State
-from mqan_serving.service.validation import Question
 
 QUESTION = Question(context="The kettle is in the kitchen.", question="Where is the kettle?")
 

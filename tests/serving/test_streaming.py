@@ -59,7 +59,7 @@ def events(request: pytest.FixtureRequest) -> Callable[..., Events]:
 def requests_of(callers: Any, method: str) -> dict[str, float]:
     """Return how many requests ended how."""
     found: dict[str, float] = defaultdict(float)
-    for line in callers.service.metrics.render().decode().splitlines():
+    for line in callers.metrics.render().decode().splitlines():
         if line.startswith("mqan_requests_total{") and f'method="{method}"' in line:
             found[line.partition('code="')[2].partition('"')[0]] += float(line.rpartition(" ")[2])
     return {code: number for code, number in found.items() if number}

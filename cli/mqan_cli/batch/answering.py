@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mqan_client import Answer as ClientAnswer
     from mqan_client import AsyncClient
     from mqan_core.answer.types import Answer as CoreAnswer
-    from mqan_serving.service.validation import Question
+    from mqan_serving.contract.questions import Question
 
 ROWS_TOGETHER: Final = 32
 """Rows that a process answers at a time, and then hands over."""
@@ -87,8 +87,8 @@ class Worker:
         return [self._line(row, of_row) for row, of_row in zip(rows, found, strict=True)]
 
     def _ask(self, text: str) -> list[tuple[str, "Question"]]:
+        from mqan_serving.contract.questions import Question
         from mqan_serving.records.filling import RecordRequest, ask_fields
-        from mqan_serving.service.validation import Question
 
         questions = [(name, Question(context=text, **asked)) for name, asked in self._questions.items()]
         of_fields = ask_fields(RecordRequest(text, self._fields, None))
@@ -101,14 +101,14 @@ class Worker:
             return [repr(error)] if len(asked) == 1 else [found for one in asked for found in self._answer([one])]
 
     def _line(self, row: Row, found: "dict[str, CoreAnswer | str]") -> str:
+        from mqan_serving.contract.answers import cite
         from mqan_serving.records.filling import RecordRequest, fill_fields
-        from mqan_serving.rest.citations import cite
         from mqan_serving.service.answer_service import knows_of
 
         answers = {name: one for name, one in found.items() if not isinstance(one, str)}
         cells: Cells = {}
         for name in self._questions.keys() & answers.keys():
-            spans = ((one.start_char_index, one.end_char_index) for one in cite(answers[name], 0, None))
+            spans = ((one["start_char_index"], one["end_char_index"]) for one in cite(answers[name]))
             cells[name] = _cell(answers[name], self._questions[name], spans)
         fields = tuple(field for field in self._fields if field.name in answers)
         record = RecordRequest(row.text, fields, None)

@@ -109,8 +109,8 @@ def check_plan(plan: Plan) -> None:
     from pydantic import ValidationError
 
     from mqan_core.errors import InputError
+    from mqan_serving.contract.questions import Question
     from mqan_serving.records.schema import read_schema as read_fields
-    from mqan_serving.service.validation import Question
 
     name = "--schema"
     try:

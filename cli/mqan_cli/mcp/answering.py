@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from mqan_cli import answering
 from mqan_client import AsyncClient, Choice, ClientError
 from mqan_core.errors import InputError
-from mqan_serving.service.asked import ChoiceField
+from mqan_serving.contract.questions import ChoiceField
 from mqan_serving.service.health import Health
 
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ class LocalAnswerer:
         contiguous: bool = False,
     ) -> "AnyAnswer":
         """Answer as ``ServerAnswerer`` does."""
-        from mqan_serving.service.errors import ServingError, describe
-        from mqan_serving.service.validation import Question
+        from mqan_serving.contract.errors import ServingError, describe
+        from mqan_serving.contract.questions import Question
 
         asked = Question(
             context=context,

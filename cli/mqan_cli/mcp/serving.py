@@ -16,13 +16,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from mqan_cli.mcp.answering import Answerer, local_answerer, server_answerer
 from mqan_cli.mcp.tools import create_server
 from mqan_core.errors import EngineFailedError, InputError
+from mqan_serving.contract.errors import ServingError, SettingsError, describe, refuse
 from mqan_serving.keys import ApiKeys
 from mqan_serving.local import wait_for_end
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rest.gateway import check_host, is_allowed_host
 from mqan_serving.rest.http_server import HttpServer, listen
-from mqan_serving.service.errors import ServingError, SettingsError, describe, refuse
 from mqan_serving.service.health import Health
 from mqan_serving.settings import Settings, address, load_settings
 

@@ -12,7 +12,7 @@ from mqan_cli.mcp.answering import Answerer
 from mqan_cli.mcp.results import AnswerResult, DecideResult, ExtractResult, FieldResult
 from mqan_core import __version__
 from mqan_core.ask.options import MOST_CHOICES
-from mqan_serving.service.asked import ChoiceField
+from mqan_serving.contract.questions import ChoiceField
 
 _INSTRUCTIONS = (
     "Reads a text and answers questions about it, without knowledge of its own. Use answer for an open question, "

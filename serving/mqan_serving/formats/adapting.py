@@ -9,13 +9,12 @@ from pydantic_core import from_json
 
 from mqan_core.answer.types import Answer
 from mqan_core.text.tokens import measure
-from mqan_serving.rest.documents import PlaceDocument
-from mqan_serving.rest.quotation_documents import quotation_document
-from mqan_serving.service.answer_service import Model
-from mqan_serving.service.asked import ChoiceField
-from mqan_serving.service.errors import ERRORS, AnsweringError, PlacedError
-from mqan_serving.service.many import AskedText, Item, Outcome
-from mqan_serving.service.validation import Question
+from mqan_serving.contract.answers import place_document, quotation_document
+from mqan_serving.contract.calls import AskedText, Item
+from mqan_serving.contract.errors import ERRORS, AnsweringError, PlacedError
+from mqan_serving.contract.model import Model
+from mqan_serving.contract.questions import ChoiceField, Question
+from mqan_serving.service.many import Outcome
 
 Place = tuple[str, ...]
 ValueT = TypeVar("ValueT")
@@ -203,8 +202,8 @@ def told_beside(answer: Answer) -> dict[str, Any]:
     return {
         "x_answered": answer.answered,
         "x_none": answer.refusal,
-        "x_sources": [quotation_document(span).model_dump() for span in sources],
-        "x_evidence": [PlaceDocument.of(place).model_dump() for place in places],
+        "x_sources": list(map(quotation_document, sources)),
+        "x_evidence": list(map(place_document, places)),
     }
 
 

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_CHOICES, MOST_LEVELS
+from mqan_serving.contract.model import Model
+from mqan_serving.contract.questions import ChoiceField, Question
 from mqan_serving.formats import systemone
 from mqan_serving.formats.adapting import (
     Place,
@@ -30,9 +32,6 @@ from mqan_serving.formats.adapting import (
     told_beside,
     unless_blank,
 )
-from mqan_serving.service.answer_service import Model
-from mqan_serving.service.asked import ChoiceField
-from mqan_serving.service.validation import Question
 
 _MOST_QUESTIONS: Final = 400  # as the format has it
 _MOST_PARTS: Final = 10_000

@@ -7,18 +7,21 @@ from typing import Any, Final, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, RootModel
+from pydantic_core import to_json
 
 from mqan_core.answer.types import Answer
+from mqan_serving.contract.calls import check_shared
+from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure
+from mqan_serving.contract.model import Model
 from mqan_serving.formats import decisions, foreign_examples, hf_question_answering, hf_zero_shot, systemone
 from mqan_serving.formats.adapting import answers_of, asked
-from mqan_serving.observability.logs import RequestRecord
-from mqan_serving.rest.error_bodies import body_of
-from mqan_serving.service.answer_service import Model, Service
-from mqan_serving.service.errors import CODES_OF_ANSWER, ERRORS, Failure
-from mqan_serving.service.many import Outcome, answer_texts, check_shared
+from mqan_serving.formats.error_bodies import body_of
+from mqan_serving.observability.logs import RequestLog, answer_and_log
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.many import Outcome
 
-Run = Callable[[Service, RequestRecord], Awaitable[BaseModel | Response]]
+Written = dict[str, Any] | Response
+Run = Callable[[Service, RequestLog], Awaitable[Written]]
 Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
 JSON_ONLY: Final = ("application/json",)
@@ -131,9 +134,12 @@ def add_foreign_routes(
             dependencies=dependencies,
             summary=spoken.summary,
             operation_id=spoken.operation,
+            name="AnswerMany",
             tags=["formats of others"],
         )(_answering(spoken, respond, wait))
-    app.post(OPENROUTER, dependencies=dependencies, include_in_schema=False)(_answering(FORMATS[0], respond, wait))
+    app.post(OPENROUTER, name="AnswerMany", dependencies=dependencies, include_in_schema=False)(
+        _answering(FORMATS[0], respond, wait)
+    )
 
     @app.get(
         _MODELS,
@@ -141,6 +147,7 @@ def add_foreign_routes(
         dependencies=dependencies,
         summary="List what is served, for clients of TypeSafe and OpenAI",
         operation_id="listModels",
+        name="GetModel",
         tags=["formats of others"],
     )
     async def list_models() -> Response:
@@ -150,25 +157,25 @@ def add_foreign_routes(
 
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
     async def decide(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> Response:
+        async def run(service: Service, log: RequestLog) -> Response:
             service.check_open()
             body = await request.body()
             rows = await service.aside(len(body), lambda: spoken.parse(body, service.model))
             number = sum(len(choice.label) for row in rows for choice in row.question.choices or ())
             check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
             texts = asked([row.question for row in rows])
-            outcomes = await wait(request, answer_texts(service, texts, record))
+            outcomes = await wait(request, answer_and_log(service, texts, log))
             found = answers_of(chain.from_iterable(outcomes), rows)
-
-            def tell() -> Response:
-                told = RootModel[Any](spoken.tell(rows, found, service.model.name))
-                return Response(told.model_dump_json(), media_type=JSON_ONLY[0])
-
-            return await service.aside(len(body), tell)
+            return await service.aside(len(body), lambda: json_response(spoken.tell(rows, found, service.model.name)))
 
         return await respond(request, run)
 
     return decide
+
+
+def json_response(document: Any) -> Response:
+    """Return a document as JSON."""
+    return Response(to_json(document), media_type=JSON_ONLY[0])
 
 
 def responses(

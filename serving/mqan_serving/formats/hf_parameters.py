@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from mqan_serving.contract.errors import shown_field
 from mqan_serving.formats.adapting import as_object, refuse
-from mqan_serving.service.errors import shown_field
 
 
 def read_parameters(document: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:

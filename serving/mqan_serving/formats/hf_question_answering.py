@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_ALTERNATIVES, Options
+from mqan_serving.contract.model import Model
+from mqan_serving.contract.questions import Question
 from mqan_serving.formats.adapting import Place, as_flag, as_object, as_string, as_whole, get, read_object
 from mqan_serving.formats.hf_parameters import read_parameters
-from mqan_serving.service.answer_service import Model
-from mqan_serving.service.validation import Question
 
 MOST_ANSWERS: Final = 1 + MOST_ALTERNATIVES
 _USUAL_LENGTH: Final = 15  # of an answer, in tokens, where none is asked for: the pipeline's

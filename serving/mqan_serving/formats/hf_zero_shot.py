@@ -13,6 +13,9 @@ from typing import Any, Final
 
 from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_CHOICES
+from mqan_serving.contract.calls import MOST_TEXTS
+from mqan_serving.contract.model import Model
+from mqan_serving.contract.questions import ChoiceField, Question
 from mqan_serving.formats.adapting import (
     Place,
     as_flag,
@@ -25,10 +28,6 @@ from mqan_serving.formats.adapting import (
     told_beside,
 )
 from mqan_serving.formats.hf_parameters import read_parameters
-from mqan_serving.service.answer_service import Model
-from mqan_serving.service.asked import ChoiceField
-from mqan_serving.service.many import MOST_TEXTS
-from mqan_serving.service.validation import Question
 
 USUAL_QUESTION: Final = "Which label fits the text?"
 _PARAMETERS: Final = frozenset({"candidate_labels", "hypothesis_template", "multi_label"})

@@ -15,19 +15,21 @@ from typing import Any, Final, Literal
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import to_json
 
 from mqan_core import __version__
 from mqan_core.answer.types import Answer
+from mqan_serving.contract.answers import document_of
+from mqan_serving.contract.calls import MOST_IN_ALL, AskedText, check_explained, check_shared, item_of
+from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, describe, shown_field
+from mqan_serving.contract.model import Model
+from mqan_serving.contract.questions import Question
 from mqan_serving.formats.adapting import Place, read_object, refuse
 from mqan_serving.formats.foreign import CODES_OF_MODELS, Respond, Wait, content, responses
 from mqan_serving.formats.open_inference_examples import METADATA, REQUEST, RESPONSE
-from mqan_serving.observability.logs import RequestRecord
-from mqan_serving.rest.documents import AnswerDocument
-from mqan_serving.rest.many_documents import read_item
-from mqan_serving.service.answer_service import Model, Service
-from mqan_serving.service.errors import CODES_OF_ANSWER, AnsweringError, Failure, describe, shown_field
-from mqan_serving.service.many import MOST_IN_ALL, AskedText, Outcome, answer_texts, check_explained, check_shared
-from mqan_serving.service.validation import Question
+from mqan_serving.observability.logs import RequestLog, answer_and_log
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.many import Outcome
 
 INPUTS: Final = ("context", "question", "choices")
 OUTPUTS: Final = ("answer", "attributions")
@@ -124,18 +126,25 @@ def add_inference_routes(
         return JSONResponse(METADATA | {"name": model.name, "versions": [model.version]})
 
     async def infer(request: Request, model_name: str, model_version: str = "") -> Response:
-        async def run(service: Service, record: RequestRecord) -> Response:
+        async def run(service: Service, log: RequestLog) -> Response:
             _check_model(service.model, model_name, model_version)
             body = await request.body()
             asked, tensors = _read(body, request.headers.get(_HEADER))
             texts = await service.aside(len(body), lambda: _texts_of(service, asked, tensors))
-            outcomes = await wait(request, answer_texts(service, texts, record))
+            outcomes = await wait(request, answer_and_log(service, texts, log))
             return await service.aside(len(body), lambda: _response(asked, outcomes, service.model))
 
         return await respond(request, run, _MEDIA_TYPES)
 
     def add(
-        path: str, call: Callable[..., Any], name: str, summary: str, example: Any, codes: Sequence[str], **more: Any
+        path: str,
+        call: Callable[..., Any],
+        operation: str,
+        name: str,
+        summary: str,
+        example: Any,
+        codes: Sequence[str],
+        **more: Any,
     ) -> None:
         is_of_model = path.startswith(_MODEL)
         known = (*codes, "unknown_model") if is_of_model else codes
@@ -145,7 +154,8 @@ def add_inference_routes(
                 call,
                 responses=responses(path, example, _OBJECT, known),
                 summary=summary,
-                operation_id=f"inference{name}",
+                operation_id=f"inference{operation}",
+                name=name,
                 tags=_TAGS,
                 include_in_schema=not version,
                 **more,
@@ -153,19 +163,21 @@ def add_inference_routes(
 
     of_health = ("unknown_host", "metadata_too_large", "unavailable", "internal")
     live = "Whether the process works, as the Open Inference Protocol says it"
-    add("/v2/health/live", is_live, "ServerLive", live, {"live": True}, of_health)
+    add("/v2/health/live", is_live, "ServerLive", "Check", live, {"live": True}, of_health)
     ready = "Whether to send requests here, as the Open Inference Protocol says it"
-    add("/v2/health/ready", is_ready, "ServerReady", ready, {"ready": True}, of_health)
+    add("/v2/health/ready", is_ready, "ServerReady", "Check", ready, {"ready": True}, of_health)
     example = {"name": METADATA["name"], "ready": True}
-    add(f"{_MODEL}/ready", is_model_ready, "ModelReady", "Whether the model takes requests", example, of_health)
+    add(
+        f"{_MODEL}/ready", is_model_ready, "ModelReady", "Check", "Whether the model takes requests", example, of_health
+    )
     locked: dict[str, Any] = {"dependencies": dependencies}
     server = "Describe the server, as the Open Inference Protocol does"
-    add("/v2", describe_server, "ServerMetadata", server, _SERVER, CODES_OF_MODELS, **locked)
+    add("/v2", describe_server, "ServerMetadata", "GetModel", server, _SERVER, CODES_OF_MODELS, **locked)
     tensors = "Describe the tensors of the model"
-    add(_MODEL, describe_model, "ModelMetadata", tensors, METADATA, CODES_OF_MODELS, **locked)
+    add(_MODEL, describe_model, "ModelMetadata", "GetModel", tensors, METADATA, CODES_OF_MODELS, **locked)
     batch = "Answer a batch of questions in tensors, as the Open Inference Protocol has them"
     locked["openapi_extra"] = {"requestBody": {"required": True, "content": content(REQUEST, _OBJECT)}}
-    add(f"{_MODEL}/infer", infer, "Infer", batch, RESPONSE, CODES_OF_ANSWER, methods=["POST"], **locked)
+    add(f"{_MODEL}/infer", infer, "Infer", "AnswerMany", batch, RESPONSE, CODES_OF_ANSWER, methods=["POST"], **locked)
 
 
 def _check_model(model: Model, name: str, version: str) -> None:
@@ -266,7 +278,7 @@ def _texts_of(service: Service, request: _InferRequest, tensors: dict[str, list[
     pairs = zip(rows, _spread(contexts, number, "context"), strict=True)
     items = []
     for i, (row, context) in enumerate(pairs):
-        item = read_item(service.validator, row, context)
+        item = item_of(row, context)
         if not isinstance(item.question, Question):
             raise _failed(describe(item.question), i, number)
         items.append(item)
@@ -301,7 +313,7 @@ def _response(request: _InferRequest, outcomes: Iterable[Sequence[Outcome]], mod
         answers.append(result)
     tellers: dict[str, Callable[[Answer], str]] = {
         "answer": lambda answer: answer.text,
-        "attributions": lambda answer: AnswerDocument.of(answer, model).model_dump_json(),
+        "attributions": lambda answer: to_json(document_of(answer, model)).decode(),
     }
     tensors, binary = [], []
     for name, is_binary in request.wanted.items():

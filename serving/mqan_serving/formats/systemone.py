@@ -6,6 +6,9 @@ from typing import Any, Final
 
 from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_CHOICES, MOST_LEVELS
+from mqan_serving.contract.calls import MOST_QUESTIONS
+from mqan_serving.contract.model import Model
+from mqan_serving.contract.questions import ChoiceField, Question
 from mqan_serving.formats.adapting import (
     Place,
     as_list,
@@ -24,10 +27,6 @@ from mqan_serving.formats.adapting import (
     told_beside,
     unless_blank,
 )
-from mqan_serving.service.answer_service import Model
-from mqan_serving.service.asked import ChoiceField
-from mqan_serving.service.many import MOST_QUESTIONS
-from mqan_serving.service.validation import Question
 
 JEV: Final = "jev-latest"  # what its clients ask for by default
 RELEASED: Final = "2026-11-26"  # of this format; its clients want a date

@@ -87,3 +87,7 @@ def _write(line: str) -> bool:
             except BlockingIOError:  # the descriptor was made non-blocking elsewhere
                 select.select([], [descriptor], [])
     return not content
+
+
+WRITER = LogWriter()
+"""The log of this process."""

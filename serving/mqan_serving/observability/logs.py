@@ -8,19 +8,22 @@ import logging
 import re
 import secrets
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, Final
 
 import structlog
 
 from mqan_core.answer.types import Answer
-from mqan_serving.observability.log_writer import LogWriter
+from mqan_serving.contract.calls import AskedText
+from mqan_serving.contract.errors import describe
+from mqan_serving.contract.questions import Question
+from mqan_serving.observability.log_writer import WRITER
 from mqan_serving.observability.metrics import CANCELLED, OK, Metrics
-from mqan_serving.service.errors import describe
+from mqan_serving.service.answer_service import Service
+from mqan_serving.service.many import Outcome, answer_texts
 from mqan_serving.service.timeline import Timeline
-from mqan_serving.service.validation import Question
 
 _LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
-_WRITER = LogWriter()
 _GRAVEST: Final = ("unavailable", "overloaded", "deadline_exceeded", "internal")  # the last most; all others less
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -48,7 +51,7 @@ class _Lines:
     """The stream that structlog writes lines to."""
 
     def msg(self, line: str) -> None:
-        _WRITER.write(line)
+        WRITER.write(line)
 
     log = debug = info = warning = error = critical = msg
 
@@ -66,12 +69,7 @@ class _Forward(logging.Handler):
 
 def flush_logs(timeout_s: float = 1.0) -> bool:
     """Wait until all lines are written, at most so long; return whether they are."""
-    return _WRITER.flush(timeout_s)
-
-
-def num_dropped_lines() -> int:
-    """Return how many lines of this process nobody will see."""
-    return _WRITER.num_dropped
+    return WRITER.flush(timeout_s)
 
 
 def log(event: str, *, level: str = "info", **values: Any) -> None:
@@ -86,7 +84,7 @@ def choose_request_id(given: str | None) -> str:
     return secrets.token_hex(8)
 
 
-class RequestRecord:
+class RequestLog:
     """Collects what is logged and counted about one request.
 
     Args:
@@ -136,16 +134,27 @@ class RequestRecord:
         """Note that the answer is wanted word by word."""
         self._method = "AnswerStream"
 
-    def note_questions(self, num_texts: int, num_questions: int) -> None:
+    def note_call(self, texts: Sequence[AskedText]) -> None:
         """Note how much was asked in one call."""
-        self._values |= {"texts": num_texts, "questions": num_questions}
+        self._values |= {"texts": len(texts), "questions": sum(len(text.items) for text in texts)}
 
     def note_answer(self, answer: Answer, timeline: Timeline | None = None) -> None:
         """Note an answer, which is told of when the request is counted; of several, each with its own stages."""
         self._answers.append((answer, timeline or self.timeline))
 
-    def note_failures(self, codes: Sequence[str]) -> None:
-        """Note why questions of a call were not answered; where none was, the call is counted as the gravest says."""
+    def note_outcomes(self, outcomes: Sequence[Sequence[Outcome]]) -> None:
+        """Note the answers of a call, log faults of ours, and note why other questions were not answered.
+
+        Where none was answered, the call is counted as the gravest reason says.
+        """
+        codes = []
+        for outcome in chain.from_iterable(outcomes):
+            if isinstance(outcome.result, Answer):
+                self.note_answer(outcome.result, outcome.timeline)
+                continue
+            codes.append(outcome.result.code)
+            if outcome.fault is not None:
+                self._log_fault(outcome.fault)
         if codes:
             self._values["unanswered"] = len(codes)
             if not self._answers:
@@ -168,14 +177,13 @@ class RequestRecord:
         """Log a refused or failed request; a fault of ours with its traceback."""
         failure = describe(error)
         self.code, self._is_told = failure.code, True
-        self.log_fault(error)
-        if not failure.is_internal:
+        if failure.is_internal:
+            self._log_fault(error)
+        else:
             log("refused", code=failure.code, ms=self._elapsed_ms(), **self._values)
 
-    def log_fault(self, error: BaseException) -> None:
-        """Log an error with its traceback if it is a fault of ours; of a call of many questions, each one's."""
-        if describe(error).is_internal:
-            log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
+    def _log_fault(self, error: BaseException) -> None:
+        log("failed", level="error", ms=self._elapsed_ms(), exc_info=error, **self._values)
 
     def log_cancelled(self) -> None:
         """Log a request whose caller went away, unless it has ended before."""
@@ -203,3 +211,11 @@ class RequestRecord:
 
     def _elapsed_ms(self) -> float:
         return round(self.timeline.elapsed_s * 1000, 2)
+
+
+async def answer_and_log(service: Service, texts: Sequence[AskedText], log: RequestLog) -> list[list[Outcome]]:
+    """Answer the questions of a call, and note them; errors are those of ``answer_texts``."""
+    log.note_call(texts)
+    outcomes = await answer_texts(service, texts)
+    log.note_outcomes(outcomes)
+    return outcomes

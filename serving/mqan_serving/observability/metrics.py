@@ -23,7 +23,9 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.values import MultiProcessValue
 
 from mqan_core.answer.types import Answer, Source
-from mqan_serving.service.errors import ERRORS
+from mqan_serving.contract.errors import ERRORS
+from mqan_serving.observability.log_writer import WRITER
+from mqan_serving.service.meter import Meter
 from mqan_serving.service.timeline import STAGES, Timeline
 
 FOLDER_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # the library's
@@ -41,7 +43,7 @@ _TOKENS = tuple(2.0**power for power in range(5, 17))
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class Metrics:
+class Metrics(Meter):
     """The counts of one process."""
 
     def __init__(self) -> None:
@@ -154,15 +156,13 @@ class Metrics:
         """Count a question as inside the server until it leaves."""
         return self._in_flight.track_inprogress()
 
-    def set_queue(self, num_waiting: int, oldest_s: float) -> None:
-        """Tell how many questions wait, and for how long the oldest has been inside."""
+    def observe(self, num_waiting: int, oldest_s: float) -> None:
+        """Tell how many questions wait, for how long the oldest has been inside, and which log lines were dropped."""
         self._queue.set(num_waiting)
         self._oldest.set(oldest_s)
-
-    def set_dropped_lines(self, num_lines: int) -> None:
-        """Tell how many lines of the log have been dropped so far."""
-        self._dropped.inc(num_lines - self._num_dropped)
-        self._num_dropped = num_lines
+        num_dropped = WRITER.num_dropped
+        self._dropped.inc(num_dropped - self._num_dropped)
+        self._num_dropped = num_dropped
 
     def count_batch(self, num_requests: int, num_tokens: int) -> None:
         """Count a batch that was encoded."""

@@ -20,19 +20,19 @@ from ray.serve.config import BackpressureConfig
 from ray.serve.schema import LoggingConfig
 
 from mqan_core.errors import EngineFailedError
+from mqan_serving.contract.errors import ServingError, SettingsError, StartError
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.exporter import MetricsExporter
 from mqan_serving.observability.logs import set_up_logs
 from mqan_serving.observability.metrics import FOLDER_VARIABLE, Metrics
 from mqan_serving.ray_serve.haproxy import stop_listening
 from mqan_serving.ray_serve.loopback import restrict_replica
 from mqan_serving.ray_serve.ray_version import check_ray
+from mqan_serving.rest.exporter import MetricsExporter
 from mqan_serving.rest.routes import create_rest_app
 from mqan_serving.rpc.bounds import bound_servers_of_ray, max_calls
 from mqan_serving.rpc.guard import RpcGuard
 from mqan_serving.rpc.methods import QuestionAnsweringMethods
 from mqan_serving.service.answer_service import Service, open_service
-from mqan_serving.service.errors import ServingError, SettingsError, StartError
 from mqan_serving.service.health import State
 from mqan_serving.settings import Settings, find_bundle, load_settings
 

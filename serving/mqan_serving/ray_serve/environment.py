@@ -10,10 +10,10 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from mqan_serving.checks import bind
+from mqan_serving.contract.errors import SettingsError
 from mqan_serving.observability.logs import log
 from mqan_serving.ray_serve.haproxy import ADMIN_SOCKET
 from mqan_serving.ray_serve.loopback import loopback_environment
-from mqan_serving.service.errors import SettingsError
 from mqan_serving.settings import Settings
 
 QUIET_CORE = "NONE"  # lines of gRPC's core are no JSON; what fails is told by the calls that fail

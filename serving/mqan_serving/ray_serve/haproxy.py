@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from pathlib import Path
 
-from mqan_serving.service.errors import ERRORS
+from mqan_serving.contract.errors import ERRORS
 
 ADMIN_SOCKET = "admin"  # short: Linux takes no long path of a socket
 _LOOPBACK = "127.0.0.1"

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
+from mqan_serving.contract.errors import SettingsError
 from mqan_serving.ray_serve.haproxy import note_process, rewrite
-from mqan_serving.service.errors import SettingsError
 
 LOOPBACK = "127.0.0.1"
 _GRPC_HOST = "MQAN_RAY_GRPC_HOST"  # where the gRPC server of Ray's own proxy listens

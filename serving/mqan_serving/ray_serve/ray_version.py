@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from mqan_serving.service.errors import SettingsError
+from mqan_serving.contract.errors import SettingsError
 
 TESTED: Final = "2.60"  # pyproject.toml pins it; loopback.py and rpc/bounds.py use its private parts
 _WITHOUT = "or serve without Ray: mqan serve --local"

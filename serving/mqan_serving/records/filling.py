@@ -9,25 +9,15 @@ from pydantic_core import ValidationError, from_json
 
 from mqan_core.answer.types import Answer, AnswerSpan
 from mqan_core.errors import InputError
-from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.contract.calls import AskedText, Item, check_names, check_shared, check_timeout_ms
+from mqan_serving.contract.errors import AnsweringError, Failure, refuse
+from mqan_serving.contract.questions import ChoiceField, Question, read_object
 from mqan_serving.records.around import Knows
 from mqan_serving.records.balance import balanced
 from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
 from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, is_of_kind, read_value
-from mqan_serving.service.answer_service import Service
-from mqan_serving.service.asked import ChoiceField
-from mqan_serving.service.errors import AnsweringError, Failure, refuse
-from mqan_serving.service.many import (
-    AskedText,
-    Item,
-    answer_texts,
-    check_names,
-    check_shared,
-    check_timeout_ms,
-    read_object,
-)
-from mqan_serving.service.validation import Question, Validator
+from mqan_serving.service.many import Outcome
 
 NOT_SAID: Final = "The text does not say."
 _MOST_TRIED: Final = 4  # quotations beside the likeliest one, where that is nothing of the field's type
@@ -89,13 +79,13 @@ class Record:
         return [field.name for field in self.fields if not field.answered]
 
 
-def parse_record(validator: Validator, body: bytes) -> RecordRequest:
+def parse_record(body: bytes) -> RecordRequest:
     """Read what is asked for from a JSON document.
 
     Raises:
-        InputError: it is malformed or too large, or the schema is not supported; the error says which field and why.
+        InputError: it is malformed, or the schema is not supported; the error says which field and why.
     """
-    document = read_object(validator, body, allow_inf_nan=False)
+    document = read_object(body, allow_inf_nan=False)
     check_names(document, _FIELDS)
     for name in ("context", "schema"):
         if name not in document:
@@ -121,32 +111,37 @@ def parse_schema(text: str) -> tuple[RecordField, ...]:
     return tuple(read_schema(schema))
 
 
-async def fill_record(service: Service, request: RecordRequest, record: RequestRecord) -> Record:
-    """Ask a text for all fields of a record, side by side.
+async def ask_record(request: RecordRequest, max_chars: int) -> list[AskedText]:
+    """Return the questions of all fields of a record, to be answered side by side.
 
     Args:
-        service: answers.
         request: what is asked for.
-        record: where the questions are noted, for the log and the metrics.
+        max_chars: most characters of all labels together: many fields can refer to one enum, which the body has once.
 
     Raises:
         InputError: a question or label cannot be asked; the message names the field.
-        AnsweringError: the same, found while it was asked, or the server has no time for it.
-        ServingError: the server does not take questions now.
     """
     questions = []
     for field in request.fields:
         questions.append(_ask(request, field))
         await asyncio.sleep(0)  # 255 labels take a millisecond: others are answered between fields
-    _check_labels(service, questions)
-    asked = AskedText(None, tuple(Item(None, question) for question in questions))
-    [outcomes] = await answer_texts(service, [asked], record)
+    number = sum(len(choice.label) for question in questions for choice in question.options.choices)
+    check_shared(number, max_chars, "schema", "The enums of all fields")
+    return [AskedText(None, tuple(Item(None, question) for question in questions))]
+
+
+def record_of(request: RecordRequest, outcomes: Sequence[Sequence[Outcome]], knows: Knows) -> Record:
+    """Return the record of a text whose fields were asked.
+
+    Raises:
+        AnsweringError: one of them was not answered; the message names it.
+    """
     answers = []
-    for field, outcome in zip(request.fields, outcomes, strict=True):
+    for field, outcome in zip(request.fields, outcomes[0], strict=True):
         if not isinstance(outcome.result, Answer):
             raise _refused(field, outcome.result)
         answers.append(outcome.result)
-    return fill_fields(request, answers, service.knows)
+    return fill_fields(request, answers, knows)
 
 
 def ask_fields(request: RecordRequest) -> list[Question]:
@@ -185,16 +180,6 @@ def _ask(request: RecordRequest, field: RecordField) -> Question:
         message = f"{shown_name(field.name)} cannot be asked for: {error.message}"
         raise InputError(error.code, "schema", message, error.hint) from None
     return question
-
-
-def _check_labels(service: Service, questions: Sequence[Question]) -> None:
-    """Check how much there is to read: many fields can refer to one enum, which the body has only once.
-
-    Raises:
-        InputError: it is more than a request may have.
-    """
-    number = sum(len(choice.label) for question in questions for choice in question.options.choices)
-    check_shared(number, service.limits.max_request_bytes, "schema", "The enums of all fields")
 
 
 def _refused(field: RecordField, failure: Failure) -> AnsweringError:

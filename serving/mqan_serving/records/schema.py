@@ -21,10 +21,10 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema, to_json
 
 from mqan_core.ask.options import MOST_CHOICES
 from mqan_core.errors import InputError
+from mqan_serving.contract.calls import MOST_QUESTIONS
+from mqan_serving.contract.errors import refuse
 from mqan_serving.records.questions import question_about
 from mqan_serving.records.values import Kind
-from mqan_serving.service.errors import refuse
-from mqan_serving.service.many import MOST_QUESTIONS
 
 _MOST_NAME: Final = 200  # characters
 _MOST_SHOWN: Final = 60  # of a name in a message

@@ -11,7 +11,7 @@ import zstandard
 from starlette.types import Message, Receive
 
 from mqan_core.errors import InputError
-from mqan_serving.service.errors import refuse
+from mqan_serving.contract.errors import refuse
 
 ENCODING: Final = "zstd"
 _MOST_WINDOW_BYTES: Final = 8 * 1024 * 1024

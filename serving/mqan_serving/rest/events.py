@@ -6,19 +6,19 @@ plain call answers with, ``error`` in its place with the document of an error.
 https://html.spec.whatwg.org/multipage/server-sent-events.html
 """
 
-import json
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing
-from typing import Final
+from typing import Any, Final
 
 from fastapi.responses import StreamingResponse
+from pydantic_core import to_json
 from starlette.types import Send
 
 from mqan_core.answer.types import Answer
-from mqan_serving.observability.logs import RequestRecord
-from mqan_serving.rest.documents import AnswerDocument, WordDocument
+from mqan_serving.contract.answers import word_document
+from mqan_serving.contract.errors import describe
+from mqan_serving.observability.logs import RequestLog
 from mqan_serving.rest.gateway import failure_body
-from mqan_serving.service.errors import describe
 from mqan_serving.service.streaming import Streamed
 
 MEDIA_TYPE: Final = "text/event-stream"
@@ -32,21 +32,21 @@ class EventStream(StreamingResponse):
     Args:
         first: the first word, or the answer: what fails before that is told by a status.
         rest: what comes after it.
-        tell: makes the document of the answer.
-        record: where the request is logged and counted, when its last event leaves.
+        describe_answer: makes the document of the answer.
+        log: where the request is logged and counted, when its last event leaves.
     """
 
     def __init__(
         self,
         first: Streamed,
         rest: AsyncGenerator[Streamed, None],
-        tell: Callable[[Answer], AnswerDocument],
-        record: RequestRecord,
+        describe_answer: Callable[[Answer], dict[str, Any]],
+        log: RequestLog,
     ) -> None:
         self._rest = rest
-        self._tell = tell
-        self._record = record
-        record.is_streaming = True
+        self._describe = describe_answer
+        self._log = log
+        log.is_streaming = True
         super().__init__(self._write(first), headers=_HEADERS, media_type=MEDIA_TYPE)
 
     async def stream_response(self, send: Send) -> None:
@@ -55,7 +55,7 @@ class EventStream(StreamingResponse):
             async with aclosing(self._rest):
                 await super().stream_response(send)
         finally:
-            self._record.log_cancelled()  # does nothing after the last event
+            self._log.log_cancelled()  # does nothing after the last event
 
     async def _write(self, first: Streamed) -> AsyncIterator[str]:
         try:
@@ -63,18 +63,18 @@ class EventStream(StreamingResponse):
             async for streamed in self._rest:
                 yield self._event(streamed)
         except Exception as error:
-            self._record.log_failure(error)
-            self._record.count()
-            yield _event("error", json.dumps(failure_body(describe(error), self._record)))
+            self._log.log_failure(error)
+            self._log.count()
+            yield _event("error", failure_body(describe(error), self._log))
 
     def _event(self, streamed: Streamed) -> str:
         if not isinstance(streamed, Answer):
-            return _event("word", WordDocument.of(streamed).model_dump_json())
-        document = self._tell(streamed).model_dump_json()
-        self._record.note_answer(streamed)
-        self._record.count()
+            return _event("word", word_document(streamed))
+        document = self._describe(streamed)
+        self._log.note_answer(streamed)
+        self._log.count()
         return _event("answer", document)
 
 
-def _event(name: str, document: str) -> str:
-    return f"event: {name}\ndata: {document}\n\n"
+def _event(name: str, document: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {to_json(document).decode()}\n\n"

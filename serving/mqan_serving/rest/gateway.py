@@ -4,20 +4,20 @@ how a body comes, the last resort for faults.
 
 import asyncio
 import ipaddress
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from mqan_serving.contract.errors import Failure, ServingError, describe, refuse
+from mqan_serving.formats.error_bodies import body_of
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.logs import RequestRecord, choose_request_id
-from mqan_serving.observability.metrics import CANCELLED, OK, Metrics
+from mqan_serving.observability.logs import RequestLog, choose_request_id
+from mqan_serving.observability.metrics import CANCELLED, METHODS, OK, Metrics
 from mqan_serving.rest.compression import ENCODING, Decompressed
-from mqan_serving.rest.error_bodies import body_of
-from mqan_serving.service.errors import Failure, ServingError, describe, refuse
 from mqan_serving.service.validation import check_metadata
 from mqan_serving.settings import Settings
 
@@ -25,30 +25,10 @@ _REQUEST_ID = "x-request-id"
 _HEALTH = "Check"  # is for probes, which have no key
 _OPEN_PATHS = frozenset({"/", "/docs", "/openapi.json"})  # say nothing that is not public
 METRICS_PATH = "/metrics"
-# The same names as in gRPC.
-_METHODS = {
-    "/v1/answer": "Answer",
-    "/v1/answers": "AnswerMany",
-    "/v1/records": "FillRecord",
-    "/v1/model": "GetModel",
-    "/v1/models": "GetModel",
-    "/v1/systemone": "AnswerMany",
-    "/v1/decisions": "AnswerMany",
-    "/api/alpha/decisions": "AnswerMany",
-    "/v1/hf/question-answering": "AnswerMany",
-    "/v1/hf/zero-shot-classification": "AnswerMany",
-    "/v2": "GetModel",
-    "/health/live": _HEALTH,
-    "/health/ready": _HEALTH,
-    "/v2/health/live": _HEALTH,
-    "/v2/health/ready": _HEALTH,
-}
-_OF_A_MODEL = re.compile(r"/v2/models/[^/]+(?:/versions/[^/]+)?(?P<asked>/infer|/ready)?")
-_METHODS_OF_A_MODEL = {"/infer": "AnswerMany", "/ready": _HEALTH, None: "GetModel"}
 _HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
 
 
-def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def failure_response(failure: Failure, record: RequestLog, headers: Mapping[str, str] | None = None) -> JSONResponse:
     """Return the one error body of the API, and note in the record that the request ends with it."""
     record.code = failure.code
     all_headers = dict(headers or {})
@@ -62,7 +42,7 @@ def failure_response(failure: Failure, record: RequestRecord, headers: Mapping[s
     return JSONResponse(body, status, all_headers)
 
 
-def failure_body(failure: Failure, record: RequestRecord) -> dict[str, Any]:
+def failure_body(failure: Failure, record: RequestLog) -> dict[str, Any]:
     """Return the document that tells of an error."""
     told = {"code": failure.code, "message": failure.message, "hint": failure.hint}
     return {**told, "request_id": record.request_id}
@@ -70,7 +50,7 @@ def failure_body(failure: Failure, record: RequestRecord) -> dict[str, Any]:
 
 def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
     """Count and log a refusal of what is no request yet, and return the response."""
-    record = RequestRecord("rest", "other", choose_request_id(None), metrics, {})
+    record = RequestLog("rest", "other", choose_request_id(None), metrics, {})
     record.log_failure(error)
     record.count()
     return failure_response(describe(error), record, {_REQUEST_ID: record.request_id})
@@ -81,6 +61,7 @@ class Gateway:
 
     Args:
         app: the application.
+        routes: of the application; each names what its requests are counted as.
         settings: limits.
         keys: who may ask.
         metrics: where requests are counted.
@@ -88,9 +69,16 @@ class Gateway:
     """
 
     def __init__(
-        self, app: ASGIApp, settings: Settings, keys: ApiKeys, metrics: Metrics, echoes_request_id: bool
+        self,
+        app: ASGIApp,
+        routes: Sequence[BaseRoute],
+        settings: Settings,
+        keys: ApiKeys,
+        metrics: Metrics,
+        echoes_request_id: bool,
     ) -> None:
         self._app = app
+        self._routes = routes
         self._settings = settings
         self._keys = keys
         self._metrics = metrics
@@ -107,10 +95,10 @@ class Gateway:
             scope, send = {**scope, "method": "GET"}, _without_body(send)
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
-        method = _method_of(scope["path"])
-        record = RequestRecord("rest", method, request_id, self._metrics, headers)
+        method = self._method_of(scope["path"])
+        record = RequestLog("rest", method, request_id, self._metrics, headers)
         record.path = scope["path"]
-        scope.setdefault("state", {})["record"] = record
+        scope.setdefault("state", {})["log"] = record
         started = False
 
         async def send_with_id(message: Message) -> None:
@@ -145,6 +133,13 @@ class Gateway:
                 record.code = CANCELLED
             record.count()
 
+    def _method_of(self, path: str) -> str:
+        """Return what requests to a path are counted as: the name of its route, which is that in gRPC."""
+        for route in self._routes:
+            if isinstance(route, Route) and route.path_regex.match(path):
+                return route.name if route.name in METHODS else "other"
+        return "other"
+
     def _check(self, scope: Scope, headers: Headers) -> None:
         target = scope.get("raw_path") or scope["path"].encode()
         check_metadata([(target, scope["query_string"]), *headers.raw], self._settings.max_metadata_bytes)
@@ -171,16 +166,11 @@ def _without_body(send: Send) -> Send:
     return send_head
 
 
-def meant_path(path: str) -> str | None:
+def meant_path(path: str, routes: Iterable[BaseRoute]) -> str | None:
     """Return the path that somebody may have meant who asks at another with the same end."""
     end = path.rstrip("/").rpartition("/")[2]
-    return next((known for known in _METHODS if end and known.endswith(f"/{end}")), None)
-
-
-def _method_of(path: str) -> str:
-    """Return what requests to a path are counted as."""
-    of_a_model = _OF_A_MODEL.fullmatch(path)
-    return _METHODS_OF_A_MODEL[of_a_model["asked"]] if of_a_model else _METHODS.get(path, "other")
+    known = (route.path for route in routes if isinstance(route, Route) and route.name in METHODS)
+    return next((path for path in known if end and path.endswith(f"/{end}")), None)
 
 
 def _encoding(headers: Headers) -> str:

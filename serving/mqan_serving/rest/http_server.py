@@ -17,9 +17,9 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from mqan_core.errors import InputError
+from mqan_serving.contract.errors import ServingError, refuse
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.rest.gateway import refuse_unread
-from mqan_serving.service.errors import ServingError, refuse
 from mqan_serving.settings import Settings
 
 _HEAD_S = 10.0

@@ -9,7 +9,6 @@ from typing import Any, TypeVar, cast
 from fastapi import FastAPI, Request, Security
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.security import HTTPBearer
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.body_limit import RequestBodyLimitMiddleware
 from starlette.middleware.cors import CORSMiddleware
@@ -17,24 +16,26 @@ from starlette.requests import ClientDisconnect
 
 import mqan_core
 from mqan_core.errors import MqanError
-from mqan_serving.formats.foreign import JSON_ONLY, Run, add_foreign_routes
+from mqan_serving.contract.answers import document_of
+from mqan_serving.contract.calls import MANY_SCHEMA, texts_of
+from mqan_serving.contract.documents import AnswerDocument, AnswersDocument
+from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status, refuse
+from mqan_serving.contract.model import ErrorDocument, HealthDocument, ModelDocument, model_document
+from mqan_serving.contract.questions import question_of, question_schema, read_object
+from mqan_serving.formats.foreign import JSON_ONLY, Run, Written, add_foreign_routes, json_response
 from mqan_serving.formats.open_inference import add_inference_routes
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.logs import RequestRecord
+from mqan_serving.observability.logs import RequestLog, answer_and_log
 from mqan_serving.observability.metrics import CONTENT_TYPE, Metrics
 from mqan_serving.pages import Page, load_playground
 from mqan_serving.pages.reference import render_reference
-from mqan_serving.records.filling import fill_record, parse_record
-from mqan_serving.rest.documents import AnswerDocument, AnswersDocument, ErrorDocument, HealthDocument, ModelDocument
+from mqan_serving.records.documents import RECORD_RESPONSES, RECORD_SCHEMA, RecordDocument, record_document
+from mqan_serving.records.filling import ask_record, parse_record, record_of
 from mqan_serving.rest.events import MEDIA_TYPE, EventStream
 from mqan_serving.rest.gateway import METRICS_PATH, Gateway, failure_response, meant_path
-from mqan_serving.rest.many_documents import MANY_SCHEMA, answers_document, parse_texts
-from mqan_serving.rest.record_documents import RECORD_RESPONSES, RECORD_SCHEMA, RecordDocument
 from mqan_serving.service.answer_service import Service
-from mqan_serving.service.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status, refuse
-from mqan_serving.service.many import answer_texts
+from mqan_serving.service.many import answers_document
 from mqan_serving.service.streaming import stream_answer
-from mqan_serving.service.validation import question_schema
 from mqan_serving.settings import Settings
 
 ResultT = TypeVar("ResultT")
@@ -89,13 +90,13 @@ def create_rest_app(
     dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []
     _add_answering(app, get_service, dependencies)
     _add_records(app, get_service, dependencies)
+    _add_health(app, get_service)
 
     async def respond(request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
         return await _respond(request, get_service, run, media_types)
 
     for add_routes in (add_foreign_routes, add_inference_routes):
         add_routes(app, get_service, respond, _while_connected, dependencies)
-    _add_health(app, get_service)
     playground = load_playground()
 
     @app.get("/", include_in_schema=False)
@@ -137,7 +138,14 @@ def _create_app(
         **given,
     )
     app.add_middleware(RequestBodyLimitMiddleware, max_body_size=settings.max_request_bytes)
-    app.add_middleware(Gateway, settings=settings, keys=keys, metrics=metrics, echoes_request_id=echoes_request_id)
+    app.add_middleware(
+        Gateway,
+        routes=app.router.routes,
+        settings=settings,
+        keys=keys,
+        metrics=metrics,
+        echoes_request_id=echoes_request_id,
+    )
     if settings.cors_origins:
         # Around the gateway: a browser asks without a key whether it may ask, and shows its page why it was refused.
         app.add_middleware(
@@ -173,20 +181,22 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
         dependencies=dependencies,
         summary="Answer a question about a context",
         operation_id="answer",
+        name="Answer",
         tags=["answering"],
     )
     async def answer(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel | Response:
-            question = service.validator.parse_json(await request.body())
-            record.note_question(question)
-            tell = partial(AnswerDocument.of, model=service.model, is_cited=question.citations)
+        async def run(service: Service, log: RequestLog) -> Written:
+            question = question_of(read_object(await request.body()))
+            log.note_question(question)
+            describe_answer = partial(document_of, model=service.model, is_cited=question.citations)
             if question.stream:
-                record.note_stream()
-                streamed = stream_answer(service, question, record.timeline)
-                return EventStream(await _while_connected(request, anext(streamed)), streamed, tell, record)
-            result = await _while_connected(request, service.answer(question, record.timeline))
-            record.note_answer(result)
-            return tell(result)
+                log.note_stream()
+                streamed = stream_answer(service, question, log.timeline)
+                first = await _while_connected(request, anext(streamed))
+                return EventStream(first, streamed, describe_answer, log)
+            result = await _while_connected(request, service.answer(question, log.timeline))
+            log.note_answer(result)
+            return describe_answer(result)
 
         return await _respond(request, get_service, run)
 
@@ -198,32 +208,32 @@ def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencie
         dependencies=dependencies,
         summary="Answer many questions about one or many texts",
         operation_id="answerMany",
+        name="AnswerMany",
         tags=["answering"],
     )
     async def answer_many(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> Response:
+        async def run(service: Service, log: RequestLog) -> Written:
             body = await request.body()
-            texts = await service.aside(len(body), lambda: parse_texts(service.validator, body))
-            outcomes = await _while_connected(request, answer_texts(service, texts, record))
-
-            def tell() -> Response:
-                document = answers_document(texts, outcomes, service.model)
-                return Response(document.model_dump_json(), media_type=JSON_ONLY[0])
-
-            return await service.aside(len(body), tell)
+            texts = await service.aside(len(body), lambda: texts_of(read_object(body)))
+            outcomes = await _while_connected(request, answer_and_log(service, texts, log))
+            return await service.aside(
+                len(body), lambda: json_response(answers_document(texts, outcomes, service.model))
+            )
 
         return await _respond(request, get_service, run)
 
     @app.get(
         "/v1/model",
+        response_model=ModelDocument,
         responses=_error_responses(["unauthenticated", "metadata_too_large", "unavailable", "internal"]),
         dependencies=dependencies,
         summary="Describe the model and its limits",
         operation_id="getModel",
+        name="GetModel",
         tags=["answering"],
     )
-    async def get_model() -> ModelDocument:
-        return ModelDocument.of(get_service().model)
+    async def get_model() -> dict[str, Any]:
+        return model_document(get_service().model)
 
 
 def _add_records(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
@@ -237,14 +247,16 @@ def _add_records(app: FastAPI, get_service: Callable[[], Service], dependencies:
         dependencies=dependencies,
         summary="Fill a record from a text",
         operation_id="fillRecord",
+        name="FillRecord",
         tags=["answering"],
     )
     async def fill(request: Request) -> Response:
-        async def run(service: Service, record: RequestRecord) -> BaseModel:
+        async def run(service: Service, log: RequestLog) -> Written:
             body = await request.body()
-            wanted = await service.aside(len(body), lambda: parse_record(service.validator, body))
-            filled = await _while_connected(request, fill_record(service, wanted, record))
-            return RecordDocument.of(filled, service.model)
+            wanted = await service.aside(len(body), lambda: parse_record(body))
+            texts = await ask_record(wanted, service.limits.max_request_bytes)
+            outcomes = await _while_connected(request, answer_and_log(service, texts, log))
+            return record_document(record_of(wanted, outcomes, service.knows), service.model)
 
         return await _respond(request, get_service, run)
 
@@ -252,23 +264,23 @@ def _add_records(app: FastAPI, get_service: Callable[[], Service], dependencies:
 async def _respond(
     request: Request, get_service: Callable[[], Service], run: Run, media_types: Sequence[str] = JSON_ONLY
 ) -> Response:
-    """Run what answers a request by a document or a whole response; log and tell whatever goes wrong."""
-    record: RequestRecord = request.state.record
+    """Run what answers a request by a document or a whole response; log and describe whatever goes wrong."""
+    log: RequestLog = request.state.log
     try:
         service = get_service()
         _check_media_type(request, media_types)
-        document = await run(service, record)
+        written = await run(service, log)
     except (asyncio.CancelledError, ClientDisconnect) as error:
-        record.log_cancelled()
+        log.log_cancelled()
         if isinstance(error, ClientDisconnect):
             return Response(status_code=_CLIENT_GONE)
         raise
     except HTTPException:
         raise  # the framework's own refusal of the body
     except Exception as error:
-        record.log_failure(error)
-        return failure_response(describe(error), record)
-    return document if isinstance(document, Response) else Response(document.model_dump_json(), media_type=JSON_ONLY[0])
+        log.log_failure(error)
+        return failure_response(describe(error), log)
+    return written if isinstance(written, Response) else json_response(written)
 
 
 def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
@@ -277,6 +289,7 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         responses=_error_responses(["unavailable"]),
         summary="Whether the process works",
         operation_id="isLive",
+        name="Check",
         tags=["health"],
     )
     async def is_live() -> HealthDocument:
@@ -291,6 +304,7 @@ def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
         },
         summary="Whether to send requests here",
         operation_id="isReady",
+        name="Check",
         tags=["health"],
     )
     async def is_ready() -> HealthDocument:
@@ -343,13 +357,13 @@ async def _while_connected(request: Request, answering: Awaitable[ResultT]) -> R
 
 
 async def _on_error(request: Request, error: Exception) -> JSONResponse:
-    return failure_response(describe(error), request.state.record)
+    return failure_response(describe(error), request.state.log)
 
 
 async def _on_http_exception(request: Request, error: Exception) -> JSONResponse:
     status = error.status_code if isinstance(error, HTTPException) else 500
     failure: Failure = describe_http_status(status)
-    if failure.code == "not_found" and (meant := meant_path(request.url.path)):
+    if failure.code == "not_found" and (meant := meant_path(request.url.path, request.app.routes)):
         failure = replace(failure, hint=f"Did you mean {meant}? {failure.hint}")
     headers = error.headers if isinstance(error, HTTPException) else None
-    return failure_response(failure, request.state.record, headers)
+    return failure_response(failure, request.state.log, headers)

@@ -16,11 +16,11 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 
 from mqan_core.errors import InputError
+from mqan_serving.contract.errors import ServingError, describe
 from mqan_serving.keys import ApiKeys
-from mqan_serving.observability.logs import RequestRecord, choose_request_id
+from mqan_serving.observability.logs import RequestLog, choose_request_id
 from mqan_serving.observability.metrics import Metrics
 from mqan_serving.service.answer_service import Service
-from mqan_serving.service.errors import ServingError, describe
 from mqan_serving.service.validation import check_metadata
 from mqan_serving.settings import Settings
 
@@ -64,7 +64,7 @@ class RpcGuard:
     async def run(
         self,
         method: str,
-        run: Callable[[RequestRecord], Awaitable[MessageT]],
+        run: Callable[[RequestLog], Awaitable[MessageT]],
         empty: Callable[[], MessageT],
         context: Context,
         *,
@@ -97,7 +97,7 @@ class RpcGuard:
     async def stream(
         self,
         method: str,
-        run: Callable[[RequestRecord], AsyncGenerator[MessageT, None]],
+        run: Callable[[RequestLog], AsyncGenerator[MessageT, None]],
         empty: Callable[[], MessageT],
         context: Context,
     ) -> AsyncGenerator[MessageT, None]:
@@ -129,13 +129,13 @@ class RpcGuard:
         finally:
             record.count()
 
-    def _begin(self, method: str, context: Context) -> tuple[list[tuple[str, Any]], RequestRecord]:
+    def _begin(self, method: str, context: Context) -> tuple[list[tuple[str, Any]], RequestLog]:
         metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
         request_id = choose_request_id(_first(metadata, _REQUEST_ID))
         texts = {key: value for key, value in metadata if isinstance(value, str)}
-        return metadata, RequestRecord("grpc", method, request_id, self._metrics, texts)
+        return metadata, RequestLog("grpc", method, request_id, self._metrics, texts)
 
-    def _check(self, metadata: list[tuple[str, Any]], record: RequestRecord, *, is_open: bool = False) -> None:
+    def _check(self, metadata: list[tuple[str, Any]], record: RequestLog, *, is_open: bool = False) -> None:
         check_metadata(metadata, self._settings.max_metadata_bytes)
         if not is_open:  # probes have no key
             record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
@@ -186,7 +186,7 @@ def _end_if_gone(context: Any) -> None:
         raise asyncio.CancelledError
 
 
-def _note_cancelled(record: RequestRecord, context: Context) -> None:
+def _note_cancelled(record: RequestLog, context: Context) -> None:
     left_s = remaining_s_of(context)
     if left_s is not None and left_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
         record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
@@ -194,7 +194,7 @@ def _note_cancelled(record: RequestRecord, context: Context) -> None:
         record.log_cancelled()
 
 
-def _fail(error: Exception, record: RequestRecord, context: Context) -> None:
+def _fail(error: Exception, record: RequestLog, context: Context) -> None:
     """Log an error, and let the call end with its status."""
     record.log_failure(error)
     failure = describe(error)

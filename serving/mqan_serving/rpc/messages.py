@@ -1,82 +1,27 @@
-"""The messages of ``mqan.v1``: questions of requests, and responses of answers."""
+"""The messages of ``mqan.v1``: they have the fields of the contract's documents, but for a few names.
+
+Requests become the documents that ``contract`` reads, and the documents that it writes become responses.
+"""
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict
+from typing import Any, Final
+
+from google.protobuf.message import Message
+from pydantic_core import to_json
 
 from mqan.v1 import answer_pb2
-from mqan_core import __version__
-from mqan_core.answer.types import Answer, AnswerSpan, AnswerToken, ParsedQuery, ParsedState, Place, Source, Span
-from mqan_core.errors import InputError
-from mqan_serving.service.answer_service import Model
-from mqan_serving.service.asked import ChoiceField, ParseName, SourceName, check_lists
-from mqan_serving.service.errors import refuse
-from mqan_serving.service.many import (
-    CONTEXT_IN_QUESTION,
-    MOST_QUESTIONS,
-    MOST_TEXTS,
-    AskedText,
-    Item,
-    Outcome,
-    check_id,
-    check_number,
-    check_texts,
-)
-from mqan_serving.service.validation import Question
+from mqan_serving.contract.questions import Question, check_lists, question_of
+from mqan_serving.records.filling import RecordRequest, parse_schema
 
-_SOURCES = {
-    Source.CONTEXT: answer_pb2.SOURCE_CONTEXT,
-    Source.QUESTION: answer_pb2.SOURCE_QUESTION,
-    Source.VOCABULARY: answer_pb2.SOURCE_VOCABULARY,
-}
-_SOURCE_NAMES: dict[int, SourceName] = {
+_SOURCES: Final = {
     answer_pb2.SOURCE_CONTEXT: "context",
     answer_pb2.SOURCE_QUESTION: "question",
     answer_pb2.SOURCE_VOCABULARY: "vocabulary",
 }
-_PARSE_NAMES: dict[int, ParseName | None] = {
-    answer_pb2.PARSE_KIND_UNSPECIFIED: None,
-    answer_pb2.PARSE_KIND_SQL: "sql",
-    answer_pb2.PARSE_KIND_DIALOGUE_STATE: "dialogue_state",
-}
-
-
-def question_of(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Question:
-    """Return the question of a request.
-
-    Args:
-        request: the request.
-        remaining_s: until its caller's deadline, where it has one.
-
-    Raises:
-        InputError: a source, or what is to be parsed, is none of the contract's, or a list is too long.
-    """
-    check_lists({name: len(getattr(request, name)) for name in ("choices", "scale", "sources")})
-    names = [_SOURCE_NAMES.get(source) for source in request.sources]
-    if None in names:
-        message = "sources names a source that is neither context, question nor vocabulary."
-        raise InputError("wrong_type", "sources", message, "Use the contract's enumeration Source.")
-    if request.parse not in _PARSE_NAMES:
-        message = "parse is neither a query of SQL nor a dialogue's state."
-        raise InputError("wrong_type", "parse", message, "Use the contract's enumeration ParseKind.")
-    return Question(
-        context=request.context,
-        question=request.question,
-        max_answer_tokens=request.max_answer_tokens if request.HasField("max_answer_tokens") else None,
-        timeout_ms=timeout_ms_of(remaining_s),
-        choices=[ChoiceField(label=c.label, description=c.description) for c in request.choices] or None,
-        multiple=request.multiple,
-        yes_no=request.yes_no,
-        scale=list(request.scale) or None,
-        sources=[name for name in names if name is not None] or None,
-        contiguous=request.contiguous,
-        all=request.all,
-        alternatives=request.alternatives,
-        explain=request.explain,
-        parse=_PARSE_NAMES[request.parse],
-        none=request.none,
-        min_probability=request.min_probability if request.HasField("min_probability") else None,
-    )
+_PARSES: Final = {answer_pb2.PARSE_KIND_SQL: "sql", answer_pb2.PARSE_KIND_DIALOGUE_STATE: "dialogue_state"}
+_ENUMS: Final[dict[str, dict[Any, str]]] = {"sources": _SOURCES, "parse": _PARSES}
+_NUMBERS_OF_SOURCES: Final = {name: number for number, name in _SOURCES.items()}
+_HAS_A_SPAN: Final = ("probability", "weight")  # of places and weights: their span is a message of its own
 
 
 def timeout_ms_of(remaining_s: float | None) -> int | None:
@@ -84,171 +29,124 @@ def timeout_ms_of(remaining_s: float | None) -> int | None:
     return None if remaining_s is None else max(1, math.ceil(1000 * remaining_s))
 
 
-def texts_of(request: answer_pb2.AnswerManyRequest, remaining_s: float | None) -> list[AskedText]:
-    """Return the questions of a call.
+def question_of_message(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Question:
+    """Return the question of a request.
+
+    Args:
+        request: the request.
+        remaining_s: until its caller's deadline, where it has one.
 
     Raises:
-        InputError: there are none or too many, or an id is none or comes twice. What is wrong with one question alone
-            is kept with it.
+        InputError: it is none.
     """
-    check_number(len(request.texts), MOST_TEXTS, "texts")
+    texts = {"context": request.context, "question": request.question}
+    return question_of({**texts, **_fields_of(request), "timeout_ms": timeout_ms_of(remaining_s)})
+
+
+def call_document(request: answer_pb2.AnswerManyRequest, remaining_s: float | None) -> dict[str, Any]:
+    """Return the document of a call with many questions."""
     texts = []
-    for i, text in enumerate(request.texts):
-        where = f"texts[{i}]."
-        check_number(len(text.questions), MOST_QUESTIONS, f"{where}questions")
-        items = tuple(_item(asked, text.context, remaining_s) for asked in text.questions)
-        texts.append(AskedText(check_id(text.id if text.HasField("id") else None, where), items))
-    check_texts(texts)
-    return texts
+    for text in request.texts:
+        questions = []
+        for asked in text.questions:
+            timeout_ms = {"timeout_ms": asked.timeout_ms} if asked.HasField("timeout_ms") else {}
+            row = {"question": asked.request.question, **_fields_of(asked.request), **timeout_ms}
+            questions.append(row | {"id": asked.id} if asked.HasField("id") else row)
+        about = {"context": text.context, "questions": questions}
+        texts.append(about | {"id": text.id} if text.HasField("id") else about)
+    return {"texts": texts, "timeout_ms": timeout_ms_of(remaining_s)}
 
 
-def _item(asked: answer_pb2.AskedQuestion, context: str, remaining_s: float | None) -> Item:
-    name = None
-    try:
-        name = check_id(asked.id if asked.HasField("id") else None)
-        if asked.request.context:
-            raise refuse("unknown_field", "context", CONTEXT_IN_QUESTION)
-        if asked.HasField("timeout_ms"):
-            if not asked.timeout_ms:
-                raise refuse("invalid_timeout", "timeout_ms", "timeout_ms is not a whole number above 0.")
-            own_s = asked.timeout_ms / 1000
-            remaining_s = own_s if remaining_s is None else min(own_s, remaining_s)
-        return Item(name, question_of(asked.request, remaining_s).model_copy(update={"context": context}))
-    except InputError as error:
-        return Item(name, error)
+def _fields_of(message: Message) -> dict[str, Any]:
+    """Return the fields of a message that are set as those of a document."""
+    set_fields = message.ListFields()
+    check_lists({field.name: len(value) for field, value in set_fields if field.is_repeated})
+    fields: dict[str, Any] = {}
+    for field, value in set_fields:
+        values = list(value) if field.is_repeated else [value]
+        if field.name in _ENUMS:
+            values = [_ENUMS[field.name].get(number, "unknown") for number in values]
+        elif field.message_type is not None:
+            values = [_fields_of(part) for part in values]
+        fields[field.name] = values if field.is_repeated else values[0]
+    return fields
 
 
-def answers_response(
-    texts: Sequence[AskedText], outcomes: Sequence[Sequence[Outcome]], model: Model
-) -> answer_pb2.AnswerManyResponse:
-    """Return the response to a call with many questions."""
-    return answer_pb2.AnswerManyResponse(
-        texts=[
-            answer_pb2.AnsweredText(id=text.id, answers=[_outcome(outcome, model) for outcome in of_text])
-            for text, of_text in zip(texts, outcomes, strict=True)
-        ],
-        model=answer_pb2.ModelVersion(name=model.name, version=model.version),
-    )
+def record_request_of(request: answer_pb2.FillRecordRequest, remaining_s: float | None) -> RecordRequest:
+    """Return what is asked for.
+
+    Raises:
+        InputError: the schema is no JSON, or is not supported.
+    """
+    return RecordRequest(request.context, parse_schema(request.schema), timeout_ms_of(remaining_s))
 
 
-def _outcome(outcome: Outcome, model: Model) -> answer_pb2.QuestionOutcome:
-    result = outcome.result
-    if isinstance(result, Answer):
-        return answer_pb2.QuestionOutcome(id=outcome.id, answer=answer_response(result, model))
-    error = answer_pb2.QuestionError(code=result.code, message=result.message, hint=result.hint)
-    return answer_pb2.QuestionOutcome(id=outcome.id, error=error)
+def answer_response(document: dict[str, Any]) -> answer_pb2.AnswerResponse:
+    """Return the response of an answer's document."""
+    return answer_pb2.AnswerResponse(**_answer(document))
 
 
-def answer_response(answer: Answer, model: Model) -> answer_pb2.AnswerResponse:
-    """Return the response of an answer."""
-    return answer_pb2.AnswerResponse(
-        answer=answer.text,
-        probability=answer.probability,
-        tokens=[token_message(token) for token in answer.tokens],
-        spans=[span_message(span) for span in answer.spans],
-        truncated=answer.truncated,
-        model=answer_pb2.ModelVersion(name=model.name, version=model.version),
-        answered=answer.answered,
-        confidence=answer.confidence,
-        none=answer.refusal,
-        choices=[
-            answer_pb2.ChoiceProbability(label=choice.label, probability=share, evidence=map(_place, choice.evidence))
-            for choice, share in zip(answer.choices, answer.shares, strict=True)
-        ],
-        chosen=answer.chosen,
-        expected=answer.expected,
-        windows=answer.num_windows,
-        places=map(_place, answer.places),
-        alternatives=[
-            answer_pb2.Alternative(
-                answer=other.text,
-                probability=other.probability,
-                tokens=[token_message(token) for token in other.tokens],
-                spans=[span_message(span) for span in other.spans],
-            )
-            for other in answer.alternatives
-        ],
-        steps=[
-            answer_pb2.Step(
-                context=_weights(step.context),
-                question=_weights(step.question),
-                candidates=[
-                    answer_pb2.Candidate(text=c.text, probability=c.probability, source=_SOURCES[c.source])
-                    for c in step.candidates
-                ],
-            )
-            for step in answer.explanation
-        ],
-        query=_query(answer.parsed) if isinstance(answer.parsed, ParsedQuery) else None,
-        state=_state(answer.parsed) if isinstance(answer.parsed, ParsedState) else None,
-        parse_error=answer.parse_error,
-    )
-
-
-def _query(query: ParsedQuery) -> answer_pb2.ParsedQuery:
-    conditions = [
-        answer_pb2.Condition(
-            column=condition.value.name,
-            operator=condition.operator,
-            value=condition.value.text,
-            spans=map(span_message, condition.value.spans),
-        )
-        for condition in query.conditions
+def answers_response(document: dict[str, Any]) -> answer_pb2.AnswerManyResponse:
+    """Return the response of the document of a call's answers."""
+    texts = [
+        {
+            "id": text["id"],
+            "answers": [
+                {**outcome, "answer": None if outcome["answer"] is None else _answer(outcome["answer"])}
+                for outcome in text["answers"]
+            ],
+        }
+        for text in document["texts"]
     ]
-    return answer_pb2.ParsedQuery(
-        select=query.select, aggregation=query.aggregation, conditions=conditions, sql=query.sql
-    )
+    return answer_pb2.AnswerManyResponse(texts=texts, model=document["model"])
 
 
-def _state(state: ParsedState) -> answer_pb2.ParsedState:
-    return answer_pb2.ParsedState(
-        slots=[
-            answer_pb2.SlotValue(slot=told.name, value=told.text, spans=map(span_message, told.spans))
-            for told in state.slots
-        ],
-        requests=[
-            answer_pb2.RequestedSlot(slot=wanted.name, spans=map(span_message, wanted.spans))
-            for wanted in state.requests
-        ],
-    )
+def word_response(document: dict[str, Any]) -> answer_pb2.AnswerStreamResponse:
+    """Return the response of a word's document."""
+    token = {name: value for name, value in document.items() if name != "delta"}
+    word = answer_pb2.StreamedWord(token=_message(token), delta=document["delta"])
+    return answer_pb2.AnswerStreamResponse(word=word)
 
 
-def _weights(weights: Sequence[tuple[Span, float]]) -> list[answer_pb2.PointerWeight]:
-    return [
-        answer_pb2.PointerWeight(span=answer_pb2.TextSpan(start=span.start, end=span.end), weight=weight)
-        for span, weight in weights
+def record_response(document: dict[str, Any]) -> answer_pb2.FillRecordResponse:
+    """Return the response of a record's document: values are JSON there."""
+    fields = [
+        {**_message(field), "name": name, "value": to_json(field["value"]).decode()}
+        for name, field in document["fields"].items()
     ]
-
-
-def token_message(token: AnswerToken) -> answer_pb2.AnswerToken:
-    masses = token.masses
-    return answer_pb2.AnswerToken(
-        text=token.text,
-        probability=token.probability,
-        source=_SOURCES[token.source],
-        masses=answer_pb2.SourceMasses(context=masses.context, question=masses.question, vocabulary=masses.vocabulary),
-        span=None if token.span is None else answer_pb2.TextSpan(start=token.span.start, end=token.span.end),
+    record = to_json(document["record"]).decode()
+    return answer_pb2.FillRecordResponse(
+        record=record, missing=document["missing"], fields=fields, model=document["model"]
     )
 
 
-def span_message(span: AnswerSpan) -> answer_pb2.AnswerSpan:
-    """Return the message of a quotation."""
-    return answer_pb2.AnswerSpan(source=_SOURCES[span.source], start=span.start, end=span.end, text=span.text)
+def model_response(document: dict[str, Any]) -> answer_pb2.GetModelResponse:
+    """Return the response of the model's document."""
+    return answer_pb2.GetModelResponse(**{name: value for name, value in document.items() if name != "questions"})
 
 
-def _place(place: Place) -> answer_pb2.Place:
-    return answer_pb2.Place(span=span_message(place.span), probability=place.probability)
+def _answer(document: dict[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = _message({name: value for name, value in document.items() if name != "parsed"})
+    match document["parsed"]:
+        case {"sql": _} as query:
+            fields["query"] = _message(query)
+        case {"slots": slots} as state:
+            rows = [{"slot": name, **slot} for name, slot in slots.items()]
+            fields["state"] = _message({**state, "slots": rows})
+    return fields
 
 
-def model_response(model: Model) -> answer_pb2.GetModelResponse:
-    """Return the response that describes the model."""
-    return answer_pb2.GetModelResponse(
-        model=answer_pb2.ModelVersion(name=model.name, version=model.version),
-        sha256=model.sha256,
-        provider=model.provider,
-        limits=answer_pb2.Limits(**asdict(model.limits)),
-        num_generated=model.num_generated,
-        num_words=model.num_words,
-        scores=[answer_pb2.Score(task=s.task, metric=s.metric, value=s.value) for s in model.scores],
-        server_version=__version__,
-    )
+def _message(document: Any) -> Any:
+    """Return a document as what a message is made from."""
+    if isinstance(document, list):
+        return [_message(part) for part in document]
+    if not isinstance(document, dict):
+        return document
+    fields = {name: _message(value) for name, value in document.items() if value is not None}
+    if "source" in fields:
+        fields["source"] = _NUMBERS_OF_SOURCES[fields["source"]]
+    for name in _HAS_A_SPAN:
+        if name in fields and "start" in fields:
+            value = fields.pop(name)
+            return {"span": fields, name: value}
+    return fields

@@ -14,23 +14,28 @@ from grpc_health.v1 import health_pb2
 
 from mqan.v1 import answer_pb2
 from mqan_core.answer.types import Answer
-from mqan_serving.observability.logs import RequestRecord
-from mqan_serving.records.filling import fill_record
+from mqan_serving.contract.answers import document_of, word_document
+from mqan_serving.contract.calls import texts_of
+from mqan_serving.contract.errors import ServingError
+from mqan_serving.contract.model import model_document
+from mqan_serving.contract.questions import Question
+from mqan_serving.observability.logs import RequestLog, answer_and_log
+from mqan_serving.records.documents import record_document
+from mqan_serving.records.filling import ask_record, record_of
 from mqan_serving.rpc.guard import Context, RpcMethods, parse_message, remaining_s_of, sparing
 from mqan_serving.rpc.messages import (
     answer_response,
     answers_response,
+    call_document,
     model_response,
-    question_of,
-    texts_of,
-    token_message,
+    question_of_message,
+    record_request_of,
+    record_response,
+    word_response,
 )
-from mqan_serving.rpc.record_messages import record_request_of, record_response
 from mqan_serving.service.answer_service import Service
-from mqan_serving.service.errors import ServingError
-from mqan_serving.service.many import answer_texts
+from mqan_serving.service.many import answers_document
 from mqan_serving.service.streaming import stream_answer
-from mqan_serving.service.validation import Question
 
 SERVICE_NAME = "mqan.v1.QuestionAnswering"
 HEALTH_SERVICE_NAME = "grpc.health.v1.Health"
@@ -44,12 +49,12 @@ class QuestionAnsweringMethods(RpcMethods):
     async def Answer(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerResponse:
         """Answer one question about one context."""
 
-        async def run(record: RequestRecord) -> answer_pb2.AnswerResponse:
+        async def run(log: RequestLog) -> answer_pb2.AnswerResponse:
             service = self._get_service()
-            question = _read_question(message, grpc_context, service, record)
-            result = await service.answer(question, record.timeline)
-            record.note_answer(result)
-            return answer_response(result, service.model)
+            question = _read_question(message, grpc_context, service, log)
+            result = await service.answer(question, log.timeline)
+            log.note_answer(result)
+            return answer_response(document_of(result, service.model))
 
         return await self._guard.run("Answer", run, answer_pb2.AnswerResponse, grpc_context)
 
@@ -58,19 +63,18 @@ class QuestionAnsweringMethods(RpcMethods):
     ) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
         """Answer one question about one context word by word."""
 
-        async def run(record: RequestRecord) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
+        async def run(log: RequestLog) -> AsyncGenerator[answer_pb2.AnswerStreamResponse, None]:
             service = self._get_service()
-            question = _read_question(message, grpc_context, service, record)
-            async with aclosing(stream_answer(service, question, record.timeline)) as parts:
+            question = _read_question(message, grpc_context, service, log)
+            async with aclosing(stream_answer(service, question, log.timeline)) as parts:
                 async for part in parts:
                     if isinstance(part, Answer):
-                        response = answer_response(part, service.model)
-                        record.note_answer(part)
-                        record.count()
+                        response = answer_response(document_of(part, service.model))
+                        log.note_answer(part)
+                        log.count()
                         yield answer_pb2.AnswerStreamResponse(answer=response)
                     else:
-                        word = answer_pb2.StreamedWord(token=token_message(part.token), delta=part.delta)
-                        yield answer_pb2.AnswerStreamResponse(word=word)
+                        yield word_response(word_document(part))
 
         stream = self._guard.stream("AnswerStream", run, answer_pb2.AnswerStreamResponse, grpc_context)
         async with aclosing(stream) as responses:
@@ -80,43 +84,47 @@ class QuestionAnsweringMethods(RpcMethods):
     async def AnswerMany(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerManyResponse:
         """Answer many questions about one or many texts."""
 
-        async def run(record: RequestRecord) -> answer_pb2.AnswerManyResponse:
+        async def run(log: RequestLog) -> answer_pb2.AnswerManyResponse:
             service = self._get_service()
             service.validator.check_size(len(message))
             request = parse_message(answer_pb2.AnswerManyRequest, message)
             remaining_s = remaining_s_of(grpc_context)
-            texts = await service.aside(len(message), lambda: texts_of(request, remaining_s))
-            outcomes = await answer_texts(service, texts, record)
-            return await service.aside(len(message), lambda: answers_response(texts, outcomes, service.model))
+            texts = await service.aside(len(message), lambda: texts_of(call_document(request, remaining_s)))
+            outcomes = await answer_and_log(service, texts, log)
+            return await service.aside(
+                len(message), lambda: answers_response(answers_document(texts, outcomes, service.model))
+            )
 
         return await self._guard.run("AnswerMany", run, answer_pb2.AnswerManyResponse, grpc_context)
 
     async def FillRecord(self, message: bytes, grpc_context: Context) -> answer_pb2.FillRecordResponse:
         """Fill a record from a text."""
 
-        async def run(record: RequestRecord) -> answer_pb2.FillRecordResponse:
+        async def run(log: RequestLog) -> answer_pb2.FillRecordResponse:
             service = self._get_service()
             service.validator.check_size(len(message))
             request = record_request_of(
                 parse_message(answer_pb2.FillRecordRequest, message), remaining_s_of(grpc_context)
             )
-            return record_response(await fill_record(service, request, record), service.model)
+            texts = await ask_record(request, service.limits.max_request_bytes)
+            outcomes = await answer_and_log(service, texts, log)
+            return record_response(record_document(record_of(request, outcomes, service.knows), service.model))
 
         return await self._guard.run("FillRecord", run, answer_pb2.FillRecordResponse, grpc_context)
 
     async def GetModel(self, message: bytes, grpc_context: Context) -> answer_pb2.GetModelResponse:
         """Describe the model and its limits."""
 
-        async def run(_: RequestRecord) -> answer_pb2.GetModelResponse:
+        async def run(_: RequestLog) -> answer_pb2.GetModelResponse:
             parse_message(answer_pb2.GetModelRequest, message)
-            return model_response(self._get_service().model)
+            return model_response(model_document(self._get_service().model))
 
         return await self._guard.run("GetModel", run, answer_pb2.GetModelResponse, grpc_context)
 
     async def Check(self, message: bytes, grpc_context: Context) -> health_pb2.HealthCheckResponse:
         """Say whether requests should be sent here, for the whole server or for the service by its name."""
 
-        async def run(_: RequestRecord) -> health_pb2.HealthCheckResponse:
+        async def run(_: RequestLog) -> health_pb2.HealthCheckResponse:
             name = parse_message(health_pb2.HealthCheckRequest, message).service
             if name not in ("", SERVICE_NAME):
                 raise ServingError("not_found", "There is no service of this name.")
@@ -164,13 +172,13 @@ def _serialize(message: Message) -> bytes:
     return message.SerializeToString()
 
 
-def _read_question(message: bytes, context: Context, service: Service, record: RequestRecord) -> Question:
+def _read_question(message: bytes, context: Context, service: Service, log: RequestLog) -> Question:
     """Return the question of a message, and note it.
 
     Raises:
         InputError: the message is none, or is too large.
     """
     service.validator.check_size(len(message))
-    question = question_of(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
-    record.note_question(question)
+    question = question_of_message(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
+    log.note_question(question)
     return question

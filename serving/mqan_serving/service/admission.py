@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mqan_serving.service.errors import ServingError
+from mqan_serving.contract.errors import ServingError
 
 _RETRY_AFTER_S = 1
 _MEASURED = 32  # readings that are remembered

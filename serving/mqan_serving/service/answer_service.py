@@ -5,8 +5,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,16 +14,16 @@ from mqan_core.forms.parsed import parse_answer
 from mqan_core.text.layout import count_read
 from mqan_runtime.interface import SAMPLE, open_engine
 from mqan_runtime.rows import ReadRequest
-from mqan_serving.observability.logs import num_dropped_lines
-from mqan_serving.observability.metrics import Metrics
+from mqan_serving.contract.errors import ServingError, refuse
+from mqan_serving.contract.model import Limits, Model, Score
+from mqan_serving.contract.questions import ParseName, Question
 from mqan_serving.service.admission import Admission, Pace
-from mqan_serving.service.asked import ParseName
 from mqan_serving.service.batching import Batcher
-from mqan_serving.service.errors import ServingError, refuse
 from mqan_serving.service.health import Health
+from mqan_serving.service.meter import Meter
 from mqan_serving.service.reading import FairReader, ResultT
 from mqan_serving.service.timeline import Timeline
-from mqan_serving.service.validation import Limits, Question, Validator
+from mqan_serving.service.validation import Validator
 from mqan_serving.service.waiting import Tell
 from mqan_serving.service.watch import Watch
 from mqan_serving.settings import Settings
@@ -41,34 +39,6 @@ _WORDS_MEASURED, _TIMES_MEASURED = 300, 2  # of the text whose reading shows the
 _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A validation score of a model."""
-
-    task: str
-    metric: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """The served model, and the limits of requests."""
-
-    name: str
-    version: str
-    sha256: str
-    provider: str
-    limits: Limits
-    num_generated: int
-    num_words: int
-    scores: tuple[Score, ...]
-    aliases: tuple[str, ...] = ()  # patterns of names that stand for it in the formats of others
-
-    def is_called(self, name: str) -> bool:
-        """Return whether a name is the model's, in the formats of others."""
-        return name == self.name or any(fnmatchcase(name, alias) for alias in self.aliases)
-
-
 class Service:
     """Answers questions with one engine.
 
@@ -76,7 +46,7 @@ class Service:
         engine: the engine; only this service may use it.
         settings: limits and batching.
         executor: the threads that call the engine; by default new ones.
-        metrics: where questions in progress and batches are counted; by default new ones.
+        meter: where questions in progress and batches are counted.
     """
 
     def __init__(
@@ -84,7 +54,7 @@ class Service:
         engine: "Engine",
         settings: Settings,
         executor: ThreadPoolExecutor | None = None,
-        metrics: Metrics | None = None,
+        meter: Meter | None = None,
     ) -> None:
         manifest = engine.bundle.manifest
         self.health = Health()
@@ -112,8 +82,8 @@ class Service:
             settings.model_aliases,
         )
         self.knows = knows_of(engine.bundle)
-        self.metrics = metrics or Metrics()
-        self.metrics.describe_server(
+        self._meter = meter or Meter()
+        self._meter.describe_server(
             name=manifest.name,
             version=manifest.version,
             sha256=engine.bundle.sha256,
@@ -135,7 +105,7 @@ class Service:
         self._batcher = Batcher(
             engine,
             self._executor,
-            self.metrics,
+            self._meter,
             self._watch,
             self._pace,
             num_threads=num_threads,
@@ -243,7 +213,7 @@ class Service:
             self.check_work(question.num_pieces, timeout_s)
         deadline = time.monotonic() + timeout_s
         timeline = timeline or Timeline()
-        with self._admission.admit(question.num_pieces), self.metrics.track_request():
+        with self._admission.admit(question.num_pieces), self._meter.track_request():
             try:
                 async with asyncio.timeout(timeout_s):
                     timeline.begin("tokenise")
@@ -320,8 +290,7 @@ class Service:
     async def _observe(self) -> None:
         while True:
             self._watch.look()
-            self.metrics.set_queue(self._batcher.num_waiting, self._admission.oldest_s)
-            self.metrics.set_dropped_lines(num_dropped_lines())
+            self._meter.observe(self._batcher.num_waiting, self._admission.oldest_s)
             if not self._batcher.is_alive:
                 self.health.set_failed()
             await asyncio.sleep(_OBSERVE_PERIOD_S)
@@ -340,7 +309,7 @@ class Service:
             return parse_answer(parse, answer, question.context, question.question)
 
 
-async def open_service(folder: Path, settings: Settings, metrics: Metrics | None = None) -> Service:
+async def open_service(folder: Path, settings: Settings, meter: Meter | None = None) -> Service:
     """Open a bundle on a thread that will run it, answer once, and return the service that is then ready.
 
     Raises:
@@ -353,10 +322,10 @@ async def open_service(folder: Path, settings: Settings, metrics: Metrics | None
 
     engine = await asyncio.get_running_loop().run_in_executor(opener, open_here)
     if settings.threads_on(engine.provider) == 1:
-        service = Service(engine, settings, opener, metrics)
+        service = Service(engine, settings, opener, meter)
     else:
         opener.shutdown()
-        service = Service(engine, settings, metrics=metrics)
+        service = Service(engine, settings, meter=meter)
     await service.warm_up()
     return service
 

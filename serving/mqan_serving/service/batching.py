@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from mqan_core.answer.types import Answer
 from mqan_core.errors import EngineFailedError
 from mqan_runtime.rows import ReadRequest
-from mqan_serving.observability.metrics import Metrics
+from mqan_serving.contract.errors import ServingError
 from mqan_serving.service.admission import Pace
-from mqan_serving.service.errors import ServingError
+from mqan_serving.service.meter import Meter
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.waiting import Tell, Waiting, WaitingQueue
 from mqan_serving.service.watch import Watch
@@ -53,7 +53,7 @@ class _Rounds:
         self,
         engine: "Engine",
         queue: WaitingQueue,
-        metrics: Metrics,
+        meter: Meter,
         watch: Watch,
         pace: Pace,
         max_merged: int,
@@ -61,7 +61,7 @@ class _Rounds:
     ) -> None:
         self._engine = engine
         self._queue = queue
-        self._metrics = metrics
+        self._meter = meter
         self._watch = watch
         self._pace = pace
         self._max_merged = max_merged
@@ -116,7 +116,7 @@ class _Rounds:
             self._pace.note(sum(w.num_read for w in rows), reading.taken_s + time.monotonic() - begun)
             for waiting in rows:
                 waiting.timeline.begin("decode")
-            self._metrics.count_batch(len(rows), done.value.num_tokens)
+            self._meter.count_batch(len(rows), done.value.num_tokens)
             self._decodings.append((done.value, rows))
         except Exception as error:
             self._fail(rows, error)
@@ -154,7 +154,7 @@ class _Rounds:
         except Exception as error:
             self._fail(rows, error)
             return
-        self._metrics.count_step(len(rows))
+        self._meter.count_step(len(rows))
         for waiting, decoded in ended:
             rows.remove(waiting)
             waiting.timeline.begin("detokenise")
@@ -194,7 +194,7 @@ class Batcher:
     Args:
         engine: called on the executor only, by each of its threads with decodings of its own.
         executor: a pool of at least ``num_threads`` threads.
-        metrics: where batches are counted.
+        meter: where batches are counted.
         watch: over the rounds of the engine.
         pace: of reading, which is measured.
         num_threads: threads that answer.
@@ -207,7 +207,7 @@ class Batcher:
         self,
         engine: "Engine",
         executor: Executor,
-        metrics: Metrics,
+        meter: Meter,
         watch: Watch,
         pace: Pace,
         *,
@@ -220,7 +220,7 @@ class Batcher:
         self._queue: WaitingQueue = WaitingQueue(max_batch_size, max_batch_tokens)
         room = max_running_tokens // num_threads
         self._idle = [
-            _Rounds(engine, self._queue, metrics, watch, pace, max_batch_size, room) for _ in range(num_threads)
+            _Rounds(engine, self._queue, meter, watch, pace, max_batch_size, room) for _ in range(num_threads)
         ]
         self._busy: dict[asyncio.Future[None], _Rounds] = {}
         self._inside: set[Waiting] = set()  # all without an answer

@@ -5,9 +5,9 @@ from collections.abc import AsyncGenerator, Sequence
 
 from mqan_core.answer.streaming import StreamedWord, WordStream
 from mqan_core.answer.types import Answer, AnswerToken
+from mqan_serving.contract.questions import Question
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.timeline import Timeline
-from mqan_serving.service.validation import Question
 
 Streamed = StreamedWord | Answer
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from mqan_serving.observability.logs import log
+import structlog
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Watch:
         work = self._longest()
         if self.complaint is not None and work is not self._told:
             self._told = work
-            log("takes too long", level="error", reason=self.complaint)
+            structlog.get_logger().error("takes too long", reason=self.complaint)
 
     def end(self) -> None:
         """Watch over the event loop no longer."""

@@ -3,20 +3,16 @@
 from dataclasses import asdict
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from mqan_serving.contract.answers import quotation_document
+from mqan_serving.contract.calls import MOST_QUESTIONS
+from mqan_serving.contract.documents import QuotationDocument
+from mqan_serving.contract.model import Document, ModelVersionDocument, Named, version_of
 from mqan_serving.records.filling import FilledField, Record
-from mqan_serving.rest.documents import ModelVersionDocument
-from mqan_serving.rest.quotation_documents import QuotationDocument, quotation_document
-from mqan_serving.service.answer_service import Model
-from mqan_serving.service.many import MOST_QUESTIONS
 
 
-class _Document(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class NormalizedDocument(_Document):
+class NormalizedDocument(Document):
     """What a library made of a quotation."""
 
     library: str = Field(description="Which one: price-parser or python-dateutil.", examples=["price-parser"])
@@ -27,7 +23,7 @@ class NormalizedDocument(_Document):
     iso: str | None = Field(description="A date or time as ISO 8601 has it; null of a number.", examples=["2024-06-02"])
 
 
-class FieldDocument(_Document):
+class FieldDocument(Document):
     """A field of a record, and what the text says of it."""
 
     value: Any = Field(
@@ -55,23 +51,8 @@ class FieldDocument(_Document):
         description="Why there is no value; null where there is one.", examples=["The quotation does not say the year."]
     )
 
-    @classmethod
-    def of(cls, field: FilledField) -> "FieldDocument":
-        """Convert a field."""
-        made = field.normalized
-        return cls.model_construct(
-            value=field.value,
-            text=field.text,
-            spans=[quotation_document(span) for span in field.spans],
-            answered=field.answered,
-            probability=field.probability,
-            question=field.question,
-            normalized=None if made is None else NormalizedDocument.model_construct(**asdict(made)),
-            reason=field.reason,
-        )
 
-
-class RecordDocument(_Document):
+class RecordDocument(Document):
     """A record of a text."""
 
     record: dict[str, Any] = Field(
@@ -85,15 +66,29 @@ class RecordDocument(_Document):
     )
     model: ModelVersionDocument
 
-    @classmethod
-    def of(cls, record: Record, model: Model) -> "RecordDocument":
-        """Convert a record."""
-        return cls.model_construct(
-            record=record.values,
-            missing=record.missing,
-            fields={field.name: FieldDocument.of(field) for field in record.fields},
-            model=ModelVersionDocument.model_construct(name=model.name, version=model.version),
-        )
+
+def record_document(record: Record, model: Named) -> dict[str, Any]:
+    """Return the document of ``RecordDocument``."""
+    return {
+        "record": record.values,
+        "missing": record.missing,
+        "fields": {field.name: _field(field) for field in record.fields},
+        "model": version_of(model),
+    }
+
+
+def _field(field: FilledField) -> dict[str, Any]:
+    made = field.normalized
+    return {
+        "value": field.value,
+        "text": field.text,
+        "spans": list(map(quotation_document, field.spans)),
+        "answered": field.answered,
+        "probability": field.probability,
+        "question": field.question,
+        "normalized": None if made is None else asdict(made),
+        "reason": field.reason,
+    }
 
 
 _CONTEXT: Final = "Invoice 2024-118 of 3 May 2024. Total 476.00 EUR, due on 2 June 2024."

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from mqan_serving.service.errors import Failure
+from mqan_serving.contract.errors import Failure
 
 _TYPES_OF_SYSTEMONE = {"unauthenticated": "authentication_error", "unknown_model": "api_usage_error"}
 _INFERENCE = "/v2"  # and all below it: the Open Inference Protocol, which has names of models in its paths

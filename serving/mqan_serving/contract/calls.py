@@ -1,0 +1,244 @@
+"""A call with many questions about one or many texts: its schema, how it is read from a document, and what bounds it.
+
+A body of REST and a message of gRPC are both read by ``texts_of``.
+"""
+
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Final
+
+from mqan_core.errors import InputError
+from mqan_serving.contract.errors import refuse, shown_field
+from mqan_serving.contract.questions import Question, question_of, question_schema
+
+MOST_TEXTS: Final = 256
+MOST_QUESTIONS: Final = 256  # about one text
+MOST_IN_ALL: Final = 1024
+CONTEXT_IN_QUESTION: Final = "The field context stands beside questions, not in a question."
+MOST_EXPLAINED: Final = 32  # of them; an explanation of a long answer has some 500 kB
+_MOST_ID: Final = 200  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A question of a call; where it is not one, the error that says why."""
+
+    id: str | None
+    question: Question | InputError
+
+
+@dataclass(frozen=True, slots=True)
+class AskedText:
+    """A text and what is asked about it."""
+
+    id: str | None
+    items: tuple[Item, ...]
+
+
+def texts_of(document: dict[str, Any]) -> list[AskedText]:
+    """Return the questions of a call.
+
+    Raises:
+        InputError: the document is malformed, or has too many questions. What is wrong with one question alone is kept
+            with it.
+    """
+    timeout_ms = check_timeout_ms(document.get("timeout_ms"))
+    if "texts" in document:
+        check_names(document, {"texts", "timeout_ms"})
+        rows = _list(document, "texts", MOST_TEXTS, "")
+        texts = [_text(row, f"texts[{i}].", timeout_ms) for i, row in enumerate(rows)]
+    else:
+        texts = [_text(document, "", timeout_ms)]
+    _check_texts(texts)
+    return texts
+
+
+def _text(row: Any, where: str, timeout_ms: int | None) -> AskedText:
+    if not isinstance(row, dict):
+        raise refuse("wrong_type", "texts", f"{where.rstrip('.')} is not an object.")
+    check_names(row, {"id", "context", "questions"} if where else {"id", "context", "questions", "timeout_ms"}, where)
+    context = row.get("context")
+    if context is None:
+        raise refuse("missing_field", "context", f"The field {where}context is missing.")
+    if not isinstance(context, str):
+        raise refuse("wrong_type", "context", f"The field {where}context is not a string.")
+    asked = _list(row, "questions", MOST_QUESTIONS, where)
+    items = tuple(item_of(one, context, timeout_ms) for one in asked)
+    return AskedText(_check_id(row.get("id"), where), items)
+
+
+def item_of(row: Any, context: str, timeout_ms: int | None = None) -> Item:
+    """Read a question: a string, or an object with all that a question may have but its context.
+
+    Args:
+        row: what the caller sent.
+        context: of the question.
+        timeout_ms: until when the call's answers are of use, where the caller says; the question's own may be less.
+    """
+    if isinstance(row, str):
+        row = {"question": row}
+    if not isinstance(row, dict):
+        return Item(None, refuse("wrong_type", "questions", "A question is neither an object nor a string."))
+    try:
+        name = _check_id(row.get("id"))
+    except InputError as error:
+        return Item(None, error)
+    rest = {key: value for key, value in row.items() if key != "id"}
+    if "context" in rest:
+        return Item(name, refuse("unknown_field", "context", CONTEXT_IN_QUESTION))
+    if "stream" in rest:
+        message = "The field stream is known to POST /v1/answer only, which takes one question."
+        return Item(name, refuse("unknown_field", "stream", message))
+    try:
+        question = question_of({**rest, "context": context})
+    except InputError as error:
+        return Item(name, error)
+    limits = [limit for limit in (timeout_ms, question.timeout_ms) if limit is not None]
+    return Item(name, question.model_copy(update={"timeout_ms": min(limits, default=None)}))
+
+
+def _list(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]:
+    value = row.get(name)
+    if value is None:
+        raise refuse("missing_field", name, f"The field {where}{name} is missing.")
+    entries = value if isinstance(value, list) else []
+    _check_number(len(entries), most, f"{where}{name}")
+    return entries
+
+
+def check_timeout_ms(value: object) -> int | None:
+    """Return the milliseconds until the answers of a call are of no use; None where the caller does not say.
+
+    Raises:
+        InputError: they are no whole number above 0.
+    """
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise refuse("invalid_timeout", "timeout_ms", "timeout_ms is not a whole number of milliseconds above 0.")
+
+
+def _check_number(number: int, most: int, name: str) -> None:
+    field = name.rpartition(".")[2]
+    if number == 0:
+        raise refuse("wrong_type", field, f"The field {name} is not a list of at least one.")
+    if number > most:
+        message = f"The field {name} has {number} entries; at most {most} are accepted."
+        raise refuse("too_many_questions", field, message)
+
+
+def check_shared(number: int, most: int, field: str, what: str) -> None:
+    """Check how much there is to read: a body has once what many questions share.
+
+    Args:
+        number: characters, those that are shared counted for each question.
+        most: how many are accepted.
+        field: that has them.
+        what: they are, for the message.
+
+    Raises:
+        InputError: they are too many.
+    """
+    if number > most:
+        message = f"{what} have {number} characters; at most {most} are accepted."
+        raise refuse("request_too_large", field, message)
+
+
+def _check_texts(texts: Sequence[AskedText]) -> None:
+    number = sum(len(text.items) for text in texts)
+    if number > MOST_IN_ALL:
+        message = f"There are {number} questions; at most {MOST_IN_ALL} are accepted in one call."
+        raise refuse("too_many_questions", "texts", message)
+    check_explained(texts)
+    _check_ids([text.id for text in texts], "texts")
+    for i, text in enumerate(texts):
+        _check_ids([item.id for item in text.items], f"texts[{i}].questions" if len(texts) > 1 else "questions")
+
+
+def _check_id(value: object, where: str = "") -> str | None:
+    if value is not None and not (isinstance(value, str) and 0 < len(value) <= _MOST_ID):
+        raise refuse("wrong_type", "id", f"The field {where}id is not a string of 1 to {_MOST_ID} characters.")
+    return value
+
+
+def check_explained(texts: Sequence[AskedText]) -> None:
+    """Check how many questions of a call are explained: an explanation is large.
+
+    Raises:
+        InputError: there are too many.
+    """
+    questions = [item.question for text in texts for item in text.items]
+    number = sum(isinstance(question, Question) and question.explain for question in questions)
+    if number > MOST_EXPLAINED:
+        message = f"There are {number} questions with explain; at most {MOST_EXPLAINED} are accepted in one call."
+        raise refuse("too_many_questions", "explain", message)
+
+
+def _check_ids(ids: Sequence[str | None], field: str) -> None:
+    given = [name for name in ids if name is not None]
+    if len(set(given)) < len(given):
+        raise refuse("duplicate_id", field, f"Two entries of {field} have the same id.")
+
+
+def check_names(row: Mapping[str, Any], known: Set[str], where: str = "") -> None:
+    """Check that an object of a document has no field but the known ones, and say where it stands if it has.
+
+    Raises:
+        InputError: it has another.
+    """
+    for name in row:
+        if name not in known:
+            shown = shown_field(name, "")
+            what = f"The field {where}{shown}" if shown else f"A field of {where.rstrip('.') or 'the body'}"
+            message = f"{what} is unknown; {', '.join(sorted(known))} are known."
+            raise refuse("unknown_field", "body", message)
+
+
+def _item_schema() -> dict[str, Any]:
+    schema = question_schema()
+    named = {"id": {"type": "string", "description": "Comes back with the answer.", "examples": ["height"]}}
+    rest = {name: field for name, field in schema["properties"].items() if name not in ("context", "stream")}
+    return {**schema, "title": "AskedQuestion", "properties": {**named, **rest}, "required": ["question"]}
+
+
+def _schema() -> dict[str, Any]:
+    questions = {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": MOST_QUESTIONS,
+        "description": "Questions about the context; a string is a question with nothing else.",
+        "items": {"anyOf": [{"type": "string"}, _item_schema()]},
+    }
+    context = {"type": "string", "description": "The text.", "examples": ["The tower is 330 m tall."]}
+    text_id = {"type": "string", "description": "Comes back with the answers.", "examples": ["mail-17"]}
+    timeout_ms = {
+        "type": "integer",
+        "minimum": 1,
+        "description": "Milliseconds until the answers are of no use; a question's own may be less.",
+        "examples": [5000],
+    }
+    text: dict[str, Any] = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {"id": text_id, "context": context, "questions": questions},
+        "required": ["context", "questions"],
+    }
+    many = {"type": "array", "minItems": 1, "maxItems": MOST_TEXTS, "items": text}
+    texts = {**text, "properties": {"texts": many, "timeout_ms": timeout_ms}, "required": ["texts"]}
+    alone = {**text, "properties": {**text["properties"], "timeout_ms": timeout_ms}}
+    return {"title": "Questions", "anyOf": [alone, texts]}
+
+
+MANY_SCHEMA: Final[dict[str, Any]] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            "application/json": {
+                "schema": _schema(),
+                "example": {
+                    "context": "The tower is 330 m tall and was finished in 1889.",
+                    "questions": ["How tall is the tower?", {"id": "year", "question": "When was it finished?"}],
+                },
+            }
+        },
+    }
+}

@@ -1,0 +1,245 @@
+"""The forms of the documents that say what an answer is, for the API's description; ``answers.py`` writes them."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from mqan_serving.contract.model import Document, ModelVersionDocument
+
+
+class SpanDocument(Document):
+    """Half-open range of Unicode code points."""
+
+    start: int = Field(description="First code point.", examples=[13])
+    end: int = Field(description="One past the last code point.", examples=[16])
+
+
+class MassesDocument(Document):
+    """How the model divided its trust between the sources at one step; the three sum to 1."""
+
+    context: float = Field(description="Mass on copying from the context.", examples=[0.96])
+    question: float = Field(description="Mass on copying from the question.", examples=[0.01])
+    vocabulary: float = Field(description="Mass on generating from the vocabulary.", examples=[0.03])
+
+
+class TokenDocument(Document):
+    """One token of an answer."""
+
+    text: str = Field(description="The token as it stands in the answer.", examples=["330"])
+    probability: float = Field(description="Probability of this token given those before it.", examples=[0.94])
+    source: Literal["context", "question", "vocabulary"] = Field(description="Where the token came from.")
+    masses: MassesDocument
+    span: SpanDocument | None = Field(description="Place it was copied from; null for a generated token.")
+
+
+class QuotationDocument(Document):
+    """Neighbouring copied tokens as one quotation."""
+
+    source: Literal["context", "question"] = Field(
+        description="The text that is quoted. The words of a chosen label count as the question's."
+    )
+    start: int = Field(
+        description="First code point in that text; of a label in `choices`, in the label.", examples=[13]
+    )
+    end: int = Field(description="One past the last code point.", examples=[16])
+    text: str = Field(description="Exactly text[start:end].", examples=["330"])
+
+
+class PlaceDocument(QuotationDocument):
+    """A place of the context that answers, or decides for a label."""
+
+    probability: float = Field(description="How likely it does.", examples=[0.41])
+
+
+class ChoiceDocument(Document):
+    """How likely one of the choices is."""
+
+    label: str = Field(description="As the caller gave it.", examples=["billing"])
+    probability: float = Field(
+        description="Its share of all choices, which sum to 1; of the choices and `none` for yes and no, and with "
+        "`none` or `min_probability`; with `multiple` how likely it is by itself."
+    )
+    evidence: list[PlaceDocument] = Field(
+        description="The words of the context that decide for it, up to three places in the order of the text, where "
+        "it was chosen. Of a model that was not trained to tell, those that it looked at most."
+    )
+
+
+class AlternativeDocument(Document):
+    """One of the next best answers: an unbroken quotation of the context."""
+
+    answer: str = Field(description="The quotation.", examples=["12 May 2024"])
+    probability: float = Field(description="How likely its first and last words are those of the answer.")
+    tokens: list[TokenDocument]
+    spans: list[QuotationDocument]
+
+
+class WeightDocument(SpanDocument):
+    """What pointing at a word of a text gave to a step."""
+
+    weight: float = Field(description="Its part of the step, 0 to 1.", examples=[0.83])
+
+
+class CandidateDocument(Document):
+    """A word that a step could have chosen."""
+
+    text: str = Field(description="The word, in lower case; empty for the end of the answer.", examples=["1889"])
+    probability: float = Field(description="How likely it was.", examples=[0.83])
+    source: Literal["context", "question", "vocabulary"] = Field(description="What gave most of its probability.")
+
+
+class StepDocument(Document):
+    """What the model looked at when it chose a word, the end of the answer, or a label."""
+
+    context: list[WeightDocument] = Field(
+        description="Words of the context, the largest weight first, up to 50; weights below 0.001 are left out. For "
+        "a label: how attention was divided when it was chosen."
+    )
+    question: list[WeightDocument] = Field(description="Words of the question, likewise; none for a label.")
+    candidates: list[CandidateDocument] = Field(
+        description="The likeliest words, up to five, the likeliest first; of the vocabulary's only the one that was "
+        "chosen. None for a label: see `choices`."
+    )
+
+
+class ConditionDocument(Document):
+    """A condition of a query."""
+
+    column: str = Field(description="The compared column, as the context has it.", examples=["Country"])
+    operator: str = Field(description="The comparison.", json_schema_extra={"enum": ["=", ">", "<"]})
+    value: str = Field(description="What it is compared with, as the answer has it.", examples=["Nepal"])
+    spans: list[QuotationDocument] = Field(description="The quotations in the value.")
+
+
+class QueryDocument(Document):
+    """A query of WikiSQL."""
+
+    select: str = Field(description="The selected column, as the context has it.", examples=["Mountain"])
+    aggregation: str = Field(
+        description="Of the column, or empty.", json_schema_extra={"enum": ["", "MAX", "MIN", "COUNT", "SUM", "AVG"]}
+    )
+    conditions: list[ConditionDocument] = Field(description="All of them hold.")
+    sql: str = Field(
+        description="The query in standard SQL, by sqlglot.",
+        examples=['SELECT COUNT("Mountain") FROM "table" WHERE "Country" = \'Nepal\''],
+    )
+
+
+class SlotDocument(Document):
+    """The value of a slot."""
+
+    value: str = Field(description="As the answer has it.", examples=["italian"])
+    spans: list[QuotationDocument] = Field(description="The quotations in the value.")
+
+
+class RequestedSlotDocument(Document):
+    """A slot that is asked for."""
+
+    slot: str = Field(description="In lower case.", examples=["phone"])
+    spans: list[QuotationDocument] = Field(description="The quotations in its name.")
+
+
+class StateDocument(Document):
+    """A change of a dialogue's state."""
+
+    slots: dict[str, SlotDocument] = Field(description="The slots that get a value, by their names in lower case.")
+    requests: list[RequestedSlotDocument] = Field(description="The slots that are asked for.")
+
+
+class CitationDocument(Document):
+    """A quotation of the context in the shape of Anthropic's citations; positions count code points."""
+
+    type: Literal["char_location"] = "char_location"
+    cited_text: str = Field(description="Exactly the context from start to end.", examples=["330"])
+    document_index: int = Field(description="The text's place among those of the call, from 0.", examples=[0])
+    document_title: str | None = Field(
+        description="The text's id, where the call gives it one; else null.", examples=["mail-17"]
+    )
+    start_char_index: int = Field(description="First code point.", examples=[13])
+    end_char_index: int = Field(description="One past the last code point.", examples=[16])
+
+
+class AnswerDocument(Document):
+    """An answer that says where each of its words came from."""
+
+    answer: str = Field(
+        description="The answer. Copied words keep the caller's casing, generated words are lower case.",
+        examples=["330 m"],
+    )
+    probability: float = Field(
+        description="How sure the model is of the whole answer: the product of the probabilities of its tokens and of "
+        "its end, of a chosen label its own, and with `multiple` that of every label being judged rightly; mapped to "
+        "how often such answers were right on validation data where the model holds such a map."
+    )
+    tokens: list[TokenDocument]
+    spans: list[QuotationDocument]
+    truncated: bool = Field(description="Whether the answer was cut at max_answer_tokens before the model ended it.")
+    answered: bool = Field(
+        description="Whether there is an answer: not where the text does not say, no choice is right, or "
+        "`min_probability` is not reached. The answer is empty then."
+    )
+    confidence: float = Field(
+        description="Of choices, the best one's probability; of no answer, that there is none; else `probability`."
+    )
+    none: float = Field(
+        description="How likely it is that the text does not say, or that none of the choices is right.",
+        examples=[0.02],
+    )
+    choices: list[ChoiceDocument] = Field(
+        description="The choices, in the caller's order, also where the question lists them; empty for a free answer."
+    )
+    chosen: list[str] = Field(description="The labels that hold; several only with `multiple`.")
+    expected: float | None = Field(description="Expected value of a scale, its lowest level being 1; null without one.")
+    places: list[PlaceDocument] = Field(
+        description="With `all`, every place that answers, in the order of the text: those at least a fifth as likely "
+        "as the likeliest, and not below `min_probability`."
+    )
+    alternatives: list[AlternativeDocument] = Field(
+        description="The next best quotations, the likeliest first, as many as are wanted and are not below 0.001."
+    )
+    steps: list[StepDocument] = Field(
+        description="With `explain`, what each step looked at: one for each token and one for the end of the answer; a "
+        "label and an unbroken quotation take one step. Empty where `min_probability` is not reached."
+    )
+    parsed: QueryDocument | StateDocument | None = Field(
+        description="With `parse`, what the answer was read as; null where it is not of that form."
+    )
+    parse_error: str | None = Field(description="With `parse`, why the answer could not be read; null where it could.")
+    windows: int = Field(description="Windows of the context that were read, each of up to 384 word pieces.")
+    model: ModelVersionDocument
+    citations: list[CitationDocument] | None = Field(
+        default=None,
+        exclude_if=lambda found: found is None,
+        description="With `citations`, the quotations of the context, and for labels the words that decide for them; "
+        "absent otherwise.",
+    )
+
+
+class ItemErrorDocument(Document):
+    """Why a question of a call was not answered."""
+
+    code: str = Field(description="Stable, machine-readable.", examples=["empty_question"])
+    message: str = Field(description="What is wrong, and where.", examples=["The question is empty."])
+    hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
+
+
+class ItemDocument(Document):
+    """What became of a question: an answer or an error."""
+
+    id: str | None = Field(description="The question's id, where it has one.", examples=["height"])
+    answer: AnswerDocument | None
+    error: ItemErrorDocument | None
+
+
+class TextAnswersDocument(Document):
+    """The answers about one text, in the order of its questions."""
+
+    id: str | None = Field(description="The text's id, where it has one.", examples=["mail-17"])
+    answers: list[ItemDocument]
+
+
+class AnswersDocument(Document):
+    """The answers of a call, in the order of its texts."""
+
+    texts: list[TextAnswersDocument]
+    model: ModelVersionDocument

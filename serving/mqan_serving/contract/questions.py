@@ -1,0 +1,303 @@
+"""A question as callers send it: its fields, how it is read from a document, and the options that it stands for.
+
+This is the one description of a question: the body of a REST call, an item of many, and a message of gRPC are all read
+by ``question_of``.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import from_json
+
+from mqan_core.answer.types import Source
+from mqan_core.ask.options import ALL_SOURCES, MOST_ALTERNATIVES, MOST_CHOICES, MOST_LEVELS, YES_NO, Options
+from mqan_core.errors import InputError
+from mqan_core.example import Choice
+from mqan_core.forms.parsed import check_parse
+from mqan_core.text.layout import count_read
+from mqan_core.text.tokens import measure
+from mqan_serving.contract.errors import refuse
+
+_CHARS_OF_LABEL: Final = 200  # that are read in the time that a label takes beside its own
+_SAMPLE: Final = 4096  # characters of a text whose words are counted to estimate how many it has
+_LONGEST_NAME: Final = 40  # of a field that is named
+_FORMS: Final = ("str", "ChoiceField")  # pydantic's names for the forms of a choice
+_MOST_ENTRIES: Final = {"choices": MOST_CHOICES, "scale": MOST_LEVELS, "sources": len(ALL_SOURCES)}
+# The code of each kind of error that validation can report; the rest is a wrong type.
+_CODE_OF_PROBLEM: Final = {
+    "missing": "missing_field",
+    "extra_forbidden": "unknown_field",
+    "string_unicode": "invalid_text",
+}
+_AS_JSON: Final = {"list_type": "Input should be a valid array", "model_type": "Input should be an object"}
+SourceName = Literal["context", "question", "vocabulary"]
+ParseName = Literal["sql", "dialogue_state"]
+
+
+class ChoiceField(BaseModel):
+    """A label to choose from."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    label: str = Field(description="What the answer says when it is chosen.", examples=["billing"])
+    description: str = Field(
+        default="", description="What the label stands for, read beside it.", examples=["invoices, payments, refunds"]
+    )
+
+
+class Question(BaseModel):
+    """A question about a context."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    choices: list[str | ChoiceField] | None = Field(
+        default=None,
+        description=f"A closed set of 1 to {MOST_CHOICES} labels to choose from. Their order does not matter. Without "
+        "them, labels that the question lists apart (`Choose from: a, b or c.`) are choices.",
+        examples=[["billing", "shipping", {"label": "technical support", "description": "faults of the product"}]],
+    )
+    multiple: bool = Field(default=False, description="Whether several choices can be right: each is judged by itself.")
+    yes_no: bool = Field(
+        default=False, description='Whether the answer is to be "yes" or "no", or that the text does not say.'
+    )
+    none: bool = Field(
+        default=False,
+        description="Whether none of the choices may be the answer, too. Otherwise one of them is, but where they are "
+        "yes and no, or with `multiple` or `min_probability`.",
+    )
+    scale: list[str] | None = Field(
+        default=None,
+        description=f"2 to {MOST_LEVELS} levels, low to high, to choose from; the response has an expected value.",
+        examples=[["bad", "fair", "good"]],
+    )
+    sources: list[SourceName] | None = Field(
+        default=None,
+        description="Where the words of a free answer may come from; with context alone no word can be invented. "
+        "Unset: everywhere.",
+        examples=[["context"]],
+    )
+    contiguous: bool = Field(
+        default=False, description="Whether the answer is to be one contiguous quotation of the context."
+    )
+    all: bool = Field(
+        default=False, description="Whether every place of the context that answers is wanted; see `places`."
+    )
+    alternatives: int = Field(
+        default=0,
+        description=f"How many of the next best quotations are wanted, 0 to {MOST_ALTERNATIVES}; there may be fewer.",
+        examples=[3],
+    )
+    explain: bool = Field(
+        default=False, description="Whether the response is to say what each step looked at; see `steps`."
+    )
+    parse: ParseName | None = Field(
+        default=None,
+        description='What a free answer is to be read as: "sql", a query of WikiSQL, or "dialogue_state", a change of '
+        "state of WOZ; see `parsed`.",
+        examples=["sql"],
+    )
+    min_probability: float | None = Field(
+        default=None, description="Below this, 0 to 1, there is no answer: answered is false.", examples=[0.5]
+    )
+
+    context: str = Field(description="The text that the question is about.", examples=["The tower is 330 m tall."])
+    question: str = Field(
+        description="The question, in natural language. It is also the task.", examples=["How tall is the tower?"]
+    )
+    max_answer_tokens: int | None = Field(
+        default=None, description="Most tokens the answer may have. Unset: the server's limit.", examples=[20]
+    )
+    timeout_ms: int | None = Field(
+        default=None,
+        ge=1,
+        description="Milliseconds until the answer is of no use. Unset or above the server's limit: that limit.",
+        examples=[2000],
+    )
+    citations: bool = Field(
+        default=False, description="Whether the response is to have `citations` in the shape of Anthropic's."
+    )
+    stream: bool = Field(
+        default=False,
+        description="Whether the answer is to come word by word, as server-sent events: `word` for each word as soon "
+        "as it is decided, then `answer` with the whole, or `error`.",
+    )
+
+    @cached_property
+    def options(self) -> Options:
+        """What the fields stand for; whether they make sense together is checked where the question is read.
+
+        Raises:
+            InputError: no options stand for them.
+        """
+        kinds = {"choices": self.choices is not None, "yes_no": self.yes_no, "scale": self.scale is not None}
+        given = [name for name, is_given in kinds.items() if is_given]
+        if len(given) > 1:
+            message = f"{' and '.join(given)} ask for different answers to one question."
+            hint = "Leave all but one of them out; ask twice for both."
+            raise InputError("senseless_combination", given[1], message, hint)
+        if self.yes_no and self.multiple:
+            message = "multiple makes no sense with yes_no: one of yes and no is right, not both."
+            raise InputError("senseless_combination", "multiple", message, "Leave out multiple or yes_no.")
+        for name in ("choices", "scale"):
+            if getattr(self, name) == []:
+                message = f"{name} is an empty list."
+                raise InputError("wrong_number_of_choices", name, message, "Send the labels, or leave the field out.")
+        options = Options(
+            choices=self._choices(),
+            multiple=self.multiple,
+            is_scale=self.scale is not None,
+            sources=ALL_SOURCES if self.sources is None else frozenset(map(Source, self.sources)),
+            contiguous=self.contiguous,
+            every=self.all,
+            alternatives=self.alternatives,
+            explain=self.explain,
+            min_probability=self.min_probability,
+            reads_lists=self.parse is None,
+            none=self.none,
+        )
+        if self.parse is not None:
+            check_parse(options)
+        return options
+
+    @property
+    def labels(self) -> list[str]:
+        """All labels, with their descriptions."""
+        given = (*(self.choices or ()), *(self.scale or ()))
+        return [one if isinstance(one, str) else f"{one.label} {one.description}" for one in given]
+
+    @property
+    def num_chars(self) -> int:
+        """Characters that are read, or as many as what is read takes the time of."""
+        chars_of_labels = sum(_CHARS_OF_LABEL + len(label) for label in self.labels)
+        return len(self.context) + len(self.question) + chars_of_labels
+
+    @cached_property
+    def num_pieces(self) -> int:
+        """About how many pieces are read, those of question and labels once for each part of the context."""
+        labels = self.labels
+        num_labels = _estimate(" ".join(labels)) + len(labels)
+        return count_read(_estimate(self.question), num_labels, _estimate(self.context))
+
+    def _choices(self) -> tuple[Choice, ...]:
+        if self.yes_no:
+            return YES_NO
+        if self.scale is not None:
+            return tuple(Choice(level) for level in self.scale)
+        return tuple(
+            Choice(choice) if isinstance(choice, str) else Choice(choice.label, choice.description)
+            for choice in self.choices or ()
+        )
+
+
+def _estimate(text: str) -> int:
+    """Return about how many words a text has, by its beginning."""
+    sample = text[:_SAMPLE]
+    return round(measure(sample).num_tokens * len(text) / max(1, len(sample)))
+
+
+def question_schema() -> dict[str, Any]:
+    """Return the JSON schema of a question, whole: an OpenAPI document has no place for its definitions."""
+    schema = Question.model_json_schema()
+    definitions = schema.pop("$defs", {})
+
+    def whole(part: Any) -> Any:
+        if isinstance(part, dict):
+            if "$ref" in part:
+                return whole(definitions[part["$ref"].rpartition("/")[2]])
+            return {name: whole(inner) for name, inner in part.items()}
+        return [whole(inner) for inner in part] if isinstance(part, list) else part
+
+    found: dict[str, Any] = whole(schema)
+    return found
+
+
+def read_object(body: bytes, *, allow_inf_nan: bool = True) -> dict[str, Any]:
+    """Return the JSON object that a body is.
+
+    Raises:
+        InputError: it is no UTF-8, malformed, or something else.
+    """
+    try:
+        document = from_json(body, allow_inf_nan=allow_inf_nan)
+    except ValueError as error:
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError as undecoded:
+            message = f"The body is not valid UTF-8: byte {undecoded.start} cannot be decoded."
+            raise refuse("malformed_request", "body", message) from None
+        raise refuse("malformed_request", "body", _explain_json(str(error))) from None
+    if not isinstance(document, dict):
+        raise refuse("malformed_request", "body", "The body is not a JSON object.")
+    return document
+
+
+def question_of(document: dict[str, Any]) -> Question:
+    """Return the question that a document is.
+
+    Raises:
+        InputError: a field is missing, unknown or of the wrong type.
+    """
+    # Validation would make an error for each unknown field and each wrong entry: seconds for 1 MB of them.
+    for name in document:
+        if name not in Question.model_fields:
+            raise _explain("extra_forbidden", [name], "")
+    check_lists({name: len(given) for name, given in document.items() if isinstance(given, list)})
+    try:
+        return Question.model_validate(document)
+    except ValidationError as error:
+        problems = error.errors(include_url=False, include_input=False)
+    beside = [problem for problem in problems if problem["loc"][:2] == problems[0]["loc"][:2]]
+    problem = max(beside, key=lambda problem: len(problem["loc"]))  # of several forms, the one that fits best
+    raise _explain(problem["type"], problem["loc"], _AS_JSON.get(problem["type"], problem["msg"]))
+
+
+def check_lists(lengths: Mapping[str, int]) -> None:
+    """Check how long the lists of a question are, before each entry of a list of any length is read.
+
+    Raises:
+        InputError: one is too long.
+    """
+    for name, most in _MOST_ENTRIES.items():
+        if lengths.get(name, 0) > most:
+            message = f"{name} has {lengths[name]} entries; at most {most} are accepted."
+            code = "wrong_type" if name == "sources" else "wrong_number_of_choices"
+            raise InputError(code, name, message, f"Send at most {most}.")
+
+
+def _explain(problem: str, place: Sequence[int | str], detail: str) -> InputError:
+    field = str(place[0]) if place and _is_place(place[0]) else "body"
+    if field == "timeout_ms":
+        return refuse("invalid_timeout", field, "timeout_ms is not a whole number of milliseconds above 0.")
+    path = _path(place)
+    code = _CODE_OF_PROBLEM.get(problem, "wrong_type")
+    unknown = f"The field {path}" if all(map(_is_place, place)) else f"A field of {path}"
+    message = {
+        "missing_field": f"The field {path} is missing.",
+        "unknown_field": f"{unknown} is unknown.",
+        "invalid_text": f"The field {path} is not valid Unicode text.",
+        "wrong_type": f"The field {path} has the wrong type: {detail}.",
+    }[code]
+    return refuse(code, field, message)
+
+
+def _is_place(part: int | str) -> bool:
+    return isinstance(part, int) or (part.isidentifier() and len(part) <= _LONGEST_NAME)
+
+
+def _path(place: Sequence[int | str]) -> str:
+    """Return a place in a document as it is written, ``choices[0].label``; without names that nobody would read."""
+    path = ""
+    for part in place:
+        if isinstance(part, int):
+            path += f"[{part}]"
+        elif _is_place(part) and part not in _FORMS:
+            path += f".{part}" if path else part
+    return path or "the body"
+
+
+def _explain_json(detail: str) -> str:
+    if "hex escape" in detail:
+        detail = f"a \\u escape is incomplete or half of a surrogate pair ({detail})"
+    return f"The body is not valid JSON: {detail}."

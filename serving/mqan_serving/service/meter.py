@@ -1,0 +1,23 @@
+"""The place where a service tells what can be counted; who serves it decides where that goes."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+
+class Meter:
+    """Counts nothing; a subclass counts."""
+
+    def describe_server(self, *, name: str, version: str, sha256: str, provider: str, max_requests: int) -> None:
+        """Tell what is served, and how many requests fit in."""
+
+    def track_request(self) -> AbstractContextManager[None]:
+        """Count a question as inside the server until it leaves."""
+        return nullcontext()
+
+    def observe(self, num_waiting: int, oldest_s: float) -> None:
+        """Tell, twice a second, how many questions wait, and for how long the oldest has been inside."""
+
+    def count_batch(self, num_requests: int, num_tokens: int) -> None:
+        """Count a batch that was encoded."""
+
+    def count_step(self, num_requests: int) -> None:
+        """Count a step of questions that decode together."""
