@@ -77,23 +77,16 @@ class AdversarialSource(DerivedSource):
     suffix = "_adversarial"
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return a question about a row; the same for the same row and state of ``rng``."""
         example = replace(self._source.draw(index, rng), task=self.name)
         others = [self._source.draw(int(rng.integers(len(self._source))), rng) for _ in range(_TRIES)]
         return with_distractor(example, others, rng) or example
 
 
 def with_distractor(example: Example, others: Sequence[Example], rng: np.random.Generator) -> Example | None:
-    """Return an example with a misleading sentence in its text; its answers stay as they are.
+    """Return an example with a misleading sentence in its text, made of names and answers of others.
 
-    Args:
-        example: a question whose first answer stands in the text at ``answer_start``.
-        others: whose names and answers are false here.
-        rng: where chance comes from.
-
-    Returns:
-        None where no rule turns the question into a statement, nothing in it can be changed, or no false answer of the
-        type is found.
+    None where no rule turns the question into a statement, nothing in it can be changed, or no false answer of the type
+    is found.
     """
     if not example.answers or example.answer_start is None or example.choices:
         return None
@@ -142,7 +135,6 @@ def changed_question(question: str, texts: Sequence[str], rng: np.random.Generat
 
 
 def words_of_names(text: str) -> set[str]:
-    """Return the words of a text that begin with a capital, but for those that begin questions."""
     return {word for word in re.findall(r"\w+", text) if word[0].isupper()} - _WORDS_ASKED
 
 
@@ -200,7 +192,6 @@ def _sentence(asked: str, answer: str) -> str | None:
 
 
 def _other_number(text: str, rng: np.random.Generator) -> str:
-    """Return a number near another, written like it."""
     number: int = int(text.replace(",", ""))
     width = len(text) if text.startswith("0") else 0
     if _YEAR.fullmatch(text):

@@ -25,7 +25,6 @@ class ChangedSource(DerivedSource):
     suffix = "_changed"
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return a question about a row; the same for the same row and state of ``rng``."""
         example = replace(self._source.draw(index, rng), task=self.name)
         if not example.answers or example.choices or rng.random() >= _CHANGED:
             return example
@@ -38,11 +37,8 @@ class ChangedSource(DerivedSource):
 def without_answer(example: Example, names_from: str, rng: np.random.Generator) -> Example | None:
     """Return an example whose question is changed so that its text does not answer it; None where nothing can be.
 
-    Args:
-        example: a question that its text answers.
-        names_from: a text whose names take the place of the question's. Those that are known to fit the answer are not
-            used: of the answer, of a sentence that holds it, and other names for what the question names.
-        rng: where chance comes from.
+    Names of the text ``names_from`` take the place of the question's. Those that are known to fit the answer are not
+    used: of the answer, of a sentence that holds it, and other names for what the question names.
     """
     holding = [
         part for part in SENTENCE_GAP.split(example.context) if any(answer in part for answer in example.answers)

@@ -42,17 +42,14 @@ def fetch(
     console: Console | None = None,
     retry_wait_s: float = 1.0,
 ) -> tuple[Path, ...]:
-    """Download the official files of a task that are not there yet.
+    """Download the official files of a task that are not there yet; return the path of each.
 
     Args:
         task: the task.
-        data_dir: folder that holds one folder per task; made where missing.
+        data_dir: folder of the datasets; made where missing.
         allow_unverified: also download files for which no trusted checksum is known.
         console: where messages and, on a terminal, the progress bar go; stderr by default.
         retry_wait_s: pause before the second attempt; doubled before the third.
-
-    Returns:
-        The path of each official file, in the task's order.
 
     Raises:
         DownloadError: a file has no known checksum, cannot be fetched or is not what was expected. Nothing
@@ -87,7 +84,6 @@ def sha256_of(path: Path) -> str:
 
 
 def _verify_present(source: Download, path: Path, console: Console) -> None:
-    """Say that a file is already there, or refuse it where it is not the official one."""
     if not source.sha256:
         console.print(f"{path}: already there, not verified: no checksum is known", soft_wrap=True, highlight=False)
     elif (digest := sha256_of(path)) == source.sha256:
@@ -100,7 +96,6 @@ def _verify_present(source: Download, path: Path, console: Console) -> None:
 
 
 def _download(source: Download, path: Path, console: Console, retry_wait_s: float) -> str:
-    """Fetch one file, verify it and move it into place; return its SHA-256."""
     _check_scheme(source.url)
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -131,7 +126,6 @@ def _download(source: Download, path: Path, console: Console, retry_wait_s: floa
 
 
 def _transfer(source: Download, part: Path, console: Console) -> str:
-    """Write what the server sends into a file; return its SHA-256."""
     with _network_errors(source.url), _opener().open(source.url, timeout=TIMEOUT_S) as response:
         length = response.headers.get("Content-Length")
         num_expected = int(length) if length is not None and length.isdecimal() else None
@@ -143,7 +137,6 @@ def _transfer(source: Download, part: Path, console: Console) -> str:
 
 
 def _copy(response: Any, part: Path, advance: Callable[[int], None]) -> tuple[str, int]:
-    """Copy a response into a file; return its SHA-256 and its length."""
     digest = hashlib.sha256()
     num_received = 0
     with part.open("wb") as file:
@@ -172,7 +165,6 @@ def _network_errors(url: str) -> Iterator[None]:
 
 @contextmanager
 def _progress(source: Download, num_bytes: int | None, console: Console) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar on a terminal, and nothing elsewhere."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         bar = progress.add_task(source.path, total=num_bytes)
@@ -180,7 +172,6 @@ def _progress(source: Download, num_bytes: int | None, console: Console) -> Iter
 
 
 def _check_scheme(url: str) -> None:
-    """Refuse what is not HTTPS, except from this machine."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in _LOOPBACK):
         raise DownloadError(f"{url}: only https is downloaded.")
@@ -190,7 +181,6 @@ class _HttpsOnly(HTTPRedirectHandler):
     """Follows redirects, but never to an unencrypted address."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
-        """Refuse a redirect that leaves HTTPS."""
         _check_scheme(newurl)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 

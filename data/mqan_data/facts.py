@@ -65,7 +65,6 @@ class FactsSource(DerivedSource):
     suffix = "_facts"
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return a question about a row; the same for the same row and state of ``rng``."""
         example = first = self._source.draw(index, rng)
         for _ in range(_TRIES):
             other = self._source.draw(int(rng.integers(len(self))), rng)
@@ -77,13 +76,7 @@ class FactsSource(DerivedSource):
 
 
 def as_fact(example: Example, other: str, rng: np.random.Generator) -> Example | None:
-    """Return a question of fact about the text of an example; None where no rule makes one.
-
-    Args:
-        example: a question that is answered by a quotation.
-        other: a text about something else.
-        rng: where chance comes from.
-    """
+    """Return a question of fact about the text of an example or an ``other`` text; None where no rule makes one."""
     if not example.answers or example.answer_start is None or example.choices:
         return None
     right = example.answers[0]
@@ -146,7 +139,6 @@ def another_value(example: Example, rng: np.random.Generator) -> str | None:
 
 
 def _is_beside(example: Example, start: int, end: int) -> bool:
-    """Return whether a name stands next to the answer, as another of a list or as another name of it."""
     first = example.answer_start or 0
     last = first + len(example.answers[0])
     between = example.context[last:start] if start >= last else example.context[end:first]
@@ -154,7 +146,6 @@ def _is_beside(example: Example, start: int, end: int) -> bool:
 
 
 def _asks_of_others(question: str, changed: str) -> bool:
-    """Return whether only names and numbers of a question were changed, not words of the opposite sense."""
     return [word for word in question.split() if word.islower()] == [word for word in changed.split() if word.islower()]
 
 

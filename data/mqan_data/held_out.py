@@ -31,12 +31,7 @@ class HeldOut:
         self._texts: set[int] = set()
 
     def add(self, texts: Sequence[str], *, shortest: int | None = _LONG) -> None:
-        """Hold out a row: its texts together, in any order, and each of them that has at least so many words.
-
-        Args:
-            texts: of the row.
-            shortest: how many words; None: no text is held out beside others than its own.
-        """
+        """Hold out a row: its texts together, in any order, and each of them with at least so many words, if any."""
         read = [_letters(text) for text in texts]
         self._rows.add(_hash_of_row(letters for letters, _ in read))
         if shortest is not None:
@@ -48,13 +43,11 @@ class HeldOut:
         return _hash_of_row(read) in self._rows or any(_hash(letters) in self._texts for letters in read)
 
     def __len__(self) -> int:
-        """Return how many rows are held out."""
         return len(self._rows)
 
 
 @lru_cache(maxsize=64)  # neighbours often share a text
 def _letters(text: str) -> tuple[str, int]:
-    """Return what of a text is compared, and how many words it has."""
     words = _WORD.findall(text.casefold())
     return "".join(words), len(words)
 
@@ -94,9 +87,6 @@ def held_out_texts(data: Path) -> HeldOut:
     """Return what must not be trained on: held-back sets, validation and test parts, and ``cases`` beside the data.
 
     Datasets whose folder is not there are passed over.
-
-    Raises:
-        DatasetError: a file is malformed.
     """
     held_out = HeldOut()
     for name in dataset_names():

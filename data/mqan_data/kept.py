@@ -12,18 +12,12 @@ _KEPT: Final = 4  # pools before the newest; what is drawn ahead is among them
 
 
 class KeptPools:
-    """Files of pools of one run; another recipe, other data or another program never finds them.
-
-    Args:
-        folder: where they lie.
-        key: what they are of.
-    """
+    """Files of pools of one run, told from those of other recipes, data and programs by a key."""
 
     def __init__(self, folder: Path, key: str) -> None:
         self._folder, self._key = folder, hashlib.sha256(key.encode()).hexdigest()[:16]
 
     def read(self, name: str) -> bytes | None:
-        """Return what was kept under a name; None where nothing was."""
         try:
             return self._path(name).read_bytes()
         except FileNotFoundError:
@@ -37,7 +31,6 @@ class KeptPools:
         aside.replace(self._path(name))
 
     def read_pool(self, number: int) -> bytes | None:
-        """Return a pool; None where it is not there."""
         return self.read(f"pool-{number}")
 
     def write_pool(self, number: int, content: bytes) -> None:

@@ -31,15 +31,7 @@ Scorer = Callable[[Sequence[str], Sequence[Example]], dict[str, float]]
 
 
 def score(metric: str, predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Score predictions on the examples they answer.
-
-    Args:
-        metric: key into ``METRICS``.
-        predictions: one answer per example, in the same order.
-        examples: what was asked.
-
-    Returns:
-        The metric and related ones, from 0 to 100.
+    """Return a metric and related ones, from 0 to 100, of predictions for examples in the same order.
 
     Raises:
         ValueError: the metric is unknown, the lengths differ or there is nothing to score.
@@ -89,7 +81,6 @@ def normalized_f1(prediction: str, gold: str) -> float:
 def _mean_of_best(
     compare: Callable[[str, str], float], predictions: Sequence[str], examples: Sequence[Example]
 ) -> float:
-    """Average the comparison with the most similar gold answer, times 100."""
     best = (
         max(compare(prediction, gold) for gold in example.answers)
         for prediction, example in zip(predictions, examples, strict=True)
@@ -114,9 +105,7 @@ def parse_state_change(text: str) -> tuple[dict[str, str], frozenset[str]]:
 
     As in decaNLP, a text without exactly one semicolon (such as ``None``) changes nothing, and of the informs a part
     that is not ``slot: value`` is passed over; of two values for a slot the last counts.
-
-    Returns:
-        The informed slots with their values, and the requested slots; all in lower case.
+    All is in lower case.
     """
     change = read_state_change(text)
     if change is None:
@@ -156,7 +145,6 @@ def _score_joint_goal_em(predictions: Sequence[str], examples: Sequence[Example]
 
 
 def _in_dialogue_order(predictions: Sequence[str], examples: Sequence[Example]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return predictions and references, dialogue by dialogue and turn by turn."""
     turns = zip(predictions, map(_reference, examples), strict=True)
     return sorted(turns, key=lambda turn: (turn[1]["dialogue"], turn[1]["turn"]))
 
@@ -211,7 +199,6 @@ def _score_corpus_f1(predictions: Sequence[str], examples: Sequence[Example]) ->
 
 
 def _bag_of_words(text: str) -> Counter[str] | None:
-    """Return the words that count; None for "unanswerable"."""
     words = [word for word in normalize(text).split() if word != "and"]
     return None if words == [UNANSWERABLE] else Counter(words)
 
@@ -269,12 +256,8 @@ def _reference(example: Example) -> Mapping[str, Any]:
 def exact_and_f1(example: Example, text: str | None, labels: Collection[str]) -> tuple[float, float]:
     """Return exact match and F1 of an answer, 0 to 1; a refusal is right exactly where there is no answer.
 
-    Free answers are compared as SQuAD does, with the most similar right one. Of several labels F1 is of the sets.
-
-    Args:
-        example: what was asked.
-        text: the answer; None for a refusal.
-        labels: those that were chosen where several may be right.
+    Free answers are compared as SQuAD does, with the most similar right one. ``text`` is None for a refusal; of
+    several ``labels`` F1 is of the sets.
     """
     if example.multiple:
         chosen, right = set(labels), set(example.answers)
@@ -291,8 +274,7 @@ def exact_and_f1(example: Example, text: str | None, labels: Collection[str]) ->
 
 
 def _alike(text: str, gold: str) -> tuple[float, float]:
-    """Return exact match and F1 as SQuAD has them; of a gold of which normalising leaves nothing, as it is written."""
-    if not normalize(gold):
+    if not normalize(gold):  # compared as it is written
         is_same = float(text.strip() == gold.strip())
         return is_same, is_same
     return normalized_exact_match(text, gold), normalized_f1(text, gold)

@@ -1,12 +1,12 @@
 """All datasets as sources of questions, how often each is asked, and fixed questions to measure by."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -16,13 +16,8 @@ from mqan_data.changed import ChangedSource
 from mqan_data.facts import FactsSource
 from mqan_data.formats.dataset_file import (
     TASK,
-    ChoicesPart,
     Dataset,
-    EverydayPart,
-    FactsPart,
-    FieldsPart,
     LabelsPart,
-    TaskPart,
     dataset_names,
     load_dataset,
     readable,
@@ -54,12 +49,7 @@ _DERIVED_ENDINGS: Final = tuple(derived.suffix for derived in _DERIVED)
 
 
 class DatasetSource:
-    """Questions about the rows of one dataset, all of its parts together; files are read at the first use.
-
-    Attributes:
-        dataset: what its file says.
-        split: which rows.
-    """
+    """Questions about the rows of one dataset, all of its parts together; files are read at the first use."""
 
     def __init__(self, data: Path, dataset: Dataset, split: str) -> None:
         if dataset.held_back and split == TRAIN:
@@ -70,7 +60,6 @@ class DatasetSource:
 
     @property
     def name(self) -> str:
-        """Name of the dataset."""
         return self.dataset.name
 
     @cached_property
@@ -97,7 +86,6 @@ class DatasetSource:
 
     @property
     def num_removed(self) -> int:
-        """How many rows of the files are left out because they are held out elsewhere."""
         return self._read[1]
 
     @cached_property
@@ -105,17 +93,14 @@ class DatasetSource:
         return list(accumulate(map(len, self._read[0].values())))
 
     def __len__(self) -> int:
-        """Return the number of rows of all parts."""
         return self._ends[-1] if self._ends else 0
 
     def place_of(self, index: int) -> tuple[str, int]:
-        """Return the part that a row is in, and its number there."""
         part = bisect_right(self._ends, index)
         before = self._ends[part - 1] if part else 0
         return list(self._read[0])[part], index - before
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return a question about a row; the same for the same row and state of ``rng``."""
         name, number = self.place_of(index)
         row = self._read[0][name][number]
         if isinstance(row, Example):
@@ -126,53 +111,18 @@ class DatasetSource:
         """Return the question about a row by which it is measured: its first wording, with all choices."""
         name, number = self.place_of(index)
         row = self._read[0][name][number]
-        match row:
-            case Example():
-                return row
-            case LabelRow():
-                asked = canonical_question(row, cast(LabelsPart, self.dataset.parts[name]))
-            case FieldRow():
-                asked = canonical_field(row, rng)
-            case ChoiceRow():
-                asked = canonical_choices(row, cast(ChoicesPart, self.dataset.parts[name]))
-            case QuestionRow():
-                asked = canonical_plain(row)
-            case FactRow():
-                asked = canonical_fact(row, cast(FactsPart, self.dataset.parts[name]))
-            case EverydayRow():
-                asked = canonical_everyday(row)
+        if isinstance(row, Example):
+            return row
+        asked = _SHAPES[type(row)].canonical(row, self.dataset.parts[name], rng)
         return replace(asked, task=self.name, id=f"{self.split}/{name}/{number}")
 
     def _ask(self, name: str, row: Row, rng: np.random.Generator) -> Example:
-        part, rows = self.dataset.parts[name], self._read[0][name]
-        refusals = 0.0 if isinstance(part, FieldsPart | EverydayPart | TaskPart) else part.refusals
-        of_another = refusals > 0 and rng.random() < refusals
-        other = rows[int(rng.integers(len(rows)))] if of_another else None
-        asked: Example | None = None
-        match row:
-            case LabelRow():
-                labels = cast(LabelsPart, part)
-                if isinstance(other, LabelRow):
-                    asked = ask_labels_of_another(row, other, labels, rng)
-                return asked or ask_labels(row, labels, rng, _label_names(labels.distractors))
-            case FieldRow():
-                return ask_fields(row, cast(FieldsPart, part), rng)
-            case ChoiceRow():
-                choices = cast(ChoicesPart, part)
-                if isinstance(other, ChoiceRow):
-                    asked = ask_choices_of_another(row, other, choices, rng)
-                return asked or ask_choices(row, choices, rng)
-            case QuestionRow():
-                if isinstance(other, QuestionRow):
-                    asked = ask_plain_of_another(row, other, rng)
-                return asked or ask_plain(row, rng)
-            case FactRow():
-                facts = cast(FactsPart, part)
-                if isinstance(other, FactRow):
-                    asked = ask_facts_of_another(row, other, facts, rng)
-                return asked or ask_facts(row, facts, rng)
-            case EverydayRow():
-                return ask_everyday(row, rng)
+        part, rows, shape = self.dataset.parts[name], self._read[0][name], _SHAPES[type(row)]
+        refusals = getattr(part, "refusals", 0.0)
+        asked = None
+        if refusals > 0 and rng.random() < refusals:
+            asked = shape.ask_of_another(row, rows[int(rng.integers(len(rows)))], part, rng)
+        return asked or shape.ask(row, part, rng)
 
 
 @cache
@@ -187,16 +137,38 @@ def _label_names(parts: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TRAIN) -> list[Source]:
-    """Return datasets as sources; nothing is read before a source is used.
+class _Shape(NamedTuple):
+    """How rows of a shape are asked: ``ask(row, part, rng)``, ``ask_of_another(row, other, part, rng)``."""
 
-    Args:
-        data: folder of the datasets.
-        names: of the datasets; None for all that are not held back and have rows for the split. ``made_NAME`` is a kind
-            of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead, ``NAME_changed`` one
-            with questions that are changed so that their texts do not answer them, ``NAME_facts`` one that asks
-            whether statements are true, ``NAME_surrounded`` one whose texts stand between others.
-        split: train, validation or test.
+    ask: Callable[[Any, Any, np.random.Generator], Example]
+    canonical: Callable[[Any, Any, np.random.Generator], Example]
+    ask_of_another: Callable[[Any, Any, Any, np.random.Generator], Example | None] = lambda *_: None
+
+
+_SHAPES: Final[Mapping[type[Row], _Shape]] = {
+    LabelRow: _Shape(
+        lambda row, part, rng: ask_labels(row, part, rng, _label_names(part.distractors)),
+        lambda row, part, _: canonical_question(row, part),
+        ask_labels_of_another,
+    ),
+    FieldRow: _Shape(ask_fields, lambda row, _, rng: canonical_field(row, rng)),
+    ChoiceRow: _Shape(ask_choices, lambda row, part, _: canonical_choices(row, part), ask_choices_of_another),
+    QuestionRow: _Shape(
+        lambda row, _, rng: ask_plain(row, rng),
+        lambda row, *_: canonical_plain(row),
+        lambda row, other, _, rng: ask_plain_of_another(row, other, rng),
+    ),
+    FactRow: _Shape(ask_facts, lambda row, part, _: canonical_fact(row, part), ask_facts_of_another),
+    EverydayRow: _Shape(lambda row, _, rng: ask_everyday(row, rng), lambda row, *_: canonical_everyday(row)),
+}
+
+
+def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TRAIN) -> list[Source]:
+    """Return sources by name, or all datasets with rows for the split that are not held back; none is read yet.
+
+    ``made_NAME`` is a kind of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead,
+    ``NAME_changed`` one with questions that are changed so that their texts do not answer them, ``NAME_facts`` one that
+    asks whether statements are true, ``NAME_surrounded`` one whose texts stand between others.
 
     Raises:
         ValueError: there is no dataset of a name, its file is malformed, or it is held back and ``split`` is train.
@@ -238,14 +210,13 @@ def has_split(dataset: Dataset, split: str) -> bool:
 def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Example]:
     """Return fixed questions about rows of the validation part, or of the test part where there is no other.
 
+    They are asked in their first wording, with all labels as choices.
+
     Args:
         data: folder of the datasets.
-        name: of the dataset, or ``dataset.part`` for one of its parts.
+        name: of a source, or ``dataset.part``.
         limit: at most so many, drawn by the seed and in the order of the files.
         seed: decides which rows, and which field of a row with several.
-
-    Returns:
-        The questions in their first wording, with all labels as choices.
 
     Raises:
         ValueError: there is no such dataset or part, or it has neither validation nor test rows.
@@ -269,17 +240,13 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
 
 
 class ValidationSets(Mapping[str, Sequence[Example]]):
-    """Examples to score a run on, by name of their source; each set is read when it is first looked at.
-
-    Args are those of ``validation_examples``.
-    """
+    """Examples to score a run on, by name of their source; each set is read when it is first looked at."""
 
     def __init__(self, data: Path, names: Sequence[str], limit: int, seed: int) -> None:
         self._data, self._names, self._limit, self._seed = data, names, limit, seed
         self._read: dict[str, Sequence[Example]] = {}
 
     def __getitem__(self, name: str) -> Sequence[Example]:
-        """Return the examples of a source."""
         if name not in self._read:
             self._read[name] = self._examples(name)
         return self._read[name]
@@ -288,11 +255,9 @@ class ValidationSets(Mapping[str, Sequence[Example]]):
         return validation_examples(self._data, name, self._limit, self._seed)
 
     def __iter__(self) -> Iterator[str]:
-        """Return the names."""
         return iter(self._names)
 
     def __len__(self) -> int:
-        """Return the number of sets."""
         return len(self._names)
 
 

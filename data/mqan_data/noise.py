@@ -41,19 +41,12 @@ class Edit(NamedTuple):
 
 @dataclass(slots=True)
 class _Text:
-    """A text, and the spans in it that have to be found again.
-
-    Attributes:
-        value: the text.
-        spans: first code point and one past the last of each.
-        kept: words, in lower case, whose letters stay.
-        passages: places that are followed, but whose words may change.
-    """
+    """A text, and the spans in it that have to be found again."""
 
     value: str
     spans: list[tuple[int, int]]
-    kept: frozenset[str]
-    passages: list[tuple[int, int]] = field(default_factory=list)
+    kept: frozenset[str]  # words, in lower case, whose letters stay
+    passages: list[tuple[int, int]] = field(default_factory=list)  # they are followed, but their words may change
 
     def edit(self, edits: Sequence[Edit], *, within: bool) -> None:
         """Apply edits that do not overlap; those across the edge of a span are left out, those within at will."""
@@ -71,7 +64,6 @@ class _Text:
         self.passages = [(min(start, end), end) for start, end in moved]
 
     def allows(self, edit: Edit, within: bool) -> bool:
-        """Return whether an edit is outside of all spans, or, if that is permitted, within one but not at its edge."""
         for start, end in self.spans:
             outside = edit.end <= start or edit.start >= end
             inside = start < edit.start and edit.end < end
@@ -80,7 +72,6 @@ class _Text:
         return True
 
     def words(self, shortest: int) -> list[re.Match[str]]:
-        """Return the words of so many letters whose spelling may change."""
         found = (word for word in _WORD.finditer(self.value) if len(word[0]) >= shortest)
         return [word for word in found if word[0].lower() not in self.kept]
 
@@ -164,7 +155,6 @@ def _quotations(example: Example) -> list[tuple[int, int]]:
 
 
 def _first(answer: str, text: str) -> int:
-    """Return where an answer first stands, as a word of its own if it does so anywhere."""
     found = re.search(rf"(?<!\w){re.escape(answer)}(?!\w)", text)
     return found.start() if found else text.find(answer)
 

@@ -1,15 +1,22 @@
 """Settings in YAML as frozen dataclasses: unknown keys are refused, and messages name the key."""
 
+import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import yaml
-from pydantic import ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 T = TypeVar("T")
+_MESSAGES: Final = {
+    "extra_forbidden": "unknown key",
+    "unexpected_keyword_argument": "unknown key",
+    "missing": "the key is missing",
+}
 
 
 def read_yaml(path: Path) -> Any:
@@ -56,7 +63,9 @@ def _named(items: list[Any], name: str, key: str) -> Any:
     return named[name]
 
 
-def validated(validate: Callable[[Any], T], document: Any, where: str, whole: str, tags: Collection[str] = ()) -> T:
+def validated(
+    validate: Callable[[Any], T], document: Any, where: str, whole: str, tags: Collection[str] = (), first: int = 0
+) -> T:
     """Let pydantic build settings from plain types.
 
     Args:
@@ -65,6 +74,7 @@ def validated(validate: Callable[[Any], T], document: Any, where: str, whole: st
         where: they stand.
         whole: what messages call the document itself.
         tags: names of alternatives, which messages leave out.
+        first: which part of a place messages begin with.
 
     Raises:
         ValueError: a key or value is wrong; the message names it.
@@ -72,9 +82,27 @@ def validated(validate: Callable[[Any], T], document: Any, where: str, whole: st
     try:
         return validate(document)
     except ValidationError as error:
-        places = [(".".join(str(part) for part in e["loc"] if part not in tags), e["msg"]) for e in error.errors()]
-        problems = "; ".join(f"{place or whole}: {message}" for place, message in places)
+        places = [".".join(str(part) for part in e["loc"][first:] if part not in tags) for e in error.errors()]
+        messages = [_MESSAGES.get(e["type"], e["msg"].removeprefix("Value error, ")) for e in error.errors()]
+        problems = "; ".join(f"{place or whole}: {text}" for place, text in zip(places, messages, strict=True))
         raise ValueError(f"{where}: {problems}") from error
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    """Return what builds a list of one dataclass; by itself a dataclass cannot be told to be strict."""
+    return TypeAdapter(list[kind], config=ConfigDict(extra="forbid", strict=True))
+
+
+def strictly(kind: type[T], document: Any, where: str) -> T:
+    """Build a dataclass from plain types; numbers and texts do not take the place of each other.
+
+    Raises:
+        ValueError: unknown or missing key, or a value of the wrong type or too small; the message names it.
+    """
+    text = json.dumps([document])  # of JSON, lists are tuples, and numbers are keys
+    parsed: list[T] = validated(_adapter(cast(Any, kind)).validate_json, text, where, "it", first=1)
+    return parsed[0]
 
 
 def parse(kind: type[T], document: Any, where: str) -> T:

@@ -20,16 +20,10 @@ _MOST_STEPS = 10_000_000  # of sqlite's machine, for a query that would not end
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of the dataset.
-
-    Attributes:
-        header: names of the columns.
-        types: ``text`` or ``real``, one a column.
-        rows: its cells.
-    """
+    """A table of the dataset."""
 
     header: Sequence[str]
-    types: Sequence[str]
+    types: Sequence[str]  # ``text`` or ``real``
     rows: Sequence[Sequence[Any]]
 
 
@@ -72,7 +66,6 @@ def _number(text: str) -> float | None:
 
 
 def _load(table: Table) -> sqlite3.Connection:
-    """Fill a database in memory with a table; it can only be read after that."""
     connection = sqlite3.connect(":memory:")
     columns = ", ".join(f"c{place} {kind}" for place, kind in enumerate(map(_kind, table.types)))
     connection.execute(f"CREATE TABLE t ({columns})")

@@ -25,7 +25,6 @@ class SurroundedSource(DerivedSource):
     suffix = "_surrounded"
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return a question about a row; the same for the same row and state of ``rng``."""
         example = replace(self._source.draw(index, rng), task=self.name)
         if example.choices or rng.random() >= _SURROUNDED:
             return example
@@ -40,12 +39,8 @@ class SurroundedSource(DerivedSource):
 def surrounded(example: Example, others: list[str], *, is_missing: bool, rng: np.random.Generator) -> Example:
     """Return an example with other texts around its own, as many as have room; a quotation moves with its text.
 
-    Args:
-        example: whose context is kept whole.
-        others: texts about something else.
-        is_missing: leave the example's own text out, so that there is no answer. Texts that hold an answer by chance
-            are left out then, too; without any other text the example stays as it is.
-        rng: where chance comes from.
+    Where the own text ``is_missing``, there is no answer. Texts that hold an answer by chance are left out then, too;
+    without any other text the example stays as it is.
     """
     if is_missing:
         others = [other for other in others if not any(a.casefold() in other.casefold() for a in example.answers)]

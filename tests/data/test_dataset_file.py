@@ -40,12 +40,12 @@ def test_a_dataset_is_what_its_file_says(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (_HEAD, "give `parts`, `tasks` or both"),
-        (_HEAD + "colour: red\n", "unknown key 'colour'"),
-        ("folder: x\ncommercial: true\n", "the key 'licence' is missing"),
-        (_HEAD + _PART.replace("shape: labels", "shape: table"), "parts.a: `shape` must be one of labels"),
-        (_HEAD + _PART.replace("kind: topic", "kynd: topic"), "parts.a: unknown key 'kynd'"),
-        (_HEAD + _PART.replace("[What is it about?]", "[]"), "parts.a: needs `forms` with `questions`"),
-        (_HEAD + _PART + "    none: [b]\n", r"parts.a: .*\['b'\] cannot be labels as well"),
+        (_HEAD + "colour: red\n", "colour: unknown key"),
+        ("folder: x\ncommercial: true\n", "licence: the key is missing"),
+        (_HEAD + _PART.replace("shape: labels", "shape: table"), "parts.a: Input tag 'table' found using 'shape'"),
+        (_HEAD + _PART.replace("kind: topic", "kynd: topic"), "parts.a.labels.kynd: unknown key"),
+        (_HEAD + _PART.replace("[What is it about?]", "[]"), "parts.a.labels: needs `forms` with `questions`"),
+        (_HEAD + _PART + "    none: [b]\n", r"parts.a.labels: .*\['b'\] cannot be labels as well"),
         ("folder: [", "not YAML"),
     ],
 )

@@ -65,15 +65,6 @@ def test_sst_asks_for_one_of_two_labels() -> None:
     assert read("sst", "validation")[0].context == "It's neither brave nor new."
 
 
-@pytest.mark.parametrize(
-    ("row", "message"), [("2,fine", "unknown label '2'"), ("1,a,b", "expected 2 columns, found 3")]
-)
-def test_sst_names_the_line_of_a_malformed_row(tmp_path: Path, row: str, message: str) -> None:
-    write(tmp_path / "sst" / "train_binary_sent.csv", f"label,sentence\n1,ok\n{row}\n0,ok\n")
-    with pytest.raises(DatasetError, match=rf"train_binary_sent\.csv:[23]: {message}"):
-        read("sst", "train", tmp_path)
-
-
 # --- SQuAD
 
 
@@ -86,27 +77,9 @@ def test_squad_keeps_the_context_and_normalises_the_question() -> None:
     assert first.context[first.answer_start :].startswith("1871")
     assert second.answer_start is None  # the file says 0, where something else stands
     assert dropped == {"start that does not point at its answer (the question stays)": 1}
-
-
-def test_squad_keeps_every_gold_answer() -> None:
     (example,) = read("squad", "validation")
     assert example.answers == ("Ann Rae", "Rae", "Ann Rae")
     assert example.answer_start == 0
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("{", r"train-v1\.1\.json: not JSON"),
-        ("[]", "squad, train: a row does not fit"),
-        ('{"data": [{"title": "x"}]}', "a row does not fit .*paragraphs"),
-        ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1", "question": "q?"}]}]}]}', "answers"),
-    ],
-)
-def test_squad_says_what_is_malformed(tmp_path: Path, content: str, message: str) -> None:
-    write(tmp_path / "squad" / "train-v1.1.json", content)
-    with pytest.raises(DatasetError, match=message):
-        read("squad", "train", tmp_path)
 
 
 # --- SQuAD with unanswerable questions
@@ -152,33 +125,17 @@ def test_unanswerable_questions_are_asked_of_the_next_paragraph_of_the_article(t
 # --- WOZ
 
 
-def test_woz_answers_are_changes_of_state() -> None:
-    assert [example.answers for example in read("woz", "train")] == [
-        ("price range: cheap, area: north;",),
-        ("food: thai; phone",),
-        ("; address, postcode",),
-        ("None",),
-        ("price range: expensive;",),
-        ("None",),
-    ]
-
-
-def test_woz_contexts_are_system_acts_and_transcript() -> None:
+def test_woz_asks_for_the_change_of_state_of_each_turn() -> None:
     examples = read("woz", "train")
     assert {example.question for example in examples} == {"What is the change in state?"}
-    assert [example.context for example in examples] == [
-        "Somewhere cheap in the north, please.",
-        "food, area: north -- Thai. And the phone number?",
-        "And address and postcode?",
-        "area -- Thanks!",
-        "Rather dear than cheap.",
-        "Hello.",
+    assert [(e.id, e.context, e.answers[0]) for e in examples] == [
+        ("en_0_0", "Somewhere cheap in the north, please.", "price range: cheap, area: north;"),
+        ("en_0_1", "food, area: north -- Thai. And the phone number?", "food: thai; phone"),
+        ("en_0_2", "And address and postcode?", "; address, postcode"),
+        ("en_0_3", "area -- Thanks!", "None"),
+        ("en_0_4", "Rather dear than cheap.", "price range: expensive;"),
+        ("en_1_0", "Hello.", "None"),
     ]
-
-
-def test_woz_references_place_the_turn_in_its_dialogue() -> None:
-    examples = read("woz", "train")
-    assert [example.id for example in examples] == ["en_0_0", "en_0_1", "en_0_2", "en_0_3", "en_0_4", "en_1_0"]
     assert examples[1].reference == {"dialogue": 0, "turn": 1, "inform": {"food": "thai"}, "request": ["phone"]}
     assert json.loads(json.dumps(examples[5].reference)) == {"dialogue": 1, "turn": 0, "inform": {}, "request": []}
 
@@ -216,34 +173,13 @@ def test_mwsc_splits_are_in_file_order(mwsc: Path) -> None:
     assert dropped == {"schema without a blank line after it": 3}  # once a split
 
 
-def test_mwsc_fills_in_both_variants(mwsc: Path) -> None:
-    round_vase, crooked_shelf = read("mwsc", "test", mwsc)[-4:-2]
-    assert round_vase.context == "The vase fell off the shelf because it was round."
-    assert round_vase.question == "What was round? vase or shelf?"
-    assert round_vase.answers == ("vase",)
-    assert crooked_shelf.question == "What was crooked? vase or shelf?"
-    assert crooked_shelf.answers == ("shelf",)
-
-
-def test_mwsc_brackets_are_greedy_as_in_the_original(mwsc: Path) -> None:
-    first, second = read("mwsc", "test", mwsc)[-2:]
-    assert first.context == "Ann."
-    assert second.context == "Bo] waved, then [left."
-    assert second.question == "Who waved? A or B?"
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("c [a/b]\nq?\n\n", r"schema\.txt:3: expected three lines"),
-        ("c [a/b]\nq?\na b\n\n", r"schema\.txt:4: expected three lines before it, the last with a slash"),
-        ("c [a]\nq?\na/b\n\n", "a row does not fit"),
-    ],
-)
-def test_mwsc_names_the_line_of_a_malformed_schema(tmp_path: Path, content: str, message: str) -> None:
-    write(tmp_path / "mwsc" / "schema.txt", content)
-    with pytest.raises(DatasetError, match=message):
-        read("mwsc", "train", tmp_path)
+def test_mwsc_fills_in_both_variants_and_is_greedy_as_the_original(mwsc: Path) -> None:
+    assert [(e.context, e.question, e.answers[0]) for e in read("mwsc", "test", mwsc)[-4:]] == [
+        ("The vase fell off the shelf because it was round.", "What was round? vase or shelf?", "vase"),
+        ("The vase fell off the shelf because it was crooked.", "What was crooked? vase or shelf?", "shelf"),
+        ("Ann.", "Who waved? A or B?", "A"),
+        ("Bo] waved, then [left.", "Who waved? A or B?", "B"),
+    ]
 
 
 # --- IMDB
@@ -282,23 +218,6 @@ def test_imdb_reads_the_official_archive_the_folder_and_json_lines_alike(tmp_pat
         assert [(example.id, example.context, example.answers) for example in examples] == TRAIN_REVIEWS
         assert {example.question for example in examples} == {SENTIMENT}
     assert [example.id for example in read("imdb", "test", tmp_path / "archive")] == ["test/pos/0_10"]
-
-
-def test_imdb_has_no_validation_split() -> None:
-    with pytest.raises(ValueError, match="imdb has no split 'validation'; it has train, test"):
-        read("imdb", "validation")
-
-
-def test_imdb_says_what_is_malformed(tmp_path: Path) -> None:
-    folder = tmp_path / "imdb"
-    folder.mkdir()
-    with gzip.open(folder / "aclImdb.train.jsonl.gz", "wt", encoding="utf-8") as file:
-        file.write('{"id": "1", "label": "bad", "text": "x"}\n')
-    with pytest.raises(DatasetError, match="unknown label 'bad'"):
-        read("imdb", "train", tmp_path)
-    (folder / "aclImdb").mkdir()
-    with pytest.raises(DatasetError, match="aclImdb: holds no files"):
-        read("imdb", "test", tmp_path)
 
 
 @pytest.mark.parametrize("content", [b"not gzip", gzip.compress(b"x" * 5000)[:-12]], ids=["not gzip", "cut off"])
@@ -365,10 +284,6 @@ def test_product_reviews_follow_a_splits_file(products: Path) -> None:
     path.write_text(json.dumps(splits))
     with pytest.raises(DatasetError, match="has no review 10"):
         read("product_reviews", "train", products)
-    splits["books"]["train"] = {"negative": ["1"]}
-    path.write_text(json.dumps(splits))
-    with pytest.raises(DatasetError, match="a row does not fit"):
-        read("product_reviews", "train", products)
 
 
 # --- JSON lines
@@ -383,27 +298,6 @@ def test_jsonl_takes_one_answer_or_several() -> None:
     assert len(read("jsonl:emotion", "validation")) == 1
     with pytest.raises(MissingFileError, match=r"found no test\.jsonl in .*emotion\. .*Put \./ before"):
         read("jsonl:emotion", "test")
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ("{", "not JSON"),
-        ("[]", "expected a JSON object, found list"),
-        ('{"context": "c", "question": "q"}', "`answer` must be a string or a list"),
-        ('{"context": "c", "question": "q", "answer": []}', "`answer` must be"),
-        ('{"context": "c", "question": "q", "answer": ["a", 1]}', "`answer` must be"),
-        ('{"context": 3, "question": "q", "answer": "a"}', "`context` must be a string; it is int"),
-        ('{"context": "c", "answer": "a"}', "`question` must be a string; it is missing"),
-        (b"\xff", "not utf-8"),
-    ],
-)
-def test_jsonl_names_the_line_of_a_malformed_row(tmp_path: Path, row: str | bytes, message: str) -> None:
-    good = b'{"context": "c", "question": "q", "answer": "a"}\n'
-    content = row if isinstance(row, bytes) else row.encode()
-    write(tmp_path / "mine" / "train.jsonl", good + content)
-    with pytest.raises(DatasetError, match=rf"train\.jsonl:[12]: {message}"):
-        read("jsonl:mine", "train", tmp_path)
 
 
 # --- translation
@@ -421,13 +315,6 @@ def test_multi30k_translates_both_ways_and_drops_empty_pairs(tmp_path: Path) -> 
     _, german = read("multi30k.de.en", "validation", tmp_path)
     assert (german.id, german.context, german.answers) == ("validation/3", "Zwei Katzen.", ("Two cats.",))
     assert german.question == "Translate from German to English"
-
-
-def test_translations_need_as_many_lines(tmp_path: Path) -> None:
-    write(tmp_path / "multi30k" / "train.en", "A dog.\n")
-    write(tmp_path / "multi30k" / "train.cs", "Pes.\nKočka.\n")
-    with pytest.raises(DatasetError, match=r"train\.en: has not as many lines as .*train\.cs"):
-        read("multi30k.en.cs", "train", tmp_path)
 
 
 def test_iwslt_reads_the_official_markup_packed_and_unpacked(tmp_path: Path) -> None:
@@ -544,20 +431,6 @@ def test_sick_rte_and_xnli_read_tables(tmp_path: Path) -> None:
     assert (example.id, example.context, example.answers) == ("validation/3", 'Premise: "A"', ("entailment",))
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("index\tsentence1\tlabel\n0\tA\tB\n", "rte, validation: a row does not fit .*sentence2"),
-        ("index\tsentence1\tsentence2\tlabel\n0\tA\tB\n", r"dev\.tsv:2: expected 4 columns, found 3"),
-        ("index\tsentence1\tsentence2\tlabel\n0\tA\tB\tmaybe\n", r"dev\.tsv\):2: unknown label 'maybe'"),
-    ],
-)
-def test_tables_name_the_line_of_a_malformed_row(tmp_path: Path, content: str, message: str) -> None:
-    write(tmp_path / "nli_extra" / "rte" / "dev.tsv", content)
-    with pytest.raises(DatasetError, match=message):
-        read("rte", "validation", tmp_path)
-
-
 # --- roles
 
 ROLES = (
@@ -581,12 +454,6 @@ def test_qasrl_writes_questions_and_answers_as_text(tmp_path: Path) -> None:
     assert first.id == "WIKI1_7/4"
     assert (second.question, second.answers) == ("what might something sink in?", ("The boats",))
     assert dropped == {"answer is not in the sentence (the example stays)": 1}
-
-
-def test_qasrl_names_the_line_of_a_malformed_row(tmp_path: Path) -> None:
-    write(tmp_path / "qasrl" / "wiki1.dev.qa", ROLES.replace("_\tin\t_\t?", "_\tin\t?"))
-    with pytest.raises(DatasetError, match=r"dev\.qa:5: expected a question"):
-        read("qasrl", "validation", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -614,9 +481,6 @@ def test_zre_joins_answers_and_knows_the_unanswerable(tmp_path: Path) -> None:
         first, second = read("zre", "validation", tmp_path / layout)
         assert first == Example("zre", "validation/1", "Ann and Bo made Box.", "Who made Box?", ("Ann, Bo",))
         assert (second.context, second.answers) == ("Ann made Box.", ("unanswerable",))
-    write(tmp_path / "d" / "zre" / "dev.0", rows + "r\tq\ts\n")
-    with pytest.raises(DatasetError, match=r"dev\.0:3: expected at least 4 columns, found 3"):
-        read("zre", "validation", tmp_path / "d")
 
 
 def test_a_damaged_bz2_archive_is_a_dataset_error(tmp_path: Path) -> None:
@@ -665,22 +529,6 @@ def test_wikisql_keeps_the_rows_of_a_table_for_running_queries(tmp_path: Path) -
         read("wikisql", "validation", tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"table_id": "u", "sql": {}}, r"dev\.jsonl:1: there is no table 'u'"),
-        ({"table_id": "t"}, r"dev\.jsonl:1: `sql` is missing or malformed"),
-        ({"table_id": "t", "sql": {"sel": 2, "agg": 0, "conds": []}}, r"dev\.jsonl:1: `sql` is missing or malformed"),
-        ({"table_id": "t", "sql": {"sel": -1, "agg": 0, "conds": []}}, r"dev\.jsonl:1: `sql` .*numbered from 0"),
-    ],
-)
-def test_wikisql_names_the_line_of_a_malformed_row(tmp_path: Path, row: dict[str, object], message: str) -> None:
-    write(tmp_path / "wikisql" / "dev.tables.jsonl", TABLES)
-    write(tmp_path / "wikisql" / "dev.jsonl", json.dumps(row | {"question": "q"}))
-    with pytest.raises(DatasetError, match=message):
-        read("wikisql", "validation", tmp_path)
-
-
 # --- transfer
 
 
@@ -713,9 +561,6 @@ def test_wnut17_lists_entities_with_their_types(tmp_path: Path) -> None:
         "Rae -- person; Cape Foam -- location; Acme -- corporation; Loud -- creative work; Ann -- person; Bo -- person",
     )
     assert (second.context, second.answers) == ("Nothing", ("None",))
-    write(tmp_path / "wnut17" / "emerging.dev.conll", "Rae person\n")
-    with pytest.raises(DatasetError, match=r"dev\.conll:1: expected a token, a tab and a BIO tag"):
-        read("wnut17", "validation", tmp_path)
 
 
 def test_a_folder_of_json_lines_is_a_task_by_its_name(tmp_path: Path) -> None:
@@ -753,6 +598,54 @@ def test_ontonotes_lists_entities_of_the_documents_of_a_split(tmp_path: Path) ->
 
 
 # --- all tasks
+
+_SQUAD = '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1", "question": "q?"}]}]}]}'
+_RTE = "index\tsentence1\tsentence2\tlabel\n0\tA\tB\t"
+
+
+@pytest.mark.parametrize(
+    ("task", "path", "content", "message"),
+    [
+        (
+            "sst",
+            "sst/dev_binary_sent.csv",
+            "label,sentence\n1,ok\n2,fine\n",
+            r"dev_binary_sent\.csv:2: unknown label '2'",
+        ),
+        ("sst", "sst/dev_binary_sent.csv", "label,sentence\n1,a,b\n", r"dev_binary_sent\.csv:2: expected 2 columns"),
+        ("squad", "squad/dev-v1.1.json", "{", r"dev-v1\.1\.json: not JSON"),
+        ("squad", "squad/dev-v1.1.json", "[]", "squad, validation: a row does not fit"),
+        ("squad", "squad/dev-v1.1.json", _SQUAD, "squad, validation: a row does not fit .*answers"),
+        ("mwsc", "mwsc/schema.txt", "c [a/b]\nq?\n\n", r"schema\.txt:3: expected three lines"),
+        ("mwsc", "mwsc/schema.txt", "c [a/b]\nq?\na b\n\n", r"schema\.txt:4: .* the last with a slash"),
+        ("mwsc", "mwsc/schema.txt", "c [a]\nq?\na/b\n\n", "mwsc, validation: a row does not fit"),
+        ("rte", "nli_extra/rte/dev.tsv", "index\tsentence1\tlabel\n0\tA\tB\n", "a row does not fit .*sentence2"),
+        ("rte", "nli_extra/rte/dev.tsv", _RTE + "entailment\tx\n", r"dev\.tsv:2: expected 4 columns, found 5"),
+        ("rte", "nli_extra/rte/dev.tsv", _RTE + "maybe\n", r"dev\.tsv\):2: unknown label 'maybe'"),
+        ("qasrl", "qasrl/wiki1.dev.qa", ROLES.replace("_\tin\t_\t?", "_\tin\t?"), r"dev\.qa:5: expected a question"),
+        ("zre", "zre/dev.0", "r\tq\ts\n", r"dev\.0:1: expected at least 4 columns, found 3"),
+        ("wnut17", "wnut17/emerging.dev.conll", "Rae person\n", r"dev\.conll:1: expected a token, a tab and a BIO tag"),
+        ("multi30k.en.de", "multi30k/val.en", "A dog.\nA cat.\n", r"val\.en: has not as many lines as .*val\.de"),
+        ("wikisql", "wikisql/dev.jsonl", '{"table_id": "u", "question": "q"}', r"dev\.jsonl:1: there is no table 'u'"),
+        ("wikisql", "wikisql/dev.jsonl", '{"table_id": "t", "question": "q"}', r"dev\.jsonl:1: `sql` is missing"),
+        ("jsonl:mine", "mine/val.jsonl", "[]", r"val\.jsonl:1: expected a JSON object, found list"),
+        ("jsonl:mine", "mine/val.jsonl", '{"context": "c", "question": "q", "answer": []}', ":1: `answer` must be"),
+        (
+            "jsonl:mine",
+            "mine/val.jsonl",
+            '{"context": 3, "question": "q", "answer": "a"}',
+            ":1: `context` must be",
+        ),
+        ("jsonl:mine", "mine/val.jsonl", '{"context": "c", "answer": "a"}', ":1: `question` must be .* it is missing"),
+        ("jsonl:mine", "mine/val.jsonl", b"\xff", ":1: not utf-8"),
+    ],
+)
+def test_a_malformed_row_is_named(tmp_path: Path, task: str, path: str, content: str | bytes, message: str) -> None:
+    write(tmp_path / "wikisql" / "dev.tables.jsonl", TABLES)
+    write(tmp_path / "multi30k" / "val.de", "Ein Hund.\n")
+    write(tmp_path / path, content)
+    with pytest.raises(DatasetError, match=message):
+        read(task, "validation", tmp_path)
 
 
 def test_task_named_suggests_near_names() -> None:

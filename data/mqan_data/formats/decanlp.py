@@ -66,7 +66,8 @@ def _squad_twice(files: Sequence[File], _part: Part) -> Iterator[Record]:
             text = f" {normalize(following[0]['text'])} "
             kept = [q for q in questions if not any(f" {normalize(answer)} " in text for answer in q["answers"])]
             own.append(kept)
-            yield {DROPPED: "the next paragraph holds the answer, too", TIMES: len(questions) - len(kept)}
+            if len(kept) < len(questions):
+                yield {DROPPED: "the next paragraph holds the answer, too", TIMES: len(questions) - len(kept)}
         for place, questions in enumerate(article):
             yield from own[place]
             for before in own[place - 1]:

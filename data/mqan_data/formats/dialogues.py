@@ -24,6 +24,8 @@ _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "su
 _COLUMN = {"poi_type": "kind of place", "traffic_info": "traffic", "party": "person to meet"} | {
     day: f"weather on {day.capitalize()}" for day in _DAYS
 }
+Turn = tuple[str, str, Mapping[str, str], Record]
+"""What the system said and what the user then said, the state after it, and what else a record holds."""
 _TURNS = 10  # of a dialogue that are shown, the last ones
 _ANY = frozenset({"dontcare", "dont care", "do n't care", "not mentioned", "none", ""})  # no value at all
 
@@ -34,7 +36,6 @@ def said(turns: Sequence[tuple[str, str]]) -> str:
 
 
 def is_cut(turns: Sequence[tuple[str, str]]) -> bool:
-    """Return whether ``said`` leaves turns out."""
     return len(turns) > _TURNS
 
 
@@ -129,19 +130,40 @@ def _type_of(slot: str) -> str:
 
 def _multiwoz(files: Sequence[File], part: Part) -> Iterator[Record]:
     """MultiWOZ as JSON lines of ``turns`` with ``system``, ``user`` and the cumulated ``state``."""
-    dialogues = list(read_json_lines(files[0]))
+    dialogues = [
+        [
+            (*(join_tokens(turn[who].split())[0] for who in ("system", "user")), turn["state"], {})
+            for turn in row["turns"]
+        ]
+        for _, row in read_json_lines(files[0])
+    ]
+    return _followed(part, dialogues, first=1)
+
+
+def _woz(files: Sequence[File], part: Part) -> Iterator[Record]:
+    """WOZ 2.0: turns with what was said, and the state as ``values`` and ``requests``."""
+    dialogues = [[_woz_turn(turn) for turn in row["dialogue"]] for row in read_json_value(files[0])]
+    return _followed(part, dialogues, first=0)
+
+
+def _woz_turn(turn: Any) -> Turn:
+    said_by_system, said_by_user = (" ".join(turn[who].split()) for who in ("system_transcript", "transcript"))
+    requests = [value for _, value in _slots(turn, "request")]
+    return said_by_system, said_by_user, dict(_slots(turn, "inform")), {"requests": requests}
+
+
+def _followed(part: Part, dialogues: Sequence[Sequence[Turn]], first: int) -> Iterator[Record]:
+    """Yield a record a turn; the dialogues are numbered from ``first``, which tells what the speakers are called."""
     fields = part.fields if isinstance(part, FieldsPart) else {}
-    values = _values_of(fields, (turn["state"] for _, dialogue in dialogues for turn in dialogue["turns"]))
-    for number, dialogue in dialogues:
+    values = _values_of(fields, (state for dialogue in dialogues for _, _, state, _ in dialogue))
+    for number, dialogue in enumerate(dialogues, first):
         user, system = _SPEAKERS[number % len(_SPEAKERS)]
         turns: list[tuple[str, str]] = []
-        for turn in dialogue["turns"]:
-            for speaker, text in ((system, turn["system"]), (user, turn["user"])):
-                if text:
-                    turns.append((speaker, join_tokens(text.split())[0]))
-            text, state = said(turns), turn["state"]
+        for said_by_system, said_by_user, state, more in dialogue:
+            turns += [(who, words) for who, words in ((system, said_by_system), (user, said_by_user)) if words]
+            text = said(turns)
             scheme = _open_fields(fields, values, state, text)
-            yield {"text": text, "values": _known(state), "scheme": scheme, "cut": is_cut(turns)}
+            yield {"text": text, "cut": is_cut(turns), "values": _known(state), "scheme": scheme, **more}
 
 
 def _known(state: Mapping[str, str]) -> dict[str, list[str]]:
@@ -149,7 +171,6 @@ def _known(state: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _values_of(fields: Mapping[str, Field], states: Iterable[Mapping[str, str]]) -> Mapping[str, set[str]]:
-    """Return what fields can be filled with and what states fill them with, in lower case."""
     values = {name: {value.lower() for value in field.values} for name, field in fields.items()}
     for state in states:
         for slot, (value,) in _known(state).items():
@@ -193,29 +214,6 @@ def _m2m(files: Sequence[File], part: Part) -> Iterator[Record]:
             values = _known(state)
             open_fields = {name: field for name, field in fields.items() if name in values or name not in told}
             yield {"text": said(turns), "values": values, "scheme": open_fields, "cut": is_cut(turns)}
-
-
-def _woz(files: Sequence[File], part: Part) -> Iterator[Record]:
-    """WOZ 2.0: turns with what was said, and the state as ``values`` and ``requests``."""
-    dialogues = read_json_value(files[0])
-    fields = part.fields if isinstance(part, FieldsPart) else {}
-    turns_of_all = (turn for dialogue in dialogues for turn in dialogue["dialogue"])
-    values = _values_of(fields, (dict(_slots(turn, "inform")) for turn in turns_of_all))
-    for number, dialogue in enumerate(dialogues):
-        user, system = _SPEAKERS[number % len(_SPEAKERS)]
-        turns: list[tuple[str, str]] = []
-        for turn in dialogue["dialogue"]:
-            for speaker, text in ((system, turn["system_transcript"]), (user, turn["transcript"])):
-                if text.strip():
-                    turns.append((speaker, " ".join(text.split())))
-            text, state = said(turns), dict(_slots(turn, "inform"))
-            yield {
-                "text": text,
-                "cut": is_cut(turns),
-                "values": _known(state),
-                "scheme": _open_fields(fields, values, state, text),
-                "requests": [value for _, value in _slots(turn, "request")],
-            }
 
 
 def _state_changes(files: Sequence[File], _part: Part) -> Iterator[Record]:
@@ -296,13 +294,6 @@ def _conversation(files: Sequence[File], part: Part) -> Iterator[Record]:
             yield {**row, "text": said(turns), "who": turns[-1][0], "line": turns[-1][1]}
 
 
-def _dream(files: Sequence[File], _part: Part) -> Iterator[Record]:
-    """DREAM: lists of the lines of a dialogue, its questions and its id."""
-    for lines, questions, _ in read_json_value(files[0]):
-        for question in questions:
-            yield {"text": "\n".join(lines), **question}
-
-
 FORMATS: dict[str, Format] = {
     "sgd": _sgd,
     "multiwoz": _multiwoz,
@@ -311,6 +302,5 @@ FORMATS: dict[str, Format] = {
     "state_changes": _state_changes,
     "kvret": _kvret,
     "conversation": _conversation,
-    "dream": _dream,
 }
 """Reader of each format."""

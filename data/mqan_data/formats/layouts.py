@@ -189,12 +189,6 @@ def _instructions(files: Sequence[File], _part: Part) -> Iterator[Record]:
             yield {"text": given, "question": task["instructions"], "answers": [wanted], "task": task["task"]}
 
 
-def _yes_no_abstracts(files: Sequence[File], _part: Part) -> Iterator[Record]:
-    """PubMedQA: questions by id, the abstract in pieces."""
-    for row in read_json_value(files[0]).values():
-        yield {"text": " ".join(row["CONTEXTS"]), "question": row["QUESTION"], "answer": row["final_decision"]}
-
-
 def _bookings(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """RESTAURANTS-8K: utterances with labelled spans, an absent start is 0; before them what they were asked for."""
     for row in read_json_value(files[0]):
@@ -255,7 +249,6 @@ FORMATS: dict[str, Format] = {
     "info_boxes": _info_boxes,
     "listed": _listed,
     "instructions": _instructions,
-    "yes_no_abstracts": _yes_no_abstracts,
     "bookings": _bookings,
     "facts": _facts,
     "legal": _legal,

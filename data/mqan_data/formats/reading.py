@@ -3,7 +3,7 @@
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from string import Formatter
@@ -48,13 +48,7 @@ _SPACES = re.compile(r"[ \t\xa0]+")
 
 
 def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Iterator[Row]:
-    """Yield the rows of a part of a dataset.
-
-    Args:
-        data: folder of the datasets.
-        dataset: what its file says.
-        part_name: which of its parts.
-        split: train, validation or test; nothing where the part has no files for it.
+    """Yield the rows of a part of a dataset; nothing where the part has no files for the split.
 
     Raises:
         MissingFileError: a file is not there.
@@ -63,7 +57,7 @@ def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Itera
     part = dataset.parts[part_name]
     held_out = part.hold_out and not part.files.get("validation")
     source = "train" if held_out and split == "validation" else split
-    rows = _rows(part, read_records(dataset.folder_in(data), part, source))
+    rows = _ROWS[type(part)](part, read_records(dataset.folder_in(data), part, source))
     with _fitting(f"{dataset.name}: part {part_name}, {split}"):
         for row in rows:
             if held_out and split in ("train", "validation"):
@@ -74,18 +68,7 @@ def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Itera
 
 
 def read_examples(folder: Path, task: TaskPart, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
-    """Yield the examples of a task in the order of its files.
-
-    Args:
-        folder: that holds the files.
-        task: what is asked.
-        split: one of the task's.
-        dropped: counts the rows that gave no example, and the fields left out, by reason.
-
-    Raises:
-        MissingFileError: a file is not there.
-        DatasetError: a row is malformed.
-    """
+    """Yield the examples of a task in the order of its files; see ``Task.read``."""
     dropped = Counter() if dropped is None else dropped
     with _fitting(f"{task.name}, {split}"):
         for row, record in enumerate(read_records(folder, task, split, dropped)):
@@ -120,26 +103,7 @@ def _fitting(where: str) -> Iterator[None]:
         raise DatasetError(f"{where}: a row does not fit ({error!r}).") from error
 
 
-def _rows(part: AnyPart, records: Iterable[Record]) -> Iterator[Row]:
-    match part:
-        case LabelsPart():
-            return _label_rows(part, records)
-        case FieldsPart():
-            return _field_rows(part, records)
-        case ChoicesPart():
-            return _choice_rows(part, records)
-        case QuestionsPart():
-            return _question_rows(part, records)
-        case FactsPart():
-            return _fact_rows(part, records)
-        case EverydayPart():
-            return _everyday_rows(records)
-        case TaskPart():
-            raise TypeError(f"{part.name}: a task has examples")
-
-
 def _columns(forms: Iterable[Form]) -> list[str]:
-    """Return the names that the templates of forms use, in order."""
     templates = (t for form in forms for t in (form.text, *form.questions, *form.options, *form.yes_no, *form.negated))
     names = (name for template in templates for _, name, _, _ in Formatter().parse(template) if name)
     return [name for name in dict.fromkeys(names) if name not in _GIVEN]
@@ -273,7 +237,7 @@ def _question_rows(part: QuestionsPart, records: Iterable[Record]) -> Iterator[Q
             yield QuestionRow(text, questions, answers, start if answers else None)
 
 
-def _everyday_rows(records: Iterable[Record]) -> Iterator[EverydayRow]:
+def _everyday_rows(_part: EverydayPart, records: Iterable[Record]) -> Iterator[EverydayRow]:
     for record in records:
         labels: Any = record.get("labels", record.get("levels", ()))
         meanings = record.get("descriptions", {})
@@ -322,3 +286,13 @@ def _texts(record: Record, template: str) -> tuple[str, ...]:
         filled = clean(template.format(**record))
         return (filled,) if filled else ()
     return tuple(clean(entry) for entry in pick(record, template))
+
+
+_ROWS: Mapping[type[AnyPart], Callable[[Any, Iterable[Record]], Iterator[Row]]] = {
+    LabelsPart: _label_rows,
+    FieldsPart: _field_rows,
+    ChoicesPart: _choice_rows,
+    QuestionsPart: _question_rows,
+    FactsPart: _fact_rows,
+    EverydayPart: _everyday_rows,
+}

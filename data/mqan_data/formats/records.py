@@ -26,13 +26,7 @@ TIMES: Final = "(times)"
 
 
 def read_records(folder: Path, part: Part, split: str, dropped: Counter[str] | None = None) -> Iterator[Record]:
-    """Yield the records of a split that ``keep`` keeps, from file to file.
-
-    Args:
-        folder: of the dataset.
-        part: says how the files are written.
-        split: train, validation or test.
-        dropped: counts what the files hold but no record has, by reason.
+    """Yield the records of a split that ``keep`` keeps; count what the files hold but no record has, by reason.
 
     Raises:
         MissingFileError: a file is not there.
@@ -94,7 +88,7 @@ def pick(record: Any, path: str) -> Any:
 
 
 def as_text(value: Any) -> str:
-    """Return a value of a record as a label key or text: true and false as JSON writes them."""
+    """Return a value as JSON writes it, a text without space around it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value.strip() if isinstance(value, str) else str(value)
@@ -173,16 +167,6 @@ def _lines(files: Sequence[File], part: Part) -> Iterator[Record]:
         yield {"line": number, **dict(zip(part.columns, map(str.strip, cells), strict=True))}
 
 
-def _blocks(files: Sequence[File], part: Part) -> Iterator[Record]:
-    """As many lines as there are columns, then perhaps blank ones."""
-    lines = [(number, line) for number, line in read_lines(files[0]) if line.strip()]
-    size = len(part.columns)
-    if len(lines) % size:
-        raise malformed(files[0], lines[-1][0], f"expected groups of {size} lines.")
-    for start in range(0, len(lines), size):
-        yield dict(zip(part.columns, (line for _, line in lines[start : start + size]), strict=True))
-
-
 def _xml(files: Sequence[File], part: Part) -> Iterator[Record]:
     """Elements of one tag (option ``item``); attributes and the texts of children are the columns."""
     root = read_xml(files[0])
@@ -257,7 +241,6 @@ FORMATS: dict[str, Format] = {
     "jsonl": _jsonl,
     "json": _json,
     "lines": _lines,
-    "blocks": _blocks,
     "xml": _xml,
     "conll": _conll,
     "bio": _bio,

@@ -2,32 +2,11 @@
 
 from collections.abc import Sequence
 
-_NO_SPACE_BEFORE = frozenset(
-    {
-        ".",
-        ",",
-        ";",
-        ":",
-        "!",
-        "?",
-        ")",
-        "]",
-        "}",
-        "%",
-        "'s",
-        "'S",
-        "n't",
-        "'re",
-        "'ve",
-        "'ll",
-        "'d",
-        "'m",
-        "''",
-        "\u201d",
-        "...",
-    }
-)
-_NO_SPACE_BEHIND = frozenset({"(", "[", "{", "$", "#", "``", "\u201c", "\u00a3", "\u20ac"})
+_NO_SPACE_BEFORE = frozenset((
+    ".", ",", ";", ":", "!", "?", ")", "]", "}", "%", "'s", "'S", "n't", "'re", "'ve", "'ll", "'d", "'m", "''",
+    "\u201d", "...",
+))  # fmt: skip
+_NO_SPACE_BEHIND = frozenset(["(", "[", "{", "$", "#", "``", "“", "£", "€"])
 _WRITTEN = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}", "``": '"', "''": '"'}
 _QUOTE = '"'
 
