@@ -2,21 +2,14 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
 from pathlib import Path
-from types import UnionType
-from typing import Any, Final, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, cast
 
 import yaml
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 T = TypeVar("T")
-_MESSAGES: Final = {
-    "extra_forbidden": "unknown key",
-    "unexpected_keyword_argument": "unknown key",
-    "missing": "the key is missing",
-}
 
 
 def read_yaml(path: Path) -> Any:
@@ -83,8 +76,8 @@ def validated(
         return validate(document)
     except ValidationError as error:
         places = [".".join(str(part) for part in e["loc"][first:] if part not in tags) for e in error.errors()]
-        messages = [_MESSAGES.get(e["type"], e["msg"].removeprefix("Value error, ")) for e in error.errors()]
-        problems = "; ".join(f"{place or whole}: {text}" for place, text in zip(places, messages, strict=True))
+        found = zip(places, error.errors(), strict=True)
+        problems = "; ".join(f"{place or whole}: {e['msg'].removeprefix('Value error, ')}" for place, e in found)
         raise ValueError(f"{where}: {problems}") from error
 
 
@@ -94,7 +87,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(list[kind], config=ConfigDict(extra="forbid", strict=True))
 
 
-def strictly(kind: type[T], document: Any, where: str) -> T:
+def parse(kind: type[T], document: Any, where: str) -> T:
     """Build a dataclass from plain types; numbers and texts do not take the place of each other.
 
     Raises:
@@ -103,58 +96,3 @@ def strictly(kind: type[T], document: Any, where: str) -> T:
     text = json.dumps([document])  # of JSON, lists are tuples, and numbers are keys
     parsed: list[T] = validated(_adapter(cast(Any, kind)).validate_json, text, where, "it", first=1)
     return parsed[0]
-
-
-def parse(kind: type[T], document: Any, where: str) -> T:
-    """Build a configuration dataclass from plain types.
-
-    Raises:
-        ValueError: unknown or missing key, or a value of the wrong type or too small; the message names it.
-    """
-    if not isinstance(document, Mapping):
-        raise ValueError(f"{where}: expected a mapping, found {document!r}")
-    hints = get_type_hints(kind)
-    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
-    for key in document:
-        if key not in known:
-            raise ValueError(f"{where}: unknown key {key!r}; the keys are {', '.join(sorted(known))}")
-    for name, spec in known.items():
-        if name not in document and spec.default is MISSING and spec.default_factory is MISSING:
-            raise ValueError(f"{where}: the key {name!r} is missing")
-    values = {key: _convert(hints[key], value, f"{where}: {key}") for key, value in document.items()}
-    try:
-        return kind(**values)
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
-
-
-def _convert(kind: Any, value: Any, where: str) -> Any:
-    if is_dataclass(kind):
-        return parse(kind, value, where)  # type: ignore[arg-type]
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        if value not in arguments:
-            raise ValueError(f"{where}: {value!r} is not one of {', '.join(map(repr, arguments))}")
-        return value
-    if origin is UnionType:
-        return None if value is None else _convert(next(a for a in arguments if a is not type(None)), value, where)
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ValueError(f"{where}: expected a list, found {value!r}")
-        if arguments[-1] is Ellipsis:
-            return tuple(_convert(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value))
-        if len(value) != len(arguments):
-            raise ValueError(f"{where}: expected {len(arguments)} values, found {len(value)}")
-        return tuple(_convert(a, item, where) for a, item in zip(arguments, value, strict=True))
-    if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(value, Mapping):
-            raise ValueError(f"{where}: expected a mapping, found {value!r}")
-        return {str(key): _convert(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
-    if kind is float and isinstance(value, int | float | str) and not isinstance(value, bool):
-        try:
-            return float(value)  # YAML 1.1 reads 1e-3 as text
-        except ValueError:
-            pass
-    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ValueError(f"{where}: expected {kind.__name__}, found {value!r}")
-    return value

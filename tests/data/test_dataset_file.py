@@ -40,10 +40,10 @@ def test_a_dataset_is_what_its_file_says(tmp_path: Path) -> None:
     ("text", "message"),
     [
         (_HEAD, "give `parts`, `tasks` or both"),
-        (_HEAD + "colour: red\n", "colour: unknown key"),
-        ("folder: x\ncommercial: true\n", "licence: the key is missing"),
+        (_HEAD + "colour: red\n", "colour: Unexpected keyword argument"),
+        ("folder: x\ncommercial: true\n", "licence: Field required"),
         (_HEAD + _PART.replace("shape: labels", "shape: table"), "parts.a: Input tag 'table' found using 'shape'"),
-        (_HEAD + _PART.replace("kind: topic", "kynd: topic"), "parts.a.labels.kynd: unknown key"),
+        (_HEAD + _PART.replace("kind: topic", "kynd: topic"), "parts.a.labels.kynd: Unexpected keyword argument"),
         (_HEAD + _PART.replace("[What is it about?]", "[]"), "parts.a.labels: needs `forms` with `questions`"),
         (_HEAD + _PART + "    none: [b]\n", r"parts.a.labels: .*\['b'\] cannot be labels as well"),
         ("folder: [", "not YAML"),

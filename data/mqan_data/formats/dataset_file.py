@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import Discriminator
 
-from mqan_data.settings import read_yaml, strictly
+from mqan_data.settings import parse, read_yaml
 
 DATASETS = Path(__file__).resolve().parent.parent / "datasets"
 """Folder of the dataset files."""
@@ -257,7 +257,7 @@ def load_dataset(name: str, folder: Path = DATASETS) -> Dataset:
     document = read_yaml(path)
     for task, body in document.get("tasks", {}).items():
         body["name"] = task
-    dataset = strictly(Dataset, {**document, "name": name}, str(path))
+    dataset = parse(Dataset, {**document, "name": name}, str(path))
     mixed = [(TASK, task) for task in dataset.tasks.values() if task.mixed]
     return replace(dataset, parts={**dataset.parts, **dict(mixed)})
 
