@@ -73,15 +73,11 @@ def test_the_answer_stands_where_it_says_and_one_sentence_is_new(index: int) -> 
     assert len(places) > 1  # at the front, and elsewhere
 
 
-def test_most_of_these_questions_are_made_harder() -> None:
+def test_most_of_these_questions_are_made_harder_by_the_same_seed_alike() -> None:
+    assert _draws(0, 20) == _draws(0, 20)
+    assert AdversarialSource(_Rows()).name == "rows_adversarial" == _draws(0, 1)[0].task
     hardened = [example.context != _TEXTS[_ASKED[index][0]] for index in range(4) for example in _draws(index, 50)]
     assert sum(hardened) > 100
-
-
-def test_the_same_seed_gives_the_same_text_and_the_source_keeps_its_length() -> None:
-    assert _draws(0, 20) == _draws(0, 20)
-    assert len(AdversarialSource(_Rows())) == 4
-    assert AdversarialSource(_Rows()).name == "rows_adversarial" == _draws(0, 1)[0].task
 
 
 @pytest.mark.parametrize(
@@ -97,15 +93,13 @@ def test_the_same_seed_gives_the_same_text_and_the_source_keeps_its_length() -> 
         ("Who invented the engine?", "X invented the engine."),
         ("After the war, who was the mayor of Turin?", "After the war, X was the mayor of Turin."),
         ("The river Rhone meets the sea near what town?", "The river Rhone meets the sea near X."),
+        ("Why did OPEC block deliveries?", None),
+        ("how come", None),
+        ("?", None),
     ],
 )
-def test_questions_become_statements(question: str, said: str) -> None:
+def test_questions_become_statements(question: str, said: str | None) -> None:
     assert statement(question, "X") == said
-
-
-@pytest.mark.parametrize("question", ["Why did OPEC block deliveries?", "how come", "", "?"])
-def test_questions_that_no_rule_fits_become_none(question: str) -> None:
-    assert statement(question, "X") is None
 
 
 def test_a_changed_question_asks_something_else() -> None:

@@ -75,21 +75,17 @@ def test_the_same_seed_gives_the_same_noise() -> None:
     assert _draws(_example("HF-20931")) == _draws(_example("HF-20931"))
 
 
-def test_labels_and_choices_stay() -> None:
-    choices = (Choice("letter", "Please call before Friday"), Choice("Theodora Papadopoulos"))
-    example = Example("kinds", "1", _TEXT, "What is it?", ("letter",), choices=choices)
-    for noisy in _draws(example):
-        assert (noisy.answers, noisy.choices) == (("letter",), choices)
-
-
-def test_a_refusal_stays_one() -> None:
-    assert all(noisy.answers == () for noisy in _draws(Example("mails", "1", _TEXT, "Who is the buyer?", ())))
-
-
-@pytest.mark.parametrize("answer", ["yes", "no"])
-def test_yes_and_no_are_no_quotations(answer: str) -> None:
+def test_labels_refusals_and_yes_and_no_are_no_quotations() -> None:
     text = "There is no doubt, yes: another piano player can now announce it."
-    assert {noisy.answers for noisy in _draws(Example("a", "1", text, "Is that sure?", (answer,)))} == {(answer,)}
+    choices = (Choice("letter", "Please call before Friday"), Choice("Theodora Papadopoulos"))
+    for example in (
+        Example("kinds", "1", _TEXT, "What is it?", ("letter",), choices=choices),
+        Example("mails", "1", _TEXT, "Who is the buyer?", ()),
+        Example("a", "1", text, "Is that sure?", ("yes",)),
+        Example("a", "1", text, "Is that sure?", ("no",)),
+    ):
+        drawn = {(noisy.answers, noisy.choices) for noisy in _draws(example)}
+        assert drawn == {(example.answers, example.choices)}
 
 
 def test_a_choice_in_the_question_can_still_be_copied_from_it() -> None:

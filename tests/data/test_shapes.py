@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from mqan_data.errors import DatasetError, MissingFileError
+from mqan_data.errors import DatasetError
 from mqan_data.formats.dataset_file import (
     AnyPart,
     ChoicesPart,
@@ -44,15 +44,12 @@ def _labels(**more: Any) -> dict[str, Any]:
     return {"shape": "labels", "kind": "topic", "label": "{label}", "labels": {"b": {}, "c": {}}, **_TEXT, **more}
 
 
-def test_tab_separated_lines_with_and_without_a_header(tmp_path: Path) -> None:
+def test_tables_with_and_without_a_header_quoted_and_packed(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text('b\tone "two"\nc\tthree\n', encoding="utf-8")
     (tmp_path / "b.tsv").write_text("text\tlabel\nfour\tb\n", encoding="utf-8")
     rows = _rows(tmp_path, _labels(format="tsv", files={"train": ["a.tsv"]}, columns=["label", "text"]))
     assert rows == [LabelRow({"text": 'one "two"'}, ("b",)), LabelRow({"text": "three"}, ("c",))]
     assert _rows(tmp_path, _labels(format="tsv", files={"train": ["b.tsv"]})) == [LabelRow({"text": "four"}, ("b",))]
-
-
-def test_quoted_text_packed(tmp_path: Path) -> None:
     (tmp_path / "a.csv.gz").write_bytes(gzip.compress(b'text,label\n"one, ""two""",b\n'))
     rows = _rows(tmp_path, _labels(format="csv", files={"train": ["a.csv.gz"]}))
     assert rows == [LabelRow({"text": 'one, "two"'}, ("b",))]
@@ -64,11 +61,6 @@ def test_a_line_with_too_many_cells_names_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="a.csv:3: expected 2 columns, found 3"):
         _rows(tmp_path, body)
     assert len(_rows(tmp_path, {**body, "options": {"extra": "ignore"}})) == 2
-
-
-def test_a_missing_file_says_where_it_was_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(MissingFileError, match="a.tsv"):
-        _rows(tmp_path, _labels(format="tsv", files={"train": ["a.tsv"]}))
 
 
 def test_an_unknown_label_or_column_is_an_error_of_the_part(tmp_path: Path) -> None:

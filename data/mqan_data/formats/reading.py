@@ -86,7 +86,7 @@ def read_examples(folder: Path, task: TaskPart, split: str, dropped: Counter[str
                 answers = [task.labels[answer] for answer in answers]
             yield Example(
                 task.name,
-                task.id.format(**{**values, "answer": answers[0]}),
+                task.id.format(**values),
                 context,
                 question,
                 tuple(answers),

@@ -50,6 +50,7 @@ def read_records(folder: Path, part: Part, split: str, dropped: Counter[str] | N
             if not record:
                 continue
             record.setdefault("file", names)
+            record.setdefault("part", files[0].key)
             _tidy(record, part)
             for whole in _each(record, part.each) if part.each else (record,):
                 if all(str(whole.get(column)) in values for column, values in part.keep.items()):
