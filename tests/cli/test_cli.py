@@ -43,8 +43,8 @@ from mqan_core.answer.types import Answer as CoreAnswer
 from mqan_core.example import Example
 from mqan_data.tasks import Task
 from mqan_runtime import interface
+from mqan_serving.contract.documents import AnswerDocument
 from mqan_serving.default_bundle import default_bundle
-from mqan_serving.rest.documents import AnswerDocument
 
 MASSES = Masses(0.5, 0.25, 0.25)
 CONTEXT = "The Eiffel Tower is in Paris."
