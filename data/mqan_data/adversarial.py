@@ -1,8 +1,12 @@
-"""Texts with a sentence that looks like the answer and is not, after AddSent (Jia and Liang 2017).
+"""Questions changed in their names and numbers, so that they ask something else of which the same text speaks.
 
-The question is changed in its names and numbers, so that it asks something else; it is turned into a statement with a
-false answer of the same type; that sentence is put between two others of the text, or at its end. Rules take the place
-of the paper's parser and of its crowd workers: questions that no rule turns into a statement stay as they are.
+Texts with a sentence that looks like the answer and is not, after AddSent (Jia and Liang 2017): the changed question is
+turned into a statement with a false answer of the same type, which is put between two others of the text, or at its
+end. Rules take the place of the paper's parser and of its crowd workers: questions that no rule turns into a statement
+stay as they are.
+
+Questions that a text does not answer, after SQuAD 2.0 (Rajpurkar et al. 2018): half of them are changed, also in words
+of the opposite sense, and their answer is that there is none. A reader must compare the facts and not only the words.
 """
 
 import re
@@ -69,6 +73,9 @@ _PAST_VERB = re.compile(
 )
 _YEARS_OFF = (-31, -17, -8, -4, -2, 3, 5, 9, 14, 26)
 _TRIES = 4  # other rows that are asked for names and answers
+_CHANGED = 0.6  # share of rows that are tried; some hold nothing that could be changed
+_OWN_NAMES = 0.25  # share of those that take names of the same text
+_IN_BRACKETS = re.compile(r"([^.,;:!?()\n]*)\(([^()\n]*)\)")  # with what stands before them
 
 
 class AdversarialSource(DerivedSource):
@@ -210,3 +217,41 @@ def _cuts(place: int, example: Example) -> bool:
 
 def _holds(text: str, part: str) -> bool:
     return bool(part) and re.search(rf"(?<!\w){re.escape(part)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+class ChangedSource(DerivedSource):
+    """The rows of a source, some asked for what their texts do not say."""
+
+    suffix = "_changed"
+
+    def draw(self, index: int, rng: np.random.Generator) -> Example:
+        example = replace(self._source.draw(index, rng), task=self.name)
+        if not example.answers or example.choices or rng.random() >= _CHANGED:
+            return example
+        names_from = example.context
+        if rng.random() >= _OWN_NAMES:
+            names_from = self._source.draw(int(rng.integers(len(self))), rng).context
+        return without_answer(example, names_from, rng) or example
+
+
+def without_answer(example: Example, names_from: str, rng: np.random.Generator) -> Example | None:
+    """Return an example whose question is changed so that its text does not answer it; None where nothing can be.
+
+    Names of the text ``names_from`` take the place of the question's. Those that are known to fit the answer are not
+    used: of the answer, of a sentence that holds it, and other names for what the question names.
+    """
+    holding = [
+        part for part in SENTENCE_GAP.split(example.context) if any(answer in part for answer in example.answers)
+    ]
+    known = " ".join((*example.answers, *holding, *_other_names(example)))
+    question = changed_question(example.question, [names_from], rng, known=known)
+    if question is None:
+        return None
+    return replace(example, question=question, answers=(), answer_start=None)
+
+
+def _other_names(example: Example) -> list[str]:
+    """Return the question, and what its text puts in brackets beside a name of it, or before brackets that hold one."""
+    asked = words_of_names(example.question)
+    beside = (f"{before} {within}" for before, within in _IN_BRACKETS.findall(example.context))
+    return [example.question, *(names for names in beside if not asked.isdisjoint(words_of_names(names)))]

@@ -126,26 +126,22 @@ def _download(source: Download, path: Path, console: Console, retry_wait_s: floa
 
 
 def _transfer(source: Download, part: Path, console: Console) -> str:
-    with _network_errors(source.url), _opener().open(source.url, timeout=TIMEOUT_S) as response:
+    with (
+        _network_errors(source.url),
+        _opener().open(source.url, timeout=TIMEOUT_S) as response,
+        part.open("wb") as out,
+    ):
         length = response.headers.get("Content-Length")
         num_expected = int(length) if length is not None and length.isdecimal() else None
+        digest = hashlib.sha256()
         with _progress(source, num_expected, console) as advance:
-            digest, num_received = _copy(response, part, advance)
-    if num_expected is not None and num_received != num_expected:
-        raise _Transient(f"the transfer stopped after {num_received:,} of {num_expected:,} bytes")
-    return digest
-
-
-def _copy(response: Any, part: Path, advance: Callable[[int], None]) -> tuple[str, int]:
-    digest = hashlib.sha256()
-    num_received = 0
-    with part.open("wb") as file:
-        while chunk := response.read(_CHUNK_BYTES):
-            file.write(chunk)
-            digest.update(chunk)
-            num_received += len(chunk)
-            advance(len(chunk))
-    return digest.hexdigest(), num_received
+            while chunk := response.read(_CHUNK_BYTES):
+                out.write(chunk)
+                digest.update(chunk)
+                advance(len(chunk))
+    if num_expected is not None and part.stat().st_size != num_expected:
+        raise _Transient(f"the transfer stopped after {part.stat().st_size:,} of {num_expected:,} bytes")
+    return digest.hexdigest()
 
 
 @contextmanager

@@ -12,8 +12,7 @@ from typing import Final
 import numpy as np
 
 from mqan_core.example import Choice, Example
-from mqan_data.adversarial import SENTENCE_GAP, words_of_names
-from mqan_data.changed import without_answer
+from mqan_data.adversarial import SENTENCE_GAP, without_answer, words_of_names
 from mqan_data.questions import words as w
 from mqan_data.questions.answered import statement_of
 from mqan_data.questions.asked import TRUE_FALSE, YES_NO, one_of, shuffled

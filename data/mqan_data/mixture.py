@@ -11,8 +11,7 @@ from typing import Any, Final, NamedTuple, cast
 import numpy as np
 
 from mqan_core.example import Example
-from mqan_data.adversarial import AdversarialSource
-from mqan_data.changed import ChangedSource
+from mqan_data.adversarial import AdversarialSource, ChangedSource
 from mqan_data.facts import FactsSource
 from mqan_data.formats.dataset_file import (
     TASK,
