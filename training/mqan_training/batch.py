@@ -13,12 +13,7 @@ ANSWER_COST = 5  # a step of an answer costs as much as five words of a text (ap
 
 
 class Prepared(Protocol):
-    """An example that a reader has read.
-
-    Attributes:
-        cost: what it costs in a batch.
-        num_steps: steps of its answer.
-    """
+    """An example that a reader has read: what it costs in a batch, and the steps of its answer."""
 
     @property
     def cost(self) -> int: ...

@@ -206,9 +206,6 @@ def refuse_other_recipe(checkpoint: Checkpoint, given: Recipe) -> None:
     """Check that a run may go on by a recipe.
 
     How long it takes, what it logs, saves and scores, its rates and where it clips may have changed.
-
-    Raises:
-        ValueError: something else has; the message names it with both values.
     """
     had, has = (_flat(recipe.model_dump(mode="json")) for recipe in (checkpoint.recipe, given))
     other = [
@@ -233,11 +230,7 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def checkpoint_to_resume(folder: Path, *, resume: bool) -> Path | None:
-    """Return the checkpoint that a run in a folder goes on from, or None when it begins.
-
-    Raises:
-        ValueError: the folder holds a run, and to resume it was not asked for.
-    """
+    """Return the checkpoint that a run in a folder goes on from, or None when it begins."""
     newest = latest_checkpoint(folder)
     if newest is not None and not resume:
         raise ValueError(f"{folder} already holds a run; resume it with --resume, or name another folder with --output")

@@ -115,11 +115,7 @@ def _read_record(record: Any) -> tuple[str, int, tuple[str, float, int]]:
 
 
 def draw_curves(runs: Sequence[RunCurves], path: Path) -> None:
-    """Draw one panel a task, with a line for each run that has the task, as SVG, PNG or PDF.
-
-    Raises:
-        ValueError: the file's ending names none of these, or runs were scored by different metrics on a task.
-    """
+    """Draw one panel a task, with a line for each run that has the task, as SVG, PNG or PDF."""
     check_format(path)
     tasks = list(dict.fromkeys(task for run in runs for task in run.curves))
     for task in tasks:

@@ -66,10 +66,7 @@ class Processes:
 
         The average over processes of the gradients of what is returned is the gradient of the whole batch's losses.
 
-        Args:
-            own: the losses of this process's rows.
-            weights: of the losses in what is differentiated; the others are only watched.
-            counts: whether the rows belong to the batch; if not, they take part with weight 0.
+        Losses without a weight are only watched. Rows that do not count take part with weight 0.
         """
         whole = own
         if self.count > 1:

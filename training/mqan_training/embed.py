@@ -36,9 +36,6 @@ def make_vectors(
         width: width of distilled vectors; GloVe keeps its own.
         encoder: folder of a sentence-transformers model to distil; the packaged one when None.
         glove: GloVe text file to read instead of distilling.
-
-    Raises:
-        ValueError: both an encoder and GloVe are given, or the recipe's reader has no vectors.
     """
     refuse_both(encoder, glove)
     path, rng = Path(recipe.words.vectors), np.random.default_rng(recipe.seed)
@@ -48,11 +45,7 @@ def make_vectors(
 
 
 def refuse_both(encoder: Path | None, glove: Path | None) -> None:
-    """Refuse two sources of word vectors, before texts are read.
-
-    Raises:
-        ValueError: both are given.
-    """
+    """Refuse two sources of word vectors, before texts are read."""
     if glove is not None and encoder is not None:
         raise ValueError("--encoder distils an encoder and --glove reads a file: leave one of them out")
 
@@ -60,11 +53,7 @@ def refuse_both(encoder: Path | None, glove: Path | None) -> None:
 def write_word_vectors(
     path: Path, words: Sequence[str], width: int, encoder: Path | None, glove: Path | None, *, is_fixed: bool = False
 ) -> int:
-    """Write the vectors of words, of GloVe or else distilled, to a file; return how many there are.
-
-    Raises:
-        ValueError: the width is fixed, and that of GloVe's vectors is another.
-    """
+    """Write the vectors of words, of GloVe or else distilled, to a file; return how many there are."""
     if glove is None:
         rows = distil(words, width, encoder_folder(encoder))
     else:

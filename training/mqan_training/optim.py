@@ -54,11 +54,6 @@ def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float, **sett
 def refuse_divergence(step: int, values: Mapping[str, float | Tensor], advice: str) -> None:
     """Check that the numbers of a step are finite; waits for the device that they are computed on.
 
-    Args:
-        step: that they are of.
-        values: losses and the norm of the gradient, by name.
-        advice: what to change.
-
     Raises:
         DivergedError: one is not.
     """

@@ -91,13 +91,7 @@ def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> npt.NDArray[np.i
 def reader_inputs(
     requests: Sequence[Request], windows: Sequence[Sequence[Window]], allowed: npt.NDArray[np.float32]
 ) -> ReaderInputs:
-    """Pad requests and their windows.
-
-    Args:
-        requests: as read.
-        windows: those of each request.
-        allowed: 1 where a request may use context, question and vocabulary, else 0, [B, 3].
-    """
+    """Pad requests and their windows; ``allowed`` is that of ``ReaderInputs``."""
     flat = [(row, window) for row, some in enumerate(windows) for window in some]
     size = common_shape(max(len(window.pieces) for _, window in flat), bits=3)
     pieces, positions, segments, groups = np.zeros((4, len(flat), size), np.int64)

@@ -166,22 +166,14 @@ class Recipe(_Part):
 
     @property
     def pieces(self) -> PiecesConfig:
-        """The reader, of word pieces.
-
-        Raises:
-            ValueError: it reads words.
-        """
+        """The reader, of word pieces."""
         if not isinstance(self.reader, PiecesConfig):
             raise ValueError(f"{self.name} has the paper's reader; this needs one of word pieces")
         return self.reader
 
     @property
     def words(self) -> WordsConfig:
-        """The reader, of words.
-
-        Raises:
-            ValueError: it reads word pieces.
-        """
+        """The reader, of words."""
         if not isinstance(self.reader, WordsConfig):
             raise ValueError(f"{self.name} has a pretrained reader; this needs the paper's, of words")
         return self.reader
@@ -197,11 +189,7 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recip
 
 
 def parse_recipe(document: Any, where: str) -> Recipe:
-    """Build a recipe from plain types.
-
-    Raises:
-        ValueError: a key or value is wrong; the message names it.
-    """
+    """Build a recipe from plain types."""
     return validated(Recipe.model_validate, document, where, "recipe", tags=("pieces", "words"))
 
 

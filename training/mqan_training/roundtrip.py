@@ -69,11 +69,7 @@ class RoundTrip:
 
 
 def round_trip(task: Task, examples: Iterable[Example]) -> RoundTrip:
-    """Send the first gold answers of examples through spelling, trace, answer and metric.
-
-    Raises:
-        ValueError: there are no examples.
-    """
+    """Send the first gold answers of examples through spelling, trace, answer and metric."""
     kept: list[Example] = []
     texts: dict[str, list[str]] = {way: [] for way in WAYS}
     unreadable: dict[str, str] = {}
@@ -103,12 +99,8 @@ def gold_trace(
 ) -> npt.NDArray[np.float32]:
     """Return the trace [steps, F] of a model that chooses these pieces and then the end, each with probability 1.
 
-    Args:
-        pieces: the answer.
-        request: what was asked.
-        vocabulary: generates every one of the pieces.
-        copy: whether pieces are copied where the request has them, from the place where most of the answer's next
-            pieces follow one another; the others, or all, are generated.
+    With ``copy`` they are copied where the request has them, from the place where most of the answer's next ones follow
+    one another; the others, or all, are generated.
     """
     trace = np.zeros((len(pieces) + 1, len(TraceField)), np.float32)
     trace[:, TraceField.SLOT] = -1

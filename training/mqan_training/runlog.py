@@ -20,12 +20,7 @@ console = Console(stderr=True)
 
 
 class RunLog:
-    """The files of one run; opening them drops what a cut run wrote of steps that are taken again.
-
-    Args:
-        folder: of the run.
-        step: steps that the run has taken.
-    """
+    """The files of one run; opening them drops what a cut run wrote of steps that are taken again."""
 
     def __init__(self, folder: Path, step: int) -> None:
         self._folder = folder

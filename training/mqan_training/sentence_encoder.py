@@ -28,20 +28,12 @@ def packaged_encoder() -> Path:
 
 
 def encoder_folder(given: str | Path | None) -> Path:
-    """Return the folder of an encoder: the one that is given, or the packaged one.
-
-    Raises:
-        MissingVectorsError: none is given, and the package is not installed.
-    """
+    """Return the folder of an encoder: the one that is given, or the packaged one."""
     return Path(given) if given else packaged_encoder()
 
 
 def read_word_pieces(folder: Path) -> WordPieces:
-    """Read the word pieces of an encoder.
-
-    Raises:
-        OSError, ValueError: ``vocab.txt`` cannot be read, or holds none.
-    """
+    """Read the word pieces of an encoder."""
     return WordPieces((folder / WORD_PIECES).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
 
 

@@ -65,11 +65,7 @@ def generator_tokens(
 
 
 def grow(known: Sequence[str], wanted: Sequence[str], number: int) -> tuple[str, ...]:
-    """Return the known tokens, in their order, and as many of the wanted ones as fit.
-
-    Raises:
-        ValueError: there are more known tokens than places.
-    """
+    """Return the known tokens, in their order, and as many of the wanted ones as fit."""
     if len(known) > number:
         raise ValueError(
             f"the recipe's num_generated leaves place for {number} tokens, but what the run begins with generates "

@@ -20,12 +20,7 @@ _ORIGIN: Final = "from.txt"  # in the folder of a run, from before its first che
 class Start:
     """A trained model to begin with.
 
-    Attributes:
-        weights: of the whole network, by name.
-        pieces: of the generator, without the special ones.
-        origin: what they are of; checkpoints say it.
-        words: the reader, of the paper's network.
-        vectors: file of the frozen word vectors that its weights were learnt on.
+    Of the paper's network ``words`` is the reader, and ``vectors`` the file of the vectors that it was learnt on.
     """
 
     weights: Mapping[str, Tensor]
@@ -69,11 +64,7 @@ def adopt(network: nn.Module, start: Start) -> None:
 def refuse_other_start(
     folder: Path, checkpoint: Checkpoint | None, recipe: Recipe, start: Start | None, *, resume: bool
 ) -> None:
-    """Check that a run goes on with what it began with, of which it may keep a share.
-
-    Raises:
-        ValueError: it does not.
-    """
+    """Check that a run goes on with what it began with, of which it may keep a share."""
     if recipe.start_share and start is None:
         raise ValueError(f"recipe {recipe.name}: start_share is of the weights that --from gives; resume with it, too")
     if checkpoint is None:

@@ -25,13 +25,7 @@ _KEPT = Path("runs/cache")
 
 
 class TaskSource:
-    """The training examples of a task; a context is cut where the task says so.
-
-    Args:
-        data: folder of the datasets.
-        name: of the task.
-        max_context_tokens: most tokens that a cut context keeps.
-    """
+    """The training examples of a task; a context is cut where the task says so."""
 
     def __init__(self, data: Path, name: str, max_context_tokens: int) -> None:
         self._task = task_named(name)
@@ -95,11 +89,7 @@ def metric_of(name: str) -> str:
 
 
 def sources_of(recipe: Recipe, data: Path) -> list[Source]:
-    """Return the sources of a recipe; nothing is read before one is used.
-
-    Raises:
-        ValueError: there is no dataset of a name, or it is for measuring only.
-    """
+    """Return the sources of a recipe; nothing is read before one is used."""
     most = recipe.reader.max_context_tokens if isinstance(recipe.reader, WordsConfig) else 1 << 30
     return [
         TaskSource(data, name, most) if is_task(recipe, name) else load_sources(data, [name])[0]

@@ -46,12 +46,7 @@ def load_trained(checkpoint: Checkpoint) -> Trained:
 
 
 def load_network(checkpoint: Checkpoint) -> Network:
-    """Build the paper's network of a checkpoint, with its averaged weights where there are any.
-
-    Raises:
-        ValueError: it has a pretrained reader.
-        CheckpointError: the weights do not fit.
-    """
+    """Build the paper's network of a checkpoint, with its averaged weights where there are any."""
     config, vectors = checkpoint.recipe.words, load_vectors(checkpoint.vectors_path)
     network = Network(config.model, vectors, Vocabulary(checkpoint.pieces, vectors.words))
     _load(network, checkpoint)

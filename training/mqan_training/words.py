@@ -92,12 +92,7 @@ class WordBatch(Batch):
 
 
 class WordCollator:
-    """Makes batches for one vocabulary, whose words have vectors.
-
-    Args:
-        vocabulary: of the generator, and the words with vectors.
-        num_buckets: rows of the n-gram table.
-    """
+    """Makes batches for one vocabulary, whose words have vectors."""
 
     def __init__(self, vocabulary: Vocabulary, num_buckets: int) -> None:
         self._vocabulary = vocabulary

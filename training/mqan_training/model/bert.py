@@ -54,11 +54,7 @@ class BertConfig(BaseModel):
 
 
 def read_config(folder: Path) -> BertConfig:
-    """Read the ``config.json`` of a BERT.
-
-    Raises:
-        MissingEncoderError: there is none, or it is of another layout; the message says what is wrong.
-    """
+    """Read the ``config.json`` of a BERT."""
     try:
         return BertConfig.model_validate(json.loads((folder / "config.json").read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:  # pydantic's is one

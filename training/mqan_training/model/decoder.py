@@ -25,9 +25,7 @@ IsWord = tuple[Tensor, Tensor]  # bool, which words of context and question the 
 class Recurrence(NamedTuple):
     """What a step of equations 7 to 9 leaves for the next.
 
-    ``pointer_BC`` is where the step pointed in the context (lambda alpha^C where the decoder is tied, otherwise
-    alpha^C), ``question_pointer_BQ`` is (1 - lambda) alpha^Q; zeros
-    before the first step.
+    The pointers are alpha^C and alpha^Q, with lambda and 1 - lambda where the decoder is tied; at first zeros.
     """
 
     h_BD: Tensor
@@ -157,11 +155,7 @@ class Decoder(nn.Module):
     def forward(self, a_proj_BAD: Tensor, encoded: Encoded, is_word: IsWord | None = None) -> Mixture:
         """Return the mixture at every step, given the projected answer words shifted right (teacher forcing).
 
-        Args:
-            a_proj_BAD: the words; ``a_proj_BAD[:, 0]`` must be ``start``.
-            encoded: the encoder's output.
-            is_word: bool [B, A, C] and [B, A, Q], which words of context and question the previous word of each step
-                is; needed where the decoder is tied.
+        ``a_proj_BAD[:, 0]`` must be ``start``. A tied decoder needs ``is_word``, [B, A, C] and [B, A, Q].
         """
         num_steps = a_proj_BAD.shape[1]
         a_BAD = self.dropout(a_proj_BAD + self.positions[:num_steps].to(a_proj_BAD.dtype))  # (3)
@@ -212,13 +206,7 @@ class Decoder(nn.Module):
     ) -> tuple[Mixture, DecoderState]:
         """Take one step: the same function as ``forward``, one position at a time.
 
-        Args:
-            a_proj_BD: projected previous word, ``start`` at the first step.
-            position_B: number of the step, the same for every row in lock step or not.
-            state: what the previous step left.
-            encoded: the encoder's output.
-            is_word: bool [B, C] and [B, Q], which words of context and question the previous word is; needed where
-                the decoder is tied.
+        Rows may be at different steps. The first one's word is ``start``; a tied decoder needs ``is_word``.
         """
         a_BTD = (a_proj_BD + self.positions.index_select(0, position_B))[:, None]  # T = 1
         reads = self._reads(encoded)

@@ -24,13 +24,9 @@ class DecoderLayer(nn.Module):
         answer: tuple[Tensor, Tensor, Tensor, Tensor],
         context: tuple[Tensor, Tensor, Tensor],
     ) -> Tensor:
-        """Map [B, T, D] to [B, T, D].
+        """Map [B, T, D] to [B, T, D], by what ``read_answer`` returned and the keys, values and mask of the context.
 
-        Args:
-            a_BTD: representations of the answer.
-            answer: what ``read_answer`` returned for them, the keys and values with those of earlier words, and the
-                mask over these.
-            context: keys, values and mask of the context.
+        The answer's keys and values are with those of earlier words; a mask over these comes last.
         """
         a_BTD = self.around_self.leave(a_BTD, self.self_attention.attend(*answer))
         c_keys_BHCW, c_values_BHCW, c_mask_BC = context

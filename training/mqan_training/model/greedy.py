@@ -49,7 +49,6 @@ class GreedyStep(nn.Module):
     The vocabulary is touched once: candidates are the slots, with all their mass, and the best generator piece. A
     generator piece that is also a slot scores at least as high as that slot, so the result is the exact argmax of
     equation 13 over the union of the three sources.
-
     """
 
     def __init__(self, decoder: Decoder, end_id: int) -> None:
