@@ -39,11 +39,10 @@ def decide(
     """Turn what was decided of one request into an answer.
 
     Args:
-        trace: of its steps, [steps, F], at least one.
-        masses: probability of each of its choices at the first step; not used where it has none.
-        request: the request.
-        vocabulary: names the generated pieces.
-        max_answer_tokens: most tokens of the answer; the trace may be longer.
+        trace: of its steps, [steps, F], at least one; it may be longer than the answer.
+        masses: probability of each of its choices at the first step.
+        request, vocabulary: what the steps chose from.
+        max_answer_tokens: most tokens of the answer.
         may_be_none: whether none of its choices may be the answer; otherwise the likeliest is.
     """
     trace = _whole(trace[: max_answer_tokens + 1])

@@ -31,11 +31,7 @@ class Evidence(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attended:
-    """The words that a decision looked at, of a model that was not taught which of them decide.
-
-    Attributes:
-        shares_C: how it divided its attention over the words of the context.
-    """
+    """How a decision divided its attention, of a model that was not taught which words decide."""
 
     shares_C: Floats
 
@@ -60,12 +56,7 @@ class EvidenceVectors:
 
 
 def find_evidence(logits_C: Floats, request: Request) -> tuple[Place, ...]:
-    """Return the spans of the context that decide, at most ``MOST_SPANS`` in the order of the text, at least one.
-
-    Args:
-        logits_C: of each word of the context.
-        request: the words.
-    """
+    """Return the spans of the context that decide, at most ``MOST_SPANS`` in the order of the text, at least one."""
     left = logits_C.astype(np.float64)
     found: list[tuple[float, slice]] = []
     while len(found) < MOST_SPANS:

@@ -36,12 +36,6 @@ def explain_words(
 
     A weight is the part of equation 13 that pointing at a word gives: with gamma, the part of the vocabulary, all
     weights of a step sum to 1. Of the vocabulary's words only the one that was chosen is among the candidates.
-
-    Args:
-        pointers: of each step.
-        trace: what the steps chose, [steps, F].
-        request: whose words they point at.
-        vocabulary: names the generated pieces.
     """
     return tuple(
         _explain(step, where, request, vocabulary) for step, where in zip(trace.tolist(), pointers, strict=False)
@@ -56,10 +50,7 @@ def explain_choice(attention_C: Weights, request: Request) -> tuple[StepExplanat
 def explain_quotation(scores: QuotationScores, request: Request, *, refuses: bool) -> tuple[StepExplanation, ...]:
     """Return how likely each word of the context is the first of a quotation, which is chosen in one step.
 
-    Args:
-        scores: of the words.
-        request: the words.
-        refuses: whether there may be none, which is then a candidate without a text.
+    That there is none is a candidate without a text where the question ``refuses``.
     """
     starts_C, refusal = start_shares(scores)
     tokens = request.context_tokens

@@ -55,15 +55,7 @@ class Decoded:
 def finish(
     decoded: Decoded, request: Request, vocabulary: Vocabulary, temperatures: Temperatures, max_answer_tokens: int
 ) -> Answer:
-    """Return the answer to a request.
-
-    Args:
-        decoded: what was found for it.
-        request: what was asked, and its options.
-        vocabulary: names the generated pieces.
-        temperatures: of the model.
-        max_answer_tokens: most tokens of the answer; the trace may be longer.
-    """
+    """Return the answer to a request, of at most ``max_answer_tokens``."""
     options = request.options
     answer = decide(
         *(decoded.trace, decoded.masses, request, vocabulary, max_answer_tokens), may_be_none=options.may_be_none

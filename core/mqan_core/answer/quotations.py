@@ -56,15 +56,7 @@ class _Quotation:
 
 
 def quote(answer: Answer, scores: QuotationScores, options: Options, request: Request, longest: int) -> Answer:
-    """Return what options about quotations make of a decided answer.
-
-    Args:
-        answer: as it was decided; replaced where the answer is to be a quotation.
-        scores: of the context's words.
-        options: what is asked for.
-        request: its words.
-        longest: most words of a quotation.
-    """
+    """Return what options about quotations, of at most ``longest`` words, make of a decided answer."""
     starts, refusal = start_shares(scores)
     likeliest = partial(_likeliest, starts, scores.end_C, request, longest)
     is_one = options.contiguous and not options.every
@@ -106,12 +98,7 @@ def _likeliest(
 ) -> Iterator[_Quotation]:
     """Yield quotations with a letter or digit that do not overlap, the likeliest first; of equal ones the first.
 
-    Args:
-        starts: probability of each word as the first one.
-        end_C: score of each as the last one.
-        request: the words.
-        longest: most words of a quotation.
-        apart: whether there may be several, each of which ends before the next.
+    Those that are ``apart`` end before the next likely first word.
     """
     candidates: list[_Quotation] = []
     best = 0.0
@@ -133,12 +120,7 @@ def _likeliest(
 
 
 def _before_the_next(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Return probabilities of last words; 0 from the next quotation on, if this one may end before it.
-
-    Args:
-        starts: probability of each word as the first one, from this quotation's first word on.
-        ends: as the last one.
-    """
+    """Return probabilities of last words; 0 from the next quotation on, if this one may end before it."""
     for other in np.flatnonzero(starts[1:] >= LEAST_SHARE * starts[0]) + 1:
         if ends[:other].max() >= _LEAST_END * ends.max():
             return np.where(np.arange(len(ends)) < other, ends, 0.0)

@@ -10,10 +10,7 @@ from mqan_core.answer.types import Answer, AnswerToken, compose
 class StreamedWord:
     """A word of an answer that is not whole yet; nothing takes it back.
 
-    Attributes:
-        token: the word, as the whole answer has it among its tokens.
-        delta: what it appends to the answer's text: itself, and what stands between it and the word before it. All
-            deltas together are the text.
+    ``delta`` is what it appends to the answer's text: itself, and what stands between it and the word before it.
     """
 
     token: AnswerToken
@@ -21,12 +18,7 @@ class StreamedWord:
 
 
 class WordStream:
-    """Turns the tokens of one answer into streamed words.
-
-    Args:
-        context: the caller's context.
-        question: the caller's question.
-    """
+    """Turns the tokens of one answer into streamed words."""
 
     def __init__(self, context: str, question: str) -> None:
         self._context = context

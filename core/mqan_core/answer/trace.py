@@ -36,14 +36,7 @@ NUM_PLAIN_FIELDS = 10  # of a model that does not refuse
 def attribute(
     trace: npt.NDArray[np.float32], request: Request, vocabulary: Vocabulary, max_answer_tokens: int
 ) -> Answer:
-    """Turn one row's trace [steps, F] into an answer.
-
-    Args:
-        trace: what the steps chose; steps after the end are ignored.
-        request: the request of this row.
-        vocabulary: names the generated pieces.
-        max_answer_tokens: most tokens of the answer; the trace may be longer.
-    """
+    """Turn one row's trace [steps, F] into an answer; steps after the end or the limit are ignored."""
     tokens: list[AnswerToken] = []
     probability = 1.0
     for step in trace.tolist():

@@ -25,39 +25,23 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Masses:
-    """The model's trust in the three sources at one step (equation 13); the three sum to 1.
+    """The model's trust in the three sources at one step (equation 13); the three sum to 1."""
 
-    Attributes:
-        vocabulary: gamma.
-        context: (1 - gamma) * lambda.
-        question: (1 - gamma) * (1 - lambda).
-    """
-
-    context: float
-    question: float
-    vocabulary: float
+    context: float  # (1 - gamma) * lambda
+    question: float  # (1 - gamma) * (1 - lambda)
+    vocabulary: float  # gamma
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerToken:
-    """One token of an answer.
-
-    Attributes:
-        text: the token as it stands in the answer; for a copied token exactly ``source_text[span.start:span.end]``.
-        piece: the text with its half spaces, from which the answer is joined.
-        probability: p(w_t) of equation 13.
-        source: the term of equation 13 that gave this token most of its probability.
-        masses: the switches at this step.
-        span: place in the context or question the token was copied from, the position with the most pointer mass
-            among those that hold the token; None for a generated token.
-    """
+    """One token of an answer; a copied one's text is exactly ``source_text[span.start:span.end]``."""
 
     text: str
-    piece: str
-    probability: float
-    source: Source
+    piece: str  # the text with its half spaces, from which the answer is joined
+    probability: float  # p(w_t) of equation 13
+    source: Source  # the term of equation 13 that gave it most of its probability
     masses: Masses
-    span: Span | None
+    span: Span | None  # of those that hold the token, the position with the most pointer mass; None if generated
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,21 +56,13 @@ class AnswerSpan:
 
 @dataclass(frozen=True, slots=True)
 class ChoiceProbability:
-    """The probability of one of the labels to choose from.
-
-    Attributes:
-        label: as the caller gave it.
-        probability: its share of all choices and the refusal, which sum to 1.
-        among_choices: its share of the choices alone, which sum to 1.
-        against_refusal: its share of itself and the refusal: over one half where it holds, when several can.
-        evidence: the words of the context that decide for it; empty where the label was not chosen.
-    """
+    """The probability of one of the labels to choose from."""
 
     label: str
-    probability: float
-    among_choices: float
-    against_refusal: float
-    evidence: "tuple[Place, ...]" = ()
+    probability: float  # its share of all choices and the refusal
+    among_choices: float  # its share of the choices alone
+    against_refusal: float  # its share of itself and the refusal: over one half where it holds, when several can
+    evidence: "tuple[Place, ...]" = ()  # what decides for it; empty where it was not chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +84,9 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class StepExplanation:
-    """The words that the model looked at when it chose one.
+    """The words that the model looked at when it chose one, by their pointer weights, and those it chose from.
 
-    Attributes:
-        context: pointer weight of each word of the context that has any to speak of, by its span; the largest first.
-        question: the same of the question.
-        candidates: the likeliest words, the likeliest first.
+    Each list has the largest first.
     """
 
     context: tuple[tuple[Span, float], ...]
@@ -123,16 +96,10 @@ class StepExplanation:
 
 @dataclass(frozen=True, slots=True)
 class ParsedValue:
-    """A value in an answer that was read as a structure.
+    """A value in an answer that was read as a structure, and the quotations in it."""
 
-    Attributes:
-        name: of its slot or column; a slot's in lower case, a column's as the context has it.
-        text: as it stands in the answer; of a request the slot itself.
-        spans: the quotations in it.
-    """
-
-    name: str
-    text: str
+    name: str  # of its slot, in lower case, or of its column, as the context has it
+    text: str  # as it stands in the answer; of a request the slot itself
     spans: tuple[AnswerSpan, ...]
 
 
@@ -146,18 +113,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """A query of WikiSQL.
+    """A query of WikiSQL, and the whole in standard SQL."""
 
-    Attributes:
-        select: the selected column, as the context has it.
-        aggregation: MAX, MIN, COUNT, SUM, AVG, or empty.
-        conditions: all of them hold.
-        sql: the whole in standard SQL.
-    """
-
-    select: str
-    aggregation: str
-    conditions: tuple[Condition, ...]
+    select: str  # the selected column, as the context has it
+    aggregation: str  # MAX, MIN, COUNT, SUM, AVG, or empty
+    conditions: tuple[Condition, ...]  # all of them hold
     sql: str
 
 
@@ -173,30 +133,21 @@ class ParsedState:
 class Answer:
     """An answer with its sources.
 
+    Quotations keep the caller's casing and spacing, generated words are lower case; a refusal has no text.
+
     Attributes:
-        text: the answer; quotations keep the caller's casing and spacing, generated words are lower case. Empty for a
-            refusal.
         probability: product of the probabilities of the tokens and, unless ``truncated``, of the end; of a chosen label
             or a refusal its own; mapped by the bundle's calibration where it has one.
-        tokens: in order. Those of a chosen label have the question as source, and spans into the label, or
-            into the question where that lists it.
-        spans: its quotations, in order.
+        tokens: those of a chosen label have the question as source, and spans into the label, or into the question
+            where that lists it.
         truncated: whether the answer stopped before the model ended it: at the limit of tokens, or where it would have
             said the same again and again.
-        answered: whether there is an answer: not where the model says that the text has none, or that no choice is
-            right.
         refusal: probability of there being none; 0 of a model that cannot refuse.
-        choices: the labels to choose from, in the caller's order; empty for a free answer.
-        chosen: the labels that hold, in the caller's order: one, or several of ``multiple``; empty for a free answer.
-        expected: of a scale, its expected value, the lowest level being 1; None otherwise.
+        choices, chosen: the labels to choose from, and those that hold, in the caller's order; empty for a free answer.
+        expected: of a scale, its expected value, the lowest level being 1.
         alternatives: the next best answers, each whole, the likeliest first.
         places: every place of the context that answers, in the order of the text, where all are asked for.
-        num_windows: windows that the context was read in.
-        explanation: of each step, where it is asked for.
-        is_multiple: whether several of the choices could be right.
         may_be_none: whether none of the choices could be the answer, so that theirs and its probability sum to 1.
-        parsed: the structure that it was read as, where one is asked for.
-        parse_error: why it could not be read as that.
     """
 
     text: str

@@ -19,40 +19,24 @@ ALL_SOURCES = frozenset(Source)
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of a question.
+    """The options of a question."""
 
-    Attributes:
-        choices: the closed set of labels to choose from; empty for a free answer.
-        multiple: whether several labels can be right: each is judged by itself.
-        is_scale: whether the choices are levels, low to high, of which an expected value is wanted.
-        sources: where the words of a free answer may come from.
-        contiguous: whether a free answer is to be one unbroken quotation of the context.
-        every: whether every place of the context that answers is wanted.
-        alternatives: how many further answers are wanted.
-        min_probability: below this there is no answer.
-        explain: whether each step is to be explained.
-        refuses: whether one quotation may be none, where the text does not say; without it the likeliest is given.
-        reads_lists: whether labels that the question lists are choices.
-        none: whether none of the choices may be the answer; otherwise the likeliest is given, but where the choices are
-            yes and no, or a least probability is asked for.
-    """
-
-    choices: tuple[Choice, ...] = ()
-    multiple: bool = False
-    is_scale: bool = False
-    sources: frozenset[Source] = ALL_SOURCES
-    contiguous: bool = False
-    every: bool = False
-    alternatives: int = 0
-    min_probability: float | None = None
+    choices: tuple[Choice, ...] = ()  # the closed set of labels to choose from; empty for a free answer
+    multiple: bool = False  # several labels can be right: each is judged by itself
+    is_scale: bool = False  # the choices are levels, low to high, of which an expected value is wanted
+    sources: frozenset[Source] = ALL_SOURCES  # where the words of a free answer may come from
+    contiguous: bool = False  # a free answer is to be one unbroken quotation of the context
+    every: bool = False  # every place of the context that answers is wanted
+    alternatives: int = 0  # further answers that are wanted
+    min_probability: float | None = None  # below this there is no answer
     explain: bool = False
-    refuses: bool = True
-    reads_lists: bool = True
-    none: bool = False
+    refuses: bool = True  # one quotation may be none, where the text does not say; otherwise the likeliest is given
+    reads_lists: bool = True  # labels that the question lists are choices
+    none: bool = False  # none of the choices may be the answer; see ``may_be_none``
 
     @property
     def may_be_none(self) -> bool:
-        """Whether none of the choices may be the answer."""
+        """Whether none of the choices may be the answer; otherwise the likeliest is."""
         return self.none or self.min_probability is not None or is_yes_no([choice.label for choice in self.choices])
 
     @property

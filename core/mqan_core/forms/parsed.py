@@ -45,13 +45,7 @@ def check_parse(options: Options) -> None:
 
 
 def parse_answer(kind: str, answer: Answer, context: str, question: str) -> Answer:
-    """Return an answer with its structure in ``parsed``, or in ``parse_error`` why it has none.
-
-    Args:
-        kind: ``SQL`` or ``DIALOGUE_STATE``.
-        answer: a free answer.
-        context, question: what was asked, which its words have their places in.
-    """
+    """Return a free answer with its structure in ``parsed``, or in ``parse_error`` why it has none."""
     try:
         if not answer.answered:
             raise FormError("There is no answer.")

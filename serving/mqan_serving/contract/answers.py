@@ -26,11 +26,7 @@ def document_of(
 ) -> dict[str, Any]:
     """Return the document of ``AnswerDocument``: what every transport, format and tool says of an answer.
 
-    Args:
-        answer: the answer.
-        model: what answered.
-        is_cited: whether citations are wanted.
-        text_index, text_id: of the context among the texts of a call.
+    Citations name the context by its place and id among the texts of a call.
     """
     document = {
         "answer": answer.text,

@@ -107,11 +107,7 @@ def _list(row: Mapping[str, Any], name: str, most: int, where: str) -> list[Any]
 
 
 def check_timeout_ms(value: object) -> int | None:
-    """Return the milliseconds until the answers of a call are of no use; None where the caller does not say.
-
-    Raises:
-        InputError: they are no whole number above 0.
-    """
+    """Return the milliseconds until the answers of a call are of no use; None where the caller does not say."""
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     raise refuse("invalid_timeout", "timeout_ms", "timeout_ms is not a whole number of milliseconds above 0.")
@@ -127,17 +123,7 @@ def _check_number(number: int, most: int, name: str) -> None:
 
 
 def check_shared(number: int, most: int, field: str, what: str) -> None:
-    """Check how much there is to read: a body has once what many questions share.
-
-    Args:
-        number: characters, those that are shared counted for each question.
-        most: how many are accepted.
-        field: that has them.
-        what: they are, for the message.
-
-    Raises:
-        InputError: they are too many.
-    """
+    """Refuse a call with too many characters to read: a body has once what many questions share."""
     if number > most:
         message = f"{what} have {number} characters; at most {most} are accepted."
         raise refuse("request_too_large", field, message)
@@ -161,11 +147,7 @@ def _check_id(value: object, where: str = "") -> str | None:
 
 
 def check_explained(texts: Sequence[AskedText]) -> None:
-    """Check how many questions of a call are explained: an explanation is large.
-
-    Raises:
-        InputError: there are too many.
-    """
+    """Refuse a call with too many questions to explain: an explanation is large."""
     questions = [item.question for text in texts for item in text.items]
     number = sum(isinstance(question, Question) and question.explain for question in questions)
     if number > MOST_EXPLAINED:
@@ -180,11 +162,7 @@ def _check_ids(ids: Sequence[str | None], field: str) -> None:
 
 
 def check_names(row: Mapping[str, Any], known: Set[str], where: str = "") -> None:
-    """Check that an object of a document has no field but the known ones, and say where it stands if it has.
-
-    Raises:
-        InputError: it has another.
-    """
+    """Refuse an object of a document that has a field but the known ones; say where it stands."""
     for name in row:
         if name not in known:
             shown = shown_field(name, "")

@@ -69,14 +69,7 @@ class Admission:
 
     @contextmanager
     def admit(self, num_pieces: int) -> Iterator[None]:
-        """Count a request in, and out again at the end.
-
-        Args:
-            num_pieces: that it has to read.
-
-        Raises:
-            ServingError: the server is full.
-        """
+        """Count a request in, and out again at the end; raise ``ServingError`` if the server is full."""
         if not self.has_room(num_pieces):
             raise ServingError("overloaded", "The server is full.", retry_after_s=_RETRY_AFTER_S)
         request = object()

@@ -141,11 +141,7 @@ class Service:
 
     @contextmanager
     def admit_call(self) -> Iterator[None]:
-        """Count a call of many questions in, and out again at the end; the server does not end before it.
-
-        Raises:
-            ServingError: the server is full, starting, draining or has failed.
-        """
+        """Count a call of many questions in, and out again at the end; the server does not end before it."""
         self.check_open()
         if self._num_calls >= self.limits.max_concurrent_requests:
             raise ServingError("overloaded", "The server is full.", retry_after_s=_RETRY_AFTER_S)
@@ -164,15 +160,7 @@ class Service:
         await self._admission.wait(question.num_pieces)
 
     def check_work(self, num_pieces: int, timeout_s: float) -> None:
-        """Check that what a call has to read can be read in its time, as far as it is more than a text may have.
-
-        Args:
-            num_pieces: of all its questions.
-            timeout_s: its time.
-
-        Raises:
-            InputError: it cannot.
-        """
+        """Refuse a call with more pieces to read than its time allows, as far as that is more than a text may have."""
         of_a_text = count_read(self.limits.max_question_tokens, 0, self.limits.max_context_tokens)
         most = max(self._pace.most_in(timeout_s), of_a_text)
         if num_pieces > most:
@@ -229,30 +217,18 @@ class Service:
         return await asyncio.to_thread(self._parse, question.parse, answer, question)
 
     def check_live(self) -> None:
-        """Check that the process works.
-
-        Raises:
-            ServingError: it has failed.
-        """
+        """Raise ``ServingError`` if the process has failed."""
         if not self.health.is_live:
             raise ServingError("unavailable", _FAILED)
 
     def check_ready(self) -> None:
-        """Check that requests should be sent here.
-
-        Raises:
-            ServingError: they should not; it says why.
-        """
+        """Raise ``ServingError`` if requests should not be sent here; it says why."""
         reason = self.why_not_ready
         if reason is not None:
             raise ServingError("unavailable", reason, retry_after_s=_RETRY_AFTER_S)
 
     def check_open(self) -> None:
-        """Check that questions are taken.
-
-        Raises:
-            ServingError: the server is starting, draining or has failed.
-        """
+        """Raise ``ServingError`` if the server is starting, draining or has failed."""
         if not self.health.is_ready:
             message = f"The server is {self.health.state}."
             raise ServingError("unavailable", message, retry_after_s=_RETRY_AFTER_S)

@@ -194,10 +194,6 @@ class Batcher:
     Args:
         engine: called on the executor only, by each of its threads with decodings of its own.
         executor: a pool of at least ``num_threads`` threads.
-        meter: where batches are counted.
-        watch: over the rounds of the engine.
-        pace: of reading, which is measured.
-        num_threads: threads that answer.
         max_batch_size: most requests that are encoded together, or go on together after that.
         max_batch_tokens: most tokens of those encoded, padding included; a longer request goes alone.
         max_running_tokens: most tokens of all that decode; a longer request decodes alone.

@@ -78,11 +78,7 @@ async def _answer_side_by_side(service: Service, texts: Sequence[AskedText]) -> 
 
 
 class _Inside:
-    """The questions of a call that are inside the server: as many as it may ask side by side, and as much to read.
-
-    Args:
-        most: how many questions.
-    """
+    """The questions of a call that are inside the server: as many as it may ask side by side, and as much to read."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -102,11 +98,7 @@ class _Inside:
 
 
 async def _check_work(service: Service, texts: Sequence[AskedText]) -> None:
-    """Check that all questions of a call can be read in the longest time that one of them has.
-
-    Raises:
-        InputError: they cannot.
-    """
+    """Refuse a call whose questions cannot all be read in the longest time that one of them has."""
     num_pieces, timeout_s = 0, 0.0
     for text in texts:
         for item in text.items:

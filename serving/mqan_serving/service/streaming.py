@@ -16,15 +16,8 @@ async def stream_answer(service: Service, question: Question, timeline: Timeline
     """Yield the words of an answer as soon as they are decided, then the whole answer, whose tokens they are.
 
     A caller that goes away closes this generator or cancels its task, which frees the question's place at once. What
-    the caller has not taken yet is kept, so that nobody waits for a slow one; an answer has few words.
-
-    Args:
-        service: what answers.
-        question: what is asked.
-        timeline: where its stages are marked.
-
-    Raises:
-        InputError, ServingError: as of ``Service.answer``.
+    the caller has not taken yet is kept, so that nobody waits for a slow one; an answer has few words. Errors are
+    those of ``Service.answer``.
     """
     decided: asyncio.Queue[Sequence[AnswerToken] | None] = asyncio.Queue()
     answering = asyncio.create_task(service.answer(question, timeline, tell=decided.put_nowait))

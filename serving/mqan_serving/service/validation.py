@@ -16,15 +16,7 @@ _BYTES_PER_PAIR = 32  # what HTTP/2 and gRPC add for each
 
 
 def check_metadata(pairs: Iterable[tuple[str | bytes, str | bytes]], limit: int) -> None:
-    """Check the size of HTTP headers or gRPC metadata.
-
-    Args:
-        pairs: names and values.
-        limit: most bytes of all of them.
-
-    Raises:
-        InputError: they are too large.
-    """
+    """Refuse HTTP headers or gRPC metadata that have more bytes, names and values, than the limit."""
     num_bytes = sum(len(name) + len(value) + _BYTES_PER_PAIR for name, value in pairs)
     if num_bytes > limit:
         message = f"The headers or metadata have {num_bytes} bytes; at most {limit} are accepted."
@@ -42,25 +34,16 @@ class Validator:
         self.limits = limits
 
     def check_size(self, num_bytes: int) -> None:
-        """Check the size of a request as it was sent.
-
-        Raises:
-            InputError: it is too large.
-        """
+        """Refuse a request that is too large as it was sent."""
         limit = self.limits.max_request_bytes
         if num_bytes > limit:
             message = f"The request has {num_bytes} bytes; at most {limit} are accepted."
             raise refuse("request_too_large", "body", message)
 
     def read(self, question: Question, read: Callable[[str, str, Options, Check], RequestT]) -> tuple[RequestT, int]:
-        """Read a question, and check each of its texts before its tokens are made.
+        """Let an engine read a question; return its request, and the most tokens that the answer may have.
 
-        Args:
-            question: what was asked.
-            read: the engine's.
-
-        Returns:
-            The engine's request, and the most tokens that its answer may have.
+        Each text is checked before its tokens are made.
 
         Raises:
             InputError: a text is blank, cannot be encoded or has too many tokens, a word is too long, a number is out

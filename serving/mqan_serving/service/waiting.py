@@ -23,16 +23,12 @@ Tell = Callable[[Sequence[AnswerToken]], None]  # takes the next words of an ans
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A request that waits for its answer.
+    """A request that waits for its answer, on its caller's event loop.
 
     Attributes:
-        answer: what the caller awaits.
-        loop: the caller's event loop.
-        num_read: pieces of it that are read.
         deadline: when the answer is of no use any more, on the monotonic clock.
         tell: takes words as they are decided; None where the whole answer is wanted.
         num_told: how many words were told; they stay told if the request is tried again.
-        is_given_up: whether its caller has gone.
         is_started: whether it has been encoded, or is just being.
         turn: when it came, on the monotonic clock, and as much later as it takes longer to read.
     """
@@ -105,12 +101,7 @@ class WaitingQueue:
             self._alone += rows
 
     def take(self, room: int, *, is_idle: bool) -> list[Waiting]:
-        """Take the next batch; none if nobody waits, or the oldest has more tokens than there is room for.
-
-        Args:
-            room: most tokens of the batch.
-            is_idle: nothing decodes, so the oldest goes however long it is.
-        """
+        """Take the next batch of at most ``room`` tokens; where nothing decodes the oldest goes however long it is."""
         with self._lock:
             self._waiting = [w for w in self._waiting if w.is_awaited]
             self._alone = [w for w in self._alone if w.is_awaited]
