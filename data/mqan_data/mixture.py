@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -258,9 +258,3 @@ class ValidationSets(Mapping[str, Sequence[Example]]):
 
     def __len__(self) -> int:
         return len(self._names)
-
-
-def rows_removed(data: Path, names: Sequence[str] | None = None) -> Mapping[str, tuple[int, int]]:
-    """Return, for each dataset that is trained on, how many rows it has and how many were removed as held out."""
-    sources = cast(list[DatasetSource], load_sources(data, names))
-    return {source.name: (len(source), source.num_removed) for source in sources}

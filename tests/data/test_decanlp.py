@@ -16,8 +16,7 @@ import pytest
 from mqan_core.errors import MqanError
 from mqan_core.example import Example
 from mqan_data.errors import DatasetError, MissingFileError
-from mqan_data.files import File
-from mqan_data.formats.decanlp import clean_treebank, split_story
+from mqan_data.formats.decanlp import clean_treebank
 from mqan_data.sql_execution import Table
 from mqan_data.tasks import task_named, tasks
 
@@ -300,6 +299,9 @@ def test_jsonl_takes_one_answer_or_several() -> None:
     )
     assert (second.id, second.answers) == ("train/3", ("happy", "joyful"))
     assert len(read("jsonl:emotion", "validation")) == 1
+    assert task_named("jsonl:mine:nf1").metric == "nf1"
+    with pytest.raises(ValueError, match="scored by em, nf1, .*; 'lfem' is none"):
+        task_named("jsonl:mine:lfem")
     with pytest.raises(MissingFileError, match=r"found no test\.jsonl in .*emotion\. .*Put \./ before"):
         read("jsonl:emotion", "test")
 
@@ -347,13 +349,6 @@ STORY = (
 )
 
 
-def test_stories_get_the_full_stops_they_lack() -> None:
-    assert split_story(File(Path("x")), STORY) == (
-        "(CNN) -- It rained. People said \u201cfine\u201d",
-        "Rain finally. Who cares?",  # NFKC undoes the ligature
-    )
-
-
 def test_cnn_dailymail_reads_the_official_lists(tmp_path: Path) -> None:
     folder = tmp_path / "cnn_dailymail"
     name = hashlib.sha1(b"http://a/1").hexdigest()
@@ -368,8 +363,11 @@ def test_cnn_dailymail_reads_the_official_lists(tmp_path: Path) -> None:
     dropped: Counter[str] = Counter()
     first, second = read("cnn_dailymail", "train", tmp_path, dropped)
     assert (first.id, second.id) == (f"cnn/{name}", f"dailymail/{name}")
-    assert first.question == "What is the summary?"
-    assert first.answers == ("Rain finally. Who cares?",)
+    assert (first.context, first.question) == (
+        "(CNN) -- It rained. People said \u201cfine\u201d",
+        "What is the summary?",
+    )
+    assert first.answers == ("Rain finally. Who cares?",)  # NFKC undoes the ligature
     assert dropped == {"story without article or highlights": 1, "story is not there": 1}
     assert task_named("cnn_dailymail").max_context_tokens == 400
 
@@ -380,8 +378,9 @@ def test_cnn_dailymail_reads_a_plain_list(tmp_path: Path) -> None:
     )
     write(tmp_path / "cnn_dailymail" / "val.txt", "a.story\nb.story\n")
     assert [example.id for example in read("cnn_dailymail", "validation", tmp_path)] == ["cnn/b", "cnn/a"]
+    write_tar(tmp_path / "cnn_dailymail" / "cnn_stories.tgz", {"cnn/stories/b.story": "text @highlight text"})
     with pytest.raises(DatasetError, match="inside a line"):
-        split_story(File(Path("x")), "text @highlight text")
+        read("cnn_dailymail", "validation", tmp_path)
 
 
 # --- inference
@@ -549,17 +548,6 @@ def test_wnut17_lists_entities_with_their_types(tmp_path: Path) -> None:
         "Rae -- person; Cape Foam -- location; Acme -- corporation; Loud -- creative work; Ann -- person; Bo -- person",
     )
     assert (second.context, second.answers) == ("Nothing", ("None",))
-
-
-def test_a_folder_of_json_lines_is_a_task_by_its_name(tmp_path: Path) -> None:
-    write(tmp_path / "mine" / "val.jsonl", '{"context": "A b.", "question": "Q?", "answer": ["a", "b"]}\n')
-    task = task_named("jsonl:mine:nf1")
-    assert (task.name, task.folder, task.metric) == ("jsonl:mine:nf1", "mine", "nf1")
-    (example,) = task.read(tmp_path / task.folder, "validation")
-    assert (example.question, example.answers) == ("Q?", ("a", "b"))
-    assert task_named("jsonl:mine").metric == "em"
-    with pytest.raises(ValueError, match="scored by em, nf1, .*; 'lfem' is none"):
-        task_named("jsonl:mine:lfem")
 
 
 def test_ontonotes_lists_entities_of_the_documents_of_a_split(tmp_path: Path) -> None:

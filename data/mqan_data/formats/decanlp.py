@@ -9,14 +9,14 @@ import random
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Any, Final
 
 from mqan_core.forms.sql import write_query, write_table
 from mqan_data.errors import MissingFileError
 from mqan_data.files import File, malformed, read_json_lines, read_lines, read_texts, text_field
 from mqan_data.formats.dataset_file import Part
-from mqan_data.formats.records import DROPPED, TIMES, Format, Record, read_json_value
+from mqan_data.formats.records import DROPPED, TIMES, Format, Record, entities_of, read_json_value
 from mqan_data.metrics import UNANSWERABLE, normalize
 from mqan_data.sql_execution import Table
 
@@ -267,7 +267,7 @@ def _stories(files: Sequence[File], _part: Part) -> Iterator[Record]:
         if found[1] not in names:
             continue
         names.remove(found[1])
-        article, highlights = split_story(files[1], text)
+        article, highlights = _split_story(files[1], text)
         if article and highlights:
             yield {"id": f"{files[1].key}/{found[1]}", "context": article, "answers": [highlights]}
         else:
@@ -281,7 +281,7 @@ def _story_name(line: str) -> str:
     return hashlib.sha1(line.encode(), usedforsecurity=False).hexdigest() if is_address else line.removesuffix(".story")
 
 
-def split_story(file: File, text: str) -> tuple[str, str]:
+def _split_story(file: File, text: str) -> tuple[str, str]:
     """Return article and highlights, each on one line, with full stops where they are missing."""
     article: list[str] = []
     highlights: list[str] = []
@@ -395,25 +395,18 @@ def _listed(entities: Sequence[tuple[str, str]]) -> str:
 
 def _entities_by_token(files: Sequence[File], _part: Part) -> Iterator[Record]:
     """WNUT-17: ``token TAB tag`` a line with BIO tags, a blank line after each sentence."""
-    tokens: list[str] = []
-    entities: list[tuple[str, str]] = []
-    previous = "O"
-    for number, line in (*read_lines(files[0]), (0, "")):
-        token, _, tag = line.partition("\t")
-        if not line.strip():
-            if tokens:
-                yield {"context": " ".join(tokens), "answers": [_listed(entities)]}
-            tokens, entities, previous = [], [], "O"
-            continue
-        if not token or (tag != "O" and tag[:2] not in ("B-", "I-")):
-            raise malformed(files[0], number, f"expected a token, a tab and a BIO tag, found {line!r}.")
-        tokens.append(token)
-        kind = tag[2:].replace("-", " ")
-        if tag.startswith("I-") and previous[2:] == tag[2:]:
-            entities[-1] = (f"{entities[-1][0]} {token}", kind)
-        elif tag != "O":
-            entities.append((token, kind))
-        previous = tag
+    for is_sentence, lines in groupby(read_lines(files[0]), lambda line: bool(line[1].strip())):
+        if is_sentence:
+            tokens, tags = zip(*(_token(files[0], number, line) for number, line in lines), strict=True)
+            found = [(" ".join(tokens[a:b]), kind.replace("-", " ")) for kind, a, b in entities_of(tags)]
+            yield {"context": " ".join(tokens), "answers": [_listed(found)]}
+
+
+def _token(file: File, number: int, line: str) -> tuple[str, str]:
+    token, _, tag = line.partition("\t")
+    if not token or (tag != "O" and tag[:2] not in ("B-", "I-")):
+        raise malformed(file, number, f"expected a token, a tab and a BIO tag, found {line!r}.")
+    return token, tag
 
 
 # --- any other

@@ -187,15 +187,20 @@ def read_xml(file: File) -> ElementTree.Element:
 def tagged(tokens: Sequence[str], tags: Sequence[str]) -> Record:
     """Return a text and its mentions ``[field, start, end]`` from tokens with BIO or IOB tags."""
     text, spans = join_tokens(tokens)
-    mentions: list[tuple[str, int, int]] = []
+    return {"text": text, "mentions": [(kind, spans[a][0], spans[b - 1][1]) for kind, a, b in entities_of(tags)]}
+
+
+def entities_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Return the kind of each entity of BIO or IOB tags, its first token and the one after its last."""
+    found: list[tuple[str, int, int]] = []
     previous = "O"
-    for (start, end), tag in zip(spans, tags, strict=True):
+    for place, tag in enumerate(tags):
         if tag.startswith("I-") and previous[1:2] == "-" and previous[2:] == tag[2:]:
-            mentions[-1] = (tag[2:], mentions[-1][1], end)
+            found[-1] = (tag[2:], found[-1][1], place + 1)
         elif tag[1:2] == "-":
-            mentions.append((tag[2:], start, end))
+            found.append((tag[2:], place, place + 1))
         previous = tag
-    return {"text": text, "mentions": mentions}
+    return found
 
 
 def _conll(files: Sequence[File], _part: Part) -> Iterator[Record]:
