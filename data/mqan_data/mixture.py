@@ -95,6 +95,7 @@ class DatasetSource:
         return self._ends[-1] if self._ends else 0
 
     def place_of(self, index: int) -> tuple[str, int]:
+        """Return the part that a row is in, and its number there."""
         part = bisect_right(self._ends, index)
         before = self._ends[part - 1] if part else 0
         return list(self._read[0])[part], index - before
