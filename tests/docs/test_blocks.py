@@ -10,12 +10,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from mqan_serving.formats.foreign_examples import (
-    DECISIONS_REQUEST,
-    DECISIONS_RESPONSE,
-    SYSTEMONE_REQUEST,
-    SYSTEMONE_RESPONSE,
-)
+from mqan_serving.formats.foreign import EXAMPLES
 from mqan_serving.records.documents import RECORD_REQUEST, RECORD_RESPONSE
 from tests.docs.blocks import Block, agrees, is_as_shown, read_blocks, run_blocks
 
@@ -57,8 +52,8 @@ def test_examples_print_what_the_page_says(page: Path, server: Any, tmp_path: Pa
 @pytest.mark.parametrize(
     ("path", "request_body", "shown"),
     [
-        ("/v1/systemone", SYSTEMONE_REQUEST, SYSTEMONE_RESPONSE),
-        ("/v1/decisions", DECISIONS_REQUEST, DECISIONS_RESPONSE),
+        ("/v1/systemone", *EXAMPLES["/v1/systemone"].values()),
+        ("/v1/decisions", *EXAMPLES["/v1/decisions"].values()),
         ("/v1/records", RECORD_REQUEST, {name: RECORD_RESPONSE[name] for name in ("record", "missing", "fields")}),
     ],
 )

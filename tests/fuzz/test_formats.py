@@ -8,7 +8,7 @@ import httpx2
 import pytest
 from hypothesis import given
 
-from mqan_serving.formats.foreign import FORMATS, Format
+from mqan_serving.formats.foreign import EXAMPLES, FORMATS, Format
 from mqan_serving.rest.openapi import openapi_document
 from tests.fuzz.conftest import FUZZED, Target, changed
 
@@ -23,7 +23,7 @@ def test_changed_documents_are_answered_or_refused_as_documented(
     known = openapi_document()["paths"][spoken.path]["post"]["responses"]
 
     @FUZZED
-    @given(body=changed(spoken.request))
+    @given(body=changed(EXAMPLES[spoken.path]["request"]))
     def ask(body: dict[str, Any]) -> None:
         response = client.post(spoken.path, json=body)
         assert str(response.status_code) in known

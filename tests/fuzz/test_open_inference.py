@@ -9,8 +9,8 @@ import httpx2
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from mqan_serving.formats.foreign import EXAMPLES
 from mqan_serving.formats.open_inference import decode_elements, encode_elements
-from mqan_serving.formats.open_inference_examples import REQUEST
 from tests.fuzz.conftest import Target, cases, changed
 from tests.fuzz.test_rpc import mutate
 
@@ -34,7 +34,7 @@ def check(target: Target, response: httpx2.Response) -> None:
 
 
 @_FUZZED
-@given(body=changed(REQUEST))
+@given(body=changed(EXAMPLES["/v2/models/{model_name}/infer"]["request"]))
 def test_changed_documents(target: Target, client: httpx2.Client, body: dict[str, Any]) -> None:
     check(target, client.post(_PATH, json=body))
 

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from mqan_runtime.engine import Engine
-from mqan_serving.formats.adapting import choice_confidence, score_confidence
+from mqan_serving.formats.decisions import choice_confidence, score_confidence
 
 STATE = {"note": "The old harbour was closed in 1923 because storms had torn its walls."}
 QUESTIONS = {

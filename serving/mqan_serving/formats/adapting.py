@@ -1,108 +1,142 @@
-"""Reading documents of the formats of others, and telling shares, confidence and evidence."""
+"""Reading documents in the formats of others by pydantic models, and the parts that their responses share."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Protocol, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
-from pydantic_core import from_json
+from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails, PydanticCustomError, from_json
 
 from mqan_core.answer.types import Answer
-from mqan_core.text.tokens import measure
 from mqan_serving.contract.answers import place_document, quotation_document
 from mqan_serving.contract.calls import AskedText, Item
-from mqan_serving.contract.errors import ERRORS, AnsweringError, PlacedError
+from mqan_serving.contract.errors import ERRORS, AnsweringError, PlacedError, shown_field
 from mqan_serving.contract.model import Model
-from mqan_serving.contract.questions import ChoiceField, Question
+from mqan_serving.contract.questions import Question
 from mqan_serving.service.many import Outcome
 
 Place = tuple[str, ...]
-ValueT = TypeVar("ValueT")
+_CODE_OF_PROBLEM: Final = {
+    "missing": "missing_field",
+    "union_tag_not_found": "missing_field",
+    "union_tag_invalid": "invalid_input",
+    "extra_forbidden": "unknown_field",
+    "literal_error": "unknown_field",
+    "too_short": "invalid_input",
+    "too_long": "invalid_input",
+    "greater_than_equal": "option_out_of_range",
+    "less_than_equal": "option_out_of_range",
+}
+
+
+class Part(BaseModel):
+    """An object of a document. Fields that it does not know are ignored."""
+
+    model_config = ConfigDict(strict=True)
+
+
+PartT = TypeVar("PartT", bound=Part)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question of a document.
+
+    Attributes:
+        place: of the question in the document.
+        fields: places of fields of ``question`` that are elsewhere.
+        kind: its type, as the format calls it.
+        name: as it was sent.
+        values: of its choices or levels, as they were sent.
+    """
+
+    question: Question
+    place: Place
+    fields: Mapping[str, Place] = field(default_factory=dict)
+    kind: str = ""
+    name: str | None = None
+    values: Sequence[Any] = ()
 
 
 def refuse(code: str, place: Place, message: str, hint: str = "") -> PlacedError:
-    """Return the error that refuses what stands at a place of a document."""
+    """Return the error that refuses what is at a place of a document."""
     return PlacedError(code, place, message, hint or ERRORS[code].hint)
 
 
-def read_object(body: bytes) -> dict[str, Any]:
-    """Read a JSON object.
+def problem(code: str, message: str, *place: str) -> PydanticCustomError:
+    """Return the error of a validator: ``refuse`` at a place below the field."""
+    return PydanticCustomError(code, "{message}", {"message": message, "place": place})
+
+
+def read_object(body: bytes) -> Any:
+    """Parse JSON.
 
     Raises:
-        PlacedError: it is none.
+        PlacedError: it is malformed.
     """
     try:
-        document = from_json(body, allow_inf_nan=False)
+        return from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise refuse("malformed_request", (), f"The body is not valid JSON: {error}.") from None
-    return as_object(document, ())
 
 
-def as_object(value: Any, place: Place) -> dict[str, Any]:
-    """Return a value that has to be an object; all functions here raise ``PlacedError`` where it is none."""
-    return _checked(value, dict, place, "an object")
+def read(model: type[PartT], document: Any, place_of: Callable[[Place], Place] = lambda place: place) -> PartT:
+    """Validate a document.
 
-
-def as_list(value: Any, place: Place, least: int, most: int) -> list[Any]:
-    """Return a value that has to be a list of some length."""
-    found = _checked(value, list, place, "a list")
-    if not least <= len(found) <= most:
-        message = f"{_name(place)} has {len(found)} entries; {least} to {most} are accepted."
-        raise refuse("invalid_input", place, message, "Send a number of entries that is accepted.")
-    return found
-
-
-def as_string(value: Any, place: Place) -> str:
-    """Return a value that has to be a string."""
-    return _checked(value, str, place, "a string")
-
-
-def as_flag(value: Any, place: Place) -> bool:
-    """Return a value that has to be true or false."""
-    return _checked(value, bool, place, "true or false")
-
-
-def as_whole(value: Any, place: Place, least: int, most: int) -> int:
-    """Return a value that has to be a whole number of some size."""
-    found = _checked(None if isinstance(value, bool) else value, int, place, "a whole number")
-    if not least <= found <= most:
-        message = f"{_name(place)} is out of range; {least} to {most} are accepted."
-        raise refuse("option_out_of_range", place, message)
-    return found
-
-
-def _checked(value: Any, kind: type[ValueT], place: Place, what: str) -> ValueT:
-    if not isinstance(value, kind):
-        raise refuse("wrong_type", place, f"{_name(place)} is not {what}.", f"Send {what}.")
-    return value
-
-
-def get(document: dict[str, Any], name: str, place: Place) -> Any:
-    """Return a field that has to be there.
+    Args:
+        model: its form.
+        document: JSON.
+        place_of: makes the place in the document of the one that pydantic gives.
 
     Raises:
-        PlacedError: it is missing.
+        PlacedError: something in it is wrong.
     """
-    if name not in document:
-        message = f"The field {'.'.join((*place, name))} is missing."
-        raise refuse("missing_field", (*place, name), message, "Send it, too.")
-    return document[name]
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise _refused(error.errors(include_url=False, include_input=False)[0], place_of) from None
 
 
-def as_text(value: Any, place: Place) -> str:
-    """Return a string as it is, an object or array as one line of JSON, its keys in the caller's order.
+def _refused(error: ErrorDetails, place_of: Callable[[Place], Place]) -> PlacedError:
+    kind, place = error["type"], tuple(map(str, error["loc"]))
+    code = kind if kind in ERRORS else _CODE_OF_PROBLEM.get(kind, "wrong_type")
+    message = error["msg"].removesuffix(".")
+    if kind.startswith("union_tag"):
+        place = (*place, "type")
+        message = f"it should be one of {error['ctx']['expected_tags']}" if "invalid" in kind else "it is missing"
+    elif kind == "extra_forbidden":
+        place = (*place[:-1], shown_field(place[-1], "a field of it"))
+    place = place_of((*place, *error.get("ctx", {}).get("place", ())))
+    name = f"The field {'.'.join(place)}" if place else "The body"
+    hint = "Send it, too." if code == "missing_field" else ""
+    return refuse(code, place, f"{name} is wrong: {message}.", hint)
 
-    Raises:
-        PlacedError: it is something else.
-    """
+
+def sized(
+    least: int, most: int, code: str = "invalid_input", *, of: type[list[Any]] | type[dict[str, Any]] = list
+) -> BeforeValidator:
+    """Return a check of how many entries a list (or what ``of`` is) has, before they are read."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, of) and not least <= len(value) <= most:
+            raise problem(code, f"it has {len(value)} entries; {least} to {most} are accepted")
+        return value
+
+    return BeforeValidator(check)
+
+
+def as_text(value: Any) -> str:
+    """Return a string as it is, an object or array as one line of JSON, its keys in the caller's order."""
     if isinstance(value, str):
         return value
     if not isinstance(value, dict | list):
-        raise refuse("wrong_type", place, f"{_name(place)} is no string, object or array.", "Send one of these.")
+        raise problem("wrong_type", "it should be a string, object or array")
     try:
         return json.dumps(value, ensure_ascii=False, allow_nan=False)
     except ValueError as error:  # a number of thousands of digits, or beyond all floating-point ones
-        raise refuse("wrong_type", place, f"{_name(place)} cannot be written as text: {error}.") from None
+        raise problem("wrong_type", f"it cannot be written as text: {error}") from None
 
 
 def unless_blank(text: str) -> str:
@@ -110,50 +144,28 @@ def unless_blank(text: str) -> str:
     return text if text.strip() else ""
 
 
-def check_model(given: Any, model: Model) -> None:
+Text = Annotated[str, BeforeValidator(as_text)]
+
+
+def check_model(given: str, model: Model) -> None:
     """Check that a document asks for the model that is served.
 
     Raises:
-        PlacedError: it asks for another, or not for one.
+        PlacedError: it asks for another.
     """
-    if not model.is_called(as_string(given, ("model",))):
+    if not model.is_called(given):
         hint = f"Ask for {model.name!r}; GET /v1/models lists the models, and MQAN_MODEL_ALIASES more names."
         raise refuse("unknown_model", ("model",), "The model of the request is not served here.", hint)
 
 
-def choose(context: str, question: str, choices: Sequence[ChoiceField]) -> Question:
-    """Return the question which of some labels is right."""
-    return Question(context=context, question=question, choices=list(choices))
-
-
-def asked(questions: Sequence[Question]) -> list[AskedText]:
-    """Return questions as one call of the service; those that follow each other about one text stand together."""
+def asked_texts(questions: Sequence[Question]) -> list[AskedText]:
+    """Return questions as one call of the service; those that follow each other about one text are together."""
     texts = groupby(questions, key=lambda question: question.context)
     return [AskedText(None, tuple(Item(None, question) for question in about)) for _, about in texts]
 
 
-class Placed(Protocol):
-    """A question of a caller's document."""
-
-    @property
-    def question(self) -> Question:
-        """The service's own."""
-
-    @property
-    def place(self) -> Place:
-        """Where it stands in the document."""
-
-    @property
-    def fields(self) -> Mapping[str, Place]:
-        """Where fields of the service's own questions stand in the document, as far as that is elsewhere."""
-
-
-def answers_of(outcomes: Iterable[Outcome], rows: Sequence[Placed]) -> list[Answer]:
-    """Return the answers of a call.
-
-    Args:
-        outcomes: what became of its questions.
-        rows: the questions, as they were sent.
+def answers_of(outcomes: Iterable[Outcome], rows: Sequence[Asked]) -> list[Answer]:
+    """Return the answers to the questions of a document.
 
     Raises:
         AnsweringError: a question was not answered; it says which.
@@ -171,31 +183,7 @@ def shares(answer: Answer) -> list[float]:
     return list(answer.shares) if answer.is_multiple else [choice.among_choices for choice in answer.choices]
 
 
-def choice_confidence(probabilities: Sequence[float]) -> float:
-    """Return how far the likeliest choice is above chance: 0 where all are alike, 1 where the rest is impossible."""
-    number = len(probabilities)
-    if number == 1:
-        return 1.0
-    return min(1.0, max(0.0, (number * max(probabilities) - 1) / (number - 1)))
-
-
-def score_confidence(probabilities: Sequence[float]) -> float:
-    """Return how close the levels lie to the likeliest, compared with levels that are all alike."""
-    number = len(probabilities)
-    if number == 1:
-        return 1.0
-    likeliest = max(range(number), key=lambda i: probabilities[i])
-    spread = sum(share * abs(i - likeliest) for i, share in enumerate(probabilities))
-    uniform = sum(abs(i - (number - 1) / 2) for i in range(number)) / number
-    return min(1.0, max(0.0, 1 - spread / uniform))
-
-
-def expected(probabilities: Sequence[float]) -> float:
-    """Return the expected level, the lowest being 0."""
-    return sum(i * share for i, share in enumerate(probabilities))
-
-
-def told_beside(answer: Answer) -> dict[str, Any]:
+def beside(answer: Answer) -> dict[str, Any]:
     """Return what these formats have no fields for: whether a choice is right, and which words of the text decide."""
     places = [place for choice in answer.choices for place in choice.evidence]
     sources = dict.fromkeys(place.span for place in places)
@@ -205,17 +193,3 @@ def told_beside(answer: Answer) -> dict[str, Any]:
         "x_sources": list(map(quotation_document, sources)),
         "x_evidence": list(map(place_document, places)),
     }
-
-
-def count_tokens(questions: Sequence[Question]) -> int:
-    """Return how many words were read: the text once, and each question with its choices."""
-    number = measure(questions[0].context).num_tokens
-    for question in questions:
-        number += measure(question.question).num_tokens
-        for choice in question.options.choices:
-            number += measure(choice.label).num_tokens + measure(choice.description).num_tokens
-    return number
-
-
-def _name(place: Place) -> str:
-    return f"The field {'.'.join(place)}" if place else "The body"

@@ -1,96 +1,308 @@
-"""``POST /v1/decisions``: typed questions about an input, as OpenAI's clients send them.
+"""Typed questions about an input, as two vendors' clients send them.
 
-Other clients send TypeSafe's requests to paths that end so, OpenRouter's among them: these have a ``state``.
+``POST /v1/systemone`` takes TypeSafe's requests, about a ``state``; ``POST /v1/decisions`` takes OpenAI's, about an
+``input``. Other clients, OpenRouter's among them, send TypeSafe's requests to paths that end in ``decisions``.
 """
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import chain, count
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
 
 from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_CHOICES, MOST_LEVELS
+from mqan_core.text.tokens import measure
+from mqan_serving.contract.calls import MOST_QUESTIONS
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import ChoiceField, Question
-from mqan_serving.formats import systemone
 from mqan_serving.formats.adapting import (
+    Asked,
+    Part,
     Place,
-    as_list,
-    as_object,
-    as_string,
+    Text,
     as_text,
+    beside,
     check_model,
-    choice_confidence,
-    choose,
-    count_tokens,
-    expected,
-    get,
+    problem,
+    read,
     read_object,
     refuse,
-    score_confidence,
     shares,
-    told_beside,
+    sized,
     unless_blank,
 )
 
 _MOST_QUESTIONS: Final = 400  # as the format has it
 _MOST_PARTS: Final = 10_000
-_TEXTS_OF_PARTS: Final = {
-    "input_text": "text",
-    "output_text": "text",
-    "input_json": "data",
-    "refusal": "refusal",
-}
-_TEXTS_OF_CALLS: Final = {
+_FIELD_OF_PART: Final = {"input_text": "text", "output_text": "text", "input_json": "data", "refusal": "refusal"}
+_FIELD_OF_ITEM: Final = {
+    "message": "content",
     "function_call": "arguments",
     "function_call_output": "output",
     "custom_tool_call": "input",
     "custom_tool_call_output": "output",
 }
+JEV: Final = "jev-latest"  # what its clients ask for by default
+RELEASED: Final = "2026-11-26"  # of this format; its clients want a date
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question of a document.
+def _as_level(value: Any) -> Any:
+    as_text(value)  # refuses what is no text
+    return value
 
-    Attributes:
-        name: as it was sent; None where it has none.
-        type: ``predicate``, ``choice`` or ``score``.
-        values: the values of its choices, or the labels of its levels, as they were sent.
-        place: where it stands in the document.
-        question: the service's own.
+
+def _as_assets(value: Any) -> Any:
+    if value:
+        raise problem("invalid_input", "images are not read here; leave out assets")
+    return value
+
+
+_Described = Annotated[str, BeforeValidator(lambda value: "" if value is None else unless_blank(as_text(value)))]
+
+
+class _Meanings(Part):
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    yes: _Described = Field("", alias="true")
+    no: _Described = Field("", alias="false")
+
+
+class _Noul(Part):
+    type: Literal["noul"]
+    instructions: _Described = ""
+    criteria: _Meanings | None = None
+
+
+class _Options(Part):
+    type: Literal["choice"]
+    instructions: _Described = ""
+    criteria: Annotated[dict[str, _Described], sized(1, MOST_CHOICES, "wrong_number_of_choices", of=dict)]
+
+
+class _Levels(Part):
+    type: Literal["score"]
+    instructions: _Described = ""
+    criteria: Annotated[list[Annotated[Any, AfterValidator(_as_level)]], sized(1, MOST_LEVELS)]
+
+
+class _StateRequest(Part):
+    model: str
+    state: Text
+    assets: Annotated[Any, AfterValidator(_as_assets)] = None
+    questions: Annotated[
+        dict[str, Annotated[_Noul | _Options | _Levels, Field(discriminator="type")]],
+        sized(1, MOST_QUESTIONS, "too_many_questions", of=dict),
+    ]
+
+
+def parse_systemone(body: bytes, model: Model) -> list[Asked]:
+    """Read the questions of a body, for ``foreign.Format``."""
+    return read_questions(read_object(body), model)
+
+
+def read_questions(document: Any, model: Model) -> list[Asked]:
+    """Read the questions of a document.
+
+    Raises:
+        PlacedError: something in it is wrong.
     """
-
-    name: str | None
-    type: str
-    values: list[Any]
-    place: Place
-    question: Question
-
-    @property
-    def fields(self) -> Mapping[str, Place]:
-        """Where fields stand in the document that are not the question's."""
-        return {"context": ("input",)}
+    if isinstance(document, dict) and "state" not in document and "input" in document:
+        hint = "This looks like a request of OpenAI's: send it to /v1/decisions."
+        raise refuse("missing_field", ("state",), "The field state is missing.", hint)
+    request = read(_StateRequest, document)
+    check_model(request.model, model)
+    return [_ask_about_state(request.state, name, row) for name, row in request.questions.items()]
 
 
-def parse(body: bytes, model: Model) -> list[Asked] | list[systemone.Asked]:
-    """Read the questions of a document, for ``foreign.Format``."""
-    document = read_object(body)
-    if "state" in document and "input" not in document:
-        return systemone.read(document, model)
-    check_model(get(document, "model", ()), model)
-    context = _read_input(get(document, "input", ()))
-    rows = as_list(get(document, "questions", ()), ("questions",), 1, _MOST_QUESTIONS)
-    return [_ask(context, row, ("questions", str(i))) for i, row in enumerate(rows)]
+def _ask_about_state(state: str, name: str, row: _Noul | _Options | _Levels) -> Asked:
+    if not name:
+        raise refuse("invalid_input", ("questions", ""), "A question has an empty id.", "Name it.")
+    place: Place = ("questions", name, row.type)
+    values: list[Any] = []
+    if isinstance(row, _Noul):
+        meanings = row.criteria or _Meanings()
+        if not (row.instructions or meanings.yes or meanings.no):
+            message = "A question has neither instructions nor criteria."
+            raise refuse("missing_field", (*place, "instructions"), message, "Send one of them.")
+        text = row.instructions or (f"Is it so: {meanings.yes}" if meanings.yes else "Is this true?")
+        choices = [
+            ChoiceField(label="yes", description=meanings.yes),
+            ChoiceField(label="no", description=meanings.no),
+        ]
+    elif isinstance(row, _Options):
+        text, values = row.instructions or "Which of these is right?", list(row.criteria)
+        choices = [ChoiceField(label=label, description=meaning) for label, meaning in row.criteria.items()]
+    else:
+        text, values = row.instructions or "Which of these levels is right?", row.criteria
+        choices = [ChoiceField(label=as_text(level)) for level in values]
+    question = Question(context=state, question=text, choices=list(choices))
+    return Asked(question, place, {"context": ("state",)}, row.type, name, values)
 
 
-def respond(
-    asked: Sequence[Asked] | Sequence[systemone.Asked], answers: Sequence[Answer], model: str
-) -> dict[str, Any]:
+def respond_systemone(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any]:
     """Return the response to a document, its answers in the order of the questions."""
-    of_systemone = [one for one in asked if isinstance(one, systemone.Asked)]
-    if of_systemone:
-        return systemone.respond(of_systemone, answers, model)
+    usage = {"input_tokens": count_tokens([one.question for one in asked]), "output_tokens": 0}
+    found = {one.name: _describe_systemone(one, answer) for one, answer in zip(asked, answers, strict=True)}
+    return {"model": model, "answers": found, "usage": usage}
+
+
+def _describe_systemone(asked: Asked, answer: Answer) -> dict[str, Any]:
+    found, values = shares(answer), asked.values
+    described: dict[str, Any] = {"type": asked.kind}
+    if asked.kind == "noul":
+        described["noul"] = min(1.0, found[0])
+    elif asked.kind == "choice":
+        described["choice"] = values[max(range(len(found)), key=lambda i: found[i])]
+        described["confidence"] = choice_confidence(found)
+        described["probabilities"] = dict(zip(values, found, strict=True))
+    else:
+        described["score"] = expected(found)
+        described["confidence"] = score_confidence(found)
+        described["legend"] = {str(i): level for i, level in enumerate(values)}
+        described["probabilities"] = {str(i): share for i, share in enumerate(found)}
+    return described | beside(answer)
+
+
+def list_models(name: str, version: str, *, is_jev: bool = True) -> dict[str, Any]:
+    """Return the list of models, for TypeSafe's clients and OpenAI's at once; ``is_jev``: with TypeSafe's own name."""
+    described = {"name": name, "description": f"mqan {version}", "release_date": RELEASED}
+    listed = {"id": name, "object": "model", "created": 0, "owned_by": "mqan"}
+    names = [described, *([{**described, "name": JEV}] if is_jev else [])]
+    return {"models": names, "object": "list", "data": [listed]}
+
+
+def _read_parts(given: Any, field_of: Mapping[str, str], *place: str, usual: str | None = None) -> str:
+    """Return a string as it is, the texts of a list of objects one below the other."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, list):
+        raise problem("wrong_type", "it should be a string or a list", *place)
+    if not 1 <= len(given) <= _MOST_PARTS:
+        raise problem("invalid_input", f"it has {len(given)} entries; 1 to {_MOST_PARTS} are accepted", *place)
+    texts = []
+    for i, entry in enumerate(given):
+        here = (*place, str(i))
+        if not isinstance(entry, dict):
+            raise problem("wrong_type", "it should be an object", *here)
+        kind = entry.get("type", usual)
+        name = field_of.get(kind) if isinstance(kind, str) else None
+        if name is None:
+            code = "invalid_input" if "type" in entry else "missing_field"
+            raise problem(code, f"it should be one of {', '.join(field_of)}; images are not read here", *here, "type")
+        if name not in entry:
+            raise problem("missing_field", "it is missing", *here, name)
+        value = entry[name]
+        if field_of is _FIELD_OF_ITEM:
+            value = _read_content(value, *here, name)
+        elif kind != "input_json" and not isinstance(value, str):
+            raise problem("wrong_type", "it should be a string", *here, name)
+        texts.append(as_text(value))
+    return "\n".join(texts)
+
+
+def _read_content(given: Any, *place: str) -> str:
+    return _read_parts(given, _FIELD_OF_PART, *place)
+
+
+def _read_input(given: Any) -> str:
+    return _read_parts(given, _FIELD_OF_ITEM, usual="message")
+
+
+def _as_value(value: Any) -> Any:
+    if not isinstance(value, str | bool):
+        raise problem("wrong_type", "it should be a string, true or false")
+    return value
+
+
+class _Entry(Part):
+    value: Annotated[Any, AfterValidator(_as_value)]
+    description: Annotated[
+        str, BeforeValidator(lambda value: "" if value is None else unless_blank(_read_content(value)))
+    ] = ""
+
+
+class _Level(_Entry):
+    value: Any = None
+    label: str
+
+
+class _Question(Part):
+    name: str | None = None
+    instructions: Annotated[str, BeforeValidator(_read_content)]
+
+
+class _Predicate(_Question):
+    type: Literal["predicate"]
+
+
+class _Choice(_Question):
+    type: Literal["choice"]
+    choices: Annotated[list[_Entry], sized(2, MOST_CHOICES)]
+
+
+class _Score(_Question):
+    type: Literal["score"]
+    levels: Annotated[list[_Level], sized(2, MOST_LEVELS)]
+
+
+class _Request(Part):
+    model: str
+    input: Annotated[str, BeforeValidator(_read_input)]
+    questions: Annotated[
+        list[Annotated[_Predicate | _Choice | _Score, Field(discriminator="type")]], sized(1, _MOST_QUESTIONS)
+    ]
+
+
+def _place_of(place: Place) -> Place:
+    """Leave out the type of a question, which pydantic puts after its number."""
+    has_type = place[:1] == ("questions",) and place[2:3] in (("predicate",), ("choice",), ("score",))
+    return (*place[:2], *place[3:]) if has_type else place
+
+
+def parse(body: bytes, model: Model) -> list[Asked]:
+    """Read the questions of a body, for ``foreign.Format``."""
+    document = read_object(body)
+    if isinstance(document, dict) and "state" in document and "input" not in document:
+        return read_questions(document, model)
+    request = read(_Request, document, _place_of)
+    check_model(request.model, model)
+    return [_ask(request.input, row, ("questions", str(i))) for i, row in enumerate(request.questions)]
+
+
+def _ask(context: str, row: _Predicate | _Choice | _Score, place: Place) -> Asked:
+    values: list[Any]
+    if isinstance(row, _Predicate):
+        choices, values = [ChoiceField(label="yes"), ChoiceField(label="no")], [True, False]
+    elif isinstance(row, _Choice):
+        values = [entry.value for entry in row.choices]
+        texts = {value.casefold() for value in values if isinstance(value, str)}
+        choices = [
+            ChoiceField(label=_label_of(entry.value, texts), description=entry.description) for entry in row.choices
+        ]
+    else:
+        values = [level.label for level in row.levels]
+        choices = [ChoiceField(label=level.label, description=level.description) for level in row.levels]
+        meanings = {level.description.casefold() for level in row.levels if level.label.isdecimal()} - {""}
+        if len(meanings) == len(choices):
+            # some clients number the levels and put their meaning beside them: the model reads the meaning
+            choices = [ChoiceField(label=level.description) for level in row.levels]
+    question = Question(context=context, question=row.instructions, choices=list(choices))
+    return Asked(question, place, {"context": ("input",)}, row.type, row.name, values)
+
+
+def _label_of(value: str | bool, others: Set[str]) -> str:
+    """Return the label that the model reads; for true and false one that is not among the strings, case folded."""
+    if isinstance(value, str):
+        return value
+    labels = ("yes", "true") if value else ("no", "false")
+    return next(label for label in chain(labels, (f"{labels[0]} {n}" for n in count(2))) if label not in others)
+
+
+def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any]:
+    """Return the response to a document, its answers in the order of the questions."""
+    if asked[0].fields["context"] == ("state",):
+        return respond_systemone(asked, answers, model)
     number = count_tokens([one.question for one in asked])
     usage = {
         "input_tokens": number,
@@ -99,129 +311,56 @@ def respond(
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": number,
     }
-    told = [_tell(one, answer) for one, answer in zip(asked, answers, strict=True) if isinstance(one, Asked)]
-    return {"model": model, "answers": told, "usage": usage}
+    found = [_describe(one, answer) for one, answer in zip(asked, answers, strict=True)]
+    return {"model": model, "answers": found, "usage": usage}
 
 
-def _read_input(given: Any) -> str:
-    if isinstance(given, str):
-        return given
-    rows = as_list(given, ("input",), 1, _MOST_PARTS)
-    return "\n".join(_read_item(row, ("input", str(i))) for i, row in enumerate(rows))
-
-
-def _read_item(row: Any, place: Place) -> str:
-    row = as_object(row, place)
-    kind = row.get("type", "message")
-    if isinstance(kind, str) and kind in _TEXTS_OF_CALLS:
-        name = _TEXTS_OF_CALLS[kind]
-        return _read_content(get(row, name, place), (*place, name))
-    if kind != "message":
-        raise refuse("invalid_input", (*place, "type"), "The type of an item of the input is not known.")
-    return _read_content(get(row, "content", place), (*place, "content"))
-
-
-def _read_content(given: Any, place: Place) -> str:
-    """Return a string as it is, parts one below the other."""
-    if isinstance(given, str):
-        return given
-    texts = []
-    for i, part in enumerate(as_list(given, place, 1, _MOST_PARTS)):
-        here = (*place, str(i))
-        part = as_object(part, here)
-        kind = get(part, "type", here)
-        if not isinstance(kind, str) or kind not in _TEXTS_OF_PARTS:
-            message = "The type of a part is not input_text, input_json, output_text or refusal."
-            raise refuse("invalid_input", (*here, "type"), message, "Send text; images are not read here.")
-        name = _TEXTS_OF_PARTS[kind]
-        value = get(part, name, here)
-        texts.append(as_text(value, (*here, name)) if kind == "input_json" else as_string(value, (*here, name)))
-    return "\n".join(texts)
-
-
-def _ask(context: str, row: Any, place: Place) -> Asked:
-    row = as_object(row, place)
-    name = row.get("name")
-    if name is not None:
-        as_string(name, (*place, "name"))
-    kind = get(row, "type", place)
-    text = _read_content(get(row, "instructions", place), (*place, "instructions"))
-    if kind == "predicate":
-        choices, values = [ChoiceField(label="yes"), ChoiceField(label="no")], [True, False]
-    elif kind == "choice":
-        choices, values = _choices(row, place)
-    elif kind == "score":
-        choices, values = _levels(row, place)
+def _describe(asked: Asked, answer: Answer) -> dict[str, Any]:
+    found, values = shares(answer), asked.values
+    described: dict[str, Any] = {"type": asked.kind, "name": asked.name}
+    if asked.kind == "predicate":
+        described["probability"] = min(1.0, found[0])
+    elif asked.kind == "choice":
+        described["choice"] = values[max(range(len(found)), key=lambda i: found[i])]
+        described["confidence"] = choice_confidence(found)
+        pairs = zip(values, found, strict=True)
+        described["probabilities"] = [{"value": value, "probability": share} for value, share in pairs]
     else:
-        message = "The type of a question is not predicate, choice or score."
-        raise refuse("invalid_input", (*place, "type"), message, "Send one of these.")
-    return Asked(name, str(kind), values, place, choose(context, text, choices))
-
-
-def _choices(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[Any]]:
-    place = (*place, "choices")
-    entries = as_list(get(row, place[-1], place[:-1]), place, 2, MOST_CHOICES)
-    given = [entry.get("value") for entry in entries if isinstance(entry, dict)]
-    texts = {value.casefold() for value in given if isinstance(value, str)}
-    choices, values = [], []
-    for i, entry in enumerate(entries):
-        here = (*place, str(i))
-        entry = as_object(entry, here)
-        value = get(entry, "value", here)
-        label = _shown(value, texts) if isinstance(value, bool) else as_string(value, (*here, "value"))
-        choices.append(ChoiceField(label=label, description=_description(entry, here)))
-        values.append(value)
-    return choices, values
-
-
-def _shown(value: bool, others: Set[str]) -> str:
-    """Return the label that the model is shown for true or false: one that is not among the strings, too.
-
-    Args:
-        value: true or false.
-        others: the strings, case folded: the model reads them so.
-    """
-    labels = ("yes", "true") if value else ("no", "false")
-    return next(label for label in chain(labels, (f"{labels[0]} {n}" for n in count(2))) if label not in others)
-
-
-def _levels(row: dict[str, Any], place: Place) -> tuple[list[ChoiceField], list[Any]]:
-    place = (*place, "levels")
-    choices, labels = [], []
-    for i, entry in enumerate(as_list(get(row, place[-1], place[:-1]), place, 2, MOST_LEVELS)):
-        here = (*place, str(i))
-        entry = as_object(entry, here)
-        label = as_string(get(entry, "label", here), (*here, "label"))
-        choices.append(ChoiceField(label=label, description=_description(entry, here)))
-        labels.append(label)
-    meanings = {choice.description.casefold() for choice in choices if choice.label.isdecimal()} - {""}
-    if len(meanings) == len(choices):
-        # some clients number the levels and put their meaning beside them: the model reads the meaning
-        choices = [ChoiceField(label=choice.description) for choice in choices]
-    return choices, labels
-
-
-def _description(entry: dict[str, Any], place: Place) -> str:
-    given = entry.get("description")
-    return "" if given is None else unless_blank(_read_content(given, (*place, "description")))
-
-
-def _tell(asked: Asked, answer: Answer) -> dict[str, Any]:
-    found = shares(answer)
-    told: dict[str, Any] = {"type": asked.type, "name": asked.name}
-    if asked.type == "predicate":
-        told["probability"] = min(1.0, found[0])
-    elif asked.type == "choice":
-        told["choice"] = asked.values[max(range(len(found)), key=lambda i: found[i])]
-        told["confidence"] = choice_confidence(found)
-        told["probabilities"] = [
-            {"value": value, "probability": share} for value, share in zip(asked.values, found, strict=True)
-        ]
-    else:
-        told["score"] = expected(found)
-        told["confidence"] = score_confidence(found)
-        told["probabilities"] = [
+        described["score"] = expected(found)
+        described["confidence"] = score_confidence(found)
+        described["probabilities"] = [
             {"value": i, "label": label, "probability": share}
-            for i, (label, share) in enumerate(zip(asked.values, found, strict=True))
+            for i, (label, share) in enumerate(zip(values, found, strict=True))
         ]
-    return told | told_beside(answer)
+    return described | beside(answer)
+
+
+def choice_confidence(probabilities: Sequence[float]) -> float:
+    """Return how far the likeliest choice is above chance: 0 where all are alike, 1 where the rest is impossible."""
+    number = len(probabilities)
+    return 1.0 if number == 1 else min(1.0, max(0.0, (number * max(probabilities) - 1) / (number - 1)))
+
+
+def score_confidence(probabilities: Sequence[float]) -> float:
+    """Return how close the levels lie to the likeliest, compared with levels that are all alike."""
+    number = len(probabilities)
+    if number == 1:
+        return 1.0
+    likeliest = max(range(number), key=lambda i: probabilities[i])
+    spread = sum(share * abs(i - likeliest) for i, share in enumerate(probabilities))
+    uniform = sum(abs(i - (number - 1) / 2) for i in range(number)) / number
+    return min(1.0, max(0.0, 1 - spread / uniform))
+
+
+def expected(probabilities: Sequence[float]) -> float:
+    """Return the expected level, the lowest being 0."""
+    return sum(i * share for i, share in enumerate(probabilities))
+
+
+def count_tokens(questions: Sequence[Question]) -> int:
+    """Return how many words were read: the text once, and each question with its choices."""
+    texts = [questions[0].context]
+    for question in questions:
+        texts.append(question.question)
+        texts += [text for choice in question.options.choices for text in (choice.label, choice.description)]
+    return sum(measure(text).num_tokens for text in texts)

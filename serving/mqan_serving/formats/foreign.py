@@ -1,8 +1,10 @@
 """The routes whose formats are others': each turns its document into the service's questions, and its answers back."""
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from fastapi import FastAPI, Request
@@ -13,8 +15,8 @@ from mqan_core.answer.types import Answer
 from mqan_serving.contract.calls import check_shared
 from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure
 from mqan_serving.contract.model import Model
-from mqan_serving.formats import decisions, foreign_examples, hf_question_answering, hf_zero_shot, systemone
-from mqan_serving.formats.adapting import answers_of, asked
+from mqan_serving.formats import decisions, hf_question_answering, hf_zero_shot
+from mqan_serving.formats.adapting import Asked, answers_of, asked_texts
 from mqan_serving.formats.error_bodies import body_of
 from mqan_serving.observability.logs import RequestLog, answer_and_log
 from mqan_serving.service.answer_service import Service
@@ -24,6 +26,8 @@ Written = dict[str, Any] | Response
 Run = Callable[[Service, RequestLog], Awaitable[Written]]
 Wait = Callable[[Request, Awaitable[list[list[Outcome]]]], Awaitable[list[list[Outcome]]]]
 
+# By path: a request and what mqan-default answered to it, shortened.
+EXAMPLES: Final[Mapping[str, Any]] = json.loads(Path(__file__).with_name("examples.json").read_text(encoding="utf-8"))
 JSON_ONLY: Final = ("application/json",)
 _OBJECT: Final = {"type": "object"}
 _EITHER: Final = {"anyOf": [_OBJECT, {"type": "array", "items": {}}]}
@@ -33,16 +37,10 @@ CODES_OF_MODELS: Final = ("unauthenticated", "metadata_too_large", "unknown_host
 
 
 class Respond(Protocol):
-    """Runs what answers a request, and tells whatever goes wrong."""
+    """Runs what answers a request, and responds to whatever goes wrong."""
 
     async def __call__(self, request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
-        """Respond to a request.
-
-        Args:
-            request: the request.
-            run: answers it.
-            media_types: those that its body may have; an empty one where it need not say.
-        """
+        """Respond to a request whose body has one of these media types; an empty one: it need not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,23 +48,19 @@ class Format:
     """A format that others speak.
 
     Attributes:
-        path: where it is spoken.
+        path: where it is spoken; ``EXAMPLES`` has a request and its response for it.
         operation: its id in the documentation.
-        summary: what it does.
-        parse: reads the questions of a document, or raises ``PlacedError``: each is ``adapting.Placed``.
-        tell: makes the response of these, their answers and the model's name.
-        request: an example.
-        response: what was answered to it.
+        summary: for the documentation.
+        parse: reads the questions of a body, or raises ``PlacedError``.
+        respond: makes the response of these, their answers and the model's name.
         schema: JSON schema of responses.
     """
 
     path: str
     operation: str
     summary: str
-    parse: Callable[[bytes, Model], Sequence[Any]]
-    tell: Callable[[Any, Sequence[Answer], str], Any]
-    request: dict[str, Any]
-    response: Any
+    parse: Callable[[bytes, Model], Sequence[Asked]]
+    respond: Callable[[Sequence[Asked], Sequence[Answer], str], Any]
     schema: Mapping[str, Any]
 
 
@@ -75,10 +69,8 @@ FORMATS: Final = (
         "/v1/systemone",
         "systemone",
         "Decide as TypeSafe's System One does",
-        systemone.parse,
-        systemone.respond,
-        foreign_examples.SYSTEMONE_REQUEST,
-        foreign_examples.SYSTEMONE_RESPONSE,
+        decisions.parse_systemone,
+        decisions.respond_systemone,
         _OBJECT,
     ),
     Format(
@@ -87,8 +79,6 @@ FORMATS: Final = (
         "Decide as OpenAI's Decisions do",
         decisions.parse,
         decisions.respond,
-        foreign_examples.DECISIONS_REQUEST,
-        foreign_examples.DECISIONS_RESPONSE,
         _OBJECT,
     ),
     Format(
@@ -97,8 +87,6 @@ FORMATS: Final = (
         "Quote an answer as Hugging Face's question-answering task does",
         hf_question_answering.parse,
         hf_question_answering.respond,
-        foreign_examples.HF_QUESTION_REQUEST,
-        foreign_examples.HF_QUESTION_RESPONSE,
         _EITHER,
     ),
     Format(
@@ -107,8 +95,6 @@ FORMATS: Final = (
         "Choose among labels as transformers' zero-shot-classification pipeline does",
         hf_zero_shot.parse,
         hf_zero_shot.respond,
-        foreign_examples.HF_LABELS_REQUEST,
-        foreign_examples.HF_LABELS_RESPONSE,
         _EITHER,
     ),
 )
@@ -117,20 +103,13 @@ FORMATS: Final = (
 def add_foreign_routes(
     app: FastAPI, get_service: Callable[[], Service], respond: Respond, wait: Wait, dependencies: list[Any]
 ) -> None:
-    """Add the routes.
-
-    Args:
-        app: where to.
-        get_service: returns the service.
-        respond: runs what answers a request, and tells whatever goes wrong.
-        wait: awaits answers for as long as the caller is there.
-        dependencies: of every route.
-    """
+    """Add the routes. ``wait`` awaits answers for as long as the caller is there."""
     for spoken in FORMATS:
+        example, codes = EXAMPLES[spoken.path], (*CODES_OF_ANSWER, "unknown_model")
         app.post(
             spoken.path,
-            openapi_extra={"requestBody": {"required": True, "content": content(spoken.request, _OBJECT)}},
-            responses=responses(spoken.path, spoken.response, spoken.schema, (*CODES_OF_ANSWER, "unknown_model")),
+            openapi_extra={"requestBody": {"required": True, "content": content(example["request"], _OBJECT)}},
+            responses=responses(spoken.path, example["response"], spoken.schema, codes),
             dependencies=dependencies,
             summary=spoken.summary,
             operation_id=spoken.operation,
@@ -143,7 +122,7 @@ def add_foreign_routes(
 
     @app.get(
         _MODELS,
-        responses=responses(_MODELS, systemone.list_models("mqan-default", "1"), _OBJECT, CODES_OF_MODELS),
+        responses=responses(_MODELS, decisions.list_models("mqan-default", "1"), _OBJECT, CODES_OF_MODELS),
         dependencies=dependencies,
         summary="List what is served, for clients of TypeSafe and OpenAI",
         operation_id="listModels",
@@ -152,7 +131,7 @@ def add_foreign_routes(
     )
     async def list_models() -> Response:
         model = get_service().model
-        return JSONResponse(systemone.list_models(model.name, model.version, is_jev=model.is_called(systemone.JEV)))
+        return JSONResponse(decisions.list_models(model.name, model.version, is_jev=model.is_called(decisions.JEV)))
 
 
 def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Request], Awaitable[Response]]:
@@ -161,12 +140,14 @@ def _answering(spoken: Format, respond: Respond, wait: Wait) -> Callable[[Reques
             service.check_open()
             body = await request.body()
             rows = await service.aside(len(body), lambda: spoken.parse(body, service.model))
-            number = sum(len(choice.label) for row in rows for choice in row.question.choices or ())
+            number = sum(len(choice.label) for row in rows for choice in row.question.options.choices)
             check_shared(number, service.limits.max_request_bytes, "body", "The labels of all texts together")
-            texts = asked([row.question for row in rows])
+            texts = asked_texts([row.question for row in rows])
             outcomes = await wait(request, answer_and_log(service, texts, log))
             found = answers_of(chain.from_iterable(outcomes), rows)
-            return await service.aside(len(body), lambda: json_response(spoken.tell(rows, found, service.model.name)))
+            return await service.aside(
+                len(body), lambda: json_response(spoken.respond(rows, found, service.model.name))
+            )
 
         return await respond(request, run)
 

@@ -5,25 +5,46 @@ leave open is done as ``QuestionAnsweringPipeline`` of transformers 4 does it. T
 answer the model decides, not the order of scores, and ``top_k`` above 1 gives a list however many answers there are.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
+
+from pydantic import ConfigDict, Field
 
 from mqan_core.answer.types import Answer
 from mqan_core.ask.options import MOST_ALTERNATIVES, Options
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question
-from mqan_serving.formats.adapting import Place, as_flag, as_object, as_string, as_whole, get, read_object
-from mqan_serving.formats.hf_parameters import read_parameters
+from mqan_serving.formats.adapting import Asked, Part, read, read_object, refuse
 
 MOST_ANSWERS: Final = 1 + MOST_ALTERNATIVES
 _USUAL_LENGTH: Final = 15  # of an answer, in tokens, where none is asked for: the pipeline's
-# What the pipeline needs to read a text in pieces, and to end answers at the ends of words: the texts are read whole
-# here, in windows of the model's own, and an answer has whole words, always.
-_WITHOUT_EFFECT: Final = frozenset({"align_to_words", "doc_stride", "max_question_len", "max_seq_len"})
-_PARAMETERS: Final = _WITHOUT_EFFECT | {"handle_impossible_answer", "max_answer_len", "top_k"}
 _NONE: Final[dict[str, Any]] = {"score": 0.0, "start": 0, "end": 0, "answer": ""}
+
+
+class _Inputs(Part):
+    question: str
+    context: str
+
+
+class _Parameters(Part):
+    """The task's. The last four, which the pipeline needs to read a text in pieces, have no effect."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    handle_impossible_answer: bool | None = None
+    max_answer_len: int | None = Field(None, ge=1)
+    top_k: int | None = Field(None, ge=1, le=MOST_ANSWERS)
+    align_to_words: Any = None
+    doc_stride: Any = None
+    max_question_len: Any = None
+    max_seq_len: Any = None
+
+
+class _Request(Part):
+    inputs: _Inputs
+    parameters: _Parameters | None = None
 
 
 class LikeliestQuotation(Question):
@@ -35,55 +56,23 @@ class LikeliestQuotation(Question):
         return replace(super().options, refuses=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question of a document.
-
-    Attributes:
-        question: the service's own.
-        top_k: most answers that are wanted.
-        may_refuse: whether "there is no answer" is one of them.
-    """
-
-    question: Question
-    top_k: int
-    may_refuse: bool
-
-    @property
-    def place(self) -> Place:
-        """Where it stands in the document."""
-        return ("inputs",)
-
-    @property
-    def fields(self) -> Mapping[str, Place]:
-        """Where fields stand in the document that are not the question's."""
-        return {"context": ("inputs", "context"), "question": ("inputs", "question")}
-
-
 def parse(body: bytes, model: Model) -> list[Asked]:
-    """Read the question of a document, for ``foreign.Format``."""
-    document = read_object(body)
-    inputs = as_object(get(document, "inputs", ()), ("inputs",))
-    parameters = read_parameters(document, _PARAMETERS)
-
-    def text(name: str) -> str:
-        return as_string(get(inputs, name, ("inputs",)), ("inputs", name))
-
-    def whole(name: str, unset: int, most: int) -> int:
-        return as_whole(parameters[name], ("parameters", name), 1, most) if name in parameters else unset
-
+    """Read the question of a body, for ``foreign.Format``."""
+    request = read(_Request, read_object(body))
+    parameters = request.parameters or _Parameters()
     longest = model.limits.max_answer_tokens
-    place = ("parameters", "handle_impossible_answer")
-    may_refuse = as_flag(parameters.get("handle_impossible_answer", False), place)
-    top_k = whole("top_k", 1, MOST_ANSWERS)
-    question = (Question if may_refuse else LikeliestQuotation)(
-        context=text("context"),
-        question=text("question"),
+    length = parameters.max_answer_len or min(_USUAL_LENGTH, longest)
+    if length > longest:
+        message = f"The field parameters.max_answer_len is {length}; 1 to {longest} are accepted."
+        raise refuse("option_out_of_range", ("parameters", "max_answer_len"), message)
+    question = (Question if parameters.handle_impossible_answer else LikeliestQuotation)(
+        context=request.inputs.context,
+        question=request.inputs.question,
         contiguous=True,
-        alternatives=top_k - 1,
-        max_answer_tokens=whole("max_answer_len", min(_USUAL_LENGTH, longest), longest),
+        alternatives=(parameters.top_k or 1) - 1,
+        max_answer_tokens=length,
     )
-    return [Asked(question, top_k, may_refuse)]
+    return [Asked(question, ("inputs",), {name: ("inputs", name) for name in ("context", "question")})]
 
 
 def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> dict[str, Any] | list[dict[str, Any]]:
@@ -92,15 +81,16 @@ def respond(asked: Sequence[Asked], answers: Sequence[Answer], model: str) -> di
     The first is what the model decides, also between a quotation and none; the others follow by their scores.
     """
     [one], [answer] = asked, answers
-    found = [_tell(quotation) for quotation in (answer, *answer.alternatives) if quotation.spans]
-    if one.may_refuse:
+    top_k = one.question.alternatives + 1
+    found = [_describe(quotation) for quotation in (answer, *answer.alternatives) if quotation.spans]
+    if not isinstance(one.question, LikeliestQuotation):
         none = _NONE | {"score": answer.refusal}
-        first, rest = (found[:1], found[1:]) if answer.answered else ([none], found)
-        found = [*first, *sorted([*rest, none] if answer.answered else rest, key=lambda told: -told["score"])]
-    found = found[: one.top_k] or [_NONE]
-    return found if one.top_k > 1 else found[0]
+        first, rest = (found[:1], [*found[1:], none]) if answer.answered else ([none], found)
+        found = [*first, *sorted(rest, key=lambda each: -each["score"])]
+    found = found[:top_k] or [_NONE]
+    return found if top_k > 1 else found[0]
 
 
-def _tell(answer: Answer) -> dict[str, Any]:
+def _describe(answer: Answer) -> dict[str, Any]:
     [span] = answer.spans
     return {"score": answer.probability, "start": span.start, "end": span.end, "answer": span.text}

@@ -10,11 +10,11 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field
 from pydantic_core import to_json
 
 from mqan_core import __version__
@@ -24,9 +24,8 @@ from mqan_serving.contract.calls import MOST_IN_ALL, AskedText, check_explained,
 from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, describe, shown_field
 from mqan_serving.contract.model import Model
 from mqan_serving.contract.questions import Question
-from mqan_serving.formats.adapting import Place, read_object, refuse
-from mqan_serving.formats.foreign import CODES_OF_MODELS, Respond, Wait, content, responses
-from mqan_serving.formats.open_inference_examples import METADATA, REQUEST, RESPONSE
+from mqan_serving.formats.adapting import Part, Place, problem, read, read_object, refuse
+from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, Wait, content, responses
 from mqan_serving.observability.logs import RequestLog, answer_and_log
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import Outcome
@@ -38,45 +37,41 @@ _PARAMETERS: Final = frozenset(Question.model_fields) - {*INPUTS, *_NOT_FOR_TENS
 _BINARY_OUTPUT: Final = "binary_data_output"
 _LENGTH_BYTES: Final = 4  # before each text of a tensor in binary, the lowest first
 _OBJECT: Final = {"type": "object"}
-_TAGS: Final[list[Any]] = ["formats of others"]
 _HEADER: Final = "inference-header-content-length"  # bytes of JSON, where tensors in binary follow
 _BINARY: Final = "application/octet-stream"
 _MEDIA_TYPES: Final = ("application/json", _BINARY, "")  # NVIDIA's client sends no type
 _MODEL: Final = "/v2/models/{model_name}"
-_VERSION: Final = "/versions/{model_version}"
+_INFER: Final = f"{_MODEL}/infer"
 _SERVER: Final = {"name": "mqan", "version": __version__, "extensions": ["binary_tensor_data"]}
-_CODE_OF_PROBLEM: Final = {
-    "missing": "missing_field",
-    "literal_error": "unknown_field",
-    "too_short": "invalid_input",
-    "too_long": "invalid_input",
-    "greater_than_equal": "option_out_of_range",
-}
+_METADATA: Final = EXAMPLES[_MODEL]["response"]
+_CODES_OF_HEALTH: Final = ("unknown_host", "metadata_too_large", "unavailable", "internal")
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(strict=True)
+def _as_datatype(value: str) -> str:
+    if value != "BYTES":
+        raise problem("wrong_type", "it should be BYTES")
+    return value
 
 
-class _Binary(_Part):
+class _Binary(Part):
     binary_data_size: int | None = Field(default=None, ge=0)  # of an input
     binary_data: bool | None = None  # of an output
 
 
-class _Input(_Part):
+class _Input(Part):
     name: Literal["context", "question", "choices"]
-    datatype: Literal["BYTES"]
+    datatype: Annotated[str, AfterValidator(_as_datatype)]
     shape: list[int] = Field(max_length=8)
     data: list[str] | None = Field(default=None, max_length=MOST_IN_ALL)
     parameters: _Binary | None = None
 
 
-class _Output(_Part):
+class _Output(Part):
     name: Literal["answer", "attributions"]
     parameters: _Binary | None = None
 
 
-class _InferRequest(_Part):
+class _InferRequest(Part):
     id: str | None = None
     inputs: list[_Input] = Field(min_length=1, max_length=len(INPUTS))
     outputs: list[_Output] | None = Field(default=None, max_length=2 * len(OUTPUTS))
@@ -93,15 +88,7 @@ class _InferRequest(_Part):
 def add_inference_routes(
     app: FastAPI, get_service: Callable[[], Service], respond: Respond, wait: Wait, dependencies: list[Any]
 ) -> None:
-    """Add the routes; those with a version are not in the API document.
-
-    Args:
-        app: where to.
-        get_service: returns the service.
-        respond: runs what answers a request, and tells whatever goes wrong.
-        wait: awaits answers for as long as the caller is there.
-        dependencies: of the routes that need a key.
-    """
+    """Add the routes; those with a version are not in the API document. ``dependencies``: of routes that need a key."""
 
     async def is_live() -> Response:
         get_service().check_live()
@@ -123,7 +110,7 @@ def add_inference_routes(
     async def describe_model(model_name: str, model_version: str = "") -> Response:
         model = get_service().model
         _check_model(model, model_name, model_version)
-        return JSONResponse(METADATA | {"name": model.name, "versions": [model.version]})
+        return JSONResponse(_METADATA | {"name": model.name, "versions": [model.version]})
 
     async def infer(request: Request, model_name: str, model_version: str = "") -> Response:
         async def run(service: Service, log: RequestLog) -> Response:
@@ -136,48 +123,37 @@ def add_inference_routes(
 
         return await respond(request, run, _MEDIA_TYPES)
 
-    def add(
-        path: str,
-        call: Callable[..., Any],
-        operation: str,
-        name: str,
-        summary: str,
-        example: Any,
-        codes: Sequence[str],
-        **more: Any,
-    ) -> None:
+    live = "Whether the process works, as the Open Inference Protocol says it"
+    ready = "Whether to send requests here, as the Open Inference Protocol says it"
+    server = "Describe the server, as the Open Inference Protocol does"
+    batch = "Answer a batch of questions in tensors, as the Open Inference Protocol has them"
+    model_ready, tensors = "Whether the model takes requests", "Describe the tensors of the model"
+    of_model = {"name": _METADATA["name"], "ready": True}
+    sent = {"requestBody": {"required": True, "content": content(EXAMPLES[_INFER]["request"], _OBJECT)}}
+    key: dict[str, Any] = {"dependencies": dependencies}
+    post: dict[str, Any] = {"methods": ["POST"], "openapi_extra": sent, **key}
+    routes: list[tuple[str, Callable[..., Any], str, str, str, Any, Sequence[str], dict[str, Any]]] = [
+        ("/v2/health/live", is_live, "ServerLive", "Check", live, {"live": True}, _CODES_OF_HEALTH, {}),
+        ("/v2/health/ready", is_ready, "ServerReady", "Check", ready, {"ready": True}, _CODES_OF_HEALTH, {}),
+        (f"{_MODEL}/ready", is_model_ready, "ModelReady", "Check", model_ready, of_model, _CODES_OF_HEALTH, {}),
+        ("/v2", describe_server, "ServerMetadata", "GetModel", server, _SERVER, CODES_OF_MODELS, key),
+        (_MODEL, describe_model, "ModelMetadata", "GetModel", tensors, _METADATA, CODES_OF_MODELS, key),
+        (_INFER, infer, "Infer", "AnswerMany", batch, EXAMPLES[_INFER]["response"], CODES_OF_ANSWER, post),
+    ]
+    for path, call, operation, name, summary, example, codes, more in routes:
         is_of_model = path.startswith(_MODEL)
-        known = (*codes, "unknown_model") if is_of_model else codes
-        for version in ("", _VERSION) if is_of_model else ("",):
+        for version in ("", "/versions/{model_version}") if is_of_model else ("",):
             app.add_api_route(
                 path.replace(_MODEL, _MODEL + version),
                 call,
-                responses=responses(path, example, _OBJECT, known),
+                responses=responses(path, example, _OBJECT, (*codes, "unknown_model") if is_of_model else codes),
                 summary=summary,
                 operation_id=f"inference{operation}",
                 name=name,
-                tags=_TAGS,
+                tags=["formats of others"],
                 include_in_schema=not version,
                 **more,
             )
-
-    of_health = ("unknown_host", "metadata_too_large", "unavailable", "internal")
-    live = "Whether the process works, as the Open Inference Protocol says it"
-    add("/v2/health/live", is_live, "ServerLive", "Check", live, {"live": True}, of_health)
-    ready = "Whether to send requests here, as the Open Inference Protocol says it"
-    add("/v2/health/ready", is_ready, "ServerReady", "Check", ready, {"ready": True}, of_health)
-    example = {"name": METADATA["name"], "ready": True}
-    add(
-        f"{_MODEL}/ready", is_model_ready, "ModelReady", "Check", "Whether the model takes requests", example, of_health
-    )
-    locked: dict[str, Any] = {"dependencies": dependencies}
-    server = "Describe the server, as the Open Inference Protocol does"
-    add("/v2", describe_server, "ServerMetadata", "GetModel", server, _SERVER, CODES_OF_MODELS, **locked)
-    tensors = "Describe the tensors of the model"
-    add(_MODEL, describe_model, "ModelMetadata", "GetModel", tensors, METADATA, CODES_OF_MODELS, **locked)
-    batch = "Answer a batch of questions in tensors, as the Open Inference Protocol has them"
-    locked["openapi_extra"] = {"requestBody": {"required": True, "content": content(REQUEST, _OBJECT)}}
-    add(f"{_MODEL}/infer", infer, "Infer", "AnswerMany", batch, RESPONSE, CODES_OF_ANSWER, methods=["POST"], **locked)
 
 
 def _check_model(model: Model, name: str, version: str) -> None:
@@ -187,41 +163,22 @@ def _check_model(model: Model, name: str, version: str) -> None:
 
 
 def _read(body: bytes, header: str | None) -> tuple[_InferRequest, dict[str, list[str]]]:
-    """Return a request and the texts of its inputs.
-
-    Args:
-        body: the JSON document, and tensors in binary after it.
-        header: how many bytes the document has, where tensors follow.
-
-    Raises:
-        PlacedError: something in it is wrong; it says where.
-    """
+    """Return a request and the texts of its inputs; ``header``: how many bytes are JSON, where tensors follow it."""
     num_bytes = len(body)
     if header is not None:
         num_bytes = int(header[:20]) if header.isdecimal() and header.isascii() else num_bytes + 1
         if num_bytes > len(body):
             message = "The header Inference-Header-Content-Length is no number of bytes that the body has."
             raise refuse("malformed_request", (), message, "Send how many bytes of the body are JSON.")
-    document = read_object(body[:num_bytes])
-    try:
-        request = _InferRequest.model_validate(document)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        place = tuple(map(str, problem["loc"]))
-        code = "wrong_type" if place[-1] == "datatype" else _CODE_OF_PROBLEM.get(problem["type"], "wrong_type")
-        raise refuse(code, place, f"The field {'.'.join(place)} is wrong: {problem['msg']}.") from None
+    request = read(_InferRequest, read_object(body[:num_bytes]))
     for name, value in (request.parameters or {}).items():
-        _check_parameter(name, value)
+        place = ("parameters", shown_field(name, "a field of it"))
+        if name not in {*_PARAMETERS, _BINARY_OUTPUT}:
+            known = ", ".join(sorted(_PARAMETERS))
+            raise refuse("unknown_field", place, f"The parameter {place[1]} is unknown.", f"Send {known} only.")
+        if not isinstance(value, bool) and (name == _BINARY_OUTPUT or not isinstance(value, int | float | str)):
+            raise refuse("wrong_type", place, f"The parameter {name} is no number, flag or string that it can be.")
     return request, _tensors(request.inputs, body[num_bytes:])
-
-
-def _check_parameter(name: str, value: Any) -> None:
-    place = ("parameters", shown_field(name, "a field of it"))
-    if name not in {*_PARAMETERS, _BINARY_OUTPUT}:
-        known = ", ".join(sorted(_PARAMETERS))
-        raise refuse("unknown_field", place, f"The parameter {place[1]} is unknown.", f"Send {known} only.")
-    if not isinstance(value, bool) and (name == _BINARY_OUTPUT or not isinstance(value, int | float | str)):
-        raise refuse("wrong_type", place, f"The parameter {name} is no number, flag or string that it can be.")
 
 
 def _tensors(inputs: Sequence[_Input], rest: bytes) -> dict[str, list[str]]:
