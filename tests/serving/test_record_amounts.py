@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mqan_core.text.tokens import read_tokens
-from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.amounts import NoValueError
 from mqan_serving.records.values import Kind, read_value
 
 
@@ -21,6 +21,8 @@ from mqan_serving.records.values import Kind, read_value
         (Kind.MONEY, "-$.50", -0.5),
         (Kind.MONEY, "-.50 €", -0.5),
         (Kind.MONEY, "Rs.500", 500.0),
+        (Kind.MONEY, "19 %: 76.00 EUR", 76.0),
+        (Kind.MONEY, "VAT 7,5 %: € 3.20", 3.2),
         (Kind.NUMBER, ".500", 0.5),
         (Kind.INTEGER, "No.5", 5),
     ],
@@ -159,6 +161,8 @@ def test_a_number_with_a_fraction_has_no_value_whole_or_cut(kind: Kind, form: st
         (Kind.MONEY, "a million times ", "$5", "", 5.0),
         (Kind.MONEY, "in millions\n", "$5", "", 5.0),
         (Kind.MONEY, "in St. Paul, MN ", "$5", "", 5.0),
+        (Kind.MONEY, "", "19 %: 76.00 %", "", None),
+        (Kind.MONEY, "", "5 % of 100 EUR", "", None),
         *((Kind.MONEY, "a discount of ", "5", share, None) for share in (" percent", " per cent", " pct off")),
         *((Kind.NUMBER, "It was ", "12 degrees", below, None) for below in (" below zero", " below freezing in Oslo")),
         (Kind.NUMBER, "It was ", "5", " °C below zero", None),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.amounts import NoValueError
 from mqan_serving.records.values import Kind, read_value
 
 _IN_FRONT = ["", "Friday ", "on ", "Mon ", "at 10:00 on ", "10 am, ", "the ", "Monday, "]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mqan_core.bundle import open_bundle
-from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.amounts import NoValueError
 from mqan_serving.records.values import Kind, read_value
 
 Knows = Callable[[str], bool]

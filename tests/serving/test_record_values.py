@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.amounts import NoValueError
 from mqan_serving.records.values import Kind, read_value
 
 _HIDDEN = [*map(chr, [0xAD, 0x34F, 0x61C, 0x115F, 0x180E, *range(0x200B, 0x2010), *range(0x202A, 0x202F)])]

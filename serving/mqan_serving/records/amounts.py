@@ -1,87 +1,34 @@
 """Numbers and amounts of money out of quotations; price-parser finds the currency and makes the number.
 
-What stands directly around a quotation can change its number: a sign, a point before decimals, a fraction, a word such
-as million. Then there is no value, because the quotation alone does not show it.
+What is around a number can change it: a sign, a point before decimals, a fraction, a word such as million. Only what is
+known to leave a number as it is may be there; beside anything else it has no value. So no list of the words that
+multiply, of any language, has to be complete: "5 Millionen" has no value because nobody knows what Millionen are.
 """
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from price_parser.parser import Price
+from price_parser._currencies import CURRENCY_CODES
+from price_parser.parser import SAFE_CURRENCY_SYMBOLS, Price
 
-from mqan_serving.records.around import Knows, check_behind, check_in_front
-from mqan_serving.records.errors import NoValueError
 
-_MOST_DIGITS: Final = 15  # that a floating-point number holds exactly
-_NUMBER: Final = re.compile(r"\d+(?:[.,'’]\d+| \d{3}(?!\d))*")
-_GROUPED: Final = re.compile(r"(?!0)\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*")  # in thousands
-_THREE_DECIMALS: Final = re.compile(  # or more; of dollars and pounds in prices of fuel and rates of exchange
-    r"(?<![A-Za-z])(?:KWD?|BHD|OMR|JOD|TND|LYD|IQD|KD|BD|JD|LD|DT|dinars?|rials?|BTC|XBT|ETH)(?![a-z])"
-    r"|(?<![A-Za-z])(?:USD|AUD|CAD|NZD|GBP|dollars?|pounds?)(?![a-z])|[₿$£]",
-    re.IGNORECASE,
-)
+class NoValueError(ValueError):
+    """A quotation has no value of the wanted kind; the message says why, to follow "The quotation"."""
 
-_DASHES: Final = r"\-−‒–‐‑﹣－"
-_DASH: Final = f"[{_DASHES}]"
-_DASH_IN_FRONT: Final = re.compile(
-    rf"(.?)({_DASH})(\s*)(?:[^\W\d_]{{0,3}}[^\w\s{_DASHES}]|[^\W\d_]{{1,3}})?\s*$", re.DOTALL
-)
-_MINUS: Final = re.compile(r"\b(?:minus|negative)\s*(?:[^\W\d_]{0,3}[^\w\s]|[^\W\d_]{1,3})?\s*$", re.IGNORECASE)
-_SIGN_BEHIND: Final = re.compile(rf"{_DASH}(?!\w)")
-_POINT_IN_FRONT: Final = re.compile(rf"(?:^|[\s(\[+$€£¥₹]|{_DASH})\.$")
-_ABBREVIATION: Final = re.compile(r"\b(?:rs|kr|fr|no|nr|ca|approx)\.$", re.IGNORECASE)
-_MORE_IN_FRONT: Final = re.compile(rf"\d(?:[.,'’:/⁄]|{_DASH})$")
-_MORE_BEHIND: Final = re.compile(rf"(?:[.,'’:/⁄^]|{_DASH}[^\w\s]?|e[-+]?)\d|\^|\s*[×x*·]\s*10\b", re.IGNORECASE)
-_DATE_IN_FRONT: Final = re.compile(r"\d([./-])\d{1,2}\1$")
-_DATE_BEHIND: Final = re.compile(r"([./-])\d{1,2}\1\d{1,2}(?!\d)")
-_MULTIPLIED: Final = re.compile(
-    r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
-    r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b",
-    re.IGNORECASE,
-)
-_CODES: Final = "EUR|USD|GBP|CHF"
-_SCALED_CURRENCY: Final = re.compile(rf"\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b")
-_MULTIPLIED_IN_FRONT: Final = re.compile(  # $m 3.2, EUR million 5, KEUR 5
-    r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
-    rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
-    rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$",
-    re.IGNORECASE,
-)
-_BELOW: Final = re.compile(
-    r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b", re.IGNORECASE
-)
-_SHARE: Final = re.compile(r"[\s-]*(?:%|per\s?cent\b|pct\b)", re.IGNORECASE)
-_OF_MONEY: Final = re.compile(  # after other numbers these are units: m stands for metres
-    r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢", re.IGNORECASE
-)
-_FRACTION: Final = re.compile(
-    r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"
-    r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?|hundredths?|thousandths?)\b"
-    r"|\s+(?:(?:and|&)\s+)?\d+[/⁄]\d|\s+point\s",
-    re.IGNORECASE,
-)
-_IN_BRACKETS: Final = re.compile(r"\s*(?:[A-Z]{3}|[^\w\s]{0,3})\s*")  # beside the digits
-NUMBER_WORDS: Final[Mapping[str, int]] = {
-    word: number
-    for number, word in enumerate(
-        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
-    )
-}
-_MORE_WORDS: Final = re.compile(r"(?:\wty|hundred|thousand|million|point)(?:\s+and)?[\s-]*$", re.IGNORECASE)
+
+WIDE_GAP: Final = "\N{EM SPACE}"  # stands for the white space between columns
+Knows = Callable[[str], bool]  # whether a word, in lower case, is one of the text's language
 
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A quotation, and what stands around it, without invisible characters.
+    """A quotation with single spaces, and some characters around it, where a line feed ends each line.
 
     Attributes:
-        text: the quotation, with single spaces for all white space.
-        before: a few characters in front of it; a line begins with a line feed.
-        after: a few characters after it.
         knows: whether a word, in lower case, is one of the text's language.
     """
 
@@ -92,13 +39,134 @@ class Quoted:
 
     @property
     def line_before(self) -> str:
-        """What stands in front of it on its line."""
         return self.before.rpartition("\n")[2]
 
     @property
     def line_after(self) -> str:
-        """What stands behind it on its line: the next one is about something else."""
         return self.after.partition("\n")[0]
+
+
+_MOST_DIGITS: Final = 15  # that a floating-point number holds exactly
+_NUMBER: Final = re.compile(r"\d+(?:[.,'’]\d+| \d{3}(?!\d))*")
+_GROUPED: Final = re.compile(r"(?!0)\d{1,3}(?:([.,' ])\d{3})(?:\1\d{3})*")  # in thousands
+_THREE_DECIMALS: Final = re.compile(  # or more; of dollars and pounds in prices of fuel and rates of exchange
+    r"(?<![A-Za-z])(?:KWD?|BHD|OMR|JOD|TND|LYD|IQD|KD|BD|JD|LD|DT|dinars?|rials?|BTC|XBT|ETH"
+    r"|USD|AUD|CAD|NZD|GBP|dollars?|pounds?)(?![a-z])|[₿$£]",
+    re.IGNORECASE,
+)
+NUMBER_WORDS: Final[Mapping[str, int]] = {
+    word: number
+    for number, word in enumerate(
+        ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
+    )
+}
+_MORE_WORDS: Final = re.compile(r"(?:\wty|hundred|thousand|million|point)(?:\s+and)?[\s-]*$", re.IGNORECASE)
+
+_DASHES: Final = r"\-−‒–‐‑﹣－"
+_DASH: Final = f"[{_DASHES}]"
+_DASH_IN_FRONT: Final = re.compile(
+    rf"(.?)({_DASH})(\s*)(?:[^\W\d_]{{0,3}}[^\w\s{_DASHES}]|[^\W\d_]{{1,3}})?\s*$", re.DOTALL
+)
+_MINUS: Final = re.compile(r"\b(?:minus|negative)\s*(?:[^\W\d_]{0,3}[^\w\s]|[^\W\d_]{1,3})?\s*$", re.IGNORECASE)
+_POINT_IN_FRONT: Final = re.compile(rf"(?:^|[\s(\[+$€£¥₹]|{_DASH})\.$")
+_ABBREVIATION: Final = re.compile(r"\b(?:rs|kr|fr|no|nr|ca|approx)\.$", re.IGNORECASE)
+_CUT_IN_FRONT: Final = re.compile(rf"\d(?:[.,'’:/⁄]|{_DASH})$")
+_CUT_BEHIND: Final = re.compile(rf"(?:[.,'’:/⁄^]|{_DASH}[^\w\s]?|e[-+]?)\d|\^|\s*[×x*·]\s*10\b", re.IGNORECASE)
+_DATE_IN_FRONT: Final = re.compile(r"\d([./-])\d{1,2}\1$")
+_DATE_BEHIND: Final = re.compile(r"([./-])\d{1,2}\1\d{1,2}(?!\d)")
+_IN_BRACKETS: Final = re.compile(r"\s*(?:[A-Z]{3}|[^\w\s]{0,3})\s*")  # beside the digits
+_SHARE: Final = re.compile(r"[\s-]*(?:%|per\s?cent\b|pct\b)", re.IGNORECASE)
+_SHARE_LABEL: Final = re.compile(r"\D*\d+(?:[.,]\d+)?\s?%\s?[:=](?=\s?\D?\D?\D?\s?\d)")  # 19 %: 76.00 EUR
+
+# What is known to leave a number as it is.
+_CURRENCY: Final = "|".join(
+    map(re.escape, sorted({*CURRENCY_CODES, *SAFE_CURRENCY_SYMBOLS, "kr", "Ft", "Rs", "R"}, key=len, reverse=True))
+)
+_UNITS: Final = (
+    "[cdkmµμn]?m|[kmµμ]?g|[cdmµμ]?l|[kMGT]?(?:Wh?|V|A|Hz|B|bit|J|Pa|N)|[mµμn]?s|min|hr?s?|d|lbs?|oz|ft|in|yd|mi"
+    "|[kmgt]b|km/h|mph|px|pt|x(?!\\s*\\d)|p[ck]s?|am|pm|a\\.m|p\\.m|st|nd|rd|th"
+)
+_PLAIN_BEHIND: Final = re.compile(
+    r"[*_`~]*(?:$|[\s.,;:!?…)\]}\"'”’»|%‰°¢]|[-/‐](?=[^\W\d_])"
+    rf"|(?:{_UNITS}|{_CURRENCY})(?![^\W\d_]))"
+)
+_PLAIN_IN_FRONT: Final = frozenset("\"'(:;=#§№|@&+~≈.,-−‒–‐‑﹣－")  # points and dashes are looked at by themselves
+_EMPHASIS: Final = re.compile(r"(?:^|\s)[*_`]+$")  # of Markdown
+_SHORT: Final = re.compile(  # words and units of one or two letters, and units that are no words
+    "am|be|c|cl|cm|d|dl|do|ft|g|go|gb|h|hr|hz|in|kb|kg|km|kn|kr|kt|kw|l|lb|m|mb|mg|mi|ml|mm|mo|mw|my|no|ok|our|oz|p|pc|pk"
+    "|pm|pp|pt|px|s|t|tb|up|us|v|w|wh|wk|yd|yr|approx|excl|gbps|hrs|incl|kbps|kcal|kmh|kwh|lbs|mbps|mins|mths?|mwh|pcs|rpm|secs|tbsp|tsp"
+    "|vat|wks|x|y|yrs"
+)
+_UNIT: Final = re.compile(f"{_UNITS}|{_SHORT.pattern}")
+_BEHIND_CURRENCY: Final = re.compile(rf"(?:{_CURRENCY})\s+([^\W\d_]+)\.?\s*$")
+_WORD_OR_MARK: Final = re.compile(rf"[^\W\d_]+|\d|[^\w\s]|{WIDE_GAP}")
+_END_MARKS: Final = frozenset(f'.,;:!?…()[]{{}}"“”|{WIDE_GAP}')
+_BETWEEN_PHRASES: Final = frozenset("-–—/+*=<>")  # after white space
+_END_WORD: Final = re.compile(  # of what a number counts
+    "a|after|an|and|as|at|because|before|but|by|during|for|from|had|has|have|he|i|if|in|is|it|not|of|off|on|or|per|she"
+    "|since|so|than|that|the|they|this|to|until|was|we|were|when|which|who|will|with|you",
+    re.IGNORECASE,
+)
+_ENDINGS: Final = (("", ""), ("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("d", ""))  # of other forms
+_LONGEST_WORD: Final = 20  # characters; longer ones are cut, and multiply nothing
+_MOST_OUTSIDE: Final = 2  # words after a quotation that can belong to its number
+
+# Known words and signs that change a number, and what a quotation with them is told to have or be.
+_CODES: Final = "EUR|USD|GBP|CHF"
+_MULTIPLIES: Final = re.compile("bill|bin|bio|crore|kun|mia|mil|mill|tis|tri")  # English words, too
+
+
+def _changes(*rows: tuple[str, str]) -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(pattern, re.IGNORECASE), reason) for pattern, reason in rows]
+
+
+_MULTIPLIED: Final = "has a word or letter that multiplies its number"
+_CHANGED_BEHIND: Final = _changes(
+    (
+        r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
+        r"|[\s-]?(?:mn|mio|mln|mil|mrd|bn|bln|tn|trn|tril|tsd|thsd|(?-i:M))\b|(?-i:[BT])\b",
+        _MULTIPLIED,
+    ),
+    (
+        r"[\s-]*(?:(?:and|&)[\s-]+)?(?:(?:an?|one|two|three|\d+)[\s-]+)?"
+        r"(?:half|halves|quarters?|thirds?|fourths?|fifths?|sixths?|eighths?|tenths?|hundredths?|thousandths?)\b"
+        r"|\s+(?:(?:and|&)\s+)?\d+[/⁄]\d|\s+point\s",
+        "has a fraction or a power after its number",
+    ),
+    (
+        r"[\s-]*(?:degrees?|°?\s?[CF]\b|°)?[^\d\n.,;]{0,12}\bbelow\s+(?:zero|freezing)\b",
+        "is below zero, as the words after it say",
+    ),
+    (rf"{_DASH}(?!\w)", "has a sign after its number"),
+    (
+        r"\s+(?:or|to|plus|minus|times|less|over|(?:divided|multiplied)\s+by)\s+[€$£]?\d|\s+to\s+the\b"
+        r"|\s+(?:squared|cubed)\b",
+        "is part of a range, or a power",
+    ),
+)
+_CHANGED_MONEY_BEHIND: Final = _changes(  # after other numbers these are units: m stands for metres
+    (
+        r"[\s-]*(?:[kmbtlc]|mm|bil|cr|grand|thou|cents?|ct|p|pence)\b(?![.'’-]\w)|\s*¢"
+        rf"|(?-i:\s?[TKM](?:{_CODES}|[€$£])|\s?(?:{_CODES}|[€$£])\s?[km]\b)",
+        _MULTIPLIED,
+    ),
+    (_SHARE.pattern, "is a share, not an amount of money"),
+)
+_CHANGED_IN_FRONT: Final = _changes(
+    (
+        r"\b(?:half|third|quarter|twice|thrice|double|triple)(?:\s+(?:of|the|a|an|about))*\s+[€$£]?$"
+        r"|\d\s*[×*·÷/^]\s+$|\d\s+(?:or|to)\s+[€$£]?$|\bbetween\s+[€$£]?$",
+        "has a word or sign in front that may change its number",
+    )
+)
+_CHANGED_MONEY_IN_FRONT: Final = _changes(  # $m 3.2, EUR million 5, KEUR 5
+    (
+        r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
+        rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
+        rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$",
+        _MULTIPLIED,
+    )
+)
 
 
 def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tuple[Decimal, str | None]:
@@ -107,7 +175,7 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
     Args:
         quoted: the quotation.
         is_money: whether it is to be an amount of money.
-        is_whole: whether it is to be a whole number, in which a point may stand between thousands.
+        is_whole: whether it is to be a whole number, in which a point may be between thousands.
 
     Raises:
         NoValueError: it has no number, several, or one that could be read in two ways.
@@ -115,7 +183,11 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
     text = quoted.text
     if not is_money and text.lower() in NUMBER_WORDS:
         return _of_word(quoted), None
-    found = list(_NUMBER.finditer(text))
+    label = _SHARE_LABEL.match(text) if is_money else None
+    rest = text[label.end() :] if label else text
+    if is_money and "%" in rest:
+        raise NoValueError("is a share, not an amount of money")
+    found = list(_NUMBER.finditer(text, len(text) - len(rest)))
     if len(found) != 1:
         raise NoValueError("has several numbers" if found else "has no number in digits")
     [match] = found
@@ -124,12 +196,11 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
     digits = "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in match[0].replace("’", "'"))
     if sum(char.isdigit() for char in digits) > _MOST_DIGITS:
         raise NoValueError(f"has more than {_MOST_DIGITS} digits")
-    is_year = _is_year(digits, front, behind)
+    is_year = len(digits) == 4 and bool(_DATE_IN_FRONT.search(front) or _DATE_BEHIND.match(behind))
     _check_behind(after, quoted, is_money=is_money, is_year=is_year)
-    if is_money and _MULTIPLIED_IN_FRONT.search(front.rpartition("\n")[2]):
-        raise NoValueError("has a word or letter in front that multiplies its number")
-    _check_whole(digits, front, behind)
-    check_in_front(front.rpartition("\n")[2], quoted.knows, is_year=is_year)
+    _check_in_front(front.rpartition("\n")[2], quoted.knows, is_money=is_money, is_year=is_year)
+    if not is_year:
+        _check_uncut(digits, front, behind)
     has_three_decimals = is_whole or _THREE_DECIMALS.search(quoted.before + text + quoted.after) is not None
     if _has_point_in_front(front, is_quoted=before.endswith(".")):
         if not digits.isdecimal():
@@ -137,20 +208,30 @@ def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tu
         plain, front = f"0.{digits}", front[:-1]
     else:
         plain = _plain(digits, is_money=is_money, is_sharp=has_three_decimals and (is_money or is_whole))
-    price = Price.fromstring(plain, text, ".")
+    price = Price.fromstring(plain, rest, ".")
     if price.amount is None:
         raise NoValueError("is no number")
-    _check_letters(quoted, before, price.currency, is_money=is_money)
-    _check_brackets(quoted, front, behind, is_money=is_money)
+    currency = price.currency
+    is_after_currency = bool(before and currency and before.endswith(currency)) or (is_money and not before)
+    if front[-1:].isalpha() and not is_after_currency:
+        raise NoValueError("has its digits inside a word")
+    if is_money:
+        _check_brackets(quoted, front, behind)
     if after.strip() and re.fullmatch(_DASH, after.strip()):
         raise NoValueError("has a sign after its number")
     is_below = _is_below_zero(front, len(quoted.before), is_money=is_money, is_date=is_year)
-    return (-price.amount if is_below else price.amount), price.currency
+    return (-price.amount if is_below else price.amount), currency
+
+
+def is_share(text: str, after: str) -> bool:
+    """Return whether a quotation, with what is after it, has one number, which is a share: 19 %."""
+    found = list(_NUMBER.finditer(text))
+    return len(found) == 1 and _SHARE.match(text[found[0].end() :] + after) is not None
 
 
 def _of_word(quoted: Quoted) -> Decimal:
     _check_behind("", quoted, is_money=False, is_year=False)
-    check_in_front(quoted.line_before, quoted.knows, is_year=False)
+    _check_in_front(quoted.line_before, quoted.knows, is_money=False, is_year=False)
     if _MORE_WORDS.search(quoted.before):
         raise NoValueError("is part of a longer number")
     if _MINUS.search(quoted.before):
@@ -163,7 +244,7 @@ def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
 
     Args:
         digits: as they are written, with separators.
-        is_money: whether one point before three digits stands between thousands.
+        is_money: whether one point before three digits is between thousands.
         is_sharp: whether it may be either.
 
     Raises:
@@ -184,36 +265,65 @@ def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
     raise NoValueError("is not written as one number")
 
 
-def _is_year(digits: str, front: str, behind: str) -> bool:
-    """Return whether it is the year of a date in digits, of which the rest is not quoted."""
-    return len(digits) == 4 and bool(_DATE_IN_FRONT.search(front) or _DATE_BEHIND.match(behind))
-
-
-def _check_whole(digits: str, front: str, behind: str) -> None:
+def _check_uncut(digits: str, front: str, behind: str) -> None:
     """Refuse a part of a number: 75 of 3.75, 234 of 1 234."""
-    if _is_year(digits, front, behind):
-        return
-    is_cut = _MORE_IN_FRONT.search(front) or _MORE_BEHIND.match(behind)
+    is_cut = _CUT_IN_FRONT.search(front) or _CUT_BEHIND.match(behind)
     follows_group = re.search(r"(?<!\d)\d{1,3} $", front) and re.match(r"\d{3}(?!\d)", digits)
     has_group_behind = re.fullmatch(r"\d{1,3}(?: \d{3})*", digits) and re.match(r" \d{3}(?!\d)", behind)
     if is_cut or follows_group or has_group_behind:
         raise NoValueError("is part of a longer number, or of a range")
 
 
+def _check_in_front(front: str, knows: Knows, *, is_money: bool, is_year: bool) -> None:
+    """Refuse a number after anything on its line that may change it."""
+    last = front[-1:]
+    is_plain = last in _PLAIN_IN_FRONT or last.isspace() or last.isalpha() or (is_year and last == "/")
+    if last and not (is_plain or unicodedata.category(last) in ("Sc", "Ps", "Pi") or _EMPHASIS.search(front)):
+        raise NoValueError("has something directly in front of its number that may change it")
+    for pattern, reason in [*_CHANGED_IN_FRONT, *(_CHANGED_MONEY_IN_FRONT if is_money else ())]:
+        if pattern.search(front):
+            raise NoValueError(reason)
+    found = _BEHIND_CURRENCY.search(front)
+    if found and not (_is_unit(found[1]) or _is_english(found[1], knows)):
+        raise NoValueError("has a word between currency and number that may change it")
+
+
 def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool) -> None:
+    """Refuse a number before anything on its line that may change it; ``inside`` is what of that is quoted."""
     behind = inside + quoted.line_after
-    if _MULTIPLIED.match(behind) or (is_money and (_OF_MONEY.match(behind) or _SCALED_CURRENCY.match(behind))):
-        raise NoValueError("has a word that multiplies its number")
-    rest = behind.lstrip()
-    if (rest and unicodedata.category(rest[0]) == "No") or _FRACTION.match(behind):
+    if unicodedata.category(behind.lstrip()[:1] or " ") == "No":
         raise NoValueError("has a fraction or a power after its number")
-    if is_money and _SHARE.match(behind):
-        raise NoValueError("is a share, not an amount of money")
-    if _BELOW.match(behind):
-        raise NoValueError("is below zero, as the words after it say")
-    if _SIGN_BEHIND.match(behind):
-        raise NoValueError("has a sign after its number")
-    check_behind(inside, quoted.line_after, quoted.knows, is_year=is_year)
+    for pattern, reason in [*_CHANGED_BEHIND, *(_CHANGED_MONEY_BEHIND if is_money else ())]:
+        if pattern.match(behind):
+            raise NoValueError(reason)
+    if behind and not (is_year or _PLAIN_BEHIND.match(behind) or unicodedata.category(behind[0]) == "Sc"):
+        raise NoValueError("has something directly after its number that may change it")
+    num_outside = 0
+    for found in _WORD_OR_MARK.finditer(behind):
+        word = found[0]
+        if word in _END_MARKS or word.isdigit() or _END_WORD.fullmatch(word) or num_outside == _MOST_OUTSIDE:
+            return
+        if word in _BETWEEN_PHRASES and behind[found.start() - 1 : found.start()].isspace():
+            return
+        if not word.isalpha() or (len(word) <= 2 and behind[found.end() : found.end() + 1] == "-"):
+            continue  # such as the T of T-shirts
+        if _is_unit(word):
+            return
+        if not _is_english(word, quoted.knows) and len(word) <= _LONGEST_WORD:
+            raise NoValueError("has a word after its number that is not known to leave it as it is")
+        num_outside += found.start() >= len(inside)
+
+
+def _is_unit(word: str) -> bool:
+    is_currency = word in CURRENCY_CODES or word in SAFE_CURRENCY_SYMBOLS
+    return is_currency or bool(_UNIT.fullmatch(word) or _SHORT.fullmatch(word.lower()))
+
+
+def _is_english(word: str, knows: Knows) -> bool:
+    word = word.lower()
+    forms = {word.removesuffix(end) + instead for end, instead in _ENDINGS if word.endswith(end)}
+    is_english = len(word) > 2 and word.isascii() and any(map(knows, forms))
+    return is_english and not any(map(_MULTIPLIES.fullmatch, forms))
 
 
 def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
@@ -227,52 +337,29 @@ def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
     raise NoValueError("has a point or comma in front of its number, which may be that of decimals")
 
 
-def _check_letters(quoted: Quoted, before: str, currency: str | None, *, is_money: bool) -> None:
-    """Refuse digits directly after letters that are no currency."""
-    if before:
-        is_inside = before[-1].isalpha() and not (currency and before.endswith(currency))
-    else:
-        is_inside = quoted.before[-1:].isalpha() and not is_money
-    if is_inside:
-        raise NoValueError("has its digits inside a word")
-
-
-def is_share(text: str, after: str) -> bool:
-    """Return whether a text has one number, which is a share: 19 %.
-
-    Args:
-        text: a quotation.
-        after: what stands behind it.
-    """
-    found = list(_NUMBER.finditer(text))
-    return len(found) == 1 and _SHARE.match(text[found[0].end() :] + after) is not None
-
-
-def _check_brackets(quoted: Quoted, front: str, behind: str, *, is_money: bool) -> None:
+def _check_brackets(quoted: Quoted, front: str, behind: str) -> None:
     """Refuse an amount alone in brackets, which is how accounts write one below zero."""
-    if not is_money:
-        return
     _, opening, left = front.rpartition("(")
     right, closing, _ = behind.partition(")")
     is_alone = _IN_BRACKETS.fullmatch(left) and _IN_BRACKETS.fullmatch(right)
     is_around = quoted.before.rstrip().endswith("(") and quoted.after.lstrip().startswith(")")
     is_whole = quoted.text.startswith("(") and quoted.text.endswith(")")
     if opening and closing and (is_alone or is_around or is_whole):
-        raise NoValueError("stands in brackets, which may mean that it is below zero")
+        raise NoValueError("is in brackets, which may mean that it is below zero")
 
 
 def _is_below_zero(front: str, num_outside: int, *, is_money: bool, is_date: bool) -> bool:
     """Return whether the quotation has a sign in front of its number.
 
-    A dash is a sign where it stands directly in front of the number or its currency, and after white space or nothing.
-    It is none after a letter, and where it begins a line that is not quoted.
+    A dash is a sign directly in front of the number or its currency, and after white space or nothing. It is none after
+    a letter, and where it begins a line that is not quoted.
 
     Raises:
         NoValueError: the sign is not in the quotation, or it is not clear whether there is one.
     """
     words = _MINUS.search(front)
     found = _DASH_IN_FRONT.search(front)
-    if words or (front.rstrip().endswith("±")):
+    if words or front.rstrip().endswith("±"):
         place = words.start() if words else -1
     elif found is None or is_date:
         return False

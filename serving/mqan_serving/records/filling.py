@@ -12,9 +12,8 @@ from mqan_core.errors import InputError
 from mqan_serving.contract.calls import AskedText, Item, check_names, check_shared, check_timeout_ms
 from mqan_serving.contract.errors import AnsweringError, Failure, refuse
 from mqan_serving.contract.questions import ChoiceField, Question, read_object
-from mqan_serving.records.around import Knows
+from mqan_serving.records.amounts import Knows, NoValueError
 from mqan_serving.records.balance import balanced
-from mqan_serving.records.errors import NoValueError
 from mqan_serving.records.schema import RecordField, read_schema, shown_name
 from mqan_serving.records.values import NEAR_CHARS, Kind, Normalized, is_of_kind, read_value
 from mqan_serving.service.many import Outcome

@@ -6,7 +6,7 @@ from typing import Final
 
 from dateutil.parser import parser, parserinfo
 
-from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.amounts import NoValueError
 
 _Order = tuple[bool, bool]  # whether the day comes before the month, and the year before both
 _MONTH_FIRST: Final[_Order] = (False, False)

@@ -11,9 +11,15 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from mqan_core.text.tokens import without_invisible
-from mqan_serving.records.amounts import NUMBER_WORDS, Quoted, is_share, read_amount
-from mqan_serving.records.around import WIDE_GAP, Knows
-from mqan_serving.records.errors import NoValueError
+from mqan_serving.records.amounts import (
+    NUMBER_WORDS,
+    WIDE_GAP,
+    Knows,
+    NoValueError,
+    Quoted,
+    is_share,
+    read_amount,
+)
 from mqan_serving.records.moments import check_around, read_moment
 
 NEAR_CHARS: Final = 24  # around a quotation, which can change its number
@@ -129,8 +135,6 @@ def _number(quoted: Quoted) -> Value:
 
 
 def _money(quoted: Quoted) -> Value:
-    if "%" in quoted.text:
-        raise NoValueError("is a share, not an amount of money")
     amount, currency = read_amount(quoted, is_money=True)
     return Value(float(amount), Normalized("price-parser", float(amount), currency))
 
