@@ -49,9 +49,14 @@ def interval(right: int, total: int) -> tuple[float, float]:
 
 def threshold_for(judged: Sequence[Judged], wanted: float) -> dict[str, Any] | None:
     """Return the least probability from which on answers are right as often as wanted; None where there is none."""
-    probabilities = sorted({0.0, *(one.probability for one in judged if one.said)})
-    found = (at for at in (_at(one, judged) for one in probabilities) if at["rows"] and at["accuracy"] >= wanted)
-    return next(found, None)
+    answered = sorted((one for one in judged if one.said), key=lambda one: -one.probability)
+    right, enough = 0.0, None
+    for number, one in enumerate(answered, 1):
+        right += one.exact
+        is_last = number == len(answered) or answered[number].probability < one.probability  # of those as probable
+        if is_last and right / number >= wanted:
+            enough = one.probability if number < len(answered) else 0.0
+    return None if enough is None else _at(enough, judged)
 
 
 def _at(threshold: float, judged: Sequence[Judged]) -> dict[str, Any]:
