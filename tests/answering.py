@@ -91,7 +91,7 @@ def write_small_checkpoint(folder: Path) -> None:
         recipe=RECIPE,
         step=1,
         drawn={"pool": 0, "index": 0},
-        pieces=trained.vocabulary.pieces[NUM_SPECIAL:],
+        tokens=trained.vocabulary.pieces[NUM_SPECIAL:],
         frozen={name: folder.parent / name for name in (ENCODER_CONFIG, WORD_PIECES)},
         model=last,
         average={name: p.detach() for name, p in trained.network.named_parameters()},

@@ -28,7 +28,7 @@ def run_recipe(recipe: Recipe, data: Path, folder: Path, *, resume: bool, start:
         start: checkpoint or bundle to start from.
     """
     begin = None if start is None else read_start(start)
-    kept = kept_pools(recipe, data, begin.pieces if begin else ())
+    kept = kept_pools(recipe, data, begin.tokens if begin else ())
     sources, validation = sources_of(recipe, data), validation_of(recipe, data)
     return train(recipe, sources, validation, folder, resume=resume, start=begin, kept=kept)
 

@@ -97,7 +97,7 @@ def source(tmp_path: Path, tiny_network: Network) -> Path:
         recipe=recipe,
         step=1,
         drawn={"pool": 0, "index": 1},
-        pieces=tiny_network.vocabulary.pieces[1:],
+        tokens=tiny_network.vocabulary.pieces[1:],
         frozen={VECTORS: vectors},
         model=tiny_network,
         average={},
@@ -114,10 +114,10 @@ def test_a_run_from_a_checkpoint_differs_from_a_random_one_in_its_start_only(
     scratch = train(recipe, data, tmp_path / "scratch")
 
     known = tiny_network.vocabulary.pieces[1:]
-    assert pretrained.pieces[: len(known)] == known
-    added = [piece.strip() for piece in pretrained.pieces[len(known) :]]
+    assert pretrained.tokens[: len(known)] == known
+    added = [piece.strip() for piece in pretrained.tokens[len(known) :]]
     assert set(NEW_WORDS) <= set(added)
-    assert set(NEW_WORDS) <= {piece.strip() for piece in scratch.pieces}
+    assert set(NEW_WORDS) <= {piece.strip() for piece in scratch.tokens}
 
     learned, trained = tiny_network.state_dict()[GENERATOR], generator_of(pretrained)
     moved = (trained[: len(learned)] - learned).abs().max().item()

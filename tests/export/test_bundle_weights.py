@@ -40,7 +40,7 @@ def test_the_network_answers_as_the_shipped_bundle(repository: Path) -> None:
     assert bundle.word_pieces is not None
     assert start.origin == f"{bundle.manifest.name} {bundle.manifest.version}"
     recipe = load_recipe(repository / "training" / "recipes" / "default.yaml")
-    vocabulary = Vocabulary(start.pieces, refuses=True)
+    vocabulary = Vocabulary(start.tokens, refuses=True)
     bert = Bert.from_folder(packaged_encoder(), 0.0)
     network = PretrainedNetwork(recipe.pieces.decoder.model_config_of(), bert, vocabulary.num_generated).eval()
     adopt(network, start)

@@ -69,7 +69,7 @@ class Trained:
             recipe=self.recipe,
             step=step,
             drawn={"pool": 0, "index": step},
-            pieces=PIECES,
+            tokens=PIECES,
             frozen={VECTORS: self.vectors},
             model=self.network,
             average=self.average.state() if averaged else {},
@@ -99,7 +99,7 @@ def weights_of(module: nn.Module) -> dict[str, torch.Tensor]:
 def test_a_checkpoint_is_read_as_it_was_written(trained: Trained, folder: Path) -> None:
     checkpoint = load_checkpoint(folder)
     assert checkpoint.recipe == trained.recipe
-    assert (checkpoint.step, dict(checkpoint.drawn), checkpoint.pieces) == (3, {"pool": 0, "index": 3}, PIECES)
+    assert (checkpoint.step, dict(checkpoint.drawn), checkpoint.tokens) == (3, {"pool": 0, "index": 3}, PIECES)
     assert checkpoint.training["seconds"] == 1.5
     for read, written in (
         (checkpoint.weights, weights_of(trained.network)),

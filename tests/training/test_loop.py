@@ -246,7 +246,7 @@ def test_a_run_may_begin_with_other_weights(encoder: Path, tmp_path: Path) -> No
     given = load_checkpoint(run(recipe_of(encoder, seed=9), tmp_path / "before"))
     start = start_from_checkpoint(given)
     begun = prepare_run(recipe, SOURCES, {}, tmp_path / "run", None, start)
-    assert begun.pieces[: len(given.pieces)] == given.pieces
+    assert begun.tokens[: len(given.tokens)] == given.tokens
     for name, tensor in begun.network.named_parameters():
         known = start.weights[name]
         torch.testing.assert_close(tensor[: len(known)] if known.dim() else tensor, known, rtol=0, atol=0, msg=name)
@@ -286,7 +286,7 @@ def test_a_share_of_the_weights_that_it_begins_with_may_be_kept(encoder: Path, t
     with pytest.raises(ValueError, match="began with another 1, not with another 2"):
         prepare_run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, origin="another 2"))
     with pytest.raises(ValueError, match="another 1 has other words than when"):
-        prepare_run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, pieces=("x",)))
+        prepare_run(recipe, SOURCES, {}, tmp_path / "0.75", newest, dataclasses.replace(start, tokens=("x",)))
     with pytest.raises(ValueError, match="start_share is of the weights that --from gives; resume with it, too"):
         prepare_run(recipe, SOURCES, {}, tmp_path / "run", None)
 
@@ -319,7 +319,7 @@ def test_a_run_begins_with_a_pool_that_was_drawn_before(encoder: Path, tmp_path:
     drawn = next(batches).batch
     batches.close()
     again = prepare_run(recipe, [Unread()], {}, tmp_path / "run", None, kept=kept)
-    assert again.pieces == first.pieces
+    assert again.tokens == first.tokens
     batches = again.stream.batches(0, 0)
     for found, wanted in zip(next(batches).batch.tensors(), drawn.tensors(), strict=True):
         assert torch.equal(found, wanted)

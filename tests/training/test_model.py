@@ -8,7 +8,7 @@ import torch
 from mqan_training.losses import target_probability
 from mqan_training.model.decoder import Encoded, Mixture
 from mqan_training.model.encoder import Coattention
-from mqan_training.model.mqan import MQAN
+from mqan_training.model.network import MQAN
 from mqan_training.recipe import ModelConfig
 
 CONFIG = ModelConfig(width=24, ffn_width=20, head_width=8, num_layers=2, ngram_buckets=50, ngram_width=6)

@@ -59,7 +59,7 @@ class Checkpoint:
     Attributes:
         step: steps taken.
         drawn: the place in the stream: pool and index.
-        pieces: the generator's tokens without the special ones.
+        tokens: the generator's without the special ones.
         average: the averaged weights by name; empty when the run keeps none.
         training: provenance: seconds of training, versions, what the run began with.
     """
@@ -68,7 +68,7 @@ class Checkpoint:
     recipe: Recipe
     step: int
     drawn: Mapping[str, int]
-    pieces: tuple[str, ...]
+    tokens: tuple[str, ...]
     weights: Mapping[str, Tensor]
     average: Mapping[str, Tensor]
     training: Mapping[str, Any]
@@ -89,7 +89,7 @@ def save_checkpoint(
     recipe: Recipe,
     step: int,
     drawn: Mapping[str, int],
-    pieces: tuple[str, ...],
+    tokens: tuple[str, ...],
     frozen: Mapping[str, Path],
     model: nn.Module,
     average: Mapping[str, Tensor],
@@ -119,7 +119,7 @@ def save_checkpoint(
         "step": step,
         "drawn": dict(drawn),
         "config": recipe.model_dump(mode="json"),
-        "pieces": list(pieces),
+        "pieces": list(tokens),
         "training": dict(training),
         "sha256": {name: sha256_of(aside / name) for name in (_MODEL, _RESUME)},
     }

@@ -68,7 +68,7 @@ class Run:
     recipe: Recipe
     folder: Path
     reader: PieceReader | WordReader
-    pieces: tuple[str, ...]
+    tokens: tuple[str, ...]
     network: Any
     learner: nn.Module
     stream: Stream
@@ -226,8 +226,8 @@ def prepare_run(
     reader = kind(recipe, checkpoint, start)
     kept = kept if processes.count == 1 else None  # else only a share of the rows would be kept
     stream = Stream(sources, recipe, reader, kept, (processes.rank, processes.count))
-    pieces = _generator_tokens(recipe, reader, stream, start, kept) if checkpoint is None else checkpoint.pieces
-    network: Any = reader.build(pieces).to(processes.device)
+    tokens = _generator_tokens(recipe, reader, stream, start, kept) if checkpoint is None else checkpoint.tokens
+    network: Any = reader.build(tokens).to(processes.device)
     losses = reader.losses_on(network, processes.device)
     if start is not None and checkpoint is None:
         adopt(network, start)
@@ -237,7 +237,7 @@ def prepare_run(
         recipe,
         folder,
         reader,
-        pieces,
+        tokens,
         network,
         processes.wrap(Learner(network, losses), has_unused_weights=reader.has_unused_weights),
         stream,
@@ -265,7 +265,7 @@ def _generator_tokens(
 ) -> tuple[str, ...]:
     """Return the tokens of a new generator: those of the start, then those that examples need while there is room."""
     number = recipe.num_generated - reader.num_special
-    known = () if start is None else start.pieces
+    known = () if start is None else start.tokens
     if len(known) >= number:
         return grow(known, (), number)
     before = None if kept is None else kept.read("pieces")
@@ -273,10 +273,10 @@ def _generator_tokens(
         return tuple(json.loads(before))
     most, question_pointer = recipe.max_answer_tokens, reader.question_pointer
     wanted = generator_tokens(stream.examples(), number, most, question_pointer=question_pointer)
-    pieces = grow(known, wanted, number)
+    tokens = grow(known, wanted, number)
     if kept is not None:
-        kept.write("pieces", json.dumps(pieces).encode())
-    return pieces
+        kept.write("pieces", json.dumps(tokens).encode())
+    return tokens
 
 
 def num_workers(device: torch.device) -> int:
@@ -325,7 +325,7 @@ def save_run(run: Run) -> None:
         recipe=run.recipe,
         step=run.step,
         drawn={"pool": run.pool, "index": run.index},
-        pieces=run.pieces,
+        tokens=run.tokens,
         frozen={name: path if newest is None else newest / name for name, path in run.reader.frozen.items()},
         model=run.network,
         average={} if run.average is None else run.average.state(),

@@ -61,10 +61,10 @@ class PieceReader:
             "evidence": config.evidence_weight,
         }
 
-    def build(self, pieces: Sequence[str]) -> PretrainedNetwork:
-        """Return an untrained network, and read from now on for a generator of these words."""
+    def build(self, tokens: Sequence[str]) -> PretrainedNetwork:
+        """Return an untrained network, and read from now on for a generator of these tokens."""
         config = self._recipe.pieces
-        self.vocabulary = Vocabulary(pieces, refuses=True)
+        self.vocabulary = Vocabulary(tokens, refuses=True)
         bert = Bert.from_folder(self._encoder, config.dropout)
         return PretrainedNetwork(config.decoder.model_config_of(), bert, self.vocabulary.num_generated)
 

@@ -24,7 +24,7 @@ class Start:
     """
 
     weights: Mapping[str, Tensor]
-    pieces: tuple[str, ...]
+    tokens: tuple[str, ...]
     origin: str
     words: WordsConfig | None = None
     vectors: Path | None = None
@@ -32,7 +32,7 @@ class Start:
 
 def start_from_checkpoint(checkpoint: Checkpoint) -> Start:
     """Return what a run can take over of a checkpoint: its averaged weights where there are any."""
-    start = Start(checkpoint.best_weights(), checkpoint.pieces, str(checkpoint.folder.resolve()))
+    start = Start(checkpoint.best_weights(), checkpoint.tokens, str(checkpoint.folder.resolve()))
     reader = checkpoint.recipe.reader
     return replace(start, words=reader, vectors=checkpoint.vectors_path) if isinstance(reader, WordsConfig) else start
 
@@ -80,7 +80,7 @@ def refuse_other_start(
                 f"the run in {folder} began with {had or 'random weights'}, not with {start.origin}: give that to go "
                 "on with it, or name another folder with --output"
             )
-        if start.pieces != checkpoint.pieces[: len(start.pieces)]:
+        if start.tokens != checkpoint.tokens[: len(start.tokens)]:
             raise ValueError(f"{start.origin} has other words than when the run in {folder} began with it")
     if recipe.start_share and checkpoint.step == checkpoint.recipe.steps and recipe.steps > checkpoint.step:
         raise ValueError(

@@ -39,7 +39,7 @@ def load_trained(checkpoint: Checkpoint) -> Trained:
         word_pieces = read_word_pieces(folder)
     except (OSError, ValueError, ValidationError) as error:
         raise CheckpointError(f"{folder}: {ENCODER_CONFIG} or {WORD_PIECES} cannot be read: {error}") from error
-    vocabulary = Vocabulary(checkpoint.pieces, refuses=True)
+    vocabulary = Vocabulary(checkpoint.tokens, refuses=True)
     network = PretrainedNetwork(config.decoder.model_config_of(), Bert(sizes, 0.0), vocabulary.num_generated)
     _load(network, checkpoint)
     return Trained(network, vocabulary, Layout(word_pieces))
@@ -48,7 +48,7 @@ def load_trained(checkpoint: Checkpoint) -> Trained:
 def load_network(checkpoint: Checkpoint) -> Network:
     """Build the paper's network of a checkpoint, with its averaged weights where there are any."""
     config, vectors = checkpoint.recipe.words, load_vectors(checkpoint.vectors_path)
-    network = Network(config.model, vectors, Vocabulary(checkpoint.pieces, vectors.words))
+    network = Network(config.model, vectors, Vocabulary(checkpoint.tokens, vectors.words))
     _load(network, checkpoint)
     return network
 

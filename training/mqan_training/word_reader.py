@@ -69,9 +69,9 @@ class WordReader:
         """The weight of each loss in what is differentiated."""
         return {"answer": 1.0}
 
-    def build(self, pieces: Sequence[str]) -> Network:
+    def build(self, tokens: Sequence[str]) -> Network:
         """Return an untrained network, and collate from now on for a generator of these tokens."""
-        config, vocabulary = self._recipe.words.model, Vocabulary(pieces, self._vectors.words)
+        config, vocabulary = self._recipe.words.model, Vocabulary(tokens, self._vectors.words)
         self._collator = WordCollator(vocabulary, config.ngram_buckets)
         return Network(config, self._vectors, vocabulary)
 

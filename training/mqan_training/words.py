@@ -58,7 +58,7 @@ def prepare_words(example: Example, max_context_tokens: int, max_answer_tokens: 
 class WordBatch(Batch):
     """A batch with its targets.
 
-    Shape letters as in ``model/mqan.py``, and N distinct words. Positions beyond a row's length hold 0 in words, -1 in
+    Shape letters as in ``model/network.py``; N distinct words. Positions beyond a row's length hold 0 in words, -1 in
     tokens. Tokens are numbers, equal exactly when the tokens are; that of the end is -2.
 
     Attributes:

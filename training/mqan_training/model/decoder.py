@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from mqan_training.model.decoder_layer import DecoderLayer
-from mqan_training.model.layers import masked_softmax, reset_lstm, sinusoidal_positions
+from mqan_training.model.layers import DecoderLayer, masked_softmax, reset_lstm, sinusoidal_positions
 from mqan_training.model.similarity import Alike
 from mqan_training.model.tie import Span
 from mqan_training.recipe import ModelConfig

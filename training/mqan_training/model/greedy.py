@@ -2,7 +2,7 @@
 
 ``GreedyStep`` is the module that is exported; validation during training runs it in torch.
 
-Shape letters as in ``model.py``, and: U slots (distinct pieces of context and question), K steps there is room for,
+Shape letters as in ``decoder.py``, and: U slots (distinct pieces of context and question), K steps there is room for,
 F fields of the trace.
 """
 
