@@ -74,7 +74,7 @@ def recipe_of(encoder: Path, *, decoder: Mapping[str, float] = DECODER, **change
 
 def two_processes_recipe(encoder: Path) -> Recipe:
     """A recipe without dropout, so that the number of processes decides nothing."""
-    recipe = recipe_of(encoder, decoder={**DECODER, "dropout": 0.0}, epsilon=1e-4)
+    recipe = recipe_of(encoder, decoder={**DECODER, "dropout": 0.0}, epsilon=1e-4, autocast=False)
     return recipe.model_copy(update={"reader": recipe.pieces.model_copy(update={"dropout": 0.0})})
 
 
