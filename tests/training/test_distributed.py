@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 
 from mqan_cli.training_run import run_recipe
 from mqan_training import stream
-from mqan_training.distributed import Processes, joined_processes
+from mqan_training.distributed import joined_processes
 from mqan_training.losses import Mean, value_of
 from mqan_training.recipe import Recipe, load_recipe
 from tests.training import test_loop
@@ -216,20 +216,6 @@ def test_workers_of_ray_train_go_on_where_one_process_was(alone: Alone, tmp_path
     document = json.loads((folder / step_folder(NUM_STEPS) / "checkpoint.json").read_text())
     assert document["training"]["processes"] == 2
     assert_same_run(alone.folder, folder)
-
-
-def test_only_the_first_process_keeps_its_random_state() -> None:
-    before = torch.get_rng_state()
-    Processes(0, 3, CPU).seed_dropout(5, 10)
-    assert torch.equal(torch.get_rng_state(), before)
-    drawn = {}
-    for rank, step in ((1, 10), (2, 10), (1, 20)):
-        Processes(rank, 3, CPU).seed_dropout(5, step)
-        drawn[rank, step] = float(torch.rand(1))
-    assert len(set(drawn.values())) == 3
-    Processes(2, 3, CPU).seed_dropout(5, 10)
-    assert float(torch.rand(1)) == drawn[2, 10]
-    torch.set_rng_state(before)
 
 
 def test_one_process_leaves_everything_as_it_is() -> None:

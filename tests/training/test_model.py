@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from mqan_training.losses import target_probability
-from mqan_training.model.decoder import Encoded, Mixture
+from mqan_training.model.decoder import Encoded
 from mqan_training.model.encoder import Coattention
 from mqan_training.model.network import MQAN
 from mqan_training.recipe import ModelConfig
@@ -94,20 +94,6 @@ def test_the_mixture_is_a_distribution_over_the_three_sources() -> None:
         generated = torch.tensor([[piece if piece < NUM_GENERATED else NUM_GENERATED]])
         total = total + target_probability(mixture, generated, torch.tensor([[piece]]), context, question)
     torch.testing.assert_close(total, torch.ones(1, 1), atol=1e-5, rtol=0)
-
-
-def test_a_target_without_source_has_no_probability() -> None:
-    mixture = Mixture(
-        torch.full((1, 1, 4), 0.25),
-        torch.ones(1, 1, 1),
-        torch.ones(1, 1, 1),
-        torch.full((1, 1), 0.5),
-        torch.full((1, 1), 0.5),
-    )
-    nothing = target_probability(
-        mixture, torch.tensor([[4]]), torch.tensor([[9]]), torch.tensor([[1]]), torch.tensor([[2]])
-    )
-    assert nothing.item() == 0
 
 
 def test_every_parameter_learns(model: MQAN) -> None:

@@ -11,7 +11,7 @@ from mqan_core.ask.request import Request, read_request
 from mqan_core.example import Choice, Example
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import Vocabulary
-from mqan_training.losses import piece_losses, sentence_vectors, similarity_loss, value_of
+from mqan_training.losses import piece_losses, sentence_vectors, value_of
 from mqan_training.model.bert import Bert
 from mqan_training.model.pretrained import PretrainedNetwork
 from mqan_training.model.similarity import Alike, are_choices
@@ -149,11 +149,3 @@ def test_the_loss_brings_the_vectors_to_the_teachers(network: PretrainedNetwork,
         optimizer.step()
     assert loss.item() < 0.2 * before
     assert value_of(piece_losses(network, batch)["similarity"]).item() == 0.0
-
-
-def test_without_choices_there_is_no_such_loss(network: PretrainedNetwork, teacher: Bert) -> None:
-    batch = batch_of(Example("t", "2", SPORT, "Who gave penalties?", ("referee",)))
-    encoded = network.encode(batch.inputs)
-    assert value_of(similarity_loss(encoded, batch, teacher)).item() == 0.0
-    with pytest.raises(ValueError, match="pretrained reader"):
-        similarity_loss(encoded._replace(alike=None), batch, teacher)
