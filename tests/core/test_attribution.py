@@ -81,10 +81,6 @@ def test_the_limit_cuts_and_says_so(positions: list[int], limit: int, ends: bool
         assert token.text == CONTEXT[read.start : read.end]
 
 
-def test_what_follows_the_end_is_ignored() -> None:
-    assert answer_of(generated(" yes "), END, generated(" no "), END) == answer_of(generated(" yes "), END)
-
-
 def test_a_request_reads_all_but_white_space() -> None:
     assert [token.word for token in REQUEST.context_tokens][:5] == ["the", "tower", "is", "in", "paris"]
     assert (REQUEST.num_context_tokens, REQUEST.num_question_tokens) == (9, 5)

@@ -39,18 +39,3 @@ def test_what_makes_no_sense_is_refused(options: Options, code: str, field: str)
     with pytest.raises(InputError) as caught:
         options.check()
     assert (caught.value.code, caught.value.field) == (code, field)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        Options(),
-        Options(YES_NO),
-        Options(choices_of([str(i) for i in range(255)]), multiple=True, min_probability=0.5),
-        Options(choices_of(["low", "high"]), is_scale=True),
-        Options(contiguous=True, refuses=False),
-        Options(contiguous=True, every=True, alternatives=20, sources=frozenset({Source.CONTEXT})),
-    ],
-)
-def test_what_makes_sense_is_accepted(options: Options) -> None:
-    options.check()

@@ -10,9 +10,8 @@ import sqlglot
 from sqlglot import exp
 
 from mqan_core.answer.types import Answer, AnswerToken, Masses, ParsedQuery, ParsedState, Source, Span, compose
-from mqan_core.ask.options import ALL_SOURCES, YES_NO, Options, choices_of
-from mqan_core.errors import FormError, InputError
-from mqan_core.forms.parsed import DIALOGUE_STATE, SQL, check_parse, parse_answer
+from mqan_core.errors import FormError
+from mqan_core.forms.parsed import DIALOGUE_STATE, SQL, parse_answer
 from mqan_core.forms.sql import read_header, write_table
 from mqan_core.text.tokens import read_tokens
 
@@ -160,27 +159,6 @@ def test_a_context_without_columns_is_no_table(context: str) -> None:
 
 def test_columns_are_read_from_the_context() -> None:
     assert read_header(write_table(HEADER, "Who?")) == HEADER
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        Options(choices_of(["a", "b"])),
-        Options(YES_NO),
-        Options(choices_of(["a", "b"]), is_scale=True),
-        Options(contiguous=True),
-        Options(every=True),
-        Options(alternatives=2),
-    ],
-)
-def test_what_has_no_structure_cannot_be_parsed(options: Options) -> None:
-    with pytest.raises(InputError, match="parse makes no sense with") as raised:
-        check_parse(options)
-    assert (raised.value.code, raised.value.field) == ("senseless_combination", "parse")
-
-
-def test_what_can_be_parsed() -> None:
-    check_parse(Options(sources=ALL_SOURCES - {Source.VOCABULARY}, min_probability=0.5, explain=True))
 
 
 HOSTILE = [

@@ -103,14 +103,6 @@ async def test_a_call_that_makes_no_sense_is_refused_as_a_whole(start_server: An
     assert callers.service.num_requests == 0
 
 
-async def test_a_call_may_ask_more_than_the_server_has_places(start_server: Any) -> None:
-    callers = await start_server(max_queued_requests=1, max_batch_size=1, num_threads=1)
-    asked = [question(f"Where {i}?", str(i)) for i in range(MOST_QUESTIONS)]
-    [of_text] = (await ask(callers, text(*asked))).texts
-    assert [answer.id for answer in of_text.answers] == [str(i) for i in range(MOST_QUESTIONS)]
-    assert all(answer.answer.answer == "The kettle is" for answer in of_text.answers)
-
-
 async def test_a_question_has_its_own_time(start_server: Any, engine: Any) -> None:
     callers = await start_server()
     engine.may_answer.clear()
@@ -121,14 +113,6 @@ async def test_a_question_has_its_own_time(start_server: Any, engine: Any) -> No
     engine.may_answer.set()
     [of_text] = (await call).texts
     assert [answer.error.code for answer in of_text.answers] == ["deadline_exceeded", ""]
-
-
-async def test_a_draining_server_refuses_the_call(start_server: Any) -> None:
-    callers = await start_server()
-    callers.service.health.set_draining()
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await ask(callers, text(question()))
-    assert caught.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 async def test_a_caller_who_goes_away_frees_all_places(start_server: Any, engine: Any) -> None:

@@ -165,7 +165,7 @@ from mqan_serving.observability.metrics import Metrics
 metrics = Metrics()
 metrics.describe_server(name="n", version="v", sha256="s", provider="p", max_requests=8)
 with metrics.track_request():
-    metrics.set_queue(2, 1.5)
+    metrics.observe(2, 1.5)
     for _ in range(int(sys.argv[1])):
         metrics.count_request("rest", "Answer", "ok", 0.02)
     print("done", flush=True)

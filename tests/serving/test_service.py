@@ -36,13 +36,6 @@ async def test_long_texts_are_read_off_the_event_loop(make_service: Any) -> None
     assert answer.text == "word word word"
 
 
-async def test_too_many_tokens_are_refused(make_service: Any) -> None:
-    with pytest.raises(InputError) as raised:
-        await make_service(max_context_tokens=5).answer(QUESTION)
-    assert raised.value.code == "context_too_long"
-    assert "5" in raised.value.message
-
-
 async def test_full_server_refuses_at_once_and_recovers(make_service: Any, engine: Any) -> None:
     service = make_service(max_queued_requests=2, max_batch_size=1)
     engine.may_answer.clear()

@@ -28,9 +28,9 @@ METRICS_PATH = "/metrics"
 _HELD_BODIES = 64  # incomplete bodies of the largest size that are held at once
 
 
-def failure_response(failure: Failure, record: RequestLog, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return the one error body of the API, and note in the record that the request ends with it."""
-    record.code = failure.code
+def failure_response(failure: Failure, log: RequestLog, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    """Return the one error body of the API, and note in its log entry that the request ends with it."""
+    log.code = failure.code
     all_headers = dict(headers or {})
     if failure.retry_after_s is not None:
         all_headers["retry-after"] = str(failure.retry_after_s)
@@ -38,22 +38,22 @@ def failure_response(failure: Failure, record: RequestLog, headers: Mapping[str,
         all_headers["www-authenticate"] = "Bearer"
     if failure.code in ("unavailable", "request_too_slow"):
         all_headers["connection"] = "close"  # the next attempt shall find another server, and the rest is not awaited
-    status, body = body_of(record.path, failure) or (failure.kind.http, failure_body(failure, record))
+    status, body = body_of(log.path, failure) or (failure.kind.http, failure_body(failure, log))
     return JSONResponse(body, status, all_headers)
 
 
-def failure_body(failure: Failure, record: RequestLog) -> dict[str, Any]:
+def failure_body(failure: Failure, log: RequestLog) -> dict[str, Any]:
     """Return the document that tells of an error."""
     told = {"code": failure.code, "message": failure.message, "hint": failure.hint}
-    return {**told, "request_id": record.request_id}
+    return {**told, "request_id": log.request_id}
 
 
 def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
     """Count and log a refusal of what is no request yet, and return the response."""
-    record = RequestLog("rest", "other", choose_request_id(None), metrics, {})
-    record.log_failure(error)
-    record.count()
-    return failure_response(describe(error), record, {_REQUEST_ID: record.request_id})
+    log = RequestLog("rest", "other", choose_request_id(None), metrics, {})
+    log.log_failure(error)
+    log.count()
+    return failure_response(describe(error), log, {_REQUEST_ID: log.request_id})
 
 
 class Gateway:
@@ -84,7 +84,7 @@ class Gateway:
         self._metrics = metrics
         self._open_paths = _OPEN_PATHS if settings.metrics_need_key else _OPEN_PATHS | {METRICS_PATH}
         self._echoes_request_id = echoes_request_id
-        self._num_held_bytes = 0  # of incomplete bodies
+        self._held = _Held(_HELD_BODIES * settings.max_request_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -96,42 +96,42 @@ class Gateway:
         headers = Headers(scope=scope)
         request_id = choose_request_id(headers.get(_REQUEST_ID))
         method = self._method_of(scope["path"])
-        record = RequestLog("rest", method, request_id, self._metrics, headers)
-        record.path = scope["path"]
-        scope.setdefault("state", {})["log"] = record
+        log = RequestLog("rest", method, request_id, self._metrics, headers)
+        log.path = scope["path"]
+        scope.setdefault("state", {})["log"] = log
         started = False
 
         async def send_with_id(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
-                if not record.is_streaming:
-                    record.count()
+                if not log.is_streaming:
+                    log.count()
                 response_headers = MutableHeaders(scope=message)
                 if self._echoes_request_id:
                     response_headers[_REQUEST_ID] = request_id
                 if scope["path"] == "/v1/systemone":
                     response_headers["x-typesafe-request-id"] = request_id
-                if record.server_timing:
-                    response_headers["server-timing"] = record.server_timing
+                if log.server_timing:
+                    response_headers["server-timing"] = log.server_timing
                 response_headers["x-content-type-options"] = "nosniff"
             await send(message)
 
-        body = _Body(self, receive)
+        body = _Body(receive, self._settings.request_timeout_s, self._held)
         try:
             self._check(scope, headers)
             if method != _HEALTH and scope["path"] not in self._open_paths:
-                record.note_key(self._keys.authenticate(headers.get("authorization")))
+                log.note_key(self._keys.authenticate(headers.get("authorization")))
             await self._app(scope, self._decoded(body, headers), send_with_id)
         except Exception as error:
-            record.log_failure(error)
+            log.log_failure(error)
             if not started:
-                await failure_response(describe(error), record)(scope, receive, send_with_id)
+                await failure_response(describe(error), log)(scope, receive, send_with_id)
         finally:
             body.forget()
-            if not started and record.code == OK:
-                record.code = CANCELLED
-            record.count()
+            if not started and log.code == OK:
+                log.code = CANCELLED
+            log.count()
 
     def _method_of(self, path: str) -> str:
         """Return what requests to a path are counted as: the name of its route, which is that in gRPC."""
@@ -208,13 +208,29 @@ def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
     return True
 
 
+class _Held:
+    """The bytes of incomplete bodies that are held at once."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._number = 0
+
+    def add(self, number: int) -> None:
+        self._number += number
+        if self._number > self._most:
+            raise ServingError("overloaded", "The server is reading too many requests.", retry_after_s=1)
+
+    def remove(self, number: int) -> None:
+        self._number -= number
+
+
 class _Body:
     """The body of one request as it comes: whole within the time of a request, and not beside too many others."""
 
-    def __init__(self, gateway: Gateway, receive: Receive) -> None:
-        self._gateway = gateway
+    def __init__(self, receive: Receive, timeout_s: float, held: _Held) -> None:
         self._receive = receive
-        self._deadline = asyncio.get_running_loop().time() + gateway._settings.request_timeout_s
+        self._deadline = asyncio.get_running_loop().time() + timeout_s
+        self._held = held
         self._num_bytes = 0
         self._is_whole = False
 
@@ -231,7 +247,9 @@ class _Body:
                 message = await self._receive()
         except TimeoutError:
             raise ServingError("request_too_slow", "The body of the request did not come in time.") from None
-        self._hold(len(message.get("body", b"")))
+        num_bytes = len(message.get("body", b""))
+        self._num_bytes += num_bytes
+        self._held.add(num_bytes)
         if not message.get("more_body", False):
             self._is_whole = True
             self.forget()
@@ -239,11 +257,5 @@ class _Body:
 
     def forget(self) -> None:
         """Take it as read, or given up."""
-        self._gateway._num_held_bytes -= self._num_bytes
+        self._held.remove(self._num_bytes)
         self._num_bytes = 0
-
-    def _hold(self, num_bytes: int) -> None:
-        self._num_bytes += num_bytes
-        self._gateway._num_held_bytes += num_bytes
-        if self._gateway._num_held_bytes > _HELD_BODIES * self._gateway._settings.max_request_bytes:
-            raise ServingError("overloaded", "The server is reading too many requests.", retry_after_s=1)
