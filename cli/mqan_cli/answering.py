@@ -4,21 +4,33 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar
 
 import typer
 
-from mqan_cli.asked import Fields, for_client, texts_of
+from mqan_cli.asked import Document, for_client, texts_of
 from mqan_cli.errors import CommandError
 
 if TYPE_CHECKING:
-    from mqan_client import ClientError
+    from mqan_client import Client, ClientError
+    from mqan_core.answer.types import Answer
+    from mqan_serving.contract.questions import Question
 
 Provider = Literal["auto", "cpu", "cuda"]
-Parse = Literal["sql", "dialogue_state"]
-# Answers a question (second: the fields of the REST API) about a text (first) with the document of the REST API; raises
-# CommandError.
-Answerer = Callable[[str, Fields], dict[str, Any]]
+ServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Server: grpc://HOST:PORT or http://HOST:PORT. Default: MQAN_SERVER, or this process answers.",
+    ),
+]
+BundleOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--bundle", metavar="DIR", help="Folder of the model for this process; the default bundle if not given."
+    ),
+]
 
 ClientT = TypeVar("ClientT")
 
@@ -26,48 +38,115 @@ SERVER_VARIABLE = "MQAN_SERVER"
 _KEY = "MQAN_API_KEY"
 
 
-@contextmanager
-def bundle(folder: Path | None, provider: Provider) -> Iterator[Answerer]:
-    """Answer in this process.
+class Answerer(Protocol):
+    """Answers with documents of the REST API; raises ``CommandError`` where there is no answer."""
 
-    Args:
-        folder: the bundle; the packaged one, or that of MQAN_BUNDLE, if None.
-        provider: what it runs on.
+    def answer(self, text: str, asked: Document) -> Document:
+        """Answer a question, with the fields of the REST API, about a text."""
+
+    def fill(self, text: str, schema: Any) -> Document:
+        """Fill a record from a text."""
+
+
+@contextmanager
+def open_answerer(url: str | None, folder: Path | None, provider: Provider) -> Iterator[Answerer]:
+    """Let a server answer, or a bundle in this process: the one given, that of MQAN_BUNDLE, or the packaged one.
 
     Raises:
-        CommandError: it does not run there.
-        BundleError: the bundle is damaged.
+        CommandError: the bundle does not run on the provider.
+        BundleError: it is damaged.
         SettingsError: there is none.
     """
-    from mqan_core.errors import InputError
-    from mqan_core.forms.parsed import parse_answer
-    from mqan_runtime.interface import open_engine
-    from mqan_serving.contract.answers import document_of
-    from mqan_serving.contract.questions import Question
+    if url is None:
+        yield BundleAnswerer(find_folder(folder), provider)
+        return
+    from mqan_client import Client
 
-    try:
-        engine = open_engine(find_folder(folder), provider=provider)
-    except RuntimeError as error:
-        raise CommandError(str(error)) from None
-    limit = engine.max_answer_tokens
+    with open_client(Client, url) as client:
+        yield ServerAnswerer(client, url)
 
-    def answer(text: str, asked: Fields) -> dict[str, Any]:
+
+class BundleAnswerer:
+    """A bundle in this process, whose texts may have any length."""
+
+    def __init__(self, folder: Path, provider: Provider) -> None:
+        from mqan_runtime.interface import open_engine
+
+        try:
+            self._engine = open_engine(folder, provider=provider)
+        except RuntimeError as error:
+            raise CommandError(str(error)) from None
+
+    def answer(self, text: str, asked: Document) -> Document:
+        """Answer a question about a text."""
+        from mqan_serving.contract.answers import document_of
+        from mqan_serving.contract.questions import Question
+
         for given in (text, *texts_of(asked)):
             _check_characters(given)
-        question = Question(context=text, **asked)
+        found = self._answer(Question(context=text, **asked))
+        return document_of(found, self._engine.bundle.manifest)
+
+    def fill(self, text: str, schema: Any) -> Document:
+        """Fill a record from a text."""
+        from mqan_core.errors import InputError
+        from mqan_serving.records.documents import record_document
+        from mqan_serving.records.filling import RecordRequest, ask_fields, fill_fields
+        from mqan_serving.records.schema import read_schema
+        from mqan_serving.service.answer_service import knows_of
+
+        for given in (text, str(schema)):
+            _check_characters(given)
+        try:
+            wanted = RecordRequest(text, tuple(read_schema(schema)), None)
+            answers = [self._answer(question) for question in ask_fields(wanted)]
+        except InputError as error:
+            raise CommandError(f"{error.message} {error.hint}") from None
+        filled = fill_fields(wanted, answers, knows_of(self._engine.bundle))
+        return record_document(filled, self._engine.bundle.manifest)
+
+    def _answer(self, question: "Question") -> "Answer":
+        from mqan_core.errors import InputError
+        from mqan_core.forms.parsed import parse_answer
+
+        limit = self._engine.max_answer_tokens
         wanted = limit if question.max_answer_tokens is None else question.max_answer_tokens
         if wanted > limit:
             raise typer.BadParameter(f"this bundle answers with at most {limit}", param_hint="--max-answer-tokens")
         try:
-            request = engine.read(text, question.question, question.options)
+            request = self._engine.read(question.context, question.question, question.options)
         except InputError as error:
             raise CommandError(f"{error.message} {error.hint}") from None
-        (found,) = engine.answer([request], [wanted])
-        if question.parse is not None:
-            found = parse_answer(question.parse, found, text, question.question)
-        return document_of(found, engine.bundle.manifest)
+        (found,) = self._engine.answer([request], [wanted])
+        if question.parse is None:
+            return found
+        return parse_answer(question.parse, found, question.context, question.question)
 
-    yield answer
+
+class ServerAnswerer:
+    """A server, asked by a client of it."""
+
+    def __init__(self, client: "Client", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def answer(self, text: str, asked: Document) -> Document:
+        """Answer a question about a text."""
+        given = dict(asked)
+        return self._told(lambda: self._client.answer(text, given.pop("question"), **for_client(given)))
+
+    def fill(self, text: str, schema: Any) -> Document:
+        """Fill a record from a text."""
+        return self._told(lambda: self._client.fill_record(text, schema))
+
+    def _told(self, call: Callable[[], Any]) -> Document:
+        from mqan_client import ClientError
+        from mqan_client.documents import document_of
+
+        try:
+            return dict(document_of(call()))
+        except ClientError as error:
+            raise CommandError(explain(error, self._url)) from None
 
 
 def _check_characters(text: str) -> None:
@@ -78,27 +157,14 @@ def _check_characters(text: str) -> None:
         raise CommandError(f"{text!r:.60} is not UTF-8 at character {error.start}") from None
 
 
-@contextmanager
-def server(url: str) -> Iterator[Answerer]:
-    """Let a server answer."""
-    from mqan_client import Client, ClientError
-    from mqan_client.documents import document_of
-
-    with open_client(Client, url) as client:
-
-        def answer(text: str, asked: Fields) -> dict[str, Any]:
-            given = dict(asked)
-            try:
-                found = client.answer(text, given.pop("question"), **for_client(given))
-            except ClientError as error:
-                raise CommandError(explain(error, url)) from None
-            return dict(document_of(found))
-
-        yield answer
-
-
 def find_server(url: str | None, folder: Path | None) -> str | None:
-    """Return the URL of the server to ask: the one given, or that of MQAN_SERVER. None: a bundle answers here."""
+    """Return the URL of the server to ask: the one given, or that of MQAN_SERVER. None: a bundle answers here.
+
+    Raises:
+        typer.BadParameter: both a server and a bundle are given.
+    """
+    if url is not None and folder is not None:
+        raise typer.BadParameter("give --server or --bundle, not both")
     return None if folder is not None else url or os.environ.get(SERVER_VARIABLE) or None
 
 

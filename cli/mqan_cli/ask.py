@@ -5,12 +5,11 @@ from typing import Annotated, Final
 
 import typer
 
-from mqan_cli import answering, asked
-from mqan_cli.answering import Parse, Provider
+from mqan_cli import asked
+from mqan_cli.answering import BundleOption, Provider, ServerOption, find_server, open_answerer
 from mqan_cli.conversation import converse, has_terminal
 from mqan_cli.html_page import html_page
-from mqan_cli.record import fill, read_schema
-from mqan_cli.show import show, show_json
+from mqan_cli.show import show, show_json, show_record
 from mqan_cli.texts import read_text, write_text
 
 REFUSED: Final = 3
@@ -34,17 +33,8 @@ def ask(
         ),
     ] = None,
     context: Annotated[str | None, typer.Option(metavar="FILE", hidden=True, help="Another name of --file.")] = None,
-    server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Server: grpc://HOST:PORT or http://HOST:PORT. Default: MQAN_SERVER, or this process answers.",
-        ),
-    ] = None,
-    bundle: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of the model for this process; the default bundle if not given."),
-    ] = None,
+    server: ServerOption = None,
+    bundle: BundleOption = None,
     provider: Annotated[Provider, typer.Option(help="What this process runs it on.")] = "auto",
     max_answer_tokens: Annotated[int | None, typer.Option(min=1, help="Maximum number of tokens.")] = None,
     choices: Annotated[
@@ -62,7 +52,7 @@ def ask(
         typer.Option(metavar="SCHEMA", help="Fill a record: a file with a JSON Schema, or MODULE:CLASS. Prints JSON."),
     ] = None,
     parse: Annotated[
-        Parse | None,
+        asked.Parse | None,
         typer.Option(help="Read answers as queries of SQL, or as changes of a dialogue's state."),
     ] = None,
     html: Annotated[
@@ -86,9 +76,7 @@ def ask(
 
     If the server requires an API key, set MQAN_API_KEY.
     """
-    if bundle is not None and server is not None:
-        raise typer.BadParameter("give --server or --bundle, not both")
-    url = answering.find_server(server, bundle)
+    url = find_server(server, bundle)
     if provider != "auto" and url is not None:
         raise typer.BadParameter(f"it says what this process runs on, and {url} answers", param_hint="--provider")
     if file is not None and context is not None:
@@ -101,34 +89,36 @@ def ask(
         none=none,
         sources=sources,
         min_probability=min_probability,
+        max_answer_tokens=max_answer_tokens,
+        explain=html is not None,
+        parse=parse,
     )
-    also = {"max_answer_tokens": max_answer_tokens, "explain": html is not None or None, "parse": parse}
-    fields |= {name: value for name, value in also.items() if value is not None}
-    if record is not None:
-        if questions or fields:
-            raise typer.BadParameter("its schema says all that is asked; leave the rest out", param_hint="--record")
-        schema = read_schema(record)
-        read = read_text(text, file if context is None else context)
-        if not fill(schema, read, url, bundle, provider, as_json=as_json) and fail:
-            raise typer.Exit(REFUSED)
-        return
-    if not questions and not has_terminal():
+    if record is not None and (questions or fields):
+        raise typer.BadParameter("its schema says all that is asked; leave the rest out", param_hint="--record")
+    if record is None and not questions and not has_terminal():
         raise typer.BadParameter("without a terminal to ask on, give the question", param_hint="QUESTION")
     if html is not None and len(questions or ()) != 1:
         raise typer.BadParameter("a page shows one question: give one", param_hint="--html")
+    schema = None if record is None else asked.read_schema(record)
     read = read_text(text, file if context is None else context)
-    with answering.bundle(bundle, provider) if url is None else answering.server(url) as answer:
-        if not questions:
-            converse(read, fields, answer, show_json if as_json else show)
+    with open_answerer(url, bundle, provider) as answerer:
+        if record is not None:
+            filled = answerer.fill(read, schema)
+            (show_json if as_json else show_record)(filled)
+            is_whole = all(name in filled["record"] for name in filled["missing"])  # null where the schema allows that
+        elif questions:
+            documents = []
+            for question in questions:
+                documents.append(answerer.answer(read, {**fields, "question": question}))
+                if not as_json:
+                    show(documents[-1])
+            if as_json:
+                show_json(documents if len(documents) > 1 else documents[0])
+            if html is not None:
+                write_text(html, html_page(read, questions[0], documents[0]))
+            is_whole = all(document["answered"] for document in documents)
+        else:
+            converse(read, fields, answerer, show_json if as_json else show)
             return
-        documents = []
-        for question in questions:
-            documents.append(answer(read, {**fields, "question": question}))
-            if not as_json:
-                show(documents[-1])
-    if as_json:
-        show_json(documents if len(documents) > 1 else documents[0])
-    if html is not None:
-        write_text(html, html_page(read, questions[0], documents[0]))
-    if fail and not all(document["answered"] for document in documents):
+    if fail and not is_whole:
         raise typer.Exit(REFUSED)

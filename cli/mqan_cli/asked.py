@@ -1,15 +1,21 @@
 """What the options of ``mqan ask`` and ``mqan batch`` ask for, as the fields of a question of the REST API."""
 
+import importlib
+import json
+import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 import typer
 
 if TYPE_CHECKING:
     from mqan_client.questions import Asked
 
-Fields = dict[str, Any]
-"""Fields of a question of the REST API, by their names there."""
+Document = dict[str, Any]
+"""An object of the REST API, such as the fields of a question by their names there."""
+
+Parse = Literal["sql", "dialogue_state"]
 
 KINDS: Final = ("choices", "yes_no", "scale", "multiple", "none")
 LABELS_HELP: Final = (
@@ -39,7 +45,8 @@ def fields_of(
     none: bool = False,
     sources: str | None = None,
     min_probability: float | None = None,
-) -> Fields:
+    **more: Any,
+) -> Document:
     """Return what options ask for; what none of them gives is left out.
 
     Raises:
@@ -47,7 +54,7 @@ def fields_of(
     """
     from mqan_client import Source
 
-    given: Fields = {"multiple": multiple, "none": none, "yes_no": yes_no, "min_probability": min_probability}
+    given: Document = {"multiple": multiple, "none": none, "yes_no": yes_no, "min_probability": min_probability, **more}
     asked = {name: value for name, value in given.items() if value is not None and value is not False}
     if choices is not None:
         asked["choices"] = _at_least_one(read_choices(choices), "label", "--choices")
@@ -86,3 +93,24 @@ def _at_least_one(listed: list[Any], what: str, option: str) -> list[Any]:
     if not listed:
         raise typer.BadParameter(f"name at least one {what}", param_hint=option)
     return listed
+
+
+def read_schema(given: str, option: str = "--record") -> Any:
+    """Return the JSON Schema of a file, or of a class: ``module:Class``, such as a model of pydantic.
+
+    Raises:
+        typer.BadParameter: the file cannot be read, or is not JSON, or there is no such class.
+    """
+    module, colon, name = given.partition(":")
+    try:
+        if not colon or Path(given).exists():
+            return json.loads(Path(given).read_bytes())
+        sys.path.insert(0, str(Path.cwd()))
+        return getattr(importlib.import_module(module), name).model_json_schema()
+    except (ImportError, AttributeError) as error:
+        what = f"{given} is neither a file nor a class with model_json_schema(): {error}"
+        raise typer.BadParameter(what, param_hint=option) from None
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read {given}: {error.strerror}", param_hint=option) from None
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{given} is not JSON: {error}", param_hint=option) from None

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from mqan_cli.answering import Answerer
-from mqan_cli.asked import KINDS, Fields, read_choices
+from mqan_cli.asked import KINDS, Document, read_choices
 from mqan_cli.errors import CommandError
 from mqan_cli.texts import paste, read_file
 
@@ -33,13 +33,13 @@ def has_terminal() -> bool:
     return True
 
 
-def converse(text: str, asked: Fields, answer: Answerer, show: Callable[[dict[str, Any]], None]) -> None:
+def converse(text: str, asked: Document, answerer: Answerer, show: Callable[[dict[str, Any]], None]) -> None:
     """Answer questions until there are no more.
 
     Args:
         text: what the first questions are about.
         asked: what is asked for with each of them.
-        answer: who answers.
+        answerer: who answers.
         show: prints an answer.
     """
     _take_terminal()
@@ -56,7 +56,7 @@ def converse(text: str, asked: Fields, answer: Answerer, show: Callable[[dict[st
             elif line.startswith("/"):
                 text = _command(line, text)
             elif line:
-                show(answer(text, {**asked, "question": line}))
+                show(answerer.answer(text, {**asked, "question": line}))
         except EOFError:
             print(file=sys.stderr)
             return

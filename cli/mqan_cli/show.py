@@ -77,6 +77,15 @@ def show_json(document: dict[str, Any] | list[dict[str, Any]]) -> None:
     print(json.dumps(document, ensure_ascii=not speaks_unicode, indent=2))
 
 
+def show_record(document: dict[str, Any]) -> None:
+    """Print a record to standard output, and the fields without a value, and why, to standard error."""
+    show_json(document["record"])
+    for name in document["missing"]:
+        field = document["fields"][name]
+        quoted = f" {visible(field['text'])!r}" if field["text"] else ""
+        print(f"  {visible(name)}: {field['reason']}{quoted}", file=sys.stderr)
+
+
 def escape_unknown_characters() -> None:
     """Let standard output and error show what their encoding does not have as escapes, as ``\\xfc``, from now on."""
     for stream in (sys.stdout, sys.stderr):

@@ -172,8 +172,10 @@ async def test_bad_input_is_explained_and_ends_nothing(monkeypatch: pytest.Monke
         assert "valid boolean" in await refusal(client, "decide", **asked, choices=["a"], multiple="perhaps")
         assert "at least 1 item" in await refusal(client, "extract", context=CONTEXT, fields={})
         assert await refusal(client, "extract", context=CONTEXT, fields={**ASKED, "due": ""}) == (
-            "Field due: The question is empty. Send a question in natural language."
+            "The question of the field due is empty. Send a question in natural language."
         )
+        unread = await refusal(client, "extract", context=CONTEXT, fields={**ASKED, "due": "\u200b"})
+        assert unread.startswith("The field due cannot be asked for: The question is invisible characters only.")
         assert "Unknown tool: translate" in await refusal(client, "translate")
         answer, _ = await call(client, "answer", context=CONTEXT, question="What is the total?")
         assert answer["text"] == "1,250.50 EUR"
@@ -181,7 +183,7 @@ async def test_bad_input_is_explained_and_ends_nothing(monkeypatch: pytest.Monke
 
 async def test_a_call_ends_though_its_fields_do_not() -> None:
     class Slow:
-        async def answer(self, *_: Any, **__: Any) -> Any:
+        async def fill(self, *_: Any) -> Any:
             await asyncio.sleep(60)
 
     server = create_server(cast("Any", Slow()), 0.05)

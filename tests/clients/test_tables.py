@@ -82,6 +82,9 @@ def test_a_record_of_each_text_is_a_row(client: Client) -> None:
     assert isinstance(records[0], Record)
     assert records[0].values["name"] == first["name"]
     assert isinstance(records[1], InvalidRequestError)
+    unsure = client.fill_record(MAILS.iloc[0], Ticket, min_probability=1.0)
+    assert unsure.values == {}
+    assert unsure.fields["name"].reason == "Unsure: its probability is below 1."
     with pytest.raises(InvalidRequestError, match="columns of the table would be error"):
         record_column(client, MAILS, {"properties": {"error": {"type": "string"}}})
 

@@ -239,6 +239,8 @@ def nested(depth: int) -> Any:
         ({"$ref": "#/properties/due_date"}, "not in $defs"),
         ({"$ref": "https://example.org/schema.json"}, "not in $defs"),
         ({"$ref": 5}, "not in $defs"),
+        ({"type": "string", "x-min-probability": 1.5}, "x-min-probability that is not a number from 0 to 1"),
+        ({"type": "string", "x-min-probability": True}, "x-min-probability that is not a number from 0 to 1"),
         ({"type": "string", **{f"x-{i}": 0 for i in range(64)}}, "more than 64 keywords"),
         ({"type": "string", "ask": "w" * 2001}, "an ask that is not a string of at most 2000"),
         ({"type": "string", "description": "w" * 2001}, "a description that is not a string of at most 2000"),

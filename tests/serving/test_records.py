@@ -175,6 +175,18 @@ def quotation_of(context: str, text: str, probability: float) -> Answer:
 
 
 @pytest.mark.parametrize(
+    ("of_all", "own", "value"), [({}, {}, "Ada"), (0.7, {}, None), (0.7, 0.5, "Ada"), ({}, 0.7, None)]
+)
+def test_a_value_that_is_not_likely_enough_is_left_out(of_all: Any, own: Any, value: str | None) -> None:
+    least = [{"x-min-probability": given} if given else {} for given in (of_all, own)]
+    [field] = read_schema({**least[0], "properties": {"who": {"type": "string", **least[1]}}})
+    found = filling._fill("Ask Ada.", field, quotation_of("Ask Ada.", "Ada", 0.6), str.isascii)
+    reason = None if value else "Unsure: its probability is below 0.7."
+    assert (found.value, found.answered, found.reason) == (value, value is not None, reason)
+    assert (found.text, found.probability) == ("Ada", 0.6), "what it would have been is kept"
+
+
+@pytest.mark.parametrize(
     ("kind", "context", "quotations", "refusal", "found"),
     [
         ("price", "VAT 19 % is 76.00 EUR", [("19", 0.6), ("76.00 EUR", 0.3)], 0.01, ("76.00 EUR", 76.0)),

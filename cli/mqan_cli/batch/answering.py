@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from mqan_cli.answering import explain, open_client
-from mqan_cli.asked import Fields, for_client
+from mqan_cli.asked import Document, for_client
 from mqan_cli.batch.inputs import Row
 from mqan_cli.batch.plan import Plan
 from mqan_cli.batch.running import line_of
@@ -42,7 +42,7 @@ Parts = Iterator[list[str]]
 """Lines of the journal, some at a time."""
 
 
-def _cell(answer: "CoreAnswer | ClientAnswer", asked: Fields, spans: Iterable[tuple[int, int]]) -> dict[str, Any]:
+def _cell(answer: "CoreAnswer | ClientAnswer", asked: Document, spans: Iterable[tuple[int, int]]) -> dict[str, Any]:
     value: Any = list(answer.chosen) if asked.get("multiple") else answer.text if answer.answered else None
     cell = {"value": value, "probability": round(answer.probability, 4), "spans": list(spans)}
     return cell if answer.expected is None else {**cell, "expected": round(answer.expected, 4)}

@@ -7,8 +7,7 @@ from typing import Any, Final, NoReturn
 
 import typer
 
-from mqan_cli.asked import Fields, fields_of
-from mqan_cli.record import read_schema
+from mqan_cli.asked import Document, fields_of, read_schema
 
 ERROR: Final = "error"
 _ONLY: Final = "answer"  # the name of a question without one; its other columns need no prefix
@@ -25,7 +24,7 @@ class Plan:
         names: of questions and fields, in order.
     """
 
-    questions: dict[str, Fields]
+    questions: dict[str, Document]
     schema: dict[str, Any] | None
     names: tuple[str, ...]
 
@@ -62,7 +61,7 @@ def read_plan(given: Sequence[tuple[str, Any]], schema: str | None, file: Path |
     return plan
 
 
-def _of_options(given: Sequence[tuple[str, Any]]) -> dict[str, Fields]:
+def _of_options(given: Sequence[tuple[str, Any]]) -> dict[str, Document]:
     for_all: dict[str, Any] = {}
     found: list[tuple[str, dict[str, Any]]] = []
     for option, value in given:
@@ -72,7 +71,7 @@ def _of_options(given: Sequence[tuple[str, Any]]) -> dict[str, Fields]:
             (found[-1][1] if found else for_all)[option] = value
     if for_all and not found:
         _refuse("there are options of a question, and no question", "--question")
-    questions: dict[str, Fields] = {}
+    questions: dict[str, Document] = {}
     for text, options in found:
         name, _, question = text.partition("=")
         if not name.isidentifier() or not question:
@@ -83,8 +82,8 @@ def _of_options(given: Sequence[tuple[str, Any]]) -> dict[str, Fields]:
     return questions
 
 
-def _question_of(entry: Any) -> Fields:
-    asked: Fields = {"question": entry} if isinstance(entry, str) else dict(entry)
+def _question_of(entry: Any) -> Document:
+    asked: Document = {"question": entry} if isinstance(entry, str) else dict(entry)
     if isinstance(asked.get("choices"), dict):  # each label with what it covers
         told = dict(asked["choices"]).items()
         asked["choices"] = [{"label": label, "description": what} if what else label for label, what in told]

@@ -11,7 +11,7 @@ from typing import Any, Final
 import typer
 
 from mqan_cli.answering import find_folder, find_server
-from mqan_cli.asked import Fields, read_choices
+from mqan_cli.asked import Document, read_choices
 from mqan_cli.batch.answering import ROWS_TOGETHER, Worker, by_processes, by_server
 from mqan_cli.batch.inputs import Row
 from mqan_cli.batch.plan import Plan, check_plan
@@ -33,7 +33,7 @@ class Task:
     """
 
     column: str
-    asked: Fields
+    asked: Document
     labels: tuple[str, ...]
     empty_is_none: bool
 
@@ -97,7 +97,7 @@ def read_task(
     if not 2 <= len(choices) <= _MOST_LABELS:
         told = f"its column has {len(choices)} labels; 2 to {_MOST_LABELS} can be asked for"
         raise typer.BadParameter(told, param_hint="--label")
-    asked: Fields = {"question": question or f"Which {column.replace('_', ' ')}?"}
+    asked: Document = {"question": question or f"Which {column.replace('_', ' ')}?"}
     asked |= {"choices": list(choices.values())}
     if any(len(_labels(cell)) > 1 for cell in cells):
         asked["multiple"] = True

@@ -1,110 +1,99 @@
 """The answerers of the tools: a running server, or a bundle in this process with the service that servers have."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mcp.server.mcpserver.exceptions import ToolError
 
 from mqan_cli import answering
-from mqan_client import AsyncClient, Choice, ClientError
+from mqan_cli.asked import Document, for_client
+from mqan_client import AsyncClient, ClientError
+from mqan_client.documents import document_of
 from mqan_core.errors import InputError
-from mqan_serving.contract.questions import ChoiceField
 from mqan_serving.service.health import Health
 
 if TYPE_CHECKING:
-    from mqan_cli.mcp.results import AnyAnswer
     from mqan_serving.service.answer_service import Service
     from mqan_serving.settings import Settings
 
 
-class ServerAnswerer:
-    """Lets a running server answer.
+class Answerer(Protocol):
+    """Answers with documents of the REST API, or raises ``ToolError`` in the service's words."""
 
-    Args:
-        client: a client of it.
-        url: where it is.
-    """
+    health: Health
+
+    async def answer(self, context: str, asked: Document) -> Document:
+        """Answer a question, with the fields of the REST API, about a context."""
+
+    async def fill(self, context: str, schema: Document) -> Document:
+        """Fill a record from a context."""
+
+
+class ServerAnswerer:
+    """A running server, asked by a client of it."""
 
     def __init__(self, client: AsyncClient, url: str) -> None:
         self.health = Health()  # of the server we know nothing until it is asked
         self._client = client
         self._url = url
 
-    async def answer(
-        self,
-        context: str,
-        question: str,
-        *,
-        choices: Sequence[ChoiceField] | None = None,
-        multiple: bool = False,
-        none: bool = False,
-        contiguous: bool = False,
-    ) -> "AnyAnswer":
-        """Answer a question about a context.
+    async def answer(self, context: str, asked: Document) -> Document:
+        """Answer a question about a context."""
+        given = dict(asked)
+        return await self._told(self._client.answer(context, given.pop("question"), **for_client(given)))
 
-        Args:
-            context: the text.
-            question: the question, in natural language.
-            choices: the labels to choose from, for a closed question.
-            multiple: whether several of them can be right.
-            none: whether none of them may be the answer.
-            contiguous: whether the answer is to be one unbroken quotation of the context.
+    async def fill(self, context: str, schema: Document) -> Document:
+        """Fill a record from a context."""
+        return await self._told(self._client.fill_record(context, schema))
 
-        Raises:
-            ToolError: there is no answer; it says why in the service's words.
-        """
-        given = None if choices is None else [Choice(choice.label, choice.description) for choice in choices]
+    async def _told(self, call: Awaitable[Any]) -> Document:
         try:
-            return await self._client.answer(
-                context, question, choices=given, multiple=multiple, none=none, contiguous=contiguous
-            )
+            return dict(document_of(await call))
         except ClientError as error:
             raise ToolError(await asyncio.to_thread(answering.explain, error, self._url)) from None
 
 
 class LocalAnswerer:
-    """Answers in this process.
-
-    Args:
-        service: the service, ready.
-    """
+    """A service in this process, ready."""
 
     def __init__(self, service: "Service") -> None:
         self.health = service.health
         self._service = service
 
-    async def answer(
-        self,
-        context: str,
-        question: str,
-        *,
-        choices: Sequence[ChoiceField] | None = None,
-        multiple: bool = False,
-        none: bool = False,
-        contiguous: bool = False,
-    ) -> "AnyAnswer":
-        """Answer as ``ServerAnswerer`` does."""
-        from mqan_serving.contract.errors import ServingError, describe
+    async def answer(self, context: str, asked: Document) -> Document:
+        """Answer a question about a context."""
+        from mqan_serving.contract.answers import document_of
         from mqan_serving.contract.questions import Question
 
-        asked = Question(
-            context=context,
-            question=question,
-            choices=None if choices is None else [*choices],
-            multiple=multiple,
-            none=none,
-            contiguous=contiguous,
-        )
-        try:
-            return await self._service.answer(asked)
-        except (InputError, ServingError) as error:
-            failure = describe(error)
-            raise ToolError(f"{failure.message} {failure.hint}") from None
+        with _failures_told():
+            found = await self._service.answer(Question(context=context, **asked))
+        return document_of(found, self._service.model)
+
+    async def fill(self, context: str, schema: Document) -> Document:
+        """Fill a record from a context."""
+        from mqan_serving.records.documents import record_document
+        from mqan_serving.records.filling import RecordRequest, ask_record, record_of
+        from mqan_serving.records.schema import read_schema
+        from mqan_serving.service.many import answer_texts
+
+        with _failures_told():
+            asked = RecordRequest(context, tuple(read_schema(schema)), None)
+            texts = await ask_record(asked, self._service.limits.max_request_bytes)
+            found = record_of(asked, await answer_texts(self._service, texts), self._service.knows)
+        return record_document(found, self._service.model)
 
 
-Answerer = ServerAnswerer | LocalAnswerer
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    from mqan_serving.contract.errors import AnsweringError, ServingError, describe
+
+    try:
+        yield
+    except (InputError, AnsweringError, ServingError) as error:
+        failure = describe(error)
+        raise ToolError(f"{failure.message} {failure.hint}") from None
 
 
 @asynccontextmanager

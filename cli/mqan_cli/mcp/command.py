@@ -1,12 +1,11 @@
 """The command ``mqan mcp``: which model answers the tools, and how clients reach them."""
 
 import asyncio
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from mqan_cli.answering import find_server
+from mqan_cli.answering import BundleOption, ServerOption, find_server
 
 Transport = Literal["stdio", "http"]
 
@@ -15,17 +14,8 @@ _PORT = 8001  # beside those of `mqan serve`
 
 
 def mcp(
-    server: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="Server: grpc://HOST:PORT or http://HOST:PORT. Default: MQAN_SERVER, or this process answers.",
-        ),
-    ] = None,
-    bundle: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder of the model for this process; the default bundle if not given."),
-    ] = None,
+    server: ServerOption = None,
+    bundle: BundleOption = None,
     transport: Annotated[
         Transport, typer.Option(help="stdio: the client starts this command. http: clients connect to a port.")
     ] = "stdio",
@@ -38,11 +28,10 @@ def mcp(
 
     If the server requires an API key, set MQAN_API_KEY.
     """
-    if bundle is not None and server is not None:
-        raise typer.BadParameter("give --server or --bundle, not both")
+    url = find_server(server, bundle)
     if transport == "stdio" and (host is not None or port is not None):
         raise typer.BadParameter("--host and --port are for --transport http")
     from mqan_cli.mcp.serving import Endpoint, serve
 
     endpoint = None if transport == "stdio" else Endpoint(host or _HOST, port or _PORT)
-    asyncio.run(serve(find_server(server, bundle), bundle, endpoint))
+    asyncio.run(serve(url, bundle, endpoint))

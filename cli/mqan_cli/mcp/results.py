@@ -4,20 +4,12 @@ Places are half-open ranges of Unicode code points: ``text[start:end]`` in Pytho
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mqan_core.answer.types import Answer
+from mqan_cli.asked import Document
 from mqan_core.ask.options import is_yes_no
-
-if TYPE_CHECKING:
-    import mqan_client
-    from mqan_core.answer.types import AnswerSpan, AnswerToken
-
-    AnyAnswer = Answer | mqan_client.Answer
-    AnySpan = AnswerSpan | mqan_client.AnswerSpan
-    AnyToken = AnswerToken | mqan_client.AnswerToken
 
 SourceName = Literal["context", "question", "vocabulary"]
 
@@ -35,12 +27,6 @@ class Quotation(_Result):
     start: int = Field(description="First code point in that text.")
     end: int = Field(description="One past the last code point.")
     text: str = Field(description="Exactly text[start:end].")
-
-    @classmethod
-    def of(cls, span: "AnySpan") -> "Quotation":
-        """Convert a quotation of an answer."""
-        source: Literal["context", "question"] = "context" if span.source.value == "context" else "question"
-        return cls(source=source, start=span.start, end=span.end, text=span.text)
 
     def __str__(self) -> str:
         return f'"{self.text}" ({self.source}, {self.start}-{self.end})'
@@ -61,10 +47,9 @@ class Word(_Result):
     end: int | None = Field(description="One past the last code point of it.")
 
     @classmethod
-    def of(cls, token: "AnyToken") -> "Word":
+    def of(cls, token: Document) -> "Word":
         """Convert a token of an answer."""
-        start, end = (None, None) if token.span is None else (token.span.start, token.span.end)
-        return cls(text=token.text, source=token.source.value, start=start, end=end)
+        return cls(text=token["text"], source=token["source"], **token["span"] or {"start": None, "end": None})
 
 
 class AnswerResult(_Result):
@@ -77,14 +62,14 @@ class AnswerResult(_Result):
     words: list[Word] = Field(description="All of its words, in order.")
 
     @classmethod
-    def of(cls, answer: "AnyAnswer") -> "AnswerResult":
+    def of(cls, answer: Document) -> "AnswerResult":
         """Convert an answer to an open question."""
         return cls(
-            text=answer.text,
-            answered=answer.answered,
-            probability=answer.confidence,
-            quotations=[Quotation.of(span) for span in answer.spans],
-            words=[Word.of(token) for token in answer.tokens],
+            text=answer["answer"],
+            answered=answer["answered"],
+            probability=answer["confidence"],
+            quotations=answer["spans"],
+            words=[Word.of(token) for token in answer["tokens"]],
         )
 
     def __str__(self) -> str:
@@ -119,29 +104,9 @@ class DecideResult(_Result):
     choices: list[ChoiceResult] = Field(description="All choices, in the order given.")
 
     @classmethod
-    def of(cls, answer: "AnyAnswer") -> "DecideResult":
+    def of(cls, answer: Document) -> "DecideResult":
         """Convert an answer to a closed question."""
-        shares = answer.shares if isinstance(answer, Answer) else [choice.probability for choice in answer.choices]
-        evidence = [
-            [
-                Evidence(**Quotation.of(place.span).model_dump(), probability=place.probability)
-                for place in choice.evidence
-            ]
-            for choice in answer.choices
-        ]
-        labels = [choice.label for choice in answer.choices]
-        choices = [
-            ChoiceResult(label=label, probability=share, evidence=seen)
-            for label, share, seen in zip(labels, shares, evidence, strict=True)
-        ]
-        none = answer.refusal if isinstance(answer, Answer) else answer.none
-        return cls(
-            chosen=list(answer.chosen),
-            answered=answer.answered,
-            probability=answer.probability,
-            none=none,
-            choices=choices,
-        )
+        return cls(**{name: answer[name] for name in cls.model_fields})
 
     def __str__(self) -> str:
         is_open = is_yes_no([choice.label for choice in self.choices])
@@ -164,12 +129,11 @@ class FieldResult(_Result):
     probability: float = Field(description=_OF_PROBABILITY)
 
     @classmethod
-    def of(cls, answer: "AnyAnswer") -> "FieldResult":
-        """Convert an answer that is one quotation."""
-        if not answer.answered:
-            return cls(answered=False, value=None, start=None, end=None, probability=answer.confidence)
-        (span,) = answer.spans
-        return cls(answered=True, value=span.text, start=span.start, end=span.end, probability=answer.confidence)
+    def of(cls, field: Document) -> "FieldResult":
+        """Convert a field of a record whose value is a quotation."""
+        place = field["spans"][0] if field["answered"] else {"start": None, "end": None}
+        told = {name: field[name] for name in ("answered", "value", "probability")}
+        return cls(**told, start=place["start"], end=place["end"])
 
     def __str__(self) -> str:
         if not self.answered:

@@ -21,7 +21,6 @@ _INSTRUCTIONS = (
 )
 _READS_ONLY = ToolAnnotations(read_only_hint=True, idempotent_hint=True, open_world_hint=False)
 _MOST_FIELDS = 256
-_SIDE_BY_SIDE = 8  # of the fields of a call, so that it leaves places for other callers
 
 ContextArgument = Annotated[str, Field(description="The text that is asked about, whole.")]
 QuestionArgument = Annotated[str, Field(description="The question, in natural language.")]
@@ -47,7 +46,7 @@ def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
     @server.tool(title="Answer a question about a text", annotations=_READS_ONLY)
     async def answer(context: ContextArgument, question: QuestionArgument) -> Annotated[CallToolResult, AnswerResult]:
         """Answer an open question about a text; say where each word came from, or that the text does not say."""
-        return _told(AnswerResult.of(await answerer.answer(context, question)))
+        return _told(AnswerResult.of(await answerer.answer(context, {"question": question})))
 
     @server.tool(title="Choose among labels", annotations=_READS_ONLY)
     async def decide(
@@ -68,9 +67,9 @@ def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
 
         Of yes and no, neither is chosen where the text does not say.
         """
-        given = [ChoiceField(label=choice) if isinstance(choice, str) else choice for choice in choices]
-        found = await answerer.answer(context, question, choices=given, multiple=multiple, none=none)
-        return _told(DecideResult.of(found))
+        given = [choice if isinstance(choice, str) else choice.model_dump() for choice in choices]
+        asked = {"question": question, "choices": given, "multiple": multiple, "none": none}
+        return _told(DecideResult.of(await answerer.answer(context, asked)))
 
     @server.tool(title="Extract fields from a text", annotations=_READS_ONLY)
     async def extract(
@@ -86,27 +85,14 @@ def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
         ],
     ) -> Annotated[CallToolResult, ExtractResult]:
         """Fill named fields from a text; each value is a quotation with its position, or the text has no value."""
-        return _told(await _extract(answerer, context, fields))
+        for name, question in fields.items():
+            if not question.strip():  # a record would make one of the name
+                raise ToolError(f"The question of the field {name} is empty. Send a question in natural language.")
+        schema = {"properties": {name: {"type": "string", "ask": question} for name, question in fields.items()}}
+        record = await answerer.fill(context, schema)
+        return _told(ExtractResult(fields={name: FieldResult.of(found) for name, found in record["fields"].items()}))
 
     return server
-
-
-async def _extract(answerer: Answerer, context: str, fields: dict[str, str]) -> ExtractResult:
-    side_by_side = asyncio.Semaphore(_SIDE_BY_SIDE)
-
-    async def find(name: str, question: str) -> FieldResult:
-        async with side_by_side:
-            try:
-                return FieldResult.of(await answerer.answer(context, question, contiguous=True))
-            except ToolError as error:
-                raise ToolError(f"Field {name}: {error}") from None
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = {name: group.create_task(find(name, question)) for name, question in fields.items()}
-    except ExceptionGroup as errors:  # one that fails ends the others; more than one rarely do
-        raise errors.exceptions[0] from None
-    return ExtractResult(fields={name: task.result() for name, task in tasks.items()})
 
 
 def _told(result: BaseModel) -> CallToolResult:

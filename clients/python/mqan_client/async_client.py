@@ -93,9 +93,11 @@ class AsyncClient:
             lambda pair: self.answer(*pair, timeout_s=timeout_s, **given), pairs, concurrency, progress
         )
 
-    async def fill_record(self, context: str, schema: Schema, *, timeout_s: float | None = None) -> Record:
+    async def fill_record(
+        self, context: str, schema: Schema, *, min_probability: float | None = None, timeout_s: float | None = None
+    ) -> Record:
         """Fill a record of named fields from a text, as ``Client.fill_record`` does."""
-        request = record_document(context, schema)
+        request = record_document(context, schema, min_probability)
         return read_record(await self._transport.call("FillRecord", request, self._time(timeout_s)))
 
     async def fill_records(
@@ -105,10 +107,11 @@ class AsyncClient:
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
         progress: Progress | None = None,
+        min_probability: float | None = None,
         timeout_s: float | None = None,
     ) -> list[Record | ClientError]:
         """Fill a record from each of many texts, as ``Client.fill_records`` does."""
-        checked = record_document("", schema)["schema"]
+        checked = record_document("", schema, min_probability)["schema"]
         return await do_many(
             lambda text: self.fill_record(text, checked, timeout_s=timeout_s), texts, concurrency, progress
         )

@@ -146,7 +146,9 @@ class Client:
 
         return self.do_many(ask, pairs, concurrency=concurrency, progress=progress)
 
-    def fill_record(self, context: str, schema: Schema, *, timeout_s: float | None = None) -> Record:
+    def fill_record(
+        self, context: str, schema: Schema, *, min_probability: float | None = None, timeout_s: float | None = None
+    ) -> Record:
         """Fill a record of named fields from a text, each value with its place in the text.
 
         Args:
@@ -154,13 +156,16 @@ class Client:
             schema: a JSON Schema of an object, or a class that has ``model_json_schema()``, such as a model of
                 pydantic. ``ask`` in a field is its question; without it the question is made from ``description``, or
                 from the name and the type.
+            min_probability: of a value; a less likely one is left out. ``x-min-probability`` in a field is its own.
             timeout_s: longest duration of this call; the client's when None.
 
         Raises:
             InvalidRequestError: the schema is not supported; the message names the field.
             ClientError: there is no record; the class says whose fault it is.
         """
-        return _wait_for(self._asking.fill_record(context, schema, timeout_s=timeout_s))
+        return _wait_for(
+            self._asking.fill_record(context, schema, min_probability=min_probability, timeout_s=timeout_s)
+        )
 
     def fill_records(
         self,
@@ -169,6 +174,7 @@ class Client:
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
         progress: Progress | None = None,
+        min_probability: float | None = None,
         timeout_s: float | None = None,
     ) -> list[Record | ClientError]:
         """Fill a record from each of many texts, several at a time; an error takes the place of a record.
@@ -177,7 +183,7 @@ class Client:
 
         All else is as of ``fill_record`` and ``answer_many``.
         """
-        checked = record_document("", schema)["schema"]
+        checked = record_document("", schema, min_probability)["schema"]
 
         async def fill(asking: AsyncClient, text: str) -> Record:
             return await asking.fill_record(text, checked, timeout_s=timeout_s)

@@ -116,7 +116,7 @@ def in_tuples(asked: Asked) -> Asked:
     return cast("Asked", given)
 
 
-def record_document(context: str, schema: Schema) -> Document:
+def record_document(context: str, schema: Schema, min_probability: float | None = None) -> Document:
     """Return what asks for a record.
 
     Raises:
@@ -127,7 +127,8 @@ def record_document(context: str, schema: Schema) -> Document:
     if not isinstance(found, Mapping):
         message = "The schema is neither an object of JSON Schema nor a class with model_json_schema(), as of pydantic."
         raise InvalidRequestError(message, code="wrong_type")
-    return {"context": context, "schema": dict(found)}
+    least = {} if min_probability is None else {"x-min-probability": min_probability}
+    return {"context": context, "schema": {**found, **least}}
 
 
 def to_json(document: Document) -> str:

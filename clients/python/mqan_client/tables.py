@@ -75,6 +75,7 @@ def record_column(
     *,
     concurrency: int = DEFAULT_CONCURRENCY,
     progress: Progress | None = None,
+    min_probability: float | None = None,
     timeout_s: float | None = None,
 ) -> "pd.DataFrame":
     """Fill a record from each text of a column.
@@ -91,14 +92,15 @@ def record_column(
     Raises:
         InvalidRequestError: it is no column of texts, the schema is none, or two columns would have one name.
     """
-    names = record_document("", schema)["schema"].get("properties", {})
+    whole = record_document("", schema, min_probability)["schema"]
+    names = whole.get("properties", {})
     columns = [_column(name, "value", part) for name in names for part in _of_field(None)] + ["error"]
     if twice := [name for name in columns if columns.count(name) > 1]:
         message = f"Two columns of the table would be {twice[0]}: rename a field of the schema."
         raise InvalidRequestError(message, code="invalid_input")
     rows: list[Row] = []
     texts = _texts(column)
-    for found in client.fill_records(texts, schema, concurrency=concurrency, progress=progress, timeout_s=timeout_s):
+    for found in client.fill_records(texts, whole, concurrency=concurrency, progress=progress, timeout_s=timeout_s):
         rows.append({"error": str(found) if isinstance(found, ClientError) else None})
         for name, field in () if isinstance(found, ClientError) else found.fields.items():
             rows[-1] |= {_column(name, "value", part): value for part, value in _of_field(field).items()}

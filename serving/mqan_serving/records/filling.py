@@ -190,6 +190,18 @@ def _refused(field: RecordField, failure: Failure) -> AnsweringError:
 
 
 def _fill(context: str, field: RecordField, answer: Answer, knows: Knows) -> FilledField:
+    found = _found(context, field, answer, knows)
+    if not found.answered or found.probability >= field.min_probability:
+        return found
+    reason = f"Unsure: its probability is below {field.min_probability:g}."
+    return replace(found, answered=False, value=_nothing(field.kind), reason=reason)
+
+
+def _nothing(kind: Kind) -> Any:
+    return [] if kind in (Kind.TEXTS, Kind.CHOICES) else None
+
+
+def _found(context: str, field: RecordField, answer: Answer, knows: Knows) -> FilledField:
     if answer.choices:
         text = answer.text
         spans = tuple(dict.fromkeys(place.span for choice in answer.choices for place in choice.evidence))
@@ -199,8 +211,7 @@ def _fill(context: str, field: RecordField, answer: Answer, knows: Knows) -> Fil
         text = ", ".join(span.text for span in spans)
     found = FilledField(field.name, field.question, None, text, spans, answer.answered, answer.probability)
     if not answer.answered:
-        empty: Any = [] if field.kind in (Kind.TEXTS, Kind.CHOICES) else None
-        return replace(found, value=empty, reason=NOT_SAID)
+        return replace(found, value=_nothing(field.kind), reason=NOT_SAID)
     if field.kind is Kind.YES_NO:
         return replace(found, value=answer.chosen == ("yes",))
     if field.kind is Kind.CHOICE:

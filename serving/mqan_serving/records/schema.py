@@ -8,7 +8,8 @@
 | ``type: array`` of ``type: string`` | every place that answers |
 | ``type: string``, ``integer`` or ``number``, with or without ``format`` | one unbroken quotation |
 
-What is not understood is refused, not ignored.
+What is not understood is refused, not ignored. ``x-min-probability``, of a field or of the whole schema, is the least
+probability that a value may have.
 """
 
 import math
@@ -48,6 +49,7 @@ _PLAIN: Final = {"string": Kind.TEXT, "integer": Kind.INTEGER, "number": Kind.NU
 _NOTES: Final = frozenset(
     {"$comment", "ask", "default", "deprecated", "description", "examples", "readOnly", "title", "type", "writeOnly"}
 )
+_LEAST: Final = "x-min-probability"
 _OF_NUMBERS: Final = {
     "minimum": "ge",
     "maximum": "le",
@@ -78,6 +80,7 @@ class RecordField:
         is_nullable: whether it may be null.
         options: of a choice, the value of each label.
         bounds: what a value has to be within; None without any.
+        min_probability: below which there is no value.
     """
 
     name: str
@@ -86,6 +89,7 @@ class RecordField:
     is_nullable: bool
     options: Mapping[str, Any]
     bounds: SchemaValidator | None
+    min_probability: float
 
 
 def read_schema(schema: Any) -> list[RecordField]:
@@ -113,7 +117,8 @@ def read_schema(schema: Any) -> list[RecordField]:
     required = root.get("required", [])
     if not isinstance(required, list) or not all(isinstance(n, str) and n in properties for n in required):
         raise _refuse("The schema", "has a list of required fields that is not one of names of its properties")
-    return [_field(name, node, definitions) for name, node in properties.items()]
+    least = _least("The schema", root, 0)
+    return [_field(name, node, definitions, least) for name, node in properties.items()]
 
 
 def shown_name(name: str) -> str:
@@ -185,7 +190,7 @@ class _Reading:
         return {**filled[0], **rest}, is_nullable
 
 
-def _field(name: str, node: Any, definitions: Mapping[str, Any]) -> RecordField:
+def _field(name: str, node: Any, definitions: Mapping[str, Any], least: float) -> RecordField:
     where = shown_name(name)
     if len(name) > _MOST_NAME:
         raise _refuse(where, f"has a name of more than {_MOST_NAME} characters")
@@ -210,7 +215,8 @@ def _field(name: str, node: Any, definitions: Mapping[str, Any]) -> RecordField:
         known = frozenset({"format", *names})
         bounds = _bounds(where, kind, {names[key]: value for key, value in found.items() if key in names})
     _check_known(where, found, _NOTES | known)
-    return RecordField(name, kind, _question(where, name, kind, found), is_nullable, options, bounds)
+    least = _least(where, found, least)
+    return RecordField(name, kind, _question(where, name, kind, found), is_nullable, options, bounds, least)
 
 
 def _quoted(where: str, found: Mapping[str, Any]) -> Kind:
@@ -302,6 +308,13 @@ def _question(where: str, name: str, kind: Kind, found: Mapping[str, Any]) -> st
             named = "an ask" if key == "ask" else "a description"
             raise _refuse(where, f"has {named} that is not a string of at most {_MOST_ASKED} characters")
     return found.get("ask") or question_about(name, kind, found.get("description") or "")
+
+
+def _least(where: str, found: Mapping[str, Any], default: float) -> float:
+    given = found.get(_LEAST, default)
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 1:
+        raise _refuse(where, f"has an {_LEAST} that is not a number from 0 to 1")
+    return float(given)
 
 
 def _object(node: Mapping[str, Any], name: str) -> dict[str, Any]:
