@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -124,23 +124,28 @@ def export(
     print(f"{bundle}: {name} {version}; {report.in_words()}")
 
 
+_ROWS: Final = "Rows of your own"
+
+
+def _of_rows(told: str, *names: str, **more: Any) -> Any:
+    """Return an option of ``mqan evaluate ROWS``."""
+    return typer.Option(*names, help=told, rich_help_panel=_ROWS, **more)
+
+
 def evaluate(
-    rows: Annotated[
-        list[str] | None, typer.Argument(metavar="[ROWS...]", help="Tables of your own, with what is right.")
-    ] = None,
-    text: Annotated[str | None, typer.Option("--text", "-t", help="Of ROWS: a column, or '{subject} {body}'.")] = None,
-    label: Annotated[str | None, typer.Option(help="Of ROWS: column of the label, or of several; split by ;.")] = None,
-    answer: Annotated[str | None, typer.Option(help="Of ROWS: column of the right answer to --question.")] = None,
-    yes_no: Annotated[str | None, typer.Option(help="Of ROWS: column of yes or no, the answer to --question.")] = None,
-    question: Annotated[str | None, typer.Option("--question", "-q", help="What is asked about each row.")] = None,
-    labels: Annotated[str | None, typer.Option(help="LABEL=WHAT IT COVERS, separated as in `mqan ask`.")] = None,
-    none: Annotated[bool, typer.Option("--none", help="An empty cell says that there is no answer.")] = False,
-    accuracy: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of right answers to find a probability for.")
-    ] = 0.95,
-    server: Annotated[str | None, typer.Option(metavar="URL", help="Ask this server about ROWS.")] = None,
-    html: Annotated[Path | None, typer.Option(help="Page to write about ROWS, too.")] = None,
-    json: Annotated[Path | None, typer.Option(help="File for all numbers about ROWS.")] = None,
+    ctx: typer.Context,
+    rows: Annotated[list[str] | None, typer.Argument(metavar="ROWS", help="Tables that say what is right.")] = None,
+    text: Annotated[str | None, _of_rows("A column, or '{subject} {body}'.", "--text", "-t")] = None,
+    label: Annotated[str | None, _of_rows("Column of the label, or of several with ; between.", "--label")] = None,
+    answer: Annotated[str | None, _of_rows("Column of the right answer to --question.", "--answer")] = None,
+    yes_no: Annotated[str | None, _of_rows("Column of yes or no, the answer to --question.", "--yes-no")] = None,
+    question: Annotated[str | None, _of_rows("What is asked about each row.", "--question", "-q")] = None,
+    labels: Annotated[str | None, _of_rows("LABEL=WHAT IT COVERS, separated by semicolons.", "--labels")] = None,
+    none: Annotated[bool, _of_rows("An empty cell says that there is no answer.", "--none")] = False,
+    accuracy: Annotated[float, _of_rows("Wanted share of right answers.", "--accuracy", min=0, max=1)] = 0.95,
+    server: Annotated[str | None, _of_rows("URL of a server to ask.", "--server")] = None,
+    html: Annotated[Path | None, _of_rows("Page to write, too.", "--html")] = None,
+    json: Annotated[Path | None, _of_rows("File for all numbers.", "--json")] = None,
     bundle: Annotated[
         Path | None,
         typer.Option(exists=True, file_okay=False, help="Folder of a bundle; the default one if not given."),
@@ -178,6 +183,14 @@ def evaluate(
     The paper's network is measured on validation sets.
     --tasks names sections of the suite (labels, fields, cases, ...), datasets, or tasks of the paper's network.
     """
+    for option in ctx.command.params:
+        source = ctx.get_parameter_source(str(option.name))
+        if source is None or source.name != "COMMANDLINE" or option.name in ("rows", "bundle"):
+            continue
+        if (getattr(option, "rich_help_panel", None) == _ROWS) is not bool(rows):
+            raise typer.BadParameter(
+                "it does not go with ROWS" if rows else "give ROWS, too", param_hint=option.opts[0]
+            )
     if rows:
         from mqan_cli.labelled.command import evaluate_rows
 

@@ -65,6 +65,7 @@ def test_verdicts_and_free_answers_are_read(table: Path) -> None:
         (["--answer", "order"], "say what is asked about each row"),
         (["--label", "teams"], "there is no column teams; there are mail, team,"),
         (["--yes-no", "team", "-q", "Is it?"], "'IT' in its column is neither yes nor no"),
+        (["--label", "team", "--limit", "3"], "it does not go with ROWS"),
         (["--label", "only"], "its column has 1 labels; 2 to 255 can be asked for"),
     ],
 )
@@ -72,6 +73,12 @@ def test_what_cannot_be_asked_is_refused(table: Path, arguments: list[str], mess
     result = CliRunner().invoke(app, ["evaluate", str(table), "--text", "mail", *arguments])
     assert result.exit_code != 0
     assert message in " ".join(result.output.replace("│", " ").split())
+
+
+def test_options_of_rows_need_rows() -> None:
+    result = CliRunner().invoke(app, ["evaluate", "--label", "team"])
+    assert result.exit_code != 0
+    assert "give ROWS, too" in result.output
 
 
 def judged(gold: str, said: str, probability: float) -> Judged:
