@@ -17,6 +17,7 @@ from mqan_data.formats.dataset_file import (
     TASK,
     Dataset,
     LabelsPart,
+    TaskPart,
     dataset_names,
     load_dataset,
     readable,
@@ -228,7 +229,7 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
     dataset = load_dataset(dataset_name)
     if part and part not in dataset.parts:
         raise ValueError(f"{dataset_name} has no part {part!r}; it has {', '.join(dataset.parts)}.")
-    if part or TASK in dataset.parts:
+    if part or isinstance(dataset.parts.get(TASK), TaskPart):
         part = part or TASK
         dataset = replace(dataset, parts={part: dataset.parts[part]})
     split = next((split for split in ("validation", "test") if has_split(dataset, split)), None)

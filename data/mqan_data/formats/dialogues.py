@@ -68,7 +68,7 @@ def _sgd_spans(text: str, frames: Any, schemes: Mapping[str, Mapping[str, Field]
         scheme = {**scheme, **schemes[frame["service"]]} if scheme else schemes[frame["service"]]
         mentions += [(slot["slot"], slot["start"], slot["exclusive_end"]) for slot in frame["slots"]]
     scheme = {name: field for name, field in scheme.items() if not field.values}
-    return {"text": text, "mentions": sorted(set(mentions), key=lambda m: m[1]), "scheme": scheme}
+    return {"text": text, "mentions": sorted(set(mentions), key=lambda m: (m[1], m[2], m[0])), "scheme": scheme}
 
 
 def _sgd_state(

@@ -30,7 +30,7 @@ def _aspects(files: Sequence[File], part: Part) -> Iterator[Record]:
 def _aspect_terms(files: Sequence[File], part: Part) -> Iterator[Record]:
     """The same, a record a sentence with all its terms."""
     for text, rows in groupby(_aspects(files, part), lambda row: row["text"]):
-        mentions = sorted({mention for row in rows for mention in row["mentions"]}, key=lambda m: m[1])
+        mentions = sorted({mention for row in rows for mention in row["mentions"]}, key=lambda m: m[1:])
         yield {"text": text, "mentions": mentions}
 
 
@@ -41,7 +41,7 @@ def _mams(files: Sequence[File], _part: Part) -> Iterator[Record]:
         found = [element.attrib for kind in ("aspectTerm", "aspectCategory") for element in sentence.iter(kind)]
         aspects = [{"term": a.get("term") or a["category"], "polarity": a["polarity"]} for a in found]
         places = {("term", int(a["from"]), int(a["to"])) for a in found if "from" in a}
-        yield {"text": text, "aspects": aspects, "mentions": sorted(places, key=lambda m: m[1])}
+        yield {"text": text, "aspects": aspects, "mentions": sorted(places, key=lambda m: m[1:])}
 
 
 def _annotated(files: Sequence[File], part: Part) -> Iterator[Record]:
