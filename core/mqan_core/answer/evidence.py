@@ -87,7 +87,6 @@ def _best_run(logits_C: Floats) -> tuple[float, slice]:
 
 
 def _widened(logits_C: Floats, words: slice) -> slice:
-    """Return a run of at least ``LEAST_WORDS`` words, by its likelier neighbours."""
     start, stop = words.start, words.stop
     while stop - start < min(LEAST_WORDS, len(logits_C)):
         before = logits_C[start - 1] if start else -np.inf
@@ -97,7 +96,6 @@ def _widened(logits_C: Floats, words: slice) -> slice:
 
 
 def _joined(runs: list[slice]) -> list[slice]:
-    """Return runs in order, those that meet as one."""
     joined: list[slice] = []
     for run in sorted(runs, key=lambda run: run.start):
         if joined and run.start <= joined[-1].stop:

@@ -87,7 +87,6 @@ def _explain(step: list[float], pointers: Pointers, request: Request, vocabulary
 
 
 def _said(step: list[float], request: Request, vocabulary: Vocabulary) -> str:
-    """Return what a step chose; empty for the end of the answer and for a refusal."""
     slot, piece = int(step[TraceField.SLOT]), int(step[TraceField.PIECE])
     if slot >= 0:
         return request.slots.pieces[slot].strip()

@@ -103,7 +103,7 @@ def find_listed(question: str, most: int) -> Listed | None:
 
     Takes time linear in the question's length.
     """
-    for find in (partial(_in_lines, most=most), _announced, _behind_mark, _yes_or_no):
+    for find in (partial(_in_lines, most=most), _announced, _after_mark, _yes_or_no):
         found = find(question)
         if found is not None and 2 <= len(found.labels) <= most and _asks(question, found.place):
             labels = [question[label.start : label.end].casefold() for label in found.labels]
@@ -113,7 +113,6 @@ def find_listed(question: str, most: int) -> Listed | None:
 
 
 def _asks(question: str, place: Span) -> bool:
-    """Return whether something is asked beside the list."""
     return has_words(question[: place.start]) or has_words(question[place.end :])
 
 
@@ -143,7 +142,6 @@ def _in_lines(question: str, most: int) -> Listed | None:
 
 
 def _without_end(line: str) -> str:
-    """Return a line without the marks, "or" and "and" that join it to the next one."""
     while (shorter := line.rstrip(",;.").removesuffix(" or").removesuffix(" and")) != line:
         line = shorter
     return line
@@ -151,17 +149,17 @@ def _without_end(line: str) -> str:
 
 def _announced(question: str) -> Listed | None:
     """Find labels after words that announce them, up to the end of their sentence."""
-    for place, told in enumerate(_ANNOUNCED.finditer(question)):
+    for place, words in enumerate(_ANNOUNCED.finditer(question)):
         if place == _ANNOUNCEMENTS:
             break
-        ended = _SENTENCE_END.search(question, told.end(), told.end() + _LONGEST_LIST)
-        end, behind = (len(question), len(question)) if ended is None else (ended.start(), ended.start() + 1)
-        if labels := _labels(question, told.end(), end):
-            return Listed(Span(told.start(), behind), labels)
+        ended = _SENTENCE_END.search(question, words.end(), words.end() + _LONGEST_LIST)
+        end, after = (len(question), len(question)) if ended is None else (ended.start(), ended.start() + 1)
+        if labels := _labels(question, words.end(), end):
+            return Listed(Span(words.start(), after), labels)
     return None
 
 
-def _behind_mark(question: str) -> Listed | None:
+def _after_mark(question: str) -> Listed | None:
     """Find labels after the last colon or question mark within the question."""
     end = _end_of(question)
     colon, asked = question.rfind(": ", 0, end), question.rfind("? ", 0, end)
@@ -258,7 +256,6 @@ def _between(
 
 
 def _trimmed(question: str, start: int, end: int) -> Span:
-    """Return a place without the white space and the quotation marks around it."""
     text = question[start:end]
     return Span(start + len(text) - len(text.lstrip(_AROUND)), start + len(text.rstrip(_AROUND)))
 

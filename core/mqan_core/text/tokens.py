@@ -223,7 +223,6 @@ class _Boundaries:
         return Size(lengths.size, int(lengths[longest]), int(self.starts[longest]))
 
     def _find(self, with_blanks: bool) -> tuple[Places, Places]:
-        """Return starts and ends in the text that is read."""
         kinds = self._kinds
         if len(kinds) == 2:  # of nothing there are no tokens, not even half spaces
             return np.empty(0, np.intp), np.empty(0, np.intp)

@@ -173,11 +173,6 @@ def _serialize(message: Message) -> bytes:
 
 
 def _read_question(message: bytes, context: Context, service: Service, log: RequestLog) -> Question:
-    """Return the question of a message, and note it.
-
-    Raises:
-        InputError: the message is none, or is too large.
-    """
     service.validator.check_size(len(message))
     question = question_of_message(parse_message(answer_pb2.AnswerRequest, message), remaining_s_of(context))
     log.note_question(question)

@@ -95,7 +95,6 @@ class _Rounds:
         return new + earlier
 
     def _take_some(self) -> list[_Reading]:
-        """Take one batch of what waits, if there is room."""
         num_tokens = sum(decoding.num_tokens for decoding, _ in self._decodings)
         num_tokens += sum(len(reading.rows) * max(w.num_tokens for w in reading.rows) for reading in self._readings)
         is_idle = not (self._readings or self._decodings)
@@ -172,7 +171,6 @@ class _Rounds:
             self._decodings.append((decoding, rows))
 
     def _tell(self, decoding: "Decoding", rows: list[Waiting]) -> None:
-        """Tell words to those who take them one by one."""
         told = {waiting: waiting.num_told for waiting in rows if waiting.tell is not None}
         if told:
             for waiting, tokens in self._engine.decided(decoding, told):
@@ -282,7 +280,6 @@ class Batcher:
         await asyncio.sleep(0)
 
     def _wake(self) -> None:
-        """Set an idle thread to work."""
         if self._idle and not self._is_closed:
             rounds = self._idle.pop()
             future = asyncio.get_running_loop().run_in_executor(self._executor, rounds.run)
