@@ -88,7 +88,10 @@ class WordReader:
         return self._collator.collate(examples)
 
     def score(self, network: Network, name: str, examples: Sequence[Example]) -> Mapping[str, float]:
-        """Score examples of a source by its own metric, and show the first answers."""
+        """Score examples of a source with free answers by its own metric, and show the first answers."""
+        examples = [example for example in examples if example.answers and not example.choices]
+        if not examples:
+            return {metric_of(name): 0.0}
         requests = [read_request(network.vocabulary, example.context, example.question) for example in examples]
         answers: dict[int, str] = {}
         by_length = sorted(range(len(requests)), key=lambda i: requests[i].num_context_tokens)
@@ -98,7 +101,7 @@ class WordReader:
             answers.update(zip(chosen, (answer.text for answer in batch), strict=True))
         for i, example in enumerate(examples[:_SAMPLES_SHOWN]):
             console.print(f"    {example.question[:80]!r} -> {answers[i]!r}, gold {example.answers[:1]}", markup=False)
-        return score(metric_of(name), [answers[i] for i in range(len(examples))], list(examples))
+        return score(metric_of(name), [answers[i] for i in range(len(examples))], examples)
 
 
 def _vectors_of(start: Start, recipe: Recipe) -> Path:
