@@ -13,8 +13,7 @@ from mqan_core.example import Choice, Example
 from mqan_data.formats.dataset_file import OWN_DATA
 from mqan_data.formats.rows import EverydayRow
 from mqan_data.mixture import load_sources, validation_examples
-from mqan_data.questions.derived import ask_derived
-from mqan_data.questions.everyday import ask_everyday, canonical_everyday
+from mqan_data.questions.everyday import ask_derived, ask_everyday, canonical_everyday
 
 FOLDER = OWN_DATA / "everyday"
 TEXT = "Rent stays at 940. Parking is no longer included. Keys are with Mrs Adeyemi."

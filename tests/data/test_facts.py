@@ -15,9 +15,8 @@ from mqan_data.formats.dataset_file import Dataset, FactsPart, load_dataset
 from mqan_data.formats.reading import read_rows
 from mqan_data.formats.rows import FactRow, Verdict
 from mqan_data.mixture import DatasetSource
-from mqan_data.questions import facts
 from mqan_data.questions.asked import wordings
-from mqan_data.questions.facts import ask_facts, ask_facts_of_another, canonical_fact
+from mqan_data.questions.facts import ask_facts, ask_facts_of_another
 from mqan_data.settings import parse
 
 _BODY: Mapping[str, Any] = {
@@ -68,34 +67,24 @@ def test_the_answer_is_the_verdict_turned_where_the_question_is(part: FactsPart,
     assert (negated > 50) == (part is _STATEMENTS)
 
 
-def test_a_statement_is_turned_into_its_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facts, "question_of", lambda statement: "Is the cat awake?")
-    questions = Counter(asked.question for asked in _drawn("no", _STATEMENTS))
-    assert questions["Is the cat awake?"] > 300
-    assert questions["According to the text, is the cat awake?"] > 10
-    assert questions["Is it true that the cat is awake?"] > 10
-
-
-def test_a_denial_is_asked_without_it_and_turned(monkeypatch: pytest.MonkeyPatch) -> None:
-    questions = {
-        "The cat did not sleep.": "Did the cat not sleep?",
-        "She was not asked to go.": "Was she not asked to go?",
-        "He said she was not ill.": "Did he say she was not ill?",
-        "The cat sleeps.": "Does the cat sleep?",
-    }
-    monkeypatch.setattr(facts, "question_of", lambda statement: questions.get(statement, f"{statement} Is it so?"))
-    asked_of = {
-        "The cat did not sleep.": ("Did the cat sleep?", "no"),
-        "She wasn't asked to go.": ("Was she asked to go?", "no"),
-        "The cat sleeps.": ("Does the cat sleep?", "yes"),
-        "He said she was not ill.": (None, "yes"),
-        "No cat sleeps.": (None, "yes"),
-        "All cats are not black.": (None, "yes"),
-        "The cat did not sleep and did not eat.": (None, "yes"),
-    }
-    for statement, expected in asked_of.items():
-        assert facts._natural(statement, "yes") == expected
-    assert facts._natural("The cat did not sleep.", "unknown") == ("Did the cat sleep?", "unknown")
+@pytest.mark.parametrize(
+    ("statement", "question", "verdict"),
+    [
+        ("The cat did not sleep.", "Did the cat sleep?", "no"),
+        ("She wasn't asked to go.", "Was she asked to go?", "no"),
+        ("The cat sleeps.", "Does the cat sleep?", "yes"),
+        ("He said she was not ill.", "Did he say she was ill?", ""),
+        ("No cat sleeps.", "Does no cat sleep?", ""),
+        ("All cats are not black.", "Are all cats black?", ""),
+        ("The cat did not sleep and did not eat.", "Did the cat sleep and did not eat?", ""),
+    ],
+)
+def test_a_statement_is_asked_as_a_question_and_a_denial_without_it(
+    statement: str, question: str, verdict: str
+) -> None:
+    drawn = [ask_facts(FactRow("A text.", statement, "yes"), _STATEMENTS, np.random.default_rng(n)) for n in range(200)]
+    found = {asked.answers[0] for asked in drawn if asked.question == question}
+    assert found == ({verdict} if verdict else set())
 
 
 def test_several_sentences_are_not_put_into_a_clause() -> None:
@@ -116,13 +105,6 @@ def test_another_text_says_nothing_of_it() -> None:
         assert asked is not None
         assert (asked.context, asked.evidence) == ("It rains.", None)
         assert not set(asked.answers) & {*_AFFIRMING, *_DENYING}
-
-
-def test_the_fixed_question_has_yes_and_no() -> None:
-    asked = canonical_fact(FactRow("It rained.", "was it dry", "no"), _QUESTIONS)
-    assert (asked.question, asked.answers) == ("Was it dry?", ("no",))
-    assert [choice.label for choice in asked.choices] == ["yes", "no"]
-    assert canonical_fact(FactRow("It rained.", "It was dry.", "unknown"), _STATEMENTS).answers == ()
 
 
 def _read(folder: Path, rows: list[dict[str, Any]], **more: Any) -> list[FactRow]:

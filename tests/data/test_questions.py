@@ -9,7 +9,7 @@ import pytest
 from mqan_core.example import Example
 from mqan_data.formats.dataset_file import ChoicesPart, Field, FieldsPart, LabelsPart
 from mqan_data.formats.rows import ChoiceRow, FieldRow, LabelRow, Mention, QuestionRow
-from mqan_data.questions.asked import NONE_OF_THESE, ask, number_of_choices, with_options
+from mqan_data.questions.asked import NONE_OF_THESE, ask, with_options
 from mqan_data.questions.choices import (
     ask_choices,
     ask_choices_of_another,
@@ -17,8 +17,8 @@ from mqan_data.questions.choices import (
     ask_plain_of_another,
     canonical_choices,
 )
-from mqan_data.questions.fields import ask_fields, canonical_field, plural
-from mqan_data.questions.labels import ask_labels, ask_labels_of_another, canonical_question
+from mqan_data.questions.fields import ask_fields
+from mqan_data.questions.labels import ask_labels, ask_labels_of_another
 from mqan_data.settings import parse
 
 _COLOURS = ["red", "green", "blue", "yellow", "black", "white", "brown", "pink"]
@@ -99,15 +99,6 @@ def test_yes_and_no_are_as_frequent_and_true() -> None:
     assert 0.7 < says["yes"] / says["no"] < 1.4
 
 
-def test_a_row_with_no_right_label_is_refused_or_answered_by_none() -> None:
-    row, part = LabelRow({"text": "?"}, ()), _labels_part(none=["oos"])
-    answers = {asked.answers for asked in _draws(ask_labels, row, part)}
-    assert () in answers
-    assert {name.lower() for given in answers for name in given} <= {
-        *("none of these", "none of the above", "other", "something else", "none")
-    }
-
-
 def test_several_labels_at_once_are_all_answers() -> None:
     row, part = LabelRow({"text": "flag"}, ("red", "white")), _labels_part(multiple=True)
     several = [asked for asked in _draws(ask_labels, row, part) if asked.multiple]
@@ -124,13 +115,6 @@ def test_a_closed_set_is_never_cut_and_never_lacks_the_answer() -> None:
             assert len(asked.choices) == 2
         if not asked.choices and asked.question == "Which colour is it?":
             assert asked.answers == ("yes",)
-
-
-def test_questions_of_labels_are_asked_where_the_set_makes_sense_without_choices() -> None:
-    labels = {"true": {"name": "yes", "negated": ["Is it otherwise?"]}, "false": {"name": "no"}}
-    part = _labels_part(labels=labels, closed=True, free=True, forms=[{"text": "{text}", "questions": ["Is it so?"]}])
-    drawn = list(_draws(ask_labels, LabelRow({"text": "x"}, ("true",)), part, number=1500))
-    assert {asked.answers[0].lower() for asked in drawn if asked.question.startswith("Is it otherwise?")} == {"no"}
 
 
 def test_a_right_label_is_never_left_out_for_its_name() -> None:
@@ -166,12 +150,6 @@ def test_labels_of_other_sets_are_never_the_answer() -> None:
         seen += any("strange" in choice.label.lower() for choice in asked.choices)
         assert "strange" not in " ".join(asked.answers).lower()
     assert seen > 20
-
-
-def test_the_fixed_question_offers_all_labels_by_name() -> None:
-    asked = canonical_question(LabelRow({"text": "sky"}, ("blue",)), _labels_part())
-    assert [choice.label for choice in asked.choices] == _COLOURS
-    assert (asked.question, asked.answers) == ("Which colour is it?", ("blue",))
 
 
 _TRIP = "From Ely to Bath on Monday or Friday"
@@ -225,11 +203,6 @@ def test_closed_fields_offer_their_values() -> None:
     for asked in _draws(ask_fields, row, part):
         assert asked.answers[0].lower() in ("centre", "yes")
         assert asked.choices or "centre" in asked.question or asked.answers[0].lower() == "yes"
-
-
-def test_the_fixed_question_about_a_field_is_in_the_first_wording() -> None:
-    row = FieldRow(_TRIP, {"from": (Mention("Ely", 5),)}, {"from": _SCHEME["from"]})
-    assert canonical_field(row, np.random.default_rng(1)) == ask(_TRIP, "Where from?", ("Ely",), 5)
 
 
 def test_choices_are_offered_named_and_doubted() -> None:
@@ -331,28 +304,10 @@ def test_choices_and_labels_of_another_text_are_refused() -> None:
     assert ask_labels_of_another(LabelRow(values, ("red",)), same, labels, np.random.default_rng(0)) is None
 
 
-def test_the_same_seed_asks_the_same() -> None:
-    row, part = LabelRow({"text": "the sky"}, ("blue",)), _labels_part()
-    for seed in range(50):
-        first, second = (ask_labels(row, part, np.random.default_rng(seed)) for _ in range(2))
-        assert first == second
-
-
 def test_choices_in_a_question_stand_there_word_for_word() -> None:
     for seed in range(300):
         question = with_options(np.random.default_rng(seed), "Which?", ["the first, or so", "b", "c"])
         assert all(option in question for option in ("the first, or so", "b", "c"))
-
-
-def test_two_to_thirty_choices() -> None:
-    numbers = {number_of_choices(np.random.default_rng(seed), 150) for seed in range(500)}
-    assert (min(numbers), max(numbers)) == (2, 30)
-    assert {number_of_choices(np.random.default_rng(seed), 2) for seed in range(20)} == {2}
-
-
-@pytest.mark.parametrize(("noun", "expected"), [("city", "cities"), ("day", "days"), ("class", "classes")])
-def test_plurals(noun: str, expected: str) -> None:
-    assert plural(noun) == expected
 
 
 @pytest.mark.parametrize("generic", [True, False])

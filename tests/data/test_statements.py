@@ -6,7 +6,6 @@ import pytest
 
 from mqan_data.questions.answered import statement_of
 from mqan_data.questions.clauses import negated, question_of
-from mqan_data.questions.words import base_of_past, base_of_third, past_of, third_of
 
 _FILES = Path(__file__).parent / "statements"
 
@@ -58,16 +57,6 @@ def test_there_is_no_question_where_the_rules_are_not_sure(statement: str) -> No
 @pytest.mark.parametrize("statement", ["Nobody came.", "All birds can fly.", "He did not come.", "Only Ann came."])
 def test_what_is_denied_or_counted_is_not_negated(statement: str) -> None:
     assert negated(statement) is None
-
-
-@pytest.mark.parametrize(
-    ("base", "past", "third"),
-    [("stop", "stopped", "stops"), ("carry", "carried", "carries"), ("go", "went", "goes"), ("use", "used", "uses"),
-     ("play", "played", "plays"), ("fix", "fixed", "fixes"), ("admit", "admitted", "admits"), ("die", "died", "dies")],
-)  # fmt: skip
-def test_forms_of_verbs(base: str, past: str, third: str) -> None:
-    assert (past_of(base), third_of(base)) == (past, third)
-    assert (base_of_past(past), base_of_third(third)) == (base, base)
 
 
 def test_a_statement_of_many_words_is_left_alone() -> None:

@@ -1,7 +1,12 @@
-"""Questions of every kind that people wrote about a text, with the words that decide them."""
+"""Questions of every kind that people wrote about a text, and questions whose answers follow from theirs.
+
+A question and its opposite, several at once, one label and all others, labels that are put together, a scale and its
+steps: who answers the one ought to answer the other alike, with probabilities that agree.
+"""
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -20,7 +25,6 @@ from mqan_data.questions.asked import (
     worded,
     wordings,
 )
-from mqan_data.questions.derived import ask_derived
 from mqan_data.questions.facts import ask_facts
 
 _AS_QUESTION = FactsPart(shape="facts", format="", files={}, text="", question="question", label="")
@@ -28,6 +32,12 @@ _DERIVED = 0.3  # share of the questions from which another one is made
 _ABOUT_ONE, _IN_TEXT, _DROPPED = 0.15, 0.1, 0.25  # shares of the questions with labels
 _NONE_NAMED = 0.35  # share of the questions of which no label is right that offer "none of these"
 _NAME = re.compile(r"[a-z][a-z0-9' -]*")
+_MOST_AT_ONCE = 6  # questions that are asked as the labels of one
+_FLIPPED: Final = {"yes": "no", "no": "yes", "unknown": "unknown"}
+_TWO_WORDS: Final = (
+    *(("it is so", "it is not so"), ("true", "false"), ("right", "wrong"), ("correct", "incorrect"), ("y", "n")),
+    *(("applies", "does not apply"), ("given", "not given"), ("A", "B"), ("0", "1")),
+)
 
 
 def ask_everyday(row: EverydayRow, rng: np.random.Generator) -> Example:
@@ -118,3 +128,123 @@ def _several(row: EverydayRow, rng: np.random.Generator) -> Example:
     answers = [choice.label for choice in offered if choice.label in row.answers]
     evidence = row.evidence if len(row.answers) == 1 and answers else None  # of several nobody says which is whose
     return ask(row.text, row.question, answers, choices=offered, multiple=True, evidence=evidence)
+
+
+def ask_derived(row: EverydayRow, rng: np.random.Generator) -> Example | None:
+    """Draw a question that is made of a person's; None where nothing follows from that."""
+    if row.kind == "yes_no":
+        draws = (_opposite, _opposite, _certain, _together, _together, _in_two_words, _which, _which, _which)
+        return one_of(rng, draws)(row, rng)
+    if row.kind not in ("choice", "scale") or not row.answers or len(row.choices) < 3:
+        return None
+    if row.kind == "scale" and rng.random() < 0.5:
+        return _step(row, rng)
+    return one_of(rng, (_other, _merged, _coded, _each))(row, rng)
+
+
+def _fact(row: EverydayRow, asked: str, verdict: str, *, keeps_evidence: bool = True) -> Example:
+    evidence = row.evidence if verdict != "unknown" and keeps_evidence and row.answers else None
+    return ask(row.text, asked, () if verdict == "unknown" else (verdict,), choices=YES_NO, evidence=evidence or None)
+
+
+def _verdict(row: EverydayRow) -> str:
+    return row.answers[0] if row.answers else "unknown"
+
+
+def _opposite(row: EverydayRow, rng: np.random.Generator) -> Example:
+    return _fact(row, worded(rng, "opposite", q=row.question), _FLIPPED[_verdict(row)])
+
+
+def _certain(row: EverydayRow, rng: np.random.Generator) -> Example:
+    verdict = _verdict(row)
+    if rng.random() < 0.5:
+        return _fact(row, worded(rng, "clear", q=row.question), "yes" if verdict == "yes" else "no")
+    return _fact(row, worded(rng, "possible", q=row.question), "no" if verdict == "no" else "yes")
+
+
+def _together(row: EverydayRow, rng: np.random.Generator) -> Example | None:
+    others = [fact for fact in row.facts if fact[0] != row.question]
+    if not others:
+        return None
+    facts = shuffled(rng, [(row.question, _verdict(row)), *some_of(rng, others, int(rng.integers(1, 3)))])
+    verdicts = [verdict for _, verdict in facts]
+
+    def at_least(number: int) -> str:
+        if verdicts.count("yes") >= number:
+            return "yes"
+        return "unknown" if len(verdicts) - verdicts.count("no") >= number else "no"
+
+    every, some = at_least(len(facts)), at_least(1)
+    forms = [("all", every), ("any", some), ("not_all", _FLIPPED[every]), ("none", _FLIPPED[some])]
+    name, verdict = one_of(rng, [*forms, ("two", at_least(2))] if len(facts) > 2 else forms)
+    listed = " ".join(f"({number}) {question}" for number, (question, _) in enumerate(facts, start=1))
+    return _fact(row, worded(rng, name, list=listed), verdict, keeps_evidence=False)
+
+
+def _which(row: EverydayRow, rng: np.random.Generator) -> Example | None:
+    """Ask which of several questions have an answer; each is a label of its own."""
+    others = [fact for fact in row.facts if fact[0] != row.question]
+    if not others:
+        return None
+    facts = shuffled(rng, [(row.question, _verdict(row)), *some_of(rng, others, min(len(others), _MOST_AT_ONCE - 1))])
+    wanted = one_of(rng, ("yes", "yes", "no", "unknown"))
+    answers = [question for question, verdict in facts if verdict == wanted]
+    choices = [question for question, _ in facts]
+    return ask(row.text, worded(rng, f"which_{wanted}"), answers, choices=choices, multiple=True)
+
+
+def _in_two_words(row: EverydayRow, rng: np.random.Generator) -> Example:
+    """Ask for yes or no in other words, with and without what they stand for."""
+    words = one_of(rng, _TWO_WORDS)
+    meanings = YES_NO if rng.random() < 0.5 else ("the answer is yes", "the answer is no")
+    if len(words[0]) > 1 and rng.random() >= 0.4:  # no codes, so they need not be described
+        meanings = ("", "")
+    answers = [words[YES_NO.index(answer)] for answer in row.answers]
+    choices = shuffled(rng, [*map(Choice, words, meanings)])
+    return ask(row.text, row.question, answers, choices=choices, evidence=row.evidence or None)
+
+
+def _step(row: EverydayRow, rng: np.random.Generator) -> Example:
+    labels = [choice.label for choice in row.choices]
+    right = labels.index(row.answers[0])
+    upwards = rng.random() < 0.5
+    place = int(rng.integers(1, len(labels))) if upwards else int(rng.integers(0, len(labels) - 1))
+    name = "at_least" if upwards else "at_most"
+    asked = worded(rng, name, q=row.question, levels="; ".join(labels), level=labels[place])
+    return _fact(row, asked, "yes" if (right >= place if upwards else right <= place) else "no")
+
+
+def _other(row: EverydayRow, rng: np.random.Generator) -> Example:
+    wrong = [choice.label for choice in row.choices if choice.label not in row.answers]
+    label = row.answers[0] if rng.random() < 0.5 else one_of(rng, wrong)
+    is_right = label == row.answers[0]
+    asked = worded(rng, "other", q=row.question, label=label)
+    return _fact(row, asked, "no" if is_right else "yes", keeps_evidence=is_right)
+
+
+def _merged(row: EverydayRow, rng: np.random.Generator) -> Example:
+    """Put two labels together as one; of a scale two neighbours."""
+    place = int(rng.integers(len(row.choices) - 1))
+    order = list(row.choices) if row.kind == "scale" else shuffled(rng, row.choices)
+    left, right = order[place], order[place + 1]
+    joined = f"{left.label} or {right.label}"
+    meaning = f"{left.description}, or {right.description}" if left.description else ""
+    order[place : place + 2] = [Choice(joined, meaning)]
+    answers = (joined,) if row.answers[0] in (left.label, right.label) else row.answers
+    return ask(row.text, row.question, answers, choices=order, evidence=row.evidence or None)
+
+
+def _coded(row: EverydayRow, rng: np.random.Generator) -> Example:
+    """Give labels codes for names, whose meaning the descriptions alone tell."""
+    style = one_of(rng, ("option_{n}", "{n}", "class {n}", "L{n}", "{letter}"))
+    order = shuffled(rng, row.choices)
+    codes = [style.format(n=n + 1, letter=chr(ord("A") + n)) for n in range(len(order))]
+    choices = [Choice(code, choice.description or choice.label) for code, choice in zip(codes, order, strict=True)]
+    answer = codes[[choice.label for choice in order].index(row.answers[0])]
+    return ask(row.text, row.question, (answer,), choices=choices, evidence=row.evidence or None)
+
+
+def _each(row: EverydayRow, rng: np.random.Generator) -> Example:
+    """Judge each label by itself, though one alone is right."""
+    offered = shuffled(rng, row.choices)
+    return ask(row.text, row.question, row.answers, choices=offered, multiple=True, evidence=row.evidence or None)

@@ -97,7 +97,7 @@ class Values:
     @staticmethod
     def kinds() -> list[str]:
         """Return the kinds of values that can be drawn."""
-        methods = [name.removeprefix("make_") for name in dir(Values) if name.startswith("make_")]
+        methods = [name.removeprefix("_make_") for name in dir(Values) if name.startswith("_make_")]
         file = _file()
         return [*methods, *file.values, *file.local, *file.anywhere, *file.english]
 
@@ -112,7 +112,7 @@ class Values:
             return str(getattr(self._faker("en_US"), file.english[kind])()).split(",")[0].strip()
         if kind in file.anywhere:
             return str(getattr(self._anywhere(), file.anywhere[kind])()).replace(",", "").rstrip(". ")
-        made: str = getattr(self, f"make_{kind}")(*([of] if of else []))
+        made: str = getattr(self, f"_make_{kind}")(*([of] if of else []))
         return made.strip()
 
     def _filled(self, template: str) -> str:
@@ -147,95 +147,79 @@ class Values:
             ms=f"{moment.microsecond // 1000:03}",
         )
 
-    def make_person(self) -> str:
-        """First and last name, sometimes with a title or an initial."""
+    def _make_person(self) -> str:
         fake = self._anywhere()
         first, last, style = str(fake.first_name()), str(fake.last_name()), self.random.random()
         if style < 0.06:
             return f"{self.random.choice(('Dr.', 'Mr', 'Ms', 'Mrs', 'Prof.'))} {first} {last}"
         return f"{first} {self.random.choice('ABCDEFGHJKLMRST')}. {last}" if style < 0.1 else f"{first} {last}"
 
-    def make_phone(self) -> str:
-        """Phone number."""
+    def _make_phone(self) -> str:
         ours = self.random.random() < 0.35
         number = self.pattern(self.random.choice(_file().phones)) if ours else self.draw("phone_number")
         return number if self._symbols else number.replace("+", "00")
 
-    def make_word(self) -> str:
-        """Last name as it stands in a web address."""
+    def _make_word(self) -> str:
         return _ascii(str(self._faker(self._locale).last_name())).replace(" ", "-")
 
-    def make_email(self, person: str = "") -> str:
-        """Mail address of a person."""
-        first, *_, last = ["x", *_ascii(person or self.make_person()).split()][-2:]
+    def _make_email(self, person: str = "") -> str:
+        first, *_, last = ["x", *_ascii(person or self._make_person()).split()][-2:]
         names = (f"{first}.{last}", f"{first[0]}.{last}", f"{first}_{last}", last, f"{first[0]}{last}")
         return f"{self.random.choice(names)}@{self.draw('domain')}"
 
-    def make_user(self) -> str:
-        """Name that somebody logs in by."""
+    def _make_user(self) -> str:
         first, last = _ascii(self.draw("first_name")), _ascii(self.draw("last_name")).replace(" ", "")
         names = (f"{first[0]}{last}", f"{first}.{last}", f"{first}_{last}", f"{last}{self.random.randrange(99)}")
         return self.random.choice(names)
 
-    def make_iban(self) -> str:
-        """Number of an account, sometimes in groups of four."""
+    def _make_iban(self) -> str:
         number = self.draw("iban_code")
         return number if self.random.random() < 0.5 else re.sub(r"(....)(?=.)", r"\1 ", number)
 
-    def make_date(self) -> str:
-        """Day some weeks before or after the text was written."""
+    def _make_date(self) -> str:
         file, day = _file(), self._now + timedelta(days=self.random.randrange(-45, 90))
         is_usual = self.random.random() < 0.85
         return self._written(
             self._day if is_usual else self.random.choice(file.days_with_year + file.days_without_year), day
         )
 
-    def make_birthday(self) -> str:
-        """Day, with its year, at least 18 years before the text."""
+    def _make_birthday(self) -> str:
         day = self._now - timedelta(days=self.random.randrange(18 * 365, 85 * 365))
         notations = _file().days_with_year
         return self._written(self._day if self._day in notations else self.random.choice(notations), day)
 
-    def make_year(self) -> str:
-        """Year of the last sixty."""
+    def _make_year(self) -> str:
         return str(self._now.year - self.random.randrange(60))
 
-    def make_month(self) -> str:
-        """Month with its year."""
+    def _make_month(self) -> str:
         return f"{datetime(2000, self.random.randint(1, 12), 1):%B} {self._now.year + self.random.randrange(-1, 2)}"
 
-    def make_time(self) -> str:
-        """Time of a day."""
+    def _make_time(self) -> str:
         minute = self.random.choice((0, 0, 30, 15, 45, self.random.randrange(60)))
         return self._written(self._time, self._now.replace(hour=self.random.randrange(6, 23), minute=minute))
 
-    def make_stamp(self) -> str:
-        """Date and time of a line of a log; later ones come later."""
+    def _make_stamp(self) -> str:
         seconds, milliseconds = self.random.choice((1, 2, 7, 60, 340)), self.random.randrange(999)
         self._clock += timedelta(seconds=seconds, milliseconds=milliseconds)
         return self._written(self._stamp, self._clock)
 
-    def make_money(self, most: float = 4.7, least: float = 1) -> str:
-        """Amount of ten to some ten thousand."""
+    def _make_money(self, most: float = 4.7, least: float = 1) -> str:
         whole, cents = int(10 ** self.random.uniform(least, most)), self.random.randrange(100)
         cents = 0 if self.random.random() < 0.25 else cents
         rest, dotted = f".{cents:02}" if cents else "", f"{whole:,}".replace(",", ".")
         sign, code = self._sign, self._code
         return self._money.format(whole=whole, cents=f"{cents:02}", rest=rest, dotted=dotted, sign=sign, code=code)
 
-    def make_price(self) -> str:
-        """Amount of one to some hundred."""
-        return self.make_money(2.5, 0)
+    def _make_price(self) -> str:
+        return self._make_money(2.5, 0)
 
-    def make_budget(self) -> str:
-        """Round amount of thousands to billions, partly in words."""
+    def _make_budget(self) -> str:
         number = self.random.choice((1.2, 2, 3.5, 4, 7.8, 12, 15, 25, 40, 60, 75, 120, 250, 480))
         written = f"{number:g} {self.random.choice(('million', 'million', 'billion', 'thousand'))}"
         has_sign = self._symbols and self.random.random() < 0.7
         return f"{self._sign}{written}" if has_sign else f"{self._code} {written}"
 
-    def make_number(self) -> str:
-        """Whole number up to 100,000, sometimes with a comma."""
+    def _make_number(self) -> str:
         number = int(10 ** self.random.uniform(1.7, 5))
         return f"{number:,}" if self.random.random() < 0.4 else str(number)
 
