@@ -83,21 +83,13 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with what it says.
-
-    Attributes:
-        row: text, fields that it fills, and fields that can be asked for.
-        labels: the right label of sets, by name of the set.
-        cells: values that tell one row from all others.
-        facts: what its values were drawn from.
-        specs: by type, of a field that is filled.
-    """
+    """A text with what it says."""
 
     row: FieldRow
-    labels: Mapping[str, str]
+    labels: Mapping[str, str]  # the right ones, by name of the set
     cells: tuple[Cell, ...]
-    facts: Facts
-    specs: Mapping[str, FieldSpec]
+    facts: Facts  # what its values were drawn from
+    specs: Mapping[str, FieldSpec]  # of fields that are filled, by type
 
     def stranger(self, name: str) -> str | None:
         """Return a value of a type that stands nowhere in the text; None where the text has none of the type."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
-from mqan_data.formats.dataset_file import Field, Form, Label, LabelsPart, readable
+from mqan_data.formats.dataset_file import Field, Form, Label, LabelsPart, Texts, readable
 from mqan_data.settings import parse, read_yaml
 from mqan_data.synthetic.template import check_template, keys_of
 from mqan_data.synthetic.values import Values
@@ -16,23 +16,14 @@ _SHARED = Path(__file__).resolve().parent / "shared.yaml"
 
 @dataclass(frozen=True, slots=True)
 class FieldSpec(Field):
-    """One field: how it is filled, and how it is asked for.
+    """One field: how it is filled, and how it is asked for."""
 
-    Attributes:
-        value: kind of value (``Values.draw``); or else
-        patterns: codes to fill in, or
-        one_of: the values themselves, or
-        words: name of a list of ``shared.yaml``.
-        of: field that the value is made from.
-        unless: fields that also answer the question, so that this one is not asked for in vain where they stand.
-    """
-
-    value: str = ""
-    patterns: tuple[str, ...] = ()
-    one_of: tuple[str, ...] = ()
-    words: str = ""
-    of: str = ""
-    unless: tuple[str, ...] = ()
+    value: str = ""  # kind of value (``Values.draw``); or else
+    patterns: Texts = ()  # codes to fill in, or
+    one_of: Texts = ()  # the values themselves, or
+    words: str = ""  # name of a list of ``shared.yaml``
+    of: str = ""  # field that the value is made from
+    unless: Texts = ()  # fields that also answer the question: where they stand it is not asked for in vain
 
     def draw(self, values: Values, of: str) -> str:
         """Return a value."""
@@ -45,15 +36,10 @@ class FieldSpec(Field):
 
 @dataclass(frozen=True, slots=True)
 class TypeSpec(Field):
-    """Values of one type, where it does not matter which; "only filled" where words of templates may say such a thing.
+    """Values of one type, where it does not matter which; only filled where words of templates may say such a thing."""
 
-    Attributes:
-        within: types whose values hold one of this type, so that it is not asked for where they stand.
-        hinted_by: types whose values hint at one of this type, so that it is not asked for in vain where they stand.
-    """
-
-    within: tuple[str, ...] = ()
-    hinted_by: tuple[str, ...] = ()
+    within: Texts = ()  # types whose values hold one of this type: where they stand it is not asked for
+    hinted_by: Texts = ()  # types whose values hint at one of this type: where they stand it is not asked for in vain
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,22 +57,18 @@ class RowsSpec:
 
 @dataclass(frozen=True, slots=True)
 class LabelSet:
-    """Labels of which a text has one, as in ``LabelsPart`` and ``Form``.
-
-    Attributes:
-        phrases: templates by label, from which ``{{=name}}`` draws.
-    """
+    """Labels of which a text has one, as in ``LabelsPart`` and ``Form``."""
 
     kind: str
     labels: Mapping[str, Label]
-    questions: tuple[str, ...]
+    questions: Texts
     kinds: str = ""
-    options: tuple[str, ...] = ()
-    yes_no: tuple[str, ...] = ()
-    negated: tuple[str, ...] = ()
+    options: Texts = ()
+    yes_no: Texts = ()
+    negated: Texts = ()
     ordered: bool = False
     free: bool = False
-    phrases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    phrases: Mapping[str, Texts] = field(default_factory=dict)  # by label, from which ``{{=name}}`` draws
 
     def part(self) -> LabelsPart:
         """Return it as part of a dataset, as ``ask_labels`` takes it."""
@@ -106,20 +88,13 @@ class LabelSet:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """One layout of a kind.
-
-    Attributes:
-        text: template.
-        held_back: whether it is for validation only.
-        symbols: whether values may begin or end with a symbol (``Values``).
-        labels: the right label of sets, by name of the set.
-    """
+    """One layout of a kind."""
 
     name: str
-    text: str
-    held_back: bool = False
-    symbols: bool = True
-    labels: Mapping[str, str] = field(default_factory=dict)
+    text: str  # template
+    held_back: bool = False  # for validation only
+    symbols: bool = True  # whether values may begin or end with a symbol (``Values``)
+    labels: Mapping[str, str] = field(default_factory=dict)  # the right label of sets, by name of the set
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +123,7 @@ class Kind:
 class Shared:
     """What all kinds share: lists to draw values from, types, and label sets."""
 
-    words: Mapping[str, tuple[str, ...]]
+    words: Mapping[str, Texts]
     types: Mapping[str, TypeSpec]
     labels: Mapping[str, LabelSet]
 

@@ -17,6 +17,7 @@ from typing import Any  # Faker's methods come from its providers
 
 from faker import Factory
 
+from mqan_data.formats.dataset_file import Texts
 from mqan_data.settings import parse, read_yaml
 from mqan_data.synthetic.template import choose
 
@@ -33,18 +34,18 @@ _CODES = {
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    values: Mapping[str, tuple[str, ...]]
+    values: Mapping[str, Texts]
     local: Mapping[str, str]
     anywhere: Mapping[str, str]
     english: Mapping[str, str]
     locales: Mapping[str, tuple[int, str, str]]
-    phones: tuple[str, ...]
-    coded: tuple[str, ...]
-    signed: tuple[str, ...]
-    days_with_year: tuple[str, ...]
-    days_without_year: tuple[str, ...]
-    times: tuple[str, ...]
-    stamps: tuple[str, ...]
+    phones: Texts
+    coded: Texts
+    signed: Texts
+    days_with_year: Texts
+    days_without_year: Texts
+    times: Texts
+    stamps: Texts
 
 
 @cache

@@ -1,11 +1,13 @@
 """Numbers of some rows, in prose and in tables: which is the most, which is more, and what a cell says."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
 import numpy as np
 
 from mqan_core.example import Example
+from mqan_data.formats.dataset_file import Texts
 from mqan_data.synthetic.programs.told import Span, Told, load, worded
 
 _HELD_BACK = ("books", "machines")  # tables that are for validation only
@@ -16,27 +18,19 @@ _SIGNS = (" | ", " | ", ";", "\t", ", ", " / ")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Numbers of one kind.
-
-    Attributes:
-        head, unit: heading, and how a number is written.
-        low, high, step: which numbers.
-        more, less, most, least: words that compare; empty for none.
-        said: sentence for one row.
-        cell: questions for one cell.
-    """
+    """Numbers of one kind."""
 
     head: str
-    unit: str
+    unit: str  # how a number is written
     low: int
     high: int
     step: int
-    more: str
+    more: str  # words that compare, as the next three; empty for none
     less: str
     most: str
     least: str
-    said: str
-    cell: tuple[str, ...]
+    said: str  # sentence for one row
+    cell: Texts  # questions for one cell
 
     def written(self, number: int) -> str:
         """Return a number as it stands in the text."""
@@ -48,24 +42,18 @@ class Table:
     """Rows of one kind: what one is called, their names, and the columns."""
 
     row: str
-    names: tuple[str, ...]
+    names: Texts
     columns: dict[str, Column]
 
 
 @dataclass(frozen=True, slots=True)
 class Comparisons:
-    """The file: tables, what stands in empty cells and before a table, and questions."""
+    """The file: tables, what stands in empty cells and before a table, and questions by name."""
 
     tables: dict[str, Table]
-    empty: tuple[str, ...]
-    intros: tuple[str, ...]
-    cell: tuple[str, ...]
-    row_of_cell: tuple[str, ...]
-    most: tuple[str, ...]
-    most_of_people: tuple[str, ...]
-    second: tuple[str, ...]
-    whether_more: tuple[str, ...]
-    which_more: tuple[str, ...]
+    empty: Texts
+    intros: Texts
+    questions: Mapping[str, Texts]
 
 
 def ask_comparisons(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:
@@ -177,9 +165,9 @@ class _Sheet:
         values = {"row": self.table.row, "head": column.head, "low": low, "r": name}
         if number is not None and chance.random() < 0.25:
             values["v"] = column.written(number)
-            question = worded(chance, self.file.row_of_cell, values)
+            question = worded(chance, self.file.questions["row_of_cell"], values)
             return told.quote(question, name, [self.spans[place, row]], self.rows[row])
-        templates = (*column.cell, *self.file.cell)
+        templates = (*column.cell, *self.file.questions["cell"])
         if chance.random() < 0.1:
             others = [other for other in self.table.names if other not in self.names]
             return told.unknown(worded(chance, templates, {**values, "r": chance.choice(others)}))
@@ -196,11 +184,11 @@ class _Sheet:
     def _most(self, place: int, known: dict[int, int]) -> Example:
         """Ask for the row with the most, the least, or the second of more than two."""
         chance, (words, ranked) = self.chance, self._extremes(place, known)
-        templates = self.file.most_of_people if self.table.row in _PERSONS else self.file.most
+        templates = self.file.questions["most_of_people" if self.table.row in _PERSONS else "most"]
         right = ranked[0]
         can_be_second = len(ranked) > 2 and words.startswith("the ") and words.split()[1].endswith("est")
         if can_be_second and chance.random() < 0.25:
-            templates, right, words = self.file.second, ranked[1], words.removeprefix("the ")
+            templates, right, words = self.file.questions["second"], ranked[1], words.removeprefix("the ")
         question = worded(chance, templates, {"row": self.table.row, "words": words})
         spans = [self.spans[place, row] for row in sorted(known)]
         if chance.random() < 0.4:
@@ -227,11 +215,13 @@ class _Sheet:
         values = {"one": self.names[one], "other": self.names[other], "which": which}
         values["words"] = column.more if asks_more else column.less
         if one not in known or other not in known:
-            return self.told.unknown(worded(chance, self.file.whether_more, values), ("yes", "no"))
+            return self.told.unknown(worded(chance, self.file.questions["whether_more"], values), ("yes", "no"))
         spans = [self.spans[place, one], self.spans[place, other]]
         holds = (known[one] > known[other]) == asks_more
         if chance.random() >= 0.3:
-            return self.told.whether(worded(chance, self.file.whether_more, values), holds, spans)
+            return self.told.whether(worded(chance, self.file.questions["whether_more"], values), holds, spans)
         names = [self.names[one], self.names[other]]
         choices = names if chance.random() < 0.6 else ()
-        return self.told.offer(worded(chance, self.file.which_more, values), (names[not holds],), choices, spans)
+        return self.told.offer(
+            worded(chance, self.file.questions["which_more"], values), (names[not holds],), choices, spans
+        )

@@ -1,12 +1,13 @@
 """What was moved, changed or corrected: the value that holds now, the former one, and whether one still holds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
 
 from mqan_core.example import Example
+from mqan_data.formats.dataset_file import Texts
 from mqan_data.synthetic.programs.told import Span, Told, load, part_of, worded
 
 _HELD_BACK = 4  # each so many of the things is for validation only
@@ -14,48 +15,30 @@ _HELD_BACK = 4  # each so many of the things is for validation only
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """What can change.
+    """What can change."""
 
-    Attributes:
-        values: of one type; in order where ``ordered``.
-        phrase: a value as it stands in a sentence.
-        things: that have such a value.
-        told, same, plain: sentences for what changed, what did not, and the value alone.
-        now, before: questions for the value that holds, and for the former one.
-        whether, still, was, changed, more, less: questions answered by yes or no.
-    """
-
-    values: tuple[str, ...]
-    things: tuple[str, ...]
-    told: tuple[str, ...]
-    same: tuple[str, ...]
-    plain: tuple[str, ...]
-    now: tuple[str, ...]
-    before: tuple[str, ...]
-    whether: tuple[str, ...]
-    still: tuple[str, ...]
-    was: tuple[str, ...]
-    changed: tuple[str, ...]
-    more: tuple[str, ...] = ()
-    less: tuple[str, ...] = ()
-    ordered: bool = False
-    phrase: str = "{v}"
+    values: Texts  # of one type; in order where ``more`` compares them
+    things: Texts  # that have such a value
+    told: Texts  # sentences for what changed, what did not, and the value alone
+    same: Texts
+    plain: Texts
+    now: Texts  # questions for the value that holds, and for the former one
+    before: Texts
+    whether: Texts  # questions answered by yes or no, as all that follow
+    still: Texts
+    was: Texts
+    changed: Texts
+    more: Texts = ()
+    less: Texts = ()
+    phrase: str = "{v}"  # a value as it stands in a sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Corrections:
-    """The file: facts, and what stands around them in mails and lists; heads are pairs of old and new."""
+    """The file: facts, and what stands around them in mails and lists, by name; heads are pairs of old and new."""
 
     facts: dict[str, Fact]
-    greetings: tuple[str, ...]
-    partings: tuple[str, ...]
-    reasons: tuple[str, ...]
-    quoted: tuple[str, ...]
-    names: tuple[str, ...]
-    updates: tuple[str, ...]
-    arrows: tuple[str, ...]
-    titles: tuple[str, ...]
-    unchanged: tuple[str, ...]
+    around: Mapping[str, Texts]
     heads: tuple[tuple[str, str], ...]
 
 
@@ -103,56 +86,60 @@ def ask_corrections(chance: Random, rng: np.random.Generator, *, held_back: bool
     told, layout = Told(chance, rng), chance.choice(("sentence", "mail", "quoted", "arrow", "list"))
     order = chance.sample(states, len(states))
     if layout == "arrow":
-        _tell_with_arrows(told, order, file)
+        _tell_with_arrows(told, order, file.around)
     elif layout == "list":
-        _tell_in_lists(told, order, file)
+        _tell_in_lists(told, order, chance.choice(file.heads))
     else:
-        _tell_in_sentences(told, order, file, layout)
+        _tell_in_sentences(told, order, file.around, layout)
     stranger = chance.choice([thing for thing in fact.things if thing not in things[:2]])
     return _ask(told, states, stranger)
 
 
-def _tell_in_sentences(told: Told, states: Sequence[_State], file: Corrections, layout: str) -> None:
-    chance, name = told.chance, told.chance.choice(file.names)
+def _tell_in_sentences(told: Told, states: Sequence[_State], around: Mapping[str, Texts], layout: str) -> None:
+    chance = told.chance
+
+    def one(name: str) -> str:
+        return chance.choice(around[name])
+
+    name = one("names")
     if layout != "sentence":
-        told.add(f"{chance.choice(file.greetings)}\n")
+        told.add(f"{chance.choice(around['greetings'])}\n")
     quoted: list[_State] = []
     for place, state in enumerate(states):
         if place and chance.random() < 0.3:
-            told.add(f" {chance.choice(file.reasons)}")
+            told.add(f" {chance.choice(around['reasons'])}")
         told.add(" " if place else "")
         if state.changed and layout == "quoted":
-            told.add(chance.choice(file.updates))
+            told.add(one("updates"))
             state.new_spans = [state.say(told, chance.choice(state.fact.plain))]
             quoted.append(state)
         else:
             templates = state.fact.told if state.changed else state.fact.same
             state.new_spans = state.old_spans = [state.say(told, chance.choice(templates))]
     if chance.random() < 0.4:
-        told.add(f" {chance.choice(file.reasons)}")
+        told.add(f" {chance.choice(around['reasons'])}")
     if layout != "sentence":
-        told.add(f"\n{chance.choice(file.partings)}\n{name}")
+        told.add(f"\n{chance.choice(around['partings'])}\n{name}")
     for state in quoted:
-        before, _, after = chance.choice(file.quoted).partition("{before}")
+        before, _, after = one("quoted").partition("{before}")
         told.add("\n\n" + before.replace("{name}", name))
         plain = chance.choice(state.fact.plain).replace("{v}", "{old}").replace("{w}", "{old_w}")
         state.old_spans = [state.say(told, plain)]
         told.add(after)
 
 
-def _tell_with_arrows(told: Told, states: Sequence[_State], file: Corrections) -> None:
-    arrow = told.chance.choice(file.arrows)
-    told.add(told.chance.choice(file.titles))
+def _tell_with_arrows(told: Told, states: Sequence[_State], around: Mapping[str, Texts]) -> None:
+    arrow = told.chance.choice(around["arrows"])
+    told.add(told.chance.choice(around["titles"]))
     for place, state in enumerate(states):
         told.add("\n" if place else "")
-        end = arrow if state.changed else f"{{new}}{told.chance.choice(file.unchanged)}"
+        end = arrow if state.changed else f"{{new}}{told.chance.choice(around['unchanged'])}"
         state.new_spans = state.old_spans = [state.say(told, f"{{t}}: {end}")]
 
 
-def _tell_in_lists(told: Told, states: Sequence[_State], file: Corrections) -> None:
+def _tell_in_lists(told: Told, states: Sequence[_State], heads: tuple[str, str]) -> None:
     """Write what was and what is, one list each, in either order."""
-    old, new = told.chance.choice(file.heads)
-    parts = [(old, "{old}"), (new, "{new}")]
+    parts = list(zip(heads, ("{old}", "{new}"), strict=True))
     if told.chance.random() < 0.35:
         parts.reverse()
     for number, (head, slot) in enumerate(parts):

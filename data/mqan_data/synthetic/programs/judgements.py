@@ -7,6 +7,7 @@ from random import Random
 import numpy as np
 
 from mqan_core.example import Example
+from mqan_data.formats.dataset_file import Texts
 from mqan_data.formats.rows import LabelRow
 from mqan_data.questions.labels import ask_labels
 from mqan_data.synthetic.kind import LabelSet
@@ -19,7 +20,7 @@ _HELD_BACK = 8  # each so many of the cases is for validation only
 class _Cases(LabelSet):
     """Labels with the cases of each, and whether somebody reports them."""
 
-    cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    cases: Mapping[str, Texts] = field(default_factory=dict)
     reported: bool = False
 
 
@@ -28,9 +29,9 @@ class Judgements:
     """The file: sets of labels, and what stands before and after a case."""
 
     sets: Mapping[str, _Cases]
-    before: tuple[str, ...]
-    reports: tuple[str, ...]
-    after: tuple[str, ...]
+    before: Texts
+    reports: Texts
+    after: Texts
 
 
 def ask_judgements(chance: Random, rng: np.random.Generator, *, held_back: bool) -> Example:

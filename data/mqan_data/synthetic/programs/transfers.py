@@ -8,6 +8,7 @@ from random import Random
 import numpy as np
 
 from mqan_core.example import Example
+from mqan_data.formats.dataset_file import Texts
 from mqan_data.synthetic.programs.told import Span, Told, load, part_of, usable, worded
 
 _HELD_BACK = 7  # each so many of the verbs is for validation only
@@ -15,40 +16,28 @@ _OF_FIRMS = ("goods", "land", "money", "prizes", "rights")
 
 
 @dataclass(frozen=True, slots=True)
-class Templates:
-    """Sentences that begin with the first side, the second, and in the passive; questions for the sides and the thing.
+class Transfers:
+    """The file: verbs with their templates, and names.
 
-    Templates name forms of the verb; those that name one that it lacks are left out.
+    Templates are sentences that begin with the first side, the second, and in the passive, and questions. They name
+    forms of the verb; those that name one that it lacks are left out.
     """
 
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-    passive: tuple[str, ...]
-    a: tuple[str, ...]
-    b: tuple[str, ...]
-    x: tuple[str, ...]
-    whether: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Transfers:
-    """The file: verbs of things that change hands and of two sides alone, their templates, and names."""
-
-    given: tuple[tuple[str, ...], ...]
-    done: tuple[tuple[str, ...], ...]
-    of_given: Templates
-    of_done: Templates
-    things: dict[str, tuple[str, ...]]
-    women: tuple[str, ...]
-    men: tuple[str, ...]
-    surnames: tuple[str, ...]
-    firms: tuple[str, ...]
-    when: tuple[str, ...]
-    remarks: tuple[str, ...]
-    met: tuple[str, ...]
-    of_firms: tuple[str, ...]
-    particles: tuple[str, ...]
-    plural: tuple[str, ...]
+    given: tuple[Texts, ...]  # things that change hands
+    done: tuple[Texts, ...]  # of two sides alone
+    of_given: Mapping[str, Texts]
+    of_done: Mapping[str, Texts]
+    things: Mapping[str, Texts]
+    women: Texts
+    men: Texts
+    surnames: Texts
+    firms: Texts
+    when: Texts
+    remarks: Texts
+    met: Texts
+    of_firms: Texts
+    particles: Texts
+    plural: Texts
 
 
 def _file() -> Transfers:
@@ -64,7 +53,7 @@ class Verb:
     once: bool = True
 
     @property
-    def templates(self) -> Templates:
+    def templates(self) -> Mapping[str, Texts]:
         """Return the sentences and questions with it."""
         return _file().of_given if self.things else _file().of_done
 
@@ -200,7 +189,7 @@ def _tell(told: Told, events: Sequence[Event], cast: _Cast) -> list[list[Span]]:
 def _tell_event(told: Told, event: Event, cast: _Cast) -> list[Span]:
     chance, verb, templates = told.chance, event.verb, event.verb.templates
     values = {**event.values(), "when": chance.choice(_file().when)}
-    first, second, passive = (usable(some, values) for some in (templates.first, templates.second, templates.passive))
+    first, second, passive = (usable(templates[form], values) for form in ("first", "second", "passive"))
     a_words, b_words = cast.pronouns.get(event.a), cast.pronouns.get(event.b)
     separable = not event.x and verb.forms["base"].split()[-1] in _file().particles  # "knocked him out"
     if a_words and b_words and a_words != b_words and not separable and chance.random() < 0.3:
@@ -222,8 +211,8 @@ def _speak(told: Told, event: Event) -> Span:
     """Write what one of both sides says of it."""
     chance, templates = told.chance, event.verb.templates
     values = {**event.values(), "when": chance.choice(_file().when)}
-    second = usable(templates.second, values)
-    side, text = ("b", second[0]) if second and chance.random() < 0.5 else ("a", templates.first[0])
+    second = usable(templates["second"], values)
+    side, text = ("b", second[0]) if second and chance.random() < 0.5 else ("a", templates["first"][0])
     after = "" if event.verb.is_state else chance.choice(("", " {when}", ", believe it or not"))
     return told.add(f"{{{side}}}: {text.replace(f'{{{side}}}', 'I', 1)}{after}", values)
 
@@ -237,7 +226,7 @@ def _ask_who_or_what(told: Told, events: Sequence[Event], place: int, spans: lis
     elif unknown:
         side = {"a": "b", "b": "a"}.get(wanted) or chance.choice("ab")
         about = replace(event, a=stranger) if side == "a" else replace(event, b=stranger)
-    question = worded(chance, getattr(event.verb.templates, wanted), about.values())
+    question = worded(chance, event.verb.templates[wanted], about.values())
     people = [name for name in cast.names[:5] if told.holds(name)]
     if wanted != "x" and chance.random() < 0.4 and len(people) > 2:
         named = about.b if wanted == "a" else about.a
@@ -255,7 +244,7 @@ def _ask_yes_no(told: Told, events: Sequence[Event], place: int, spans: list[Spa
     swapped = replace(event, a=event.b, b=event.a)
     if style < 0.4 or (style < 0.8 and event.verb.once):
         about = event if style < 0.4 else swapped
-        return told.whether(worded(chance, event.verb.templates.whether, about.values()), about is event, spans)
+        return told.whether(worded(chance, event.verb.templates["whether"], about.values()), about is event, spans)
     if event.x:
         other = replace(event, x=chance.choice(_things_left(event.verb, events)))
         if chance.random() < 0.3:
@@ -263,4 +252,4 @@ def _ask_yes_no(told: Told, events: Sequence[Event], place: int, spans: list[Spa
     else:
         other = replace(event, b=stranger) if event.verb.once else swapped
     choices = ("yes", "no") if chance.random() < 0.8 else ()
-    return told.unknown(worded(chance, event.verb.templates.whether, other.values()), choices)
+    return told.unknown(worded(chance, event.verb.templates["whether"], other.values()), choices)
