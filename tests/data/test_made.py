@@ -190,15 +190,6 @@ def test_every_label_can_be_right() -> None:
             assert found[labels] == set(kind.labels[labels].labels), (name, labels)
 
 
-def test_what_is_no_for_one_label_is_not_asked_of_another_in_a_set_of_three() -> None:
-    for name in KINDS:
-        for set_name, labels in load_kind(name).labels.items():
-            if len(labels.labels) > 2:
-                asked = {question for label in labels.labels.values() for question in label.questions}
-                negated = {question for label in labels.labels.values() for question in label.negated}
-                assert not asked & negated, (name, set_name)
-
-
 def test_values_of_one_seed_are_the_same_and_of_another_are_not() -> None:
     kinds = Values.kinds()
     values, again, other = ([Values(seed).draw(kind) for kind in kinds] for seed in (3, 3, 4))

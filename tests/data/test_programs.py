@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from mqan_core.example import Example
+from mqan_data.synthetic.kind import kind_names
 from mqan_data.synthetic.programs.judgements import Judgements
 from mqan_data.synthetic.programs.told import load
 from mqan_data.synthetic.programs.transfers import verbs
-from mqan_data.synthetic.source import PROGRAMS, ProgramSource, Split
+from mqan_data.synthetic.source import PROGRAMS, ProgramSource, Split, made_source
 
 
 def _cases() -> Iterator[tuple[str, ...]]:
@@ -52,9 +53,9 @@ def test_answers_stand_where_they_say_and_evidence_is_in_the_text(name: str, spl
     assert kinds["quoted"] > 50 or name == "judgements"
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [*PROGRAMS, *kind_names()])
 def test_the_same_row_and_seed_give_the_same_example(name: str) -> None:
-    source = ProgramSource(name, "train")
+    source = made_source(name, "train")
     assert source.name == f"made_{name}"
     first, again, other = (source.draw(3, np.random.default_rng(seed)) for seed in (1, 1, 2))
     assert first == again
@@ -90,12 +91,9 @@ def test_what_is_held_back_is_not_trained_on() -> None:
     train, validation = ([verb.forms for verb in verbs(held_back=held_back)] for held_back in (False, True))
     assert not [forms for forms in validation if forms in train]
     assert len(train) + len(validation) >= 60
+    cases = [text for some in _cases() for text in some]
+    assert len(set(cases)) == len(cases) >= 400
     contexts = [e.context for e in _examples("judgements", "validation", 300)]
     held_back = {text for some in _cases() for text in some[7::8]}
     assert all(any(text in context for text in held_back) for context in contexts)
     assert not any(text in e.context for e in _examples("judgements", number=300) for text in held_back)
-
-
-def test_no_case_stands_twice() -> None:
-    everything = [text for some in _cases() for text in some]
-    assert len(set(everything)) == len(everything) >= 400
