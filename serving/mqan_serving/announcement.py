@@ -13,12 +13,7 @@ _ASK = "mqan"  # the command
 
 
 def announce(settings: Settings, what: str) -> None:
-    """Print that a server is ready, and lines to ask it with: a page, and commands over REST and gRPC.
-
-    Args:
-        settings: where it listens, and whether it asks for keys.
-        what: the model, and what runs it.
-    """
+    """Print that a server is ready with ``what`` (the model, and what runs it), and lines to ask it with."""
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)  # noqa: S104  asked from here
     rest, rpc = address(host, settings.http_port), address(host, settings.grpc_port)
     body = json.dumps({"context": _TEXT, "question": _QUESTION})
@@ -34,7 +29,6 @@ def announce(settings: Settings, what: str) -> None:
 
 
 def _command() -> str:
-    """Return how the command line is called from the working folder."""
     installed = Path(sys.executable).parent / _ASK
     found = shutil.which(_ASK)
     if found is not None and (not installed.exists() or installed.samefile(found)):

@@ -29,18 +29,14 @@ _State = tuple[int, int, int, int]
 
 
 class ApiKeys:
-    """Knows the callers of a server by their keys.
+    """The keys of a file, which a thread reads again when it changes; without a file everybody may ask.
 
-    A thread looks at the file, so that no request waits for a disk. New keys are valid once it has seen them. A key is
-    revoked, or the file said to be damaged, only when the file has not changed for a second: one that is rewritten in
-    place is empty, then incomplete, and shall lock nobody out meanwhile. A file that cannot be read any more, is empty
-    or is not understood, is logged, and the keys read before stay valid.
-
-    Args:
-        file: the keys; None lets everybody in.
+    A new key is valid at once. A key is revoked only when the file has not changed for a second: one that is rewritten
+    in place is empty, then incomplete, and locks nobody out meanwhile. A file that cannot be read any more, is empty or
+    is malformed, is logged, and the keys read before stay valid.
 
     Raises:
-        SettingsError: the file cannot be read or understood.
+        SettingsError: the file cannot be read.
     """
 
     def __init__(self, file: Path | None) -> None:
@@ -57,13 +53,10 @@ class ApiKeys:
         threading.Thread(target=_watch, args=(weakref.ref(self), ended), name="mqan-keys", daemon=True).start()
 
     def authenticate(self, authorization: str | None) -> str | None:
-        """Return the name of the caller's key, or None where no keys are asked for.
-
-        Args:
-            authorization: the header or metadata of this name: ``Bearer KEY``.
+        """Return the name of the key in a header or metadata, ``Bearer KEY``; None without a file.
 
         Raises:
-            ServingError: ``unauthenticated``: the key is missing or unknown.
+            ServingError: the key is missing or unknown.
         """
         if self._file is None:
             return None
@@ -117,12 +110,8 @@ def _watch(keys: "weakref.ref[ApiKeys]", ended: threading.Event) -> None:
 def read_keys(file: Path, *, may_be_empty: bool = True) -> dict[str, bytes]:
     """Return the hash of each key by its name.
 
-    Args:
-        file: the keys.
-        may_be_empty: whether a file without a line, not even a comment, is one.
-
     Raises:
-        SettingsError: the file cannot be read, or a line of it is not a name and a hash.
+        SettingsError: the file cannot be read, has no line at all, or one that is not a name and a hash.
     """
     lines = _read(file).splitlines()
     if not (lines or may_be_empty):
@@ -162,12 +151,11 @@ def _read(file: Path) -> str:
 
 
 def add_key(file: Path, name: str) -> str:
-    """Make a key, append its hash to a file, which is created where there is none, and return it.
+    """Make a key, append its hash to a file, which need not exist, and return it.
 
     Raises:
-        SettingsError: the file cannot be read or understood.
+        SettingsError: the file cannot be read.
         ValueError: the name has other characters than letters, digits and ``._-``, or has a key already.
-        OSError: the file cannot be written.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name: use 1 to 64 letters, digits and ._-")

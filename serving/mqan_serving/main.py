@@ -121,7 +121,6 @@ def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
 
 
 def _interrupt_on_signals() -> None:
-    """Let SIGTERM and SIGINT end what the main thread is doing, be it a start that would never be done."""
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt

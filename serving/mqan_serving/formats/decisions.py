@@ -173,7 +173,6 @@ def list_models(name: str, version: str, *, is_jev: bool = True) -> dict[str, An
 
 
 def _read_parts(given: Any, field_of: Mapping[str, str], *place: str, usual: str | None = None) -> str:
-    """Return a string as it is, the texts of a list of objects one below the other."""
     if isinstance(given, str):
         return given
     if not isinstance(given, list):

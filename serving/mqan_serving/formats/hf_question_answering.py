@@ -63,7 +63,7 @@ def parse(body: bytes, model: Model) -> list[Asked]:
     longest = model.limits.max_answer_tokens
     length = parameters.max_answer_len or min(_USUAL_LENGTH, longest)
     if length > longest:
-        message = f"The field parameters.max_answer_len is {length}; 1 to {longest} are accepted."
+        message = f"The field parameters.max_answer_len is out of range; 1 to {longest} are accepted."
         raise refuse("option_out_of_range", ("parameters", "max_answer_len"), message)
     question = (Question if parameters.handle_impossible_answer else LikeliestQuotation)(
         context=request.inputs.context,

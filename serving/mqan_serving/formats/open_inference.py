@@ -216,13 +216,6 @@ def _tensors(inputs: Sequence[_Input], rest: bytes) -> dict[str, list[str]]:
 
 
 def _texts_of(service: Service, request: _InferRequest, tensors: dict[str, list[str]]) -> list[AskedText]:
-    """Return the questions of a request.
-
-    Raises:
-        PlacedError: there are not as many texts of one input as of another.
-        AnsweringError: a question cannot be answered; it says which.
-        InputError: the question and choices of all rows are too long together.
-    """
     contexts, questions = tensors["context"], tensors["question"]
     number = max(len(contexts), len(questions))
     choices = {"choices": tensors["choices"]} if "choices" in tensors else {}
@@ -257,11 +250,6 @@ def _failed(failure: Failure, index: int, number: int) -> AnsweringError:
 
 
 def _response(request: _InferRequest, outcomes: Iterable[Sequence[Outcome]], model: Model) -> Response:
-    """Return the response, with one text for each question in each output that is wanted.
-
-    Raises:
-        AnsweringError: a question was not answered; it says which.
-    """
     results = [outcome.result for outcome in chain.from_iterable(outcomes)]
     answers = []
     for i, result in enumerate(results):

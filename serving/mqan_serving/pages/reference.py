@@ -89,14 +89,12 @@ def _operation(method: str, path: str, operation: Mapping[str, Any], schemas: Ma
 
 
 def _object_of(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the object that a schema is, or the first that it may be."""
     if "$ref" in schema:
         return _object_of(schemas[schema["$ref"].removeprefix(_REF)], schemas)
     return _object_of(schema["anyOf"][0], schemas) if "anyOf" in schema else schema
 
 
 def _example(schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """Make an example of a schema out of the examples of its fields."""
     if "$ref" in schema:
         return _example(schemas[schema["$ref"].removeprefix(_REF)], schemas)
     if "anyOf" in schema:

@@ -48,11 +48,7 @@ _SEND_S = 0.2  # for the last responses to leave
 
 
 class Ingress(QuestionAnsweringMethods):
-    """One replica: a service of its own, reached over REST and gRPC.
-
-    Args:
-        settings: the settings, as a document.
-    """
+    """One replica: a service of its own, reached over REST and gRPC."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
         restrict_replica()
@@ -116,9 +112,9 @@ def start_ray(
 
     Args:
         settings: the settings.
-        metrics_folder: where replicas share their metrics; must be empty.
+        metrics_folder: an empty folder where replicas share their metrics.
         object_store_bytes: size of Ray's object store.
-        once_connected: called between the two, when Ray has put signal handlers of its own in place.
+        once_connected: called when Ray has put signal handlers of its own in place.
 
     Raises:
         StartError: Ray or the application does not start.
@@ -155,7 +151,6 @@ def _init_ray(settings: Settings, object_store_bytes: int) -> None:
 
 
 def _check_gpus(settings: Settings) -> None:
-    """Refuse what Ray would wait for without an end."""
     wanted = settings.num_gpus * settings.num_replicas
     found = ray.cluster_resources().get("GPU", 0)  # type: ignore[no-untyped-call]
     if wanted > found:
@@ -196,7 +191,7 @@ def wait_while_ray_lives() -> None:
 
 
 def drain_ray(settings: Settings) -> None:
-    """Say 'not ready', let requests in progress finish, and stop Ray Serve, which drops what is in flight then."""
+    """Report 'not ready', let requests in progress finish, and stop Ray Serve, which drops what is in flight then."""
     asyncio.run(_drain_and_stop_serve(settings))
 
 

@@ -27,14 +27,14 @@ _ANY = "0.0.0.0"  # noqa: S104  only asks whether ports are free
 
 
 def ray_environment(settings: Settings, run_folder: Path, claims: ExitStack) -> Mapping[str, str]:
-    """Return the environment that Ray is started in, where the caller's own does not say otherwise.
+    """Return the environment that Ray is started in, unless the caller's own has other values.
 
     The fast path is HAProxy straight to the replica's own servers, with user code on the replica's main loop.
 
     Args:
         settings: the settings.
         run_folder: for HAProxy's files; of this server alone.
-        claims: keeps the ranges of ports that were chosen from other servers until it is closed.
+        claims: keeps the chosen ranges of ports from other servers until it is closed.
     """
     has_proxy = os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") != "0" and _has_haproxy()
     if not has_proxy:
@@ -102,7 +102,6 @@ def _check_files(settings: Settings) -> None:
 
 
 def _check_socket_path(run_folder: Path) -> None:
-    """Refuse a folder whose sockets would have longer names than Linux takes."""
     longest = run_folder / _RAY_FOLDER / f"{ADMIN_SOCKET}{_SOCKET_SUFFIX}"
     excess = len(os.fsencode(longest)) - _SOCKET_PATH_BYTES
     if excess > 0:
@@ -131,9 +130,6 @@ def _claim_range(first: int, width: int, settings: Settings, claims: ExitStack) 
 
     The first port of the range stays bound for that, and nobody listens on it. Servers that start at the same moment
     look in different places first.
-
-    Raises:
-        SettingsError: no range is free.
     """
     count = max(1, 5_000 // width)
     own = set(settings.ports.values())

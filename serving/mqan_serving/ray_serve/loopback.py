@@ -27,11 +27,7 @@ _HAPROXY = "mqan-haproxy"  # the command that ``run_haproxy`` is
 
 
 def loopback_environment(host: str, *, has_haproxy: bool) -> Mapping[str, str]:
-    """Return the environment in which Ray's processes on this machine listen on loopback.
-
-    Args:
-        host: of the public ports.
-        has_haproxy: whether HAProxy has the public ports, not Ray's own proxy.
+    """Return the environment in which Ray's processes on this machine listen on loopback, but for the public ports.
 
     Raises:
         SettingsError: the command that starts HAProxy is not found.

@@ -20,12 +20,7 @@ class ChatterFilter:
         self._is_hiding: dict[Any, bool] = {}  # by process: whether its last record is hidden
 
     def lines_of(self, process: Any, lines: Sequence[str]) -> list[str]:
-        """Return the lines of a process that are to be printed.
-
-        Args:
-            process: the process.
-            lines: its next lines. Those that begin with white space or a bullet belong to the record before them.
-        """
+        """Return which of the next lines of a process are printed; indented ones belong to the record before them."""
         kept = []
         is_hiding = self._is_hiding.get(process, False)
         for line in lines:

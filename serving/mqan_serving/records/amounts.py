@@ -240,16 +240,6 @@ def _of_word(quoted: Quoted) -> Decimal:
 
 
 def _plain(digits: str, *, is_money: bool, is_sharp: bool) -> str:
-    """Return a number with nothing but a point before its decimals.
-
-    Args:
-        digits: as they are written, with separators.
-        is_money: whether one point before three digits is between thousands.
-        is_sharp: whether it may be either.
-
-    Raises:
-        NoValueError: it is something else, such as a date or a version: 12.05.2024, 1.2.3.
-    """
     separators = [char for char in digits if not char.isdigit()]
     if not separators:
         return digits
@@ -275,7 +265,6 @@ def _check_uncut(digits: str, front: str, behind: str) -> None:
 
 
 def _check_in_front(front: str, knows: Knows, *, is_money: bool, is_year: bool) -> None:
-    """Refuse a number after anything on its line that may change it."""
     last = front[-1:]
     is_plain = last in _PLAIN_IN_FRONT or last.isspace() or last.isalpha() or (is_year and last == "/")
     if last and not (is_plain or unicodedata.category(last) in ("Sc", "Ps", "Pi") or _EMPHASIS.search(front)):
@@ -327,7 +316,6 @@ def _is_english(word: str, knows: Knows) -> bool:
 
 
 def _has_point_in_front(front: str, *, is_quoted: bool) -> bool:
-    """Return whether the number has decimals only, such as .75."""
     if not front.endswith((".", ",")) or _ABBREVIATION.search(front):
         return False
     if front[-2:-1].isalpha() and (front.endswith(",") or not is_quoted):
@@ -353,9 +341,6 @@ def _is_below_zero(front: str, num_outside: int, *, is_money: bool, is_date: boo
 
     A dash is a sign directly in front of the number or its currency, and after white space or nothing. It is none after
     a letter, and where it begins a line that is not quoted.
-
-    Raises:
-        NoValueError: the sign is not in the quotation, or it is not clear whether there is one.
     """
     words = _MINUS.search(front)
     found = _DASH_IN_FRONT.search(front)

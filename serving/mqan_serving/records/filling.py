@@ -225,7 +225,6 @@ def _found(context: str, field: RecordField, answer: Answer, knows: Knows) -> Fi
 
 
 def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
-    """Return the likeliest quotation of the kind, as far as it is likelier than that the text does not say."""
     for other in (answer, *answer.alternatives) if answer.answered else ():
         if other is not answer and other.probability <= answer.refusal:
             break
@@ -236,7 +235,6 @@ def _of_kind(context: str, kind: Kind, answer: Answer) -> Answer:
 
 
 def _read(context: str, field: RecordField, found: FilledField, knows: Knows) -> FilledField:
-    """Return a field with the value that its quotation stands for, or the reason why it stands for none."""
     [span] = found.spans  # it was asked for as one unbroken quotation
     before, after = context[max(0, span.start - NEAR_CHARS) : span.start], context[span.end : span.end + NEAR_CHARS]
     try:

@@ -74,15 +74,15 @@ _PARSER: Final = parser(_Words())
 
 
 def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
-    """Return the one date and time of a quotation.
+    """Return the one date and time of a quotation with single spaces.
 
     Args:
-        text: the quotation, with single spaces for all white space.
-        wanted: the parts that it has to say, as attributes of a ``datetime``; others are any.
+        text: the quotation.
+        wanted: the parts that it has to name, as attributes of a ``datetime``; others are any.
         ignores_zone: whether the time zone does not matter.
 
     Raises:
-        NoValueError: it does not say them, says several, or can be read in two ways.
+        NoValueError: it does not name them, names several, or can be read in two ways.
     """
     text = _NOON.sub("12:00", _A_M.sub(r"\1m", _TIME_WITH_DOT.sub(_with_colon, text)))
     bare = _without_offset(text)
@@ -115,13 +115,10 @@ def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = Fals
 
 
 def check_around(before: str, after: str) -> None:
-    """Refuse a date or time beside which something stands that makes it another one.
-
-    Args:
-        before, after: what stands around it on its line.
+    """Refuse a date or time with something beside it on its line that makes it another one.
 
     Raises:
-        NoValueError: it does: "five minutes to 10:00", "3-" in front of "5 May".
+        NoValueError: it has, such as "five minutes to 10:00", "3-" before "5 May".
     """
     if _OTHER_IN_FRONT.search(before) or _OTHER_BEHIND.match(after):
         raise NoValueError("has something beside it that may make it another")
@@ -141,7 +138,6 @@ def _without_offset(text: str) -> str:
 
 
 def _check_one_time(text: str) -> None:
-    """Refuse several times, ranges and lengths of time."""
     rest, num_dates = _NUMERIC_DATE.subn(" ", text)
     if len(_TIME.findall(rest)) > 1 or _TIMES.search(rest):
         raise NoValueError("may be several times, or a range")

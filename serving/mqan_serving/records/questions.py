@@ -10,13 +10,7 @@ _OPENINGS: Final = ("the ", "a ", "an ", "its ", "his ", "her ", "their ", "your
 
 
 def question_about(name: str, kind: Kind, description: str) -> str:
-    """Return what to ask.
-
-    Args:
-        name: of the field, such as ``due_date`` or ``dueDate``.
-        kind: of its value.
-        description: of the field; may be empty.
-    """
+    """Return what to ask about a field, by its name (``due_date``, ``dueDate``) and its description, if any."""
     told = description.strip()
     if not _WORDS.search(told):
         return _about_name(name, kind)

@@ -74,12 +74,8 @@ class RecordField:
     """A field of a record.
 
     Attributes:
-        name: as the schema has it.
-        kind: what its value is.
-        question: what is asked.
-        is_nullable: whether it may be null.
         options: of a choice, the value of each label.
-        bounds: what a value has to be within; None without any.
+        bounds: what a value has to be within.
         min_probability: below which there is no value.
     """
 
@@ -93,10 +89,7 @@ class RecordField:
 
 
 def read_schema(schema: Any) -> list[RecordField]:
-    """Return the fields of a record, in the schema's order.
-
-    Args:
-        schema: a JSON value.
+    """Return the fields of a record, in the order of its JSON Schema.
 
     Raises:
         InputError: it is no schema of a record, or has something that is not supported; the error names the field.
@@ -127,12 +120,7 @@ def shown_name(name: str) -> str:
 
 
 class _Reading:
-    """Reads what stands at one place of a schema.
-
-    Args:
-        where: how messages name it.
-        definitions: what can be referred to.
-    """
+    """The reading of one place of a schema, which messages name ``where``."""
 
     def __init__(self, where: str, definitions: Mapping[str, Any]) -> None:
         self._where = where
@@ -171,7 +159,6 @@ class _Reading:
         raise _refuse(self._where, "has a $ref to something that is not in $defs")
 
     def _one_of(self, rest: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-        """Return the one branch that is not null, and whether there is one that is."""
         key = next((key for key in ("anyOf", "oneOf") if key in rest), "type")
         branches = rest.pop(key)
         if not isinstance(branches, list) or not 1 <= len(branches) <= _MOST_BRANCHES:
@@ -272,7 +259,6 @@ def _options(where: str, found: Mapping[str, Any], *, is_nullable: bool) -> dict
 
 
 def _is_of_type(value: Any, found: Mapping[str, Any], *, is_nullable: bool) -> bool:
-    """Return whether the value of an enum can be one of the type that is stated beside it, if any."""
     if "type" not in found or (value is None and is_nullable):
         return True
     if isinstance(value, bool):
@@ -325,7 +311,6 @@ def _object(node: Mapping[str, Any], name: str) -> dict[str, Any]:
 
 
 def _check_known(where: str, node: Mapping[str, Any], known: frozenset[str]) -> None:
-    """Check that nothing asks for what would not be done."""
     for key in node:
         if key not in known and not key.startswith("x-"):
             what = f"the keyword {key}" if key.isprintable() and len(key) <= _MOST_SHOWN else "a keyword"

@@ -56,12 +56,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Normalized:
-    """A quotation as a library normalised it.
-
-    Attributes:
-        currency: of an amount of money, as the text has it; None where it names none.
-        iso: date or time as ISO 8601 has it.
-    """
+    """A quotation as a library normalised it: an amount, and its currency as the text has it, or a date or time."""
 
     library: str
     amount: float | None = None
@@ -78,30 +73,24 @@ class Value:
 
 
 def is_of_kind(kind: Kind, quotation: str, after: str = "") -> bool:
-    """Return whether a quotation is about a value of a kind at all, though it may be several, or not all of one.
-
-    Args:
-        kind: what it is to be; not one of the kinds that are chosen.
-        quotation: words of the caller's text.
-        after: what stands behind it.
-    """
+    """Return whether a quotation, with what is after it, is about a value of a kind at all: one, several or a part."""
     if kind is Kind.MONEY and is_share(quotation, after):
         return False
     return kind not in _NEEDED or _NEEDED[kind].search(quotation) is not None
 
 
 def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", knows: Knows = str.isascii) -> Value:
-    """Return the value that a quotation stands for.
+    """Return the value of a quotation.
 
     Args:
-        kind: what it is to be; not one of the kinds that are chosen.
+        kind: not one of the kinds that are chosen.
         quotation: words of the caller's text.
-        before: the last ``NEAR_CHARS`` characters in front of the quotation in the text; fewer where the text begins.
+        before: the last ``NEAR_CHARS`` characters before it; fewer where the text begins.
         after: the first ``NEAR_CHARS`` characters after it.
         knows: whether a word, in lower case, is one of the text's language; by default all in ASCII are.
 
     Raises:
-        NoValueError: it is nothing of this kind, or may be one of several.
+        NoValueError: it has none of this kind, or may have several.
     """
     if kind in (Kind.TEXT, Kind.TEXTS):
         return Value(quotation)
@@ -113,7 +102,6 @@ def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", kn
 
 
 def _lines(around: str) -> str:
-    """Return text with a line feed for the end of each line, and one space, or a wide gap, for other white space."""
     shown = _BLANKS.sub(_blank, without_invisible(around))
     return _LINE_ENDS.sub("\n", shown)
 
@@ -157,7 +145,6 @@ def _time(quoted: Quoted) -> Value:
 
 
 def _check_half_of_day(quoted: Quoted, hour: int) -> None:
-    """Refuse a time whose half of the day stands around it: 7:30, of "tonight at 7:30"."""
     check_around(quoted.line_before, quoted.line_after)
     if _A_M_BEHIND.match(quoted.after):
         raise NoValueError("has am or pm after it")
@@ -170,15 +157,12 @@ def _of_iso(iso: str) -> Value:
     return Value(iso, Normalized("python-dateutil", iso=iso))
 
 
-# Addresses
-
 _IN_EMAIL: Final = r"[^\s@<>()\[\],;:\"]"
 _EMAIL: Final = re.compile(rf"(?<!{_IN_EMAIL}){_IN_EMAIL}+@{_IN_EMAIL}+")
 _LIKE_EMAIL: Final = re.compile(
     r"[^@]{1,64}@(?:[^\W_](?:[\w-]*[^\W_])?\.)+(?:[^\W\d_]{2,}|xn--[a-z0-9-]+)", re.IGNORECASE
 )
 _PHONE: Final = re.compile(r"\+?[\d\s()./-]+")
-
 
 _MOST_PHONE_DIGITS: Final = 15  # of E.164
 _SENTENCE_ENDS: Final = ".,;:!?"

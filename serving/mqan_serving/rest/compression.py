@@ -19,12 +19,7 @@ _PART_BYTES: Final = 64 * 1024
 
 
 class Decompressed:
-    """The body of one request as it was before it was compressed.
-
-    Args:
-        receive: returns the messages of the request.
-        limit: most bytes of the body, before and after.
-    """
+    """The body of one request as it was before it was compressed; it has at most ``limit`` bytes before and after."""
 
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive

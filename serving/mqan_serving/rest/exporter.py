@@ -12,15 +12,7 @@ _GRACE_S = 1.0
 
 
 class MetricsExporter:
-    """Serves ``/metrics`` on ``metrics_port``, if the settings have one.
-
-    Replicas of one machine share the port. Whichever of them is asked tells the sums of all.
-
-    Args:
-        settings: address and port.
-        keys: who may ask, if metrics need a key.
-        metrics: what is told.
-    """
+    """``/metrics`` on a port that the replicas of a machine share; each of them reports the sums of all."""
 
     def __init__(self, settings: Settings, keys: ApiKeys, metrics: Metrics) -> None:
         self._settings = settings

@@ -32,29 +32,19 @@ MessageT = TypeVar("MessageT", bound=Message)
 
 
 class Context(Protocol):
-    """The context of a call, as far as the methods need it."""
+    """The context of a call, as gRPC and Ray Serve both have it."""
 
-    def invocation_metadata(self) -> Any:
-        """Return the caller's metadata."""
+    def invocation_metadata(self) -> Any: ...
 
-    def set_code(self, code: grpc.StatusCode) -> None:
-        """Set the status."""
+    def set_code(self, code: grpc.StatusCode) -> None: ...
 
-    def set_details(self, details: str) -> None:
-        """Set the message of the status."""
+    def set_details(self, details: str) -> None: ...
 
-    def set_trailing_metadata(self, trailing_metadata: Any) -> None:
-        """Set the metadata that ends the call."""
+    def set_trailing_metadata(self, trailing_metadata: Any) -> None: ...
 
 
 class RpcGuard:
-    """Stands around the methods of all services.
-
-    Args:
-        settings: limits.
-        keys: who may ask.
-        metrics: where calls are counted.
-    """
+    """What every call passes: size of metadata, API key, log and count, errors as status."""
 
     def __init__(self, settings: Settings, keys: ApiKeys, metrics: Metrics) -> None:
         self._settings = settings
@@ -70,11 +60,11 @@ class RpcGuard:
         *,
         is_open: bool = False,
     ) -> MessageT:
-        """Run what answers a call; log and tell whatever goes wrong.
+        """Run what answers a call; log and respond to whatever goes wrong.
 
         Args:
             method: what it is counted as; one of ``metrics.METHODS``.
-            run: answers it.
+            run: answers the call.
             empty: makes the response of a call that failed, which nobody reads.
             context: of the call.
             is_open: whether it needs no key.
@@ -104,13 +94,7 @@ class RpcGuard:
         """Run a call that has several responses.
 
         Ray's proxy learns the status and the metadata of the end only together with a response, so that they are set
-        before the last one, and an error comes with an empty one.
-
-        Args:
-            method: what it is counted as; one of ``metrics.METHODS``.
-            run: makes the responses, and counts the call before its last.
-            empty: makes the response that goes before an error on Ray.
-            context: of the call.
+        before the last one, and an error comes with an empty one. ``run`` counts the call before its last response.
         """
         metadata, record = self._begin(method, context)
         context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])
