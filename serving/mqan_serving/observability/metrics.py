@@ -6,8 +6,10 @@ the sums, their gauges do not.
 """
 
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
+from typing import Literal
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -54,82 +56,40 @@ class Metrics(Meter):
             values.ValueClass = MultiProcessValue()  # type: ignore[no-untyped-call]
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._registry = registry = CollectorRegistry()
-        self._requests = Counter(
-            "mqan_requests",
-            "Requests, by how they ended: ok, cancelled by the caller, or the code of their error.",
-            ["transport", "method", "code"],
-            registry=registry,
-        )
-        self._seconds = Histogram(
-            "mqan_request_duration_seconds",
-            "Seconds from a request's arrival to its response, of requests that ended ok.",
-            ["transport", "method"],
-            buckets=_SECONDS,
-            registry=registry,
-        )
-        self._in_flight = Gauge(
-            "mqan_requests_in_flight",
-            "Questions inside the server, waiting or being answered.",
-            multiprocess_mode="livesum",
-            registry=registry,
-        )
-        self._max_in_flight = Gauge(
-            "mqan_requests_in_flight_limit",
-            "Most questions that may be inside the server; more are refused as overloaded.",
-            multiprocess_mode="livesum",
-            registry=registry,
-        )
-        self._queue = Gauge(
-            "mqan_queue_depth",
-            "Questions that wait for a batch.",
-            multiprocess_mode="livesum",
-            registry=registry,
-        )
-        self._oldest = Gauge(
-            "mqan_oldest_question_seconds",
-            "Seconds since the oldest question inside the server came; 0 where there is none.",
-            multiprocess_mode="livemax",
-            registry=registry,
-        )
-        self._stages = Histogram(
-            "mqan_stage_duration_seconds",
-            "Seconds of an answered question in each stage; those of a batch share its encoding and steps.",
-            ["stage"],
-            buckets=_STAGE_SECONDS,
-            registry=registry,
-        )
-        self._batch_size = Histogram(
-            "mqan_batch_requests", "Questions that were encoded together.", buckets=_SIZES, registry=registry
-        )
-        self._batch_tokens = Histogram(
-            "mqan_batch_tokens",
-            "Tokens of contexts and questions that were encoded together, padding included.",
-            buckets=_TOKENS,
-            registry=registry,
-        )
-        self._steps = Counter("mqan_decoding_steps", "Steps of decoding, of one question or many.", registry=registry)
-        self._step_rows = Counter(
-            "mqan_decoding_step_questions", "Questions that took part in steps, summed over these.", registry=registry
-        )
-        self._words = Counter(
-            "mqan_answer_words", "Words of answers, by where they came from.", ["source"], registry=registry
-        )
-        self._mass = Counter(
-            "mqan_answer_mass",
-            "Trust that the model put into each source, summed over the words of answers; 1 for each word.",
-            ["source"],
-            registry=registry,
-        )
-        self._model = Gauge(
-            "mqan_model_info",
-            "1 for the model that is served.",
-            ["name", "version", "sha256", "provider"],
-            multiprocess_mode="livemax",
-            registry=registry,
-        )
-        self._dropped = Counter(
-            "mqan_log_lines_dropped", "Lines of the log that could not be written in time.", registry=registry
-        )
+
+        def counter(name: str, help_text: str, *labels: str) -> Counter:
+            return Counter(f"mqan_{name}", help_text, labels, registry=registry)
+
+        def gauge(name: str, help_text: str, mode: Literal["livesum", "livemax"], *labels: str) -> Gauge:
+            return Gauge(f"mqan_{name}", help_text, labels, multiprocess_mode=mode, registry=registry)
+
+        def histogram(name: str, help_text: str, buckets: Sequence[float], *labels: str) -> Histogram:
+            return Histogram(f"mqan_{name}", help_text, labels, buckets=buckets, registry=registry)
+
+        ended = "Requests, by how they ended: ok, cancelled by the caller, or the code of their error."
+        self._requests = counter("requests", ended, "transport", "method", "code")
+        took = "Seconds from a request's arrival to its response, of requests that ended ok."
+        self._seconds = histogram("request_duration_seconds", took, _SECONDS, "transport", "method")
+        inside = "Questions inside the server, waiting or being answered."
+        self._in_flight = gauge("requests_in_flight", inside, "livesum")
+        limit = "Most questions that may be inside the server; more are refused as overloaded."
+        self._max_in_flight = gauge("requests_in_flight_limit", limit, "livesum")
+        self._queue = gauge("queue_depth", "Questions that wait for a batch.", "livesum")
+        oldest = "Seconds since the oldest question inside the server came; 0 where there is none."
+        self._oldest = gauge("oldest_question_seconds", oldest, "livemax")
+        stages = "Seconds of an answered question in each stage; those of a batch share its encoding and steps."
+        self._stages = histogram("stage_duration_seconds", stages, _STAGE_SECONDS, "stage")
+        self._batch_size = histogram("batch_requests", "Questions that were encoded together.", _SIZES)
+        tokens = "Tokens of contexts and questions that were encoded together, padding included."
+        self._batch_tokens = histogram("batch_tokens", tokens, _TOKENS)
+        self._steps = counter("decoding_steps", "Steps of decoding, of one question or many.")
+        self._step_rows = counter("decoding_step_questions", "Questions that took part in steps, summed over these.")
+        self._words = counter("answer_words", "Words of answers, by where they came from.", "source")
+        mass = "Trust that the model put into each source, summed over the words of answers; 1 for each word."
+        self._mass = counter("answer_mass", mass, "source")
+        model = ("name", "version", "sha256", "provider")
+        self._model = gauge("model_info", "1 for the model that is served.", "livemax", *model)
+        self._dropped = counter("log_lines_dropped", "Lines of the log that could not be written in time.")
         self._num_dropped = 0
         # A rate is only seen of a series that was there before its first event.
         for transport in TRANSPORTS:
@@ -142,7 +102,7 @@ class Metrics(Meter):
         self._of_stage = {stage: self._stages.labels(stage) for stage in STAGES}
 
     def describe_server(self, *, name: str, version: str, sha256: str, provider: str, max_requests: int) -> None:
-        """Tell what is served, and how many requests fit in."""
+        """Set what is served, and how many requests fit in."""
         self._model.labels(name, version, sha256, provider).set(1)
         self._max_in_flight.set(max_requests)
 
