@@ -120,7 +120,7 @@ def _changes(*rows: tuple[str, str]) -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(pattern, re.IGNORECASE), reason) for pattern, reason in rows]
 
 
-_MULTIPLIED: Final = "has a word or letter that multiplies its number"
+_MULTIPLIED: Final = "has a word that multiplies its number"
 _CHANGED_BEHIND: Final = _changes(
     (
         r"\s?k(?:\b|(?=eur|usd|€))|[\s-]*(?:hundred|thousand|million|billion|trillion|dozen|lakh|lac|crore)s?\b"
@@ -164,7 +164,7 @@ _CHANGED_MONEY_IN_FRONT: Final = _changes(  # $m 3.2, EUR million 5, KEUR 5
         r"(?:\b(?:thousand|thsd|million|billion|trillion|tril|lakh|lac|crore|mio|mln|mrd|bn|bln|trn|tsd)s?\b\.?"
         rf"|(?:[€$£¥₹]|\b(?:{_CODES}|Rs\.?|INR|JPY))\s?(?:[kmbt]|mn|tn)|\b[TKM](?:{_CODES}))"
         rf"[\s:]*(?:[€$£¥₹]|{_CODES})?\s*$",
-        _MULTIPLIED,
+        "has a word or letter in front that multiplies its number",
     )
 )
 
@@ -286,7 +286,7 @@ def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool)
         if pattern.match(behind):
             raise NoValueError(reason)
     if behind and not (is_year or _PLAIN_BEHIND.match(behind) or unicodedata.category(behind[0]) == "Sc"):
-        raise NoValueError("has something directly after its number that may change it")
+        raise NoValueError("has something directly behind its number that may change it")
     num_outside = 0
     for found in _WORD_OR_MARK.finditer(behind):
         word = found[0]
@@ -299,7 +299,7 @@ def _check_behind(inside: str, quoted: Quoted, *, is_money: bool, is_year: bool)
         if _is_unit(word):
             return
         if not _is_english(word, quoted.knows) and len(word) <= _LONGEST_WORD:
-            raise NoValueError("has a word after its number that is not known to leave it as it is")
+            raise NoValueError("has a word behind its number that is not known to leave it as it is")
         num_outside += found.start() >= len(inside)
 
 
@@ -333,7 +333,7 @@ def _check_brackets(quoted: Quoted, front: str, behind: str) -> None:
     is_around = quoted.before.rstrip().endswith("(") and quoted.after.lstrip().startswith(")")
     is_whole = quoted.text.startswith("(") and quoted.text.endswith(")")
     if opening and closing and (is_alone or is_around or is_whole):
-        raise NoValueError("is in brackets, which may mean that it is below zero")
+        raise NoValueError("stands in brackets, which may mean that it is below zero")
 
 
 def _is_below_zero(front: str, num_outside: int, *, is_money: bool, is_date: bool) -> bool:

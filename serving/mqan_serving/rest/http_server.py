@@ -1,7 +1,7 @@
 """An HTTP/1.1 server inside a larger process, with bounds on its connections.
 
 uvicorn reads request heads and trailers of any size, and waits for them for ever. Without the bounds here, 100 MB of
-trailers took 1.2 GB of memory before any key was asked for, and 1,000 silent connections kept everybody else out.
+trailers took 1.2 GB of memory before any key was asked for: ``tests/serving/test_connections.py``.
 """
 
 import asyncio
