@@ -3,8 +3,10 @@
 import random
 from pathlib import Path
 
+import pytest
 import torch
 
+from mqan_core.answer.types import Answer
 from mqan_core.example import Choice, Example
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import NUM_SPECIAL, Vocabulary
@@ -104,3 +106,13 @@ def write_small_bundle(checkpoint: Path, folder: Path) -> Parity:
     """Write the bundle of a checkpoint; return what the export says of it."""
     loaded, examples = load_checkpoint(checkpoint), make_examples(30)
     return export_bundle(loaded, folder, examples, name="small", version="1", model_card="# small\n")
+
+
+def check_same(answer: Answer, alone: Answer) -> None:
+    """Check that an answer is the one that its request gets alone."""
+    assert (answer.text, answer.spans, answer.truncated) == (alone.text, alone.spans, alone.truncated)
+    assert answer.answered == alone.answered
+    assert answer.probability == pytest.approx(alone.probability, abs=1e-5)
+    assert answer.refusal == pytest.approx(alone.refusal, abs=1e-5)
+    assert [c.probability for c in answer.choices] == pytest.approx([c.probability for c in alone.choices], abs=1e-5)
+    assert [token.source for token in answer.tokens] == [token.source for token in alone.tokens]

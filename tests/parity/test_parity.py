@@ -10,15 +10,15 @@ import pytest
 from mqan_core.answer.types import Answer, Source
 from mqan_core.example import Example
 from mqan_export import parity
-from mqan_export.parity import Parity, ParityError, answer_difference, check_parity, check_words_reader
+from mqan_export.parity import Parity, ParityError, check_parity, check_words_reader
 from mqan_runtime.engine import Engine
 from mqan_runtime.interface import open_engine
 from mqan_runtime.rows import ReadRequest
 from mqan_training.model.network import Network
+from tests.answering import check_same
 from tests.load.test_load import make_cases
 
 MakeSentence = Callable[[random.Random, int], str]
-MAX_TOKENS = 12
 
 
 @pytest.fixture(scope="module")
@@ -74,17 +74,6 @@ def test_a_network_that_computes_no_numbers_is_noticed(
         check_parity(tiny_network.greedy_answers, engine, [])
 
 
-def test_two_thousand_pairings_answer_as_alone(engine: Engine, sentences: MakeSentence) -> None:
-    requests = make_requests(engine, sentences, 200, 3)
-    alone = [engine.answer([request], [MAX_TOKENS])[0] for request in requests]
-    rng = random.Random(9)
-    for _ in range(500):
-        chosen = rng.choices(range(len(requests)), k=4)  # each row against three others: 2,000 in all
-        answers = engine.answer([requests[i] for i in chosen], [MAX_TOKENS] * 4)
-        for i, answer in zip(chosen, answers, strict=True):
-            assert_same(alone[i], answer)
-
-
 def test_the_length_of_others_moves_no_probability(bundle_folder: Path, sentences: MakeSentence) -> None:
     """With 8-bit products a last digit of float32 can move an 8-bit number, and that a trained model's probability."""
     engine = open_engine(bundle_folder, provider="cpu")
@@ -97,19 +86,8 @@ def test_the_length_of_others_moves_no_probability(bundle_folder: Path, sentence
     for request in requests:
         (alone,) = engine.answer([request], [3])
         for other in others:
-            assert_same(alone, engine.answer([request, other], [3, 3])[0])
-        assert_same(alone, engine.answer([*others[:3], request], [3] * 4)[3])
-
-
-def test_limits_of_one_row_do_not_reach_another(engine: Engine, sentences: MakeSentence) -> None:
-    requests = make_requests(engine, sentences, 30, 4)
-    short = [engine.answer([r], [1])[0] for r in requests]
-    long = [engine.answer([r], [40])[0] for r in requests]  # more steps than there is room for at first
-    limits = [1 if i % 2 else 40 for i in range(30)]
-    for i, answer in enumerate(engine.answer(requests, limits)):
-        assert_same(short[i] if i % 2 else long[i], answer)
-        assert len(answer.tokens) <= limits[i]
-    assert any(len(answer.tokens) > 8 for answer in long)
+            check_same(engine.answer([request, other], [3, 3])[0], alone)
+        check_same(engine.answer([*others[:3], request], [3] * 4)[3], alone)
 
 
 def test_spans_are_exact_over_ten_thousand_texts(engine: Engine, sentences: MakeSentence) -> None:
@@ -135,12 +113,3 @@ def check_spans(read: ReadRequest, answer: Answer) -> int:
         assert texts[span.source][span.start : span.end] == span.text
         assert span.text in answer.text
     return sum(token.span is not None for token in answer.tokens)
-
-
-def assert_same(expected: Answer, found: Answer) -> None:
-    """The same words, and the same probabilities as far as float32 goes."""
-    assert found.text == expected.text
-    assert found.spans == expected.spans
-    difference = answer_difference(expected, found)
-    assert difference is not None
-    assert difference < 1e-5

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 from mqan_core.answer.decide import find_repeats
-from mqan_core.answer.types import Answer, Source
+from mqan_core.answer.types import Source
 from mqan_core.ask.options import Options, choices_of
 from mqan_core.bundle import open_bundle
 from mqan_core.errors import BundleError, InputError
@@ -19,8 +19,7 @@ from mqan_runtime.engine import Ended, Engine
 from mqan_runtime.interface import open_engine
 from mqan_runtime.rows import ReadRequest
 from mqan_runtime.session import CPU, check_graph
-from mqan_runtime.steps import Decoding
-from tests.answering import LABELS, make_examples, make_text
+from tests.answering import LABELS, check_same, make_examples, make_text
 
 PLACES = [(1, 32), (4, 64)]  # some requests find none that is free or large enough
 
@@ -36,48 +35,11 @@ def read_all(engine: Engine, number: int, seed: int) -> list[ReadRequest]:
     return [engine.read(e.context, e.question, Options(choices=e.choices)) for e in make_examples(number, seed)]
 
 
-def check_same(answer: Answer, alone: Answer) -> None:
-    assert (answer.text, answer.spans, answer.truncated) == (alone.text, alone.spans, alone.truncated)
-    assert answer.answered == alone.answered
-    assert answer.probability == pytest.approx(alone.probability, abs=1e-5)
-    assert answer.refusal == pytest.approx(alone.refusal, abs=1e-5)
-    assert [c.probability for c in answer.choices] == pytest.approx([c.probability for c in alone.choices], abs=1e-5)
-    assert [token.source for token in answer.tokens] == [token.source for token in alone.tokens]
-
-
 def test_a_bundle_is_opened_by_its_format(small_bundle: Path) -> None:
     opened = open_engine(small_bundle, provider="cpu")
     assert (opened.provider, opened.precision) == (CPU, "int8")
     assert opened.bundle.manifest.name == "small"
     assert open_engine(small_bundle, provider="cpu", precision="float32").precision == "float32"
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_however_rows_come_together_answers_are_those_they_get_alone(engine: Engine, seed: int) -> None:
-    rng = random.Random(seed)
-    requests = read_all(engine, 24, seed + 10)
-    limits = [rng.choice((1, 2, 5, 9, 30, engine.max_answer_tokens)) for _ in requests]
-    waiting, dropped = list(range(24)), set()
-    decodings: list[Decoding] = []
-    answers: dict[int, Answer] = {}
-    while waiting or decodings:
-        if waiting and rng.random() < 0.5:
-            batch = [waiting.pop() for _ in range(min(len(waiting), rng.randint(1, 5)))]
-            decodings.append(engine.start([requests[i] for i in batch], [limits[i] for i in batch], batch))
-        if len(decodings) > 1 and rng.random() < 0.3:
-            chosen = rng.sample(decodings, 2)
-            decodings = [d for d in decodings if d not in chosen] + [engine.merge(chosen)]
-        for decoding in decodings:
-            answers.update((key, engine.write(ended)) for key, ended in engine.step(decoding))
-            if decoding.num_live and rng.random() < 0.05:
-                leaving = rng.choice(decoding.live_keys).key
-                engine.drop(decoding, [leaving])
-                dropped.add(leaving)
-        decodings = [d for d in decodings if d.num_live]
-    assert set(answers) | dropped == set(range(24))
-    assert not set(answers) & dropped
-    for i, answer in answers.items():
-        check_same(answer, engine.answer([requests[i]], [limits[i]])[0])
 
 
 def test_windows_may_be_read_together(small_bundle: Path) -> None:
