@@ -69,7 +69,6 @@ class PiecesModel:
         self._generator_inputs: Tensor | None = None  # as the graphs hold them, [V, D]
 
     def manifest(self, name: str, version: str, training: Mapping[str, object]) -> Manifest:
-        """Return the manifest of its float32 graphs."""
         network, vocabulary = self.trained.network, self.trained.vocabulary
         sizes = Sizes(
             reader_width=network.bert.config.hidden_size,
@@ -105,7 +104,6 @@ class PiecesModel:
         (folder / VOCABULARY).write_text(json.dumps(lists, ensure_ascii=False), encoding="utf-8")
 
     def answer(self, requests: Sequence[Request], limit: int) -> list[Answer]:
-        """Answer in torch."""
         trained = self.trained
         given = (trained.network, trained.vocabulary, trained.layout, requests, limit)
         return answer_batch(*given, self._generator_inputs)
@@ -130,7 +128,6 @@ class WordsModel:
         self.network = network
 
     def manifest(self, name: str, version: str, training: Mapping[str, object]) -> Manifest:
-        """Return the manifest of its graphs."""
         network, config = self.network, self.network.mqan.config
         sizes = Sizes(
             reader_width=network.embedder.width,
@@ -158,7 +155,6 @@ class WordsModel:
         save_file(tensors, str(folder / VECTORS))
 
     def answer(self, requests: Sequence[Request], limit: int) -> list[Answer]:
-        """Answer in torch."""
         return self.network.greedy_answers(requests, limit)
 
 
@@ -177,8 +173,7 @@ def export_bundle(
         checkpoint: what to export.
         folder: where the bundle goes; what is there of an earlier bundle is replaced.
         examples: real examples, of which 8-bit products take their scales, and for the parity check.
-        name: name of the model.
-        version: version of the model.
+        name, version: of the model.
         model_card: text of the bundle's README.
 
     Raises:

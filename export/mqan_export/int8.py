@@ -83,7 +83,7 @@ def quantise_reader(trained: Trained, examples: Sequence[Example]) -> onnx.Model
 
     Args:
         trained: the network, rounded as the bundle holds it.
-        examples: real ones, whose first windows scales are measured on; evenly chosen where there are many.
+        examples: those whose first windows scales are measured on; evenly chosen where there are many.
 
     Raises:
         ValueError: none of the examples can be read.

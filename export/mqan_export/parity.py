@@ -45,8 +45,6 @@ class Parity:
 
     Attributes:
         num_examples: examples answered in torch, in batches and alone; all answers were equal.
-        num_choices: those of them with choices.
-        num_refused: those that were refused.
         num_ties: those that torch and the bundle answer otherwise, or from elsewhere, because two ways were as likely
             as float32 tells.
         max_probability_difference: largest absolute difference of a probability or mass.
@@ -84,11 +82,6 @@ class Parity:
 
 def check_parity(reference: Reference, engine: Engine, examples: Sequence[Example]) -> tuple[Parity, list[Answer]]:
     """Compare a network with a bundle opened in float32 on the CPU.
-
-    Args:
-        reference: answers of what was exported, rounded as the bundle holds it.
-        engine: the bundle in float32.
-        examples: real ones.
 
     Returns:
         What was compared, and torch's answers to the examples that can be read.
@@ -130,12 +123,6 @@ def agreement(report: Parity, expected: Sequence[Answer], int8_engine: Engine, e
     Of all answers this depends on how sure the model is, so what is enough is for the report's reader to judge. Only
     those that torch is sure of have to agree.
 
-    Args:
-        report: of the float32 graphs.
-        expected: torch's answers to the examples that can be read.
-        int8_engine: the bundle with 8-bit products.
-        examples: the same.
-
     Raises:
         ParityError: a number is not finite, or fewer than 85 % of the answers to which torch gives 0.6 or more are
             torch's. (One always may differ.)
@@ -162,12 +149,6 @@ def agreement(report: Parity, expected: Sequence[Answer], int8_engine: Engine, e
 
 def check_words_reader(report: Parity, network: Network, engine: Engine, examples: Sequence[Example]) -> Parity:
     """Return a report with how far the reader of words is from what torch computes in float64.
-
-    Args:
-        report: of the answers.
-        network: what was exported.
-        engine: the bundle.
-        examples: the same.
 
     Raises:
         ParityError: an output differs by more than 1e-4 of its largest value.
@@ -220,18 +201,10 @@ def most_ties(num_examples: int) -> int:
 
 
 def check_places(name: str, expected: Answer, found: Sequence[Answer]) -> bool:
-    """Check where the words of an answer are from.
-
-    Args:
-        name: of the example.
-        expected: torch's answer.
-        found: the bundle's, of the same words.
-
-    Returns:
-        Whether they are from elsewhere, though no less likely.
+    """Return whether words of the bundle's answers are from elsewhere than torch's, though no less likely.
 
     Raises:
-        ParityError: they are from elsewhere.
+        ParityError: they are from elsewhere, and less likely.
     """
     others = [answer for answer in found if _places(answer) != _places(expected)]
     for other in others:

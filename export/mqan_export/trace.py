@@ -31,12 +31,7 @@ def save_graph(path: Path, model: onnx.ModelProto) -> None:
 
 
 def examples_of(axes: Mapping[str, tuple[str, ...]], fixed: Mapping[str, int]) -> tuple[Tensor, ...]:
-    """Return inputs to trace with; every dynamic size is different, so that none is taken for another.
-
-    Args:
-        axes: of the inputs, by name.
-        fixed: sizes of the axes that are not dynamic.
-    """
+    """Return inputs to trace with; every dynamic size is different, so that none is taken for another."""
     sizes = {**_SIZES, **fixed}
     examples = []
     for name, letters in axes.items():
@@ -57,11 +52,10 @@ def traced(
     """Trace a module into an ONNX graph that names no place on this machine.
 
     Args:
-        module: in evaluation mode; takes and returns tensors by position.
+        module: takes and returns tensors by position.
         example_inputs: inputs to trace with.
         inputs: names and axes of the inputs, in order.
-        output_names: names of the outputs, in order.
-        opset: version of the operators.
+        output_names: in order.
         table: how custom operators are translated.
     """
     dynamic = {letter: torch.export.Dim.DYNAMIC for letter in DYNAMIC}

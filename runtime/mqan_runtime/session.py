@@ -85,9 +85,8 @@ def open_session(
 
     Args:
         content: the graph, as hashed.
-        name: name of the file, for messages.
-        inputs: names of the inputs it must have.
-        outputs: names of the outputs it must have.
+        name: of the file, for messages.
+        inputs, outputs: names that it must have.
         provider: where to run; ``auto`` takes a GPU when there is one.
         num_threads: threads within an operator.
         fix: fixes the sizes of the checked graph in place, so that on CUDA its runs are captured as CUDA graphs; no
@@ -159,11 +158,7 @@ def _blame(content: bytes, options: onnxruntime.SessionOptions, name: str, error
 
 
 def check_graph(content: bytes, name: str) -> onnx.ModelProto:
-    """Read a graph, and refuse one that could reach outside itself, or whose weights are none.
-
-    Raises:
-        BundleError: what it holds that is not allowed.
-    """
+    """Read a graph, and refuse one that could reach outside itself, or whose weights are none."""
     model = _check_structure(content, name)
     kinds = (TensorProto.FLOAT, TensorProto.FLOAT16)
     try:

@@ -125,13 +125,7 @@ class StepLoop:
         return nullcontext()
 
     def begin(self, rows: Sequence[Row], max_tokens: npt.NDArray[np.int64], sizes: Mapping[str, int]) -> Decoding:
-        """Return rows before their first step, for a reader to fill.
-
-        Args:
-            rows: compared by identity.
-            max_tokens: most answer tokens of each row, [B].
-            sizes: of the axes B, C, Q and U.
-        """
+        """Return rows before their first step, for a reader to fill; ``sizes`` are those of the axes B, C, Q and U."""
         sizes = {**self._sizes, **sizes, "K": min(FIRST_ROOM, most_steps(max_tokens))}
         constants = {**allocate({n: axes for n, axes in self._constants.items() if "B" in axes}, sizes), **self._shared}
         return Decoding(
