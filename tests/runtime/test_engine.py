@@ -1,5 +1,6 @@
 """What the engine refuses, and what it says of itself."""
 
+import json
 import multiprocessing
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -12,7 +13,9 @@ import pytest
 from mqan_core.answer.types import Source
 from mqan_core.ask.options import YES_NO, Options, choices_of
 from mqan_core.errors import BundleError, InputError
+from mqan_core.manifest import MANIFEST
 from mqan_runtime.engine import Engine
+from mqan_runtime.interface import open_engine
 from mqan_runtime.session import CPU, _blame, check_graph, open_session, session_options
 from tests.processes import held_by
 
@@ -60,6 +63,21 @@ def test_what_only_other_kinds_can_do_is_refused(engine: Engine, options: Option
     with pytest.raises(InputError, match=field) as raised:
         engine.read("The kettle is red.", "What is red?", options)
     assert (raised.value.code, raised.value.field) == ("option_not_supported", field)
+
+
+def test_a_bundle_of_format_7_answers_as_one_of_today(tiny_bundle: Path, tmp_path: Path, engine: Engine) -> None:
+    manifest = json.loads((tiny_bundle / MANIFEST).read_text())
+    names = {"reader-float32.onnx": "encoder.onnx", "decoder_step-float32.onnx": "decoder_step.onnx"}
+    sizes = {name: manifest["sizes"][name] for name in ("width", "num_layers", "num_heads", "head_width")}
+    sizes |= {"num_generated": manifest["sizes"]["num_generated"], "vector_width": manifest["sizes"]["reader_width"]}
+    kept = {name: manifest[name] for name in ("name", "version", "max_positions", "scores", "training")}
+    files = {names.get(name, name): entry for name, entry in manifest["files"].items()}
+    for name in manifest["files"]:
+        (tmp_path / names.get(name, name)).write_bytes((tiny_bundle / name).read_bytes())
+    (tmp_path / MANIFEST).write_text(json.dumps({**kept, "format_version": 7, "dimensions": sizes, "files": files}))
+    older = open_engine(tmp_path, provider="cpu")
+    asked = "Ada wrote notes on the Engine.", "Who wrote?"
+    assert older.answer([older.read(*asked)], [20]) == engine.answer([engine.read(*asked)], [20])
 
 
 @pytest.mark.parametrize("limit", [0, 128, -1])
