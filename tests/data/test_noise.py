@@ -164,5 +164,5 @@ def test_evidence_is_found_again_however_it_is_spelled() -> None:
         plain = re.sub(r"[\u00ad\u200b-\u200d\u2060\ufeff]", "", noisy.context[first:last])
         found = re.sub(r"<[^>]*>|&\w+;|[\W_]", "", plain).lower()
         assert abs(len(found) - len(re.sub(r"\W", "", passage))) <= 3, (noisy.context, found)
-        assert any(part in found for part in ("clos", "late", "never")), (noisy.context, found)
+        assert any(part in found for part in ("clo", "late", "never")), (noisy.context, found)
     assert changed > 100
