@@ -88,12 +88,10 @@ def read_results(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any] | 
 
 
 def write_results(folder: Path, settings: Mapping[str, Any], results: Mapping[str, Any]) -> None:
-    """Write the results of a run that has ended."""
     write_json(folder / RESULTS, {"settings": settings, "results": results})
 
 
 def write_json(path: Path, document: Any) -> None:
-    """Write a JSON file, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(path.name + ".tmp")
     aside.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -106,7 +104,6 @@ def begin_log(folder: Path) -> None:
 
 
 def append_log(folder: Path, record: Mapping[str, Any]) -> None:
-    """Add a line to the log of a run."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / LOG).open("a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")

@@ -111,7 +111,6 @@ def pairs_of(rankings: Iterator[Row]) -> Iterator[Row]:
 
 
 def _ranking(example: Example) -> Row | None:
-    """Return a question with its candidates; None where there is no wrong one, or not exactly one right one."""
     asked = _words(example.question)
     candidates = [part for part in dict.fromkeys(sentences_of(example.context)) if asked & _words(part)]
     answers = [" ".join(answer.split()) for answer in example.answers]

@@ -23,8 +23,6 @@ Architecture = Literal["lstm", "me-lstm", "arc-i", "arc-ii"]
 
 
 class Settings(BaseModel):
-    """Settings of which unknown ones are refused."""
-
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
@@ -121,5 +119,4 @@ def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Share
 
 
 def parse_recipe(document: Mapping[str, Any], where: str) -> SharedMemoryRecipe | MtDnnRecipe:
-    """Build a recipe from plain types, the reverse of ``model_dump``."""
     return validated(_ADAPTER.validate_python, document, where, "kind", ("shared-memory", "mt-dnn"))

@@ -15,7 +15,6 @@ FloatArray = npt.NDArray[np.float64]
 
 
 def _correlation(measure: Callable[..., tuple[float, float]], gold: FloatArray, predicted: FloatArray) -> float:
-    """Return a correlation; 0 where all predictions are equal, for which none is defined."""
     if np.ptp(predicted) == 0 or np.ptp(gold) == 0:
         return 0.0
     return float(measure(gold, predicted)[0])

@@ -65,7 +65,6 @@ def draw(rows: Sequence[T], most: int, seed: int, together: int = 1) -> list[T]:
 
 
 def held_out_rows(tests: Mapping[str, Sequence[Row]]) -> HeldOut:
-    """Return the sentences and pairs of tasks' test files."""
     held_out = HeldOut()
     for name, rows in tests.items():
         for row in rows:
@@ -80,7 +79,6 @@ def not_held_out(task: BaselineTask, rows: Sequence[Row], held_out: HeldOut) -> 
 
 
 def _as_read(task: BaselineTask, row: Row) -> Iterator[tuple[str, ...]]:
-    """Yield the sentence or the pair of a row; of a ranking, the question with each of its candidates."""
     if task.form == "ranking":
         question, *candidates = row.texts
         yield from ((question, candidate) for candidate in candidates)

@@ -78,7 +78,6 @@ def _part(
     test: str = "validation",
     files: Mapping[str, tuple[str, ...]] | None = None,
 ) -> tuple[Source, Source]:
-    """Return what reads a part's training rows, and those of the splits to report on (``formats.rows_of_part``)."""
     train, report = (
         partial(formats.rows_of_part, name, columns=columns, keys=keys, splits=s.split(), files=files)
         for s in ("train", test)
@@ -152,7 +151,6 @@ TASKS: Final[dict[str, BaselineTask]] = {task.name: task for task in (*_SHARED_M
 
 
 def baseline_task(name: str) -> BaselineTask:
-    """Return the task with a name."""
     if name in TASKS:
         return TASKS[name]
     near = get_close_matches(name, TASKS, n=3)

@@ -27,7 +27,6 @@ class Wording:
             raise ValueError(f"a wording has {_FIRST}, and for a pair {_SECOND}, once: {self.question!r}")
 
     def fill(self, *texts: str) -> tuple[str, str]:
-        """Return context and question that ask about one text or two."""
         of_marker = dict(zip((_FIRST, _SECOND), texts, strict=False))
         context, question = (_MARKER.sub(lambda found: of_marker[found[0]], t) for t in (self.context, self.question))
         return context, question
@@ -50,7 +49,6 @@ _OF_TASK: Final[Mapping[str, Wording]] = {
 
 
 def wording_of(task: str) -> Wording:
-    """Return how a task with classes is asked for."""
     if task in _OF_TASK:
         return _OF_TASK[task]
     *labels, last = baseline_task(task).labels

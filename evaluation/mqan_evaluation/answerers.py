@@ -82,7 +82,6 @@ def _asked(example: Example) -> object:
 
 
 def _batches(examples: Sequence[Example]) -> Iterator[list[Example]]:
-    """Yield batches of similar lengths, the longest first."""
     pending = sorted(examples, key=_num_characters)
     while pending:
         rows = max(1, min(_ROWS, _CHARACTERS // max(1, _num_characters(pending[-1]))))
@@ -122,11 +121,7 @@ class TorchAnswerer:
 
     @classmethod
     def open(cls, folder: Path) -> "TorchAnswerer":
-        """Read a checkpoint.
-
-        Raises:
-            CheckpointError: it is missing or damaged, or has the paper's reader.
-        """
+        """Read a checkpoint."""
         checkpoint = load_checkpoint(folder)
         trained = load_trained(checkpoint)
         device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
@@ -171,11 +166,7 @@ class EngineAnswerer:
 
     @classmethod
     def open(cls, folder: Path, *, precision: Precision = "auto") -> "EngineAnswerer":
-        """Open and verify a bundle.
-
-        Raises:
-            BundleError: it is damaged, or of another format.
-        """
+        """Open and verify a bundle."""
         bundle = open_bundle(folder)
         plain = replace(bundle, manifest=replace(bundle.manifest, calibration={}))
         return cls(Engine(plain, precision=precision))
@@ -202,11 +193,7 @@ class PaperAnswerer:
 
     @classmethod
     def open(cls, folder: Path) -> "PaperAnswerer":
-        """Read a checkpoint.
-
-        Raises:
-            CheckpointError: it is missing or damaged, or has a pretrained reader.
-        """
+        """Read a checkpoint."""
         loaded = load_checkpoint(folder)
         return cls(load_network(loaded), f"{loaded.recipe.name}, step {loaded.step:,}", tuple(loaded.recipe.sources))
 

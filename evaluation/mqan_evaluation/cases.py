@@ -59,12 +59,7 @@ _BETWEEN_ITEMS = re.compile(r"\s*(?:(?<!\d),|,(?!\d)|;|\n|\band\b|\bplus\b|&)\s*
 
 
 def read_cases(path: Path) -> list[Example]:
-    """Read a file of cases; the kind is the task of the example.
-
-    Raises:
-        DatasetError: a line is not as it must be; the message names it.
-        ValueError: the file is missing, or holds no cases.
-    """
+    """Read a file of cases; the kind is the task of the example."""
     if not path.is_file():
         raise ValueError(f"{path}: is no file; give a file of cases with --cases")
     examples: list[Example] = []
@@ -116,12 +111,10 @@ def _holds(given: str, gold: str) -> bool:
 
 
 def _items(text: str) -> list[str]:
-    """Return the items of a list, sorted; of a text without any, the text."""
     return sorted(item for part in _BETWEEN_ITEMS.split(text) if (item := _bare(part)))
 
 
 def _bare(text: str) -> str:
-    """Return a text without punctuation around it and an article in front."""
     return _ARTICLES.sub("", re.sub(f"^{_IN_FRONT}", "", text).rstrip(_AROUND))
 
 

@@ -83,7 +83,6 @@ def _score(example: Example, answer: Answer | None) -> float:
 
 
 def _evidence(example: Example, answer: Answer) -> float | None:
-    """Return the share of the characters shown as evidence that are marked; None where nothing is shown or marked."""
     if not example.evidence:
         return None
     shown = _places([(p.span.start, p.span.end) for choice in answer.choices for p in choice.evidence])

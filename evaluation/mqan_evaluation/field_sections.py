@@ -65,7 +65,6 @@ class Wording:
 
     @property
     def offered(self) -> tuple[str, ...]:
-        """The names in the order of the question."""
         return self.names[::-1] if self.in_reverse else self.names
 
     def apply(self, example: Example) -> Example:
@@ -158,7 +157,6 @@ def _set_row(measuring: Measuring, name: str) -> dict[str, Cell]:
 
 
 def _scores(measuring: Measuring, section: str, examples: list[Example]) -> dict[str, Cell]:
-    """Answer examples; return F1 of all, of those with an answer, and of refusing."""
     answers = measuring.ask(section, examples)
     judged = [judge(example, answer) for example, answer in zip(examples, answers, strict=True)]
     answerable = [f1 for example, (_, f1) in zip(examples, judged, strict=True) if example.answers]

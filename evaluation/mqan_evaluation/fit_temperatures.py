@@ -52,7 +52,6 @@ class Observed:
         return kind_of([choice.label for choice in self.answer.choices], self.example.multiple)
 
     def is_right(self, temperatures: Temperatures) -> bool:
-        """Return whether the answer is right; of several labels the map says which hold."""
         return judge(self.example, calibrated(self.answer, temperatures))[0] == 1
 
     def probability(self, temperatures: Temperatures) -> float:
@@ -102,7 +101,6 @@ _EVENTS: Final[Mapping[str, Callable[[Observed], list[tuple[float, bool]]]]] = {
 
 
 def _loss_of_choices(observed: Observed) -> FloatArray:
-    """Return the log loss of the right choices, or of refusing, at each temperature, [T]."""
     choices, answers = observed.answer.choices, {answer.casefold().strip() for answer in observed.example.answers}
     masses = [*(choice.probability for choice in choices), observed.answer.refusal]
     scores = np.log(np.maximum(np.array(masses), _LEAST_MASS))[:, None] / _TEMPERATURES
@@ -133,9 +131,6 @@ def calibration_section(
         measuring: the model and the data; its own maps are not used.
         trained_on: names of the datasets to draw from; empty for all that are not held back.
         sources: to draw from instead.
-
-    Raises:
-        ValueError: there are too few questions to fit anything.
     """
     sources = calibration_sources(measuring.data, trained_on) if sources is None else sources
     examples = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)

@@ -15,7 +15,6 @@ ALL = 10**9  # examples of a set
 
 
 def said(answer: Answer) -> str | None:
-    """Return the text of an answer; None for a refusal."""
     return answer.text if answer.answered else None
 
 
@@ -25,7 +24,6 @@ def judge(example: Example, answer: Answer | None) -> tuple[float, float]:
 
 
 def share_right(examples: Sequence[Example], answers: Sequence[Answer | None]) -> float:
-    """Return how many answers are exactly right, in per cent."""
     return mean([judge(example, answer)[0] for example, answer in zip(examples, answers, strict=True)])
 
 
@@ -73,7 +71,6 @@ def majority(examples: Iterable[Example], *, by_question: bool = False) -> float
 
 
 def mean(values: Sequence[float]) -> float:
-    """Return the mean in per cent; 0 of nothing."""
     return per_cent(float(np.mean(values))) if len(values) else 0.0
 
 
@@ -82,7 +79,6 @@ def per_cent(share: float) -> float:
 
 
 def sampled(examples: Sequence[Example], limit: int | None, seed: int) -> list[Example]:
-    """Return at most so many examples, drawn by the seed, in their order."""
     order = np.random.default_rng(seed).permutation(len(examples))[:limit]
     return [examples[int(i)] for i in sorted(order)]
 

@@ -121,19 +121,13 @@ def _mean_row(rows: list[dict[str, Cell]]) -> dict[str, Cell]:
 
 
 def _bars(rows: list[dict[str, Cell]]) -> dict[str, Cell]:
-    """Return on how many sets the model is above the sentence encoder."""
     sets = [row for row in rows if row["set"] != "mean"]
     above = sum(float(row["accuracy"] or 0) > float(row["cosine"] or 0) for row in sets)
     return {"sets": len(sets), "above cosine on": above}
 
 
 class SentenceSimilarity:
-    """Chooses the label with the highest cosine similarity to the text, by the packaged encoder.
-
-    Raises:
-        MissingVectorsError: there is no encoder.
-        ModuleNotFoundError: ``transformers`` is not installed (the extra ``embed``).
-    """
+    """Chooses the label with the highest cosine similarity to the text, by the packaged encoder."""
 
     def __init__(self) -> None:
         from transformers.utils import logging  # as heavy as the encoder

@@ -26,11 +26,7 @@ class LabelSet:
 
 
 def held_back_sets(path: Path = _WORDINGS) -> dict[str, LabelSet]:
-    """Return the label sets that are measured, by the name of their dataset.
-
-    Raises:
-        ValueError: the file is not as it must be, or the synonyms are not one new name for each label.
-    """
+    """Return the label sets that are measured, by the name of their dataset."""
     sets = {name: parse(LabelSet, body, f"{path}: {name}") for name, body in read_yaml(path).items()}
     for name, label_set in sets.items():
         labels = {readable(key, label.name) for key, label in labels_part(name).labels.items()}
@@ -44,11 +40,7 @@ def held_back_sets(path: Path = _WORDINGS) -> dict[str, LabelSet]:
 
 
 def labels_part(name: str) -> LabelsPart:
-    """Return the labels of a dataset with one part.
-
-    Raises:
-        ValueError: it has no such part, or others.
-    """
+    """Return the labels of a dataset with one part."""
     parts = list(load_dataset(name).parts.values())
     if len(parts) != 1 or not isinstance(parts[0], LabelsPart):
         raise ValueError(f"{name}: expected one part with labels")

@@ -72,7 +72,6 @@ def _row(examples: Sequence[Example], answers: Sequence[Answer | None], own: Seq
 
 
 def _is_quoted_from(example: Example, answer: Answer | None, text: str) -> bool:
-    """Return whether all quotations of the context stand in this part of it."""
     start = example.context.index(text)
     quoted = [] if answer is None else [span for span in answer.spans if span.source is Source.CONTEXT]
     return bool(quoted) and all(start <= span.start and span.end <= start + len(text) for span in quoted)

@@ -49,10 +49,6 @@ def choose_tasks(
         own: tasks that the model was trained on.
         data: folder of the datasets.
         limit: most examples of a task.
-
-    Raises:
-        ValueError: there is no such task, none to score, or one without examples.
-        DatasetError: the files of a task are malformed, or missing where it was asked for by name.
     """
     wanted = names or own
     if not wanted:
@@ -128,7 +124,6 @@ def beside_paper(section: Section) -> list[Section]:
 
 
 def _source_mix(answers: Sequence[Answer | None]) -> dict[str, Cell]:
-    """Return where the words of the answers came from, in per cent (the paper's figure 3)."""
     sources = Counter(token.source for answer in answers if answer is not None for token in answer.tokens)
     total = max(sources.total(), 1)
     return {source.value: round(100 * sources[source] / total, 1) for source in Source}

@@ -39,9 +39,6 @@ def fit_logistic(x: FloatArray, right: FloatArray, weights: FloatArray | float =
         x: log odds, [N].
         right: 1 where it came true, else 0, [N].
         weights: how often each counts, [N].
-
-    Raises:
-        ValueError: the log odds do not tell what came true from what did not.
     """
     identity = np.array([1.0, 0.0])
     parameters = np.zeros(2)  # from here the method does not overshoot

@@ -50,7 +50,6 @@ def write_report(
 
 
 def _examples(name: str, records: Sequence[Mapping[str, Any]], network: Network | None) -> dict[str, Any]:
-    """Return the surest right and the surest wrong answers of a set, and heat maps."""
     answered = [record for record in records if record.get("answer") is not None]
     by_confidence = sorted(answered, key=lambda record: -record["probability"])
     right, wrong = ([record for record in by_confidence if record["right"] is is_right] for is_right in (True, False))
@@ -79,7 +78,6 @@ class Heatmap:
 
 
 def _heatmaps(network: Network, records: Sequence[Mapping[str, Any]]) -> list[Heatmap]:
-    """Return heat maps of the first answers about texts that are short enough."""
     most = min(_MAX_ANSWER_TOKENS, network.mqan.config.max_positions - 1)
     maps: list[Heatmap] = []
     for record in records:

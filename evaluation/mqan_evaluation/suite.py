@@ -54,11 +54,7 @@ class Measured:
 
 
 def chosen_names(names: Sequence[str] | None, *, has_cases: bool) -> dict[str, list[str]]:
-    """Return which sections to run, each with the sets to measure there; all where no names are given.
-
-    Raises:
-        ValueError: there is no section or set of a name, or cases are named and there is no file of them.
-    """
+    """Return which sections to run, each with the sets to measure there; all where no names are given."""
     sets: dict[str, list[str]] = {section: [] for section in SECTIONS}
     sets |= {
         LABELS: list(held_back_sets()),
@@ -101,10 +97,6 @@ def run_suite(
         cases: file of questions that users report; None to leave them out.
         trained_on: names of the datasets to fit probabilities on; empty for all that are not held back.
         show: called with each table as soon as it is there.
-
-    Raises:
-        ValueError: there is no section or set of a name, a file of cases is malformed, or too little can be measured.
-        DatasetError: the files of a dataset are missing or malformed.
     """
     chosen = chosen_names(names, has_cases=cases is not None)
     measured = Measured(measuring.answerer.title, measuring.answerer.where, measuring.limit, measuring.seed)
@@ -127,7 +119,6 @@ def run_suite(
 
 
 def _trusted(chosen: dict[str, list[str]]) -> list[str]:
-    """Return the names under which answers were kept whose probabilities are looked at."""
     made = [f"made_{kind}" for kind in kind_names()] if MADE in chosen else []
     decanlp = [name for name in ("squad", "sst") if name in chosen.get(DECANLP, ())]
     cases = [name for name in (EVERYDAY, CASES) if name in chosen]

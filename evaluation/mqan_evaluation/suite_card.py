@@ -57,9 +57,6 @@ def record_suite(
         answers: its records of answers, from which wrong ones are shown.
         command: what measured them.
         refusal_offset: that it was measured with; None for the one that it has.
-
-    Raises:
-        BundleError: the bundle is damaged.
     """
     manifest = open_bundle(folder).manifest
     maps = {name: Calibration(**found) for name, found in measured.calibration.items()} or manifest.calibration
@@ -138,7 +135,6 @@ def _table(section: Section) -> str:
 
 
 def _wrong_answers(measured: Measured, answers: Sequence[Mapping[str, Any]]) -> str:
-    """Return wrong answers of several sets, drawn at random, as a table; none of the questions that users report."""
     quoted = {str(row.get("task") or row.get("set")) for section in measured.sections for row in section.rows}
     quoted.difference_update((CASES, *_INSULTING))
     wrong: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
@@ -163,13 +159,11 @@ def _asked(answer: Mapping[str, Any]) -> str:
 
 
 def _excerpt(text: str) -> str:
-    """Return the beginning of a text as it can stand in a cell."""
     words = shorten(" ".join(text.split()), _EXCERPT, placeholder=" ...")
     return re.sub(r"([\\|<*_`\[])", r"\\\1", words)
 
 
 def _licences(names: Sequence[str]) -> Iterator[str]:
-    """Yield a line for each licence, with the datasets under it."""
     groups: dict[str, list[str]] = defaultdict(list)
     known = set(dataset_names())
     for name in names:

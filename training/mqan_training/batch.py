@@ -27,16 +27,13 @@ class Batch:
     """Tensors that go to another process or device together."""
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return the tensors that all this is, for ``of_tensors``."""
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @classmethod
     def of_tensors(cls, tensors: Sequence[Tensor]) -> Self:
-        """Return the batch that ``tensors`` gave."""
         return cls(*tensors)
 
     def to(self, device: torch.device) -> Self:
-        """Return the batch on a device, as ``moved`` does."""
         return self.of_tensors([moved(tensor, device) for tensor in self.tensors()])
 
     @property

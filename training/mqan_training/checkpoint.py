@@ -54,32 +54,22 @@ _RANDOM_CUDA = "random.cuda"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A checkpoint as read.
-
-    Attributes:
-        step: steps taken.
-        drawn: the place in the stream: pool and index.
-        tokens: the generator's without the special ones.
-        average: the averaged weights by name; empty when the run keeps none.
-        training: provenance: seconds of training, versions, what the run began with.
-    """
+    """A checkpoint as read."""
 
     folder: Path
     recipe: Recipe
     step: int
-    drawn: Mapping[str, int]
-    tokens: tuple[str, ...]
+    drawn: Mapping[str, int]  # the place in the stream: pool and index
+    tokens: tuple[str, ...]  # the generator's without the special ones
     weights: Mapping[str, Tensor]
-    average: Mapping[str, Tensor]
-    training: Mapping[str, Any]
+    average: Mapping[str, Tensor]  # empty when the run keeps none
+    training: Mapping[str, Any]  # provenance: seconds of training, versions, what the run began with
 
     @property
     def vectors_path(self) -> Path:
-        """The frozen word vectors."""
         return self.folder / VECTORS
 
     def best_weights(self) -> Mapping[str, Tensor]:
-        """Return the averaged weights where there are any, otherwise the last ones."""
         return self.average or self.weights
 
 
@@ -130,11 +120,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(folder: Path) -> Checkpoint:
-    """Read a checkpoint.
-
-    Raises:
-        CheckpointError: it is missing, incomplete, damaged or of an unknown version.
-    """
+    """Read a checkpoint."""
     try:
         document = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
         if document["format_version"] != FORMAT_VERSION:
@@ -161,7 +147,6 @@ def load_checkpoint(folder: Path) -> Checkpoint:
 
 
 def is_checkpoint(folder: Path) -> bool:
-    """Return whether a folder is a checkpoint, whole or not."""
     return (folder / _MANIFEST).exists()
 
 
@@ -175,11 +160,7 @@ def has_pretrained_reader(folder: Path) -> bool:
 
 
 def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
-    """Put weights, optimiser moments and random state back as they were.
-
-    Raises:
-        CheckpointError: what a run needs to go on is missing or damaged, or the weights are of another model.
-    """
+    """Put weights, optimiser moments and random state back as they were."""
     folder = checkpoint.folder
     try:
         _check_sha256(folder, json.loads((folder / _MANIFEST).read_text(encoding="utf-8")), _RESUME)
@@ -203,10 +184,7 @@ def restore_run(checkpoint: Checkpoint, model: nn.Module, optimizer: torch.optim
 
 
 def refuse_other_recipe(checkpoint: Checkpoint, given: Recipe) -> None:
-    """Check that a run may go on by a recipe.
-
-    How long it takes, what it logs, saves and scores, its rates and where it clips may have changed.
-    """
+    """Check that a run may go on by a recipe, of which only ``_MAY_CHANGE`` may have changed."""
     had, has = (_flat(recipe.model_dump(mode="json")) for recipe in (checkpoint.recipe, given))
     other = [
         f"{key} was {had.get(key, 'not there')}, is {has.get(key, 'not there')}"
@@ -238,12 +216,10 @@ def checkpoint_to_resume(folder: Path, *, resume: bool) -> Path | None:
 
 
 def latest_checkpoint(folder: Path) -> Path | None:
-    """Return the checkpoint with the most steps below a run's folder, or None."""
     return max(_checkpoints(folder), default=(0, None))[1]
 
 
 def step_folder(folder: Path, step: int) -> Path:
-    """Return where the checkpoint of a step goes in a run's folder."""
     return folder / f"step-{step:07d}"
 
 

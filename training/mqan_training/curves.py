@@ -56,11 +56,7 @@ class RunCurves:
 
 
 def read_runs(given: Sequence[str]) -> list[RunCurves]:
-    """Read runs given as ``FOLDER`` or ``LABEL=FOLDER``; without a label, the name of the folder is it.
-
-    Raises:
-        ValueError: a folder is no run that was validated, a line of its log is malformed, or two labels are the same.
-    """
+    """Read runs given as ``FOLDER`` or ``LABEL=FOLDER``; without a label, the name of the folder is it."""
     runs: list[RunCurves] = []
     for text in given:
         label, separator, folder = text.partition("=")
@@ -77,9 +73,6 @@ def read_curves(folder: Path) -> dict[str, Curve]:
 
     Of a step that was validated twice, as after a resumed run, the later scores count. A last line that is still being
     written is passed over.
-
-    Raises:
-        ValueError: the folder is no run that was validated, or a line is malformed.
     """
     path = folder / VALIDATION_LOG
     if not folder.is_dir():

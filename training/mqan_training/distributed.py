@@ -35,16 +35,13 @@ class Processes:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process writes."""
         return self.rank == 0
 
     def wait(self) -> None:
-        """Wait until all processes are here."""
         if self.count > 1:
             dist.barrier(device_ids=[self.device.index] if self.device.type == "cuda" else None)
 
     def all_same(self, number: int) -> bool:
-        """Return whether all processes give the same number."""
         if self.count == 1:
             return True
         extremes = torch.tensor([number, -number], device=self.device)
@@ -106,9 +103,6 @@ def joined_processes() -> Iterator[Processes]:
     A launcher is what sets ``RANK``, ``WORLD_SIZE``, ``LOCAL_RANK``, ``MASTER_ADDR`` and ``MASTER_PORT``, as torchrun
     does. A process group that exists already (Ray Train makes one) is used and left as it is. Without either, this
     process is alone.
-
-    Raises:
-        ValueError: there are more processes on this machine than GPUs.
     """
     if dist.is_initialized():
         on_gpu = dist.get_backend() == "nccl"

@@ -29,13 +29,7 @@ def make_vectors(
 ) -> int:
     """Write the vectors of a recipe's words reader for the most frequent words of its examples; return their number.
 
-    Args:
-        recipe: names the sources and the file to write.
-        data: folder of the datasets.
-        num_words: most words of the data to keep.
-        width: width of distilled vectors; GloVe keeps its own.
-        encoder: folder of a sentence-transformers model to distil; the packaged one when None.
-        glove: GloVe text file to read instead of distilling.
+    ``width`` is that of distilled vectors; GloVe keeps its own.
     """
     refuse_both(encoder, glove)
     path, rng = Path(recipe.words.vectors), np.random.default_rng(recipe.seed)

@@ -19,7 +19,6 @@ SETTINGS: Final[dict[Any, Any]] = {
 
 
 def check_format(path: Path) -> None:
-    """Raise ValueError unless a file's ending names a format that a figure can be written in."""
     if path.suffix not in FORMATS:
         raise ValueError(f"{path}: the file's ending must be one of {', '.join(FORMATS)}")
 

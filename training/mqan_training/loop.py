@@ -57,13 +57,12 @@ class Learner(nn.Module):
         self._losses = losses
 
     def forward(self, batch: Batch) -> Losses:
-        """Return the losses of a batch."""
         return self._losses(self.network, batch)
 
 
 @dataclass(slots=True)
 class Run:
-    """Everything that a run works with."""
+    """A run and what it works with."""
 
     recipe: Recipe
     folder: Path
@@ -97,18 +96,8 @@ def train(
     """Run a recipe to its last step; return the last checkpoint.
 
     Processes that a launcher started together train one run; each calls this (see ``distributed``).
-
-    Args:
-        validation: examples to score the run on, by name of their source.
-        folder: where checkpoints and logs go; all processes must see the same.
-        start: what to begin with, where no checkpoint is there.
-        kept: pools that were drawn before; with the first of them the run begins before its sources have been read.
-
-    Raises:
-        ValueError: the folder holds a run and ``resume`` was not asked for, it is one of another recipe or start, a
-            source has no weight, or the recipe does not fit what it begins with.
-        CheckpointError: the checkpoint to resume from is damaged.
-        DivergedError: a loss or the gradient is not finite.
+    All must see the same ``folder``, for checkpoints and logs. ``start`` counts where there is no checkpoint. With the
+    first of the pools that are ``kept`` a run begins before its sources have been read.
     """
     tune_process()
     newest = checkpoint_to_resume(folder, resume=resume)
@@ -135,7 +124,6 @@ def train(
 
 
 def _take_steps(run: Run, log: RunLog | None) -> None:
-    """Train to the last step; the first process logs, validates and saves, while the others wait."""
     recipe, processes, batches = run.recipe, run.processes, None
     before, size, num_steps = time.perf_counter(), 0, 0
     begun = before - run.seconds
@@ -263,7 +251,6 @@ def prepare_run(
 def _generator_tokens(
     recipe: Recipe, reader: PieceReader | WordReader, stream: Stream, start: Start | None, kept: KeptPools | None
 ) -> tuple[str, ...]:
-    """Return the tokens of a new generator: those of the start, then those that examples need while there is room."""
     number = recipe.num_generated - reader.num_special
     known = () if start is None else start.tokens
     if len(known) >= number:
@@ -318,7 +305,6 @@ def validate_run(run: Run, log: RunLog) -> None:
 
 
 def save_run(run: Run) -> None:
-    """Write a checkpoint and delete old ones."""
     newest = latest_checkpoint(run.folder)  # has the frozen files, whatever has become of the others
     save_checkpoint(
         step_folder(run.folder, run.step),

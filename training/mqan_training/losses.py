@@ -47,7 +47,6 @@ class Mean(NamedTuple):
 
     @property
     def value(self) -> Tensor:
-        """The mean."""
         return self.total / self.number.clamp(min=1)
 
 
@@ -176,7 +175,6 @@ def sentence_vectors(encoder: Bert, pieces_US: Tensor) -> Tensor:
 
 
 def _distance(vectors: Tensor, expected_UM: Tensor, which: Tensor) -> Mean:
-    """Return the mean of 1 - cosine where ``which`` names an expected vector."""
     cosines = (vectors * expected_UM[which.clamp(min=0)]).sum(dim=-1)
     is_named = which >= 0
     return Mean(((1 - cosines) * is_named).sum(), is_named.sum())

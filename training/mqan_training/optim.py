@@ -52,11 +52,7 @@ def decay_groups(parameters: Iterable[nn.Parameter], weight_decay: float, **sett
 
 
 def refuse_divergence(step: int, values: Mapping[str, float | Tensor], advice: str) -> None:
-    """Check that the numbers of a step are finite; waits for the device that they are computed on.
-
-    Raises:
-        DivergedError: one is not.
-    """
+    """Check that the numbers of a step are finite; waits for the device that they are computed on."""
     if wrong := [name for name, value in values.items() if not math.isfinite(float(value))]:
         raise DivergedError(f"step {step}: {' and '.join(wrong)} not finite: the run has diverged; {advice}")
 
@@ -84,7 +80,6 @@ class WeightAverage:
                 tensor.lerp_(weights[name].to(tensor), share)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the averaged weights by name."""
         return self.tensors
 
     @contextmanager

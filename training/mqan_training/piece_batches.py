@@ -28,53 +28,37 @@ _MOST_OF_CHOICE = 62  # longer choices are rare, and all of a batch are padded t
 
 @dataclass(frozen=True, slots=True)
 class PieceBatch(Batch):
-    """A batch with its targets.
+    """A batch with its targets; slots are -1 for padding.
 
-    Attributes:
-        inputs: what the reader sees.
-        answer_pieces: pieces of the previous word of each step, [B, A, P].
-        context_slots, question_slots: -1 for padding, [B, C] and [B, Q].
-        target_slots, target_ids: of each step, ``NO_SLOT`` and V for none, [B, A].
-        is_step: bool, which steps there are, [B, A].
-        starts, ends: bool, the places of the answer's first and last word: the answer not being there, its not being
-            one quotation, then the question's words, then the context's, [B, 2 + Q + C].
-        right: which choices are right where several may be, 1, 0, or -1 elsewhere, [B, Q].
-        decided: place in Q of the label whose evidence is known, -1 for none, [B].
-        evidence: bool, the words that decide for it, [B, C].
-        text_pieces, choice_pieces: texts with choices, and choices, each once and alone, as a sentence encoder reads
-            them, 0 for padding, [U, S].
-        text_of, choice_of: which of these each row's text is, [B], and each word of its question, [B, Q]; -1 for none.
+    Texts with choices, and choices, are there each once and alone too, as a sentence encoder reads them.
     """
 
     inputs: ReaderInputs
-    answer_pieces: Tensor
-    context_slots: Tensor
-    question_slots: Tensor
-    target_slots: Tensor
-    target_ids: Tensor
-    is_step: Tensor
-    starts: Tensor
-    ends: Tensor
-    right: Tensor
-    decided: Tensor
-    evidence: Tensor
-    text_pieces: Tensor
+    answer_pieces: Tensor  # of the previous word of each step, [B, A, P]
+    context_slots: Tensor  # [B, C]
+    question_slots: Tensor  # [B, Q]
+    target_slots: Tensor  # NO_SLOT for none, [B, A]
+    target_ids: Tensor  # V for none, [B, A]
+    is_step: Tensor  # bool, [B, A]
+    starts: Tensor  # bool: no answer, no one quotation, the question's words, the context's, [B, 2 + Q + C]
+    ends: Tensor  # as starts, of the last word
+    right: Tensor  # of choices where several may be right: 1, 0, or -1 elsewhere, [B, Q]
+    decided: Tensor  # place in Q of the label whose evidence is known, -1 for none, [B]
+    evidence: Tensor  # bool, the words that decide for it, [B, C]
+    text_pieces: Tensor  # 0 for padding, [U, S]
     choice_pieces: Tensor
-    text_of: Tensor
-    choice_of: Tensor
+    text_of: Tensor  # place in text_pieces, -1 for none, [B]
+    choice_of: Tensor  # place in choice_pieces of each word of the question, -1 for none, [B, Q]
 
     @property
     def size(self) -> int:
-        """Word pieces that are not padding."""
         return int((self.inputs.groups_NS > 0).sum())
 
     def tensors(self) -> tuple[Tensor, ...]:
-        """Return the tensors that all this is, for ``of_tensors``."""
         return (*self.inputs, *(getattr(self, field.name) for field in fields(self)[1:]))
 
     @classmethod
     def of_tensors(cls, tensors: Sequence[Tensor]) -> "PieceBatch":
-        """Return the batch that ``tensors`` gave."""
         num_inputs = len(ReaderInputs._fields)
         return cls(ReaderInputs(*tensors[:num_inputs]), *tensors[num_inputs:])
 
@@ -138,7 +122,6 @@ def allowed_sources(requests: Sequence[Request]) -> npt.NDArray[np.float32]:
 
 
 def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generated: int) -> PieceBatch:
-    """Pad prepared examples into one batch."""
     requests = [example.request for example in examples]
     inputs = reader_inputs(requests, [[example.window] for example in examples], allowed_sources(requests))
     num_context, num_question = inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1]
@@ -188,7 +171,6 @@ def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generat
 
 
 def _alone(examples: Sequence[PieceExample], num_question: int) -> tuple[npt.NDArray[np.int64], ...]:
-    """Return ``text_pieces``, ``choice_pieces``, ``text_of`` and ``choice_of`` of a batch."""
     texts: dict[tuple[int, ...], int] = {}
     choices: dict[tuple[int, ...], int] = {}
     text_of, choice_of = np.full(len(examples), -1), np.full((len(examples), num_question), -1)

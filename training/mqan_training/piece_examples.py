@@ -26,34 +26,25 @@ NO_SLOT = -2  # equal to no slot and not to padding
 
 @dataclass(frozen=True, slots=True)
 class PieceExample:
-    """One training example.
+    """One training example; the request's context is that of its window.
 
-    Attributes:
-        request: as it was read; its context is that of the window.
-        slots: slot of each target, ``NO_SLOT`` where it cannot be copied, [A].
-        ids: generator id of each target, ``num_generated`` where it has none, [A].
-        answer: its tokens, of which the steps after the first read the previous one, [A - 1].
-        starts, ends: places of the answer's first and last words among the question's words, then the context's; empty
-            where it stands nowhere.
-        is_refusal: whether the answer is that there is none.
-        right: with ``multiple``, which choices are right; empty otherwise.
-        decided: the place among the question's words of the label whose evidence is known; -1 for none.
-        evidence: which of the context's words decide for it, bool [C]; empty where nobody knows.
+    ``starts`` and ``ends`` are places of the answer's first and last words among the question's words, then the
+    context's. ``decided`` is the place among the question's words of the label whose evidence is known.
     """
 
     task: str
     request: Request
     window: Window
-    slots: npt.NDArray[np.int64]
-    ids: npt.NDArray[np.int64]
+    slots: npt.NDArray[np.int64]  # of each target, NO_SLOT where it cannot be copied, [A]
+    ids: npt.NDArray[np.int64]  # of each target, num_generated where it has none, [A]
     num_generated: int
-    answer: tuple[str, ...] = ()
+    answer: tuple[str, ...] = ()  # of which the steps after the first read the previous token, [A - 1]
     starts: tuple[int, ...] = ()
     ends: tuple[int, ...] = ()
     is_refusal: bool = False
-    right: tuple[bool, ...] = ()
+    right: tuple[bool, ...] = ()  # with several choices, which are right
     decided: int = -1
-    evidence: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))
+    evidence: npt.NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, np.bool_))  # words that decide, [C]
 
     @property
     def is_written(self) -> bool:
@@ -62,7 +53,6 @@ class PieceExample:
 
     @property
     def num_steps(self) -> int:
-        """Steps of the answer; none where several choices may be right."""
         return len(self.slots)
 
     @property
@@ -104,10 +94,6 @@ def prepare_pieces(
 def _window_with(
     windows: Sequence[Window], tokens: Sequence[Token], example: Example, rng: np.random.Generator
 ) -> slice | None:
-    """Return the words of a window that holds the answer; None where it stands in the text and none holds it whole.
-
-    Choices are read with the first window only.
-    """
     if example.answer_start is None:
         if not example.answers:
             return windows[int(rng.integers(len(windows)))].words
@@ -160,7 +146,6 @@ def _chosen(example: Example, request: Request, window: Window, vocabulary: Voca
 
 
 def _marked(example: Example, request: Request, labels: Sequence[str]) -> dict[str, Any]:
-    """Return the label whose evidence is known, and the words that it is; nothing where they are in no window read."""
     if not example.evidence or len(example.answers) != 1 or example.answers[0] not in labels:
         return {}
     words = np.array(
@@ -210,10 +195,7 @@ def _is_verdict(example: Example) -> bool:
 
 
 def _places(example: Example, request: Request, slots: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return where the answer stands: at its place in the context where that is known, else wherever its words do.
-
-    A verdict is not quoted: "no" in "no restaurants" is another word.
-    """
+    # A verdict is not quoted: "no" in "no restaurants" is another word.
     num_question, length = len(request.slots.question), len(slots)
     found: list[int] = []
     for offset, text in ((num_question, request.slots.context), (0, request.slots.question)):

@@ -47,12 +47,10 @@ class PieceReader:
 
     @property
     def frozen(self) -> Mapping[str, Path]:
-        """Files that training does not change, by their names in a checkpoint."""
         return {ENCODER_CONFIG: self._encoder / "config.json", WORD_PIECES: self._encoder / WORD_PIECES}
 
     @property
     def loss_weights(self) -> Mapping[str, float]:
-        """The weight of each loss in what is differentiated."""
         config = self._recipe.pieces
         return {
             "answer": 1.0,
@@ -76,15 +74,12 @@ class PieceReader:
         return partial(piece_losses, teacher=teacher)
 
     def prepare(self, example: Example, rng: np.random.Generator) -> PieceExample | None:
-        """Read an example; None where it cannot be trained on."""
         return prepare_pieces(example, self.vocabulary, self.layout, self._recipe.max_answer_tokens, rng)
 
     def collate(self, examples: Sequence[PieceExample]) -> PieceBatch:
-        """Pad examples into one batch."""
         return collate_pieces(examples, self.layout, self.vocabulary.num_generated)
 
     def score(self, network: PretrainedNetwork, name: str, examples: Sequence[Example]) -> Mapping[str, float]:
-        """Score examples of a source."""
         return score_examples(network, self.vocabulary, self.layout, examples, self._recipe.max_answer_tokens)
 
 
@@ -96,7 +91,6 @@ def _compile(network: PretrainedNetwork) -> None:
 
 
 def _refuse_other_encoder(checkpoint: Checkpoint, encoder: Path) -> None:
-    """Check that a folder holds the word pieces and sizes of the encoder that a run began with."""
     for kept, name in ((WORD_PIECES, WORD_PIECES), (ENCODER_CONFIG, "config.json")):
         if (checkpoint.folder / kept).read_bytes() != (encoder / name).read_bytes():
             raise ValueError(

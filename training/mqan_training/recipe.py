@@ -51,7 +51,6 @@ class DecoderConfig(_Part):
     max_positions: int = Field(128, ge=2, le=4096)  # most steps
 
     def model_config_of(self) -> ModelConfig:
-        """Return the same sizes as the model's code takes them."""
         return ModelConfig(attention_dropout=0.0, **self.model_dump())
 
 
@@ -161,35 +160,27 @@ class Recipe(_Part):
         return 0
 
     def weights_of(self, phase: int) -> Mapping[str, float]:
-        """Return the sources' weights in a phase."""
         return self.phases[phase - 1].weights if phase else self.sources
 
     @property
     def pieces(self) -> PiecesConfig:
-        """The reader, of word pieces."""
         if not isinstance(self.reader, PiecesConfig):
             raise ValueError(f"{self.name} has the paper's reader; this needs one of word pieces")
         return self.reader
 
     @property
     def words(self) -> WordsConfig:
-        """The reader, of words."""
         if not isinstance(self.reader, WordsConfig):
             raise ValueError(f"{self.name} has a pretrained reader; this needs the paper's, of words")
         return self.reader
 
 
 def load_recipe(path: Path, overrides: Mapping[str, str] | None = None) -> Recipe:
-    """Read a recipe, with dotted overrides such as ``{"reader.decoder.width": "128"}``.
-
-    Raises:
-        ValueError: the file is not YAML, or a key or value is wrong; the message names it.
-    """
+    """Read a recipe, with dotted overrides such as ``{"reader.decoder.width": "128"}``."""
     return parse_recipe(read_settings(path, overrides), str(path))
 
 
 def parse_recipe(document: Any, where: str) -> Recipe:
-    """Build a recipe from plain types."""
     return validated(Recipe.model_validate, document, where, "recipe", tags=("pieces", "words"))
 
 

@@ -44,11 +44,9 @@ class Loss:
 
 @dataclass(frozen=True, slots=True)
 class RoundTrip:
-    """How the gold answers of one split came back.
+    """How the gold answers of one split came back: for each of ``WAYS`` metric -> value, the task's own first.
 
-    Attributes:
-        longest_answer: tokens of the longest gold answer; a server has to allow as many.
-        scores: for each of ``WAYS`` metric -> value, the task's own metric first.
+    A server has to allow answers of ``longest_answer`` tokens.
     """
 
     num_examples: int
@@ -58,7 +56,6 @@ class RoundTrip:
 
     @property
     def num_lost(self) -> int:
-        """Examples that did not come back in one way or the other."""
         return len({loss.id for loss in self.losses})
 
     def is_within(self, share: float) -> bool:

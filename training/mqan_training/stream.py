@@ -33,33 +33,22 @@ _TURNS = "turns"  # for each batch its source, or _MIXED, and whether it counts
 
 
 class Collation(Protocol):
-    """What makes examples into batches."""
-
     @property
-    def batch(self) -> type[Batch]:
-        """What batches are."""
+    def batch(self) -> type[Batch]: ...
 
-    def prepare(self, example: Example, rng: np.random.Generator) -> Prepared | None:
-        """Read an example; None where it cannot be trained on."""
+    def prepare(self, example: Example, rng: np.random.Generator) -> Prepared | None: ...
 
-    def collate(self, examples: Sequence[Any]) -> Batch:
-        """Pad examples into one batch."""
+    def collate(self, examples: Sequence[Any]) -> Batch: ...
 
 
 class Drawn(NamedTuple):
-    """A batch.
-
-    Attributes:
-        pool, next: the place after it.
-        source: whose examples it holds; "" for several.
-        counts: False where a process's share of a batch is empty, so that this is a row of another.
-    """
+    """A batch, and the place after it."""
 
     pool: int
     next: int
     batch: Batch
-    source: str
-    counts: bool
+    source: str  # whose examples it holds; "" for several
+    counts: bool  # False where a process's share of a batch is empty, so that this is a row of another
 
 
 def shares_of(sources: Sequence[Source], weights: Mapping[str, float], temperature: float) -> np.ndarray:
@@ -77,21 +66,17 @@ def round_of(weights: Mapping[str, float]) -> list[str]:
 
 
 def first_pool(phase: int) -> int:
-    """Return the number of the first pool of a phase."""
     return phase * _POOLS
 
 
 def phase_of(pool: int) -> int:
-    """Return the phase of a pool."""
     return pool // _POOLS
 
 
 class Stream(Dataset[torch.Tensor]):
     """Batches of examples drawn from sources; as torch's dataset, the batches of each pool as safetensors.
 
-    Args:
-        kept: where pools are kept, and where those that were drawn before are found; None for nowhere.
-        share: number of this process, and how many divide the rows of each batch.
+    ``share`` is the number of this process, and how many divide the rows of each batch.
     """
 
     def __init__(
@@ -191,10 +176,7 @@ class Stream(Dataset[torch.Tensor]):
         return save(named | {_TURNS: torch.tensor(turns)})
 
     def batches(self, pool: int, index: int, num_workers: int = 1) -> Generator[Drawn, None, None]:
-        """Yield batches from a place on; they are made in processes of their own.
-
-        The batches are the same with any number of processes.
-        """
+        """Yield batches from a place on; processes of their own make them, the same with any number of these."""
         if num_workers > 1 or self._recipe.phases:
             _ = [len(source) for source in self._sources]  # read what all of them draw from once
         gc.collect()
@@ -224,10 +206,8 @@ class Stream(Dataset[torch.Tensor]):
 
 
 def _cut(examples: Sequence[Prepared], budget: int) -> Iterator[list[Prepared]]:
-    """Cut examples into batches, the longest first, whose number of rows their longest one alone decides.
-
-    The last one is filled up with examples of the one before: few shapes of batches are few products to compile.
-    """
+    # The longest example alone decides the number of rows; the last batch is filled up with examples of the one
+    # before: few shapes of batches are few products to compile.
     ordered = sorted(examples, key=lambda example: -example.cost)
     start = 0
     while start < len(ordered):

@@ -34,7 +34,6 @@ class TaskSource:
 
     @property
     def name(self) -> str:
-        """Name of the task."""
         return self._task.name
 
     @cached_property
@@ -48,11 +47,9 @@ class TaskSource:
         return found
 
     def __len__(self) -> int:
-        """Return the number of examples."""
         return len(self._examples)
 
     def draw(self, index: int, rng: np.random.Generator) -> Example:
-        """Return an example."""
         example = self._examples[index]
         if not self._most:
             return example

@@ -99,7 +99,6 @@ def slot_batch(
 
 
 def generator_inputs(network: PretrainedNetwork, vocabulary: Vocabulary, layout: Layout) -> Tensor:
-    """Return the decoder's inputs for the generator's words, [V, D]."""
     pieces = torch.from_numpy(word_ids(layout.word_pieces, vocabulary.pieces)).to(network.decoder.start.device)
     projected: Tensor = network.decoder.project(network.word_vectors(pieces))
     return projected

@@ -27,12 +27,7 @@ class Trained:
 
 
 def load_trained(checkpoint: Checkpoint) -> Trained:
-    """Build the network of a checkpoint with a pretrained reader, with its averaged weights.
-
-    Raises:
-        ValueError: the reader is not a pretrained one.
-        CheckpointError: a file is missing, or the weights do not fit.
-    """
+    """Build the network of a checkpoint with a pretrained reader, with its averaged weights."""
     config, folder = checkpoint.recipe.pieces, checkpoint.folder
     try:
         sizes = BertConfig.model_validate(json.loads((folder / ENCODER_CONFIG).read_text(encoding="utf-8")))

@@ -56,17 +56,14 @@ class WordReader:
 
     @property
     def question_pointer(self) -> bool:
-        """Whether answers can be copied from the question."""
         return self._recipe.words.model.question_pointer
 
     @property
     def frozen(self) -> Mapping[str, Path]:
-        """Files that training does not change, by their names in a checkpoint."""
         return {VECTORS: self._path}
 
     @property
     def loss_weights(self) -> Mapping[str, float]:
-        """The weight of each loss in what is differentiated."""
         return {"answer": 1.0}
 
     def build(self, tokens: Sequence[str]) -> Network:
@@ -76,15 +73,12 @@ class WordReader:
         return Network(config, self._vectors, vocabulary)
 
     def losses_on(self, network: Network, device: torch.device) -> Callable[..., Losses]:
-        """Return what computes losses of the network."""
         return word_losses
 
     def prepare(self, example: Example, rng: np.random.Generator) -> WordExample | None:
-        """Read an example; None where it cannot be trained on."""
         return prepare_words(example, self._recipe.words.max_context_tokens, self._recipe.max_answer_tokens)
 
     def collate(self, examples: Sequence[WordExample]) -> WordBatch:
-        """Pad examples into one batch."""
         return self._collator.collate(examples)
 
     def score(self, network: Network, name: str, examples: Sequence[Example]) -> Mapping[str, float]:

@@ -31,7 +31,6 @@ class WordExample:
 
     @property
     def num_steps(self) -> int:
-        """Steps of the answer, its end among them."""
         return len(self.answer) + 1
 
     @property
@@ -60,34 +59,24 @@ class WordBatch(Batch):
 
     Shape letters as in ``model/network.py``; N distinct words. Positions beyond a row's length hold 0 in words, -1 in
     tokens. Tokens are numbers, equal exactly when the tokens are; that of the end is -2.
-
-    Attributes:
-        word_rows, word_buckets, word_offsets: rows [N], flat buckets and offsets [N] of the words, for the embedder.
-        context_words, question_words: index into the words, [B, C] and [B, Q].
-        answer_words: words of the answer shifted right, [B, A]; the first column is not used.
-        context_tokens, question_tokens, target_tokens: [B, C], [B, Q] and [B, A].
-        target_ids: generator ids of the targets, [B, A].
-        reachable: which targets can be generated or copied, [B, A]; padding cannot.
-        context_lengths, question_lengths: [B].
     """
 
-    word_rows: Tensor
+    word_rows: Tensor  # for the embedder: rows [N], flat buckets and offsets [N]
     word_buckets: Tensor
     word_offsets: Tensor
-    context_words: Tensor
+    context_words: Tensor  # index into the words, [B, C]
     question_words: Tensor
-    answer_words: Tensor
+    answer_words: Tensor  # shifted right, [B, A]; the first column is not used
     context_tokens: Tensor
     question_tokens: Tensor
     target_tokens: Tensor
-    target_ids: Tensor
-    reachable: Tensor
+    target_ids: Tensor  # of the generator
+    reachable: Tensor  # which targets can be generated or copied; padding cannot
     context_lengths: Tensor
     question_lengths: Tensor
 
     @property
     def size(self) -> int:
-        """Tokens that are not padding."""
         return int(self.context_lengths.sum() + self.question_lengths.sum() + self.reachable.sum())
 
 
@@ -99,7 +88,6 @@ class WordCollator:
         self._index = WordIndex(vocabulary.words, num_buckets)
 
     def collate(self, examples: Sequence[WordExample]) -> WordBatch:
-        """Pad examples into one batch."""
         number_of: dict[str, int] = {}
         contexts, questions, answers = (
             [np.array([number_of.setdefault(token, len(number_of)) for token in tokens], np.int64) for tokens in rows]

@@ -34,7 +34,6 @@ def questions_of(task: str | None, rows: Sequence[Row], wording: Wording, labels
 
 
 def ask(system: System, question: Question) -> Reply:
-    """Ask a system."""
     begun = time.thread_time()
     try:
         label, refused = system.choose(question), None

@@ -88,7 +88,6 @@ class ComparisonRecipe(Settings):
         return recipe.model_copy(update={"vectors": str(folder / "vectors.safetensors")}) if recipe.vectors else recipe
 
     def mt_dnn_recipe(self) -> MtDnnRecipe:
-        """Return the recipe of MT-DNN, which is not adapted to other tasks here."""
         return self._recipe("mt_dnn", MtDnnRecipe, self.tasks).model_copy(update={"adaptation": None})
 
     def wording_of_renamed(self, task: str, own: Wording) -> Wording:

@@ -11,7 +11,6 @@ _MIB: Final = 2**20
 
 
 def report(document: Mapping[str, Any]) -> str:
-    """Return all tables of what ``compare`` measured."""
     return "\n".join((_accuracy(document), _renamed(document), _time(document), _few_shot(document)))
 
 

@@ -58,7 +58,6 @@ class System:
 
 
 def shared_memory_system(folder: Path) -> System:
-    """Read shared-memory LSTMs."""
     network, lexicon, labels, recipe = shared_memory.load_network(folder)
 
     def read(task: str, texts: tuple[str, ...]) -> Tensor:
@@ -70,7 +69,6 @@ def shared_memory_system(folder: Path) -> System:
 
 
 def mt_dnn_system(folder: Path) -> System:
-    """Read an MT-DNN."""
     network, recipe = mt_dnn.load_network(folder)
     packer = packer_of(encoder_folder(recipe.encoder), recipe.most_pieces)
     labels = {task: baseline_task(task).labels for task in network.heads}
@@ -83,7 +81,6 @@ def mt_dnn_system(folder: Path) -> System:
 
 
 def question_answering_system(folder: Path) -> System:
-    """Read a checkpoint of a model with a pretrained reader."""
     checkpoint = load_checkpoint(folder)
     trained = load_trained(checkpoint)
     network, vocabulary, layout = trained.network, trained.vocabulary, trained.layout
@@ -107,7 +104,6 @@ def _of_fixed_tasks(
     count: Callable[..., int],
     most: int,
 ) -> System:
-    """Return a system that knows no question but those of its tasks, and refuses what training would cut."""
 
     @torch.no_grad()
     def choose(question: Question) -> str:

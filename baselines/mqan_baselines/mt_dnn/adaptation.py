@@ -62,7 +62,6 @@ def adapt(recipe: MtDnnRecipe, data: Path, folder: Path) -> str:
 def _point(
     recipe: MtDnnRecipe, adaptation: Adaptation, folder: Path, model: str, task: str, training: Items, test: Items
 ) -> Point:
-    """Adapt one model to one task from some rows; MT-DNN's result depends on the joint model, too."""
     place = folder / "adaptation" / f"{task}-{model.lower()}-{len(training)}"
     settings = recipe.model_dump(mode="json", exclude={"adaptation": {"shares"}})
     if model == "MT-DNN":

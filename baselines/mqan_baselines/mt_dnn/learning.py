@@ -41,12 +41,10 @@ class Item:
 
     @property
     def length(self) -> int:
-        """Pieces of the longest sequence."""
         return max(len(one.pieces) for one in self.sequences)
 
 
 def pack_rows(task: BaselineTask, rows: Sequence[Row], packer: Packer) -> list[Item]:
-    """Pack the rows of a task."""
     if task.form == "ranking":
         return [Item(tuple(packer.pack(row.texts[0], text) for text in row.texts[1:]), row.gold) for row in rows]
     return [Item((packer.pack(*row.texts),), row.gold) for row in rows]
@@ -191,7 +189,6 @@ def run(recipe: MtDnnRecipe, data: Path, folder: Path) -> dict[str, Any]:
 
 
 def load_network(folder: Path) -> tuple[MtDnn, MtDnnRecipe]:
-    """Read a model that ``run`` wrote."""
     with opened_model(folder, MtDnnRecipe) as (document, weights, recipe):
         encoder = Bert(BertConfig.model_validate(document["encoder"]), recipe.dropout)
         network = MtDnn(recipe, encoder, tuple(document["tasks"]))

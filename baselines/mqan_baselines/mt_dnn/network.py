@@ -30,7 +30,6 @@ class ClassHead(nn.Module):
         self.weight = nn.Linear(width, num_classes, bias=False)  # W_SST
 
     def forward(self, states_NSD: Tensor, _: Sequences) -> Tensor:
-        """Return logits, [N, C]; their softmax is equation 1."""
         logits_NC: Tensor = self.weight(states_NSD[:, 0])
         return logits_NC
 
@@ -43,7 +42,6 @@ class ScoreHead(nn.Module):
         self.weight = nn.Linear(width, 1, bias=False)  # w_STS, w_QNLI
 
     def forward(self, states_NSD: Tensor, _: Sequences) -> Tensor:
-        """Return scores, [N]."""
         return torch.sigmoid(self.weight(states_NSD[:, 0]).squeeze(-1))
 
 
@@ -64,7 +62,6 @@ class SanHead(nn.Module):
         self.weight = nn.Linear(4 * width, num_classes, bias=False)  # W_3
 
     def forward(self, states_NSD: Tensor, sequences: Sequences) -> Tensor:
-        """Return the logarithms of the averaged probabilities, [N, C]."""
         s_ND = _attend(self.summary(states_NSD).squeeze(-1), states_NSD, sequences.second_NS)  # s^0
         x_ND = self._read(s_ND, states_NSD, sequences.first_NS)  # x^0
         steps = [self._predict(s_ND, x_ND)]
@@ -96,7 +93,6 @@ class SanHead(nn.Module):
 
 
 def _attend(scores_NS: Tensor, states_NSD: Tensor, mask_NS: Tensor) -> Tensor:
-    """Return the states where the mask is true, weighted by the softmax of their scores, [N, D]."""
     weights_NS = torch.softmax(torch.where(mask_NS, scores_NS, _FAR), dim=-1)
     return (weights_NS.unsqueeze(1) @ states_NSD).squeeze(1)
 
@@ -139,11 +135,9 @@ class MtDnn(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
         return self.encoder.pieces.weight.device
 
     def _encode(self, sequences: Sequences) -> Tensor:
-        """Return the encoder's states; in training its products are in bfloat16 where the processor has them."""
         device = sequences.pieces_NS.device
         positions_S = torch.arange(sequences.pieces_NS.shape[1], device=device)
         read = (sequences.pieces_NS, positions_S, sequences.segments_NS, sequences.mask_NS)

@@ -76,12 +76,10 @@ class Sequences(NamedTuple):
     second_NS: Tensor
 
     def to(self, device: torch.device) -> "Sequences":
-        """Return the sequences on a device, as ``moved`` does."""
         return Sequences(*(moved(tensor, device) for tensor in self))
 
 
 def packer_of(folder: Path, most_pieces: int) -> Packer:
-    """Return what packs texts for the encoder in a folder."""
     try:
         word_pieces = read_word_pieces(folder)
     except (OSError, ValueError) as error:
@@ -104,7 +102,6 @@ def checked_packer(recipe: MtDnnRecipe) -> Packer:
 
 
 def stack(packed: Sequence[Packed]) -> Sequences:
-    """Put sequences side by side."""
     lengths_N1 = torch.tensor([[len(one.pieces)] for one in packed])
     firsts_N1 = torch.tensor([[one.first] for one in packed])
     pieces_NS = pad_sequence([torch.tensor(one.pieces) for one in packed], batch_first=True)

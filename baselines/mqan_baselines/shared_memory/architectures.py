@@ -177,7 +177,6 @@ class SharedMemoryNetwork(nn.Module):
             nn.init.uniform_(parameter, -INIT, INIT)  # section 5.3
 
     def memories_of(self, task: str) -> list[Memory]:
-        """Return the memories that a task's LSTM reads, its own first."""
         own = [self.own[task]] if task in self.own else []
         return [cast(Memory, memory) for memory in (*own, *self.shared)]
 

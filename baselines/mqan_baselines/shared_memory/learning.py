@@ -54,7 +54,6 @@ class Texts:
 
 @torch.no_grad()
 def accuracy(network: SharedMemoryNetwork, task: str, texts: Numbered) -> float:
-    """Return the share of texts whose most probable class is right, from 0 to 100."""
     predicted = [0] * len(texts.classes)
     for places in sorted_batches(texts.lengths, _EVALUATED_TOGETHER):
         words_NT, lengths_N, _ = texts.batch(places)
@@ -161,7 +160,6 @@ def run(recipe: SharedMemoryRecipe, architecture: Architecture, texts: Texts, fo
 
 
 def load_network(folder: Path) -> tuple[SharedMemoryNetwork, Lexicon, dict[str, tuple[str, ...]], SharedMemoryRecipe]:
-    """Read a model that ``run`` wrote, its words and the labels of its tasks."""
     with opened_model(folder, SharedMemoryRecipe) as (document, weights, recipe):
         lexicon = Lexicon(document["words"])
         labels = {task: tuple(names) for task, names in document["tasks"].items()}

@@ -36,7 +36,6 @@ class Lexicon:
         return len(self.words) + _NUM_SPECIAL
 
     def count(self, *texts: str) -> int:
-        """Return how many words there are to read."""
         return sum(measure(text).num_tokens for text in texts)
 
     def numbers(self, text: str, most_words: int) -> list[int]:
@@ -54,11 +53,9 @@ class Numbered:
 
     @property
     def lengths(self) -> list[int]:
-        """Words of each text."""
         return [len(text) for text in self.texts]
 
     def batch(self, places: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return words [N, T], lengths [N] and classes [N] of some texts."""
         texts = [torch.tensor(self.texts[i]) for i in places]
         words_NT = torch.nn.utils.rnn.pad_sequence(texts, batch_first=True, padding_value=PADDING)
         lengths_N = torch.tensor([len(text) for text in texts])
@@ -66,7 +63,6 @@ class Numbered:
 
 
 def number(rows: Sequence[Row], lexicon: Lexicon, most_words: int) -> Numbered:
-    """Number the words of rows."""
     return Numbered([lexicon.numbers(row.texts[0], most_words) for row in rows], [int(row.gold) for row in rows])
 
 

@@ -54,7 +54,6 @@ class BertConfig(BaseModel):
 
 
 def read_config(folder: Path) -> BertConfig:
-    """Read the ``config.json`` of a BERT."""
     try:
         return BertConfig.model_validate(json.loads((folder / "config.json").read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:  # pydantic's is one
@@ -122,11 +121,7 @@ class Bert(nn.Module):
 
     @classmethod
     def from_folder(cls, folder: Path, dropout: float = 0.1) -> "Bert":
-        """Load a folder with BERT's ``config.json`` and ``model.safetensors``.
-
-        Raises:
-            MissingEncoderError: there is none, or it is of another layout; the message says what is wrong.
-        """
+        """Load a folder with BERT's ``config.json`` and ``model.safetensors``."""
         config = read_config(folder)
         try:
             tensors = load_file(str(folder / "model.safetensors"))

@@ -135,7 +135,6 @@ class Decoder(nn.Module):
                     nn.init.zeros_(module.bias)
 
     def project(self, vectors: Tensor) -> Tensor:
-        """Project the word vectors of answer words [..., E] to [..., D] (equation 2)."""
         projected: Tensor = self.projection(self.dropout(vectors))
         return projected
 
@@ -188,7 +187,6 @@ class Decoder(nn.Module):
         return self._recur(a_self_BD, before, encoded, reads, self._later_ties(before, is_word, constants))
 
     def initial_state(self, encoded: Encoded, capacity: int) -> DecoderState:
-        """Return the state before the first step, with room for ``capacity`` steps."""
         before = self.first_recurrence(encoded)
         config = self.config
         empty_BHKW = before[0].new_zeros(before[0].shape[0], config.num_heads, capacity, config.head_width)
@@ -240,7 +238,6 @@ class Decoder(nn.Module):
         return Recurrence(torch.tanh(start_BD), start_BD, *rest)
 
     def _reads(self, encoded: Encoded) -> tuple[Tensor, Tensor]:
-        """Return the encodings that the decoder attends to [B, J, D], and their mask [B, J]."""
         fin_BJD = self.attended((encoded.c_fin_BCD, encoded.q_fin_BQD))
         return fin_BJD, self.attended((encoded.c_mask_BC, encoded.q_mask_BQ))
 
@@ -293,8 +290,7 @@ class Decoder(nn.Module):
 
     # What TiedDecoder does otherwise.
 
-    def _add_parts(self, width: int) -> None:
-        """Add parameters, before all are initialised."""
+    def _add_parts(self, width: int) -> None: ...
 
     def _summary(self, encoded: Encoded, c_fin: Tensor) -> Tensor | None:
         if self.config.decoder_start == "zeros":
@@ -304,8 +300,7 @@ class Decoder(nn.Module):
         sum_BD = torch.bmm(mask_B1C, c_fin)[:, 0]
         return sum_BD / mask_B1C.sum(dim=2)
 
-    def _constants(self, encoded: Encoded) -> Any:
-        """Return what the ties of all steps are made of."""
+    def _constants(self, encoded: Encoded) -> Any: ...
 
     def _first_ties(self, constants: Any) -> Any:
         return None
@@ -313,8 +308,7 @@ class Decoder(nn.Module):
     def _later_ties(self, before: Recurrence, is_word: IsWord | None, constants: Any) -> Any:
         return None
 
-    def _ties_at(self, position_B: Tensor, before: Recurrence, is_word: IsWord | None, encoded: Encoded) -> Any:
-        """Return the ties of steps of which some may be the first."""
+    def _ties_at(self, position_B: Tensor, before: Recurrence, is_word: IsWord | None, encoded: Encoded) -> Any: ...
 
     def _tied_scores(self, scores_BJ: Tensor, scores_BQ: Tensor, h_BD: Tensor, ties: Any) -> tuple[Tensor, Tensor]:
         return scores_BJ, scores_BQ
@@ -329,7 +323,6 @@ class Decoder(nn.Module):
         return alpha_c_BC, alpha_q_BQ
 
     def _terms(self, h_BD: Tensor, ties: Any) -> tuple[Tensor, ...]:
-        """Return the terms of a step that ``_mixture`` takes."""
         return ()
 
     def _mixture(

@@ -37,11 +37,9 @@ class StaticVectors:
 
     @property
     def width(self) -> int:
-        """Width of a row."""
         return int(self.rows.shape[1])
 
     def dequantized(self) -> FloatArray:
-        """Return the rows as float32 [W, S]."""
         return self.rows.astype(np.float32) * self.scales[:, None]
 
 
@@ -60,7 +58,6 @@ def count_words(examples: Iterable[Example]) -> Counter[str]:
 
 
 def most_frequent(counts: Counter[str], num_words: int) -> list[str]:
-    """Return the most frequent words, ties in alphabetical order."""
     ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return [word for word, _ in ranked[:num_words]]
 
@@ -73,7 +70,6 @@ def quantized_vectors(words: Sequence[str], rows: FloatArray) -> StaticVectors:
 
 
 def write_vectors(path: Path, vectors: StaticVectors) -> None:
-    """Write quantised vectors as they are."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".tmp")
     tensors: dict[str, np.ndarray] = {"rows": vectors.rows, "scales": vectors.scales}
@@ -83,11 +79,7 @@ def write_vectors(path: Path, vectors: StaticVectors) -> None:
 
 
 def load_vectors(path: Path) -> StaticVectors:
-    """Read a vectors file.
-
-    Raises:
-        MissingVectorsError: there is none, or another file; the message says how to make one.
-    """
+    """Read a vectors file."""
     if not path.is_file():
         raise MissingVectorsError(
             f"no word vectors at {path}: make them with `mqan embed RECIPE` (or from GloVe, --glove)"

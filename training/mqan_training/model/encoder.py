@@ -109,7 +109,6 @@ class Encoder(nn.Module):
         nn.init.zeros_(self.projection.bias)
 
     def project(self, vectors: Tensor) -> Tensor:
-        """Project word vectors [..., E] to [..., D] (equation 15)."""
         projected: Tensor = self.projection(self.word_dropout(vectors))
         return projected
 
@@ -143,7 +142,6 @@ class Encoder(nn.Module):
         c_mask_BC: Tensor,
         q_mask_BQ: Tensor,
     ) -> tuple[Tensor, Tensor]:
-        """Encode context and question as one sequence without padding between them; return the two parts of it."""
         num_context, num_question = c_proj_BCD.shape[1], q_proj_BQD.shape[1]
         j_BJ = torch.arange(num_context + num_question, device=c_lengths_B.device)[None, :]
         first_B1 = c_lengths_B[:, None]  # where the question begins

@@ -58,7 +58,6 @@ class GreedyStep(nn.Module):
         self.refuses = decoder.refuses
 
     def start(self, encoded: Encoded, capacity: int) -> LoopState:
-        """Return the state before the first step."""
         batch = encoded.c_fin_BCD.shape[0]
         device = encoded.c_fin_BCD.device
         return LoopState(
@@ -119,7 +118,6 @@ class GreedyStep(nn.Module):
         return LoopState(input_BD, position_B, finished_B, decoder_state, trace_BKF, alpha_c_BC)
 
     def piece_inputs(self, request: SlotBatch, piece_B: Tensor) -> Tensor:
-        """Return the decoder inputs of generator pieces, [B, D]."""
         return request.generator_inputs_VD.index_select(0, piece_B)
 
     @staticmethod

@@ -35,8 +35,6 @@ from mqan_training.words import WordBatch
 
 
 class MQAN(nn.Module):
-    """The whole network over word vectors; it knows no words."""
-
     def __init__(self, config: ModelConfig, vector_width: int, num_generated: int) -> None:
         super().__init__()
         self.config = config
@@ -44,15 +42,12 @@ class MQAN(nn.Module):
         self.decoder = Decoder(config, vector_width, num_generated)
 
     def encode(self, c_proj_BCD: Tensor, q_proj_BQD: Tensor, c_lengths_B: Tensor, q_lengths_B: Tensor) -> Encoded:
-        """Encode projected contexts [B, C, D] and questions [B, Q, D]."""
         c_fin, q_fin, c_mask, q_mask = self.encoder(c_proj_BCD, q_proj_BQD, c_lengths_B, q_lengths_B)
         keys, values = self.decoder.read_context(self.decoder.attended((c_fin, q_fin)))
         return Encoded(c_fin, q_fin, keys, values, c_mask, q_mask)
 
 
 class Network(nn.Module):
-    """The embedder and MQAN."""
-
     def __init__(self, config: ModelConfig, vectors: StaticVectors, vocabulary: Vocabulary) -> None:
         super().__init__()
         self.vocabulary = vocabulary
@@ -60,7 +55,6 @@ class Network(nn.Module):
         self.mqan = MQAN(config, self.embedder.width, vocabulary.num_generated)
 
     def forward(self, batch: WordBatch) -> tuple[Encoded, Mixture]:
-        """Return what was read and the mixture at every step under teacher forcing."""
         vectors_NE = self.embedder(batch.word_rows, batch.word_buckets, batch.word_offsets)
         encoder, decoder = self.mqan.encoder, self.mqan.decoder
         projected_ND = encoder.project(vectors_NE)  # once: a word has the same dropout in context and question

@@ -31,15 +31,10 @@ from mqan_training.recipe import ModelConfig
 class ReaderInputs(NamedTuple):
     """Requests as the reader sees them.
 
-    Attributes:
-        pieces_NS, positions_NS, segments_NS: ids.
-        groups_NS: 0 for padding, ``SHARED``, or the group of a label (``mqan_core.text.layout``).
-        rows_N: the request of each window.
-        c_places_BC, q_places_BQ: where each word's first piece stands in the N * S pieces; any place for padding.
-        c_counts_BC, q_counts_BQ: how many pieces a word has, its first one included; 1 for padding.
-        c_mask_BC, q_mask_BQ: bool, which words are there.
-        pointed_BQ: bool, which words of the question may be pointed at.
-        allowed_B3: 1 where context, question and vocabulary may be used, else 0.
+    ``groups_NS``: 0 for padding, ``SHARED``, or the group of a label (``mqan_core.text.layout``). Places are those of a
+    word's first piece in the N * S pieces, any for padding; counts are its pieces, 1 for padding. ``pointed_BQ`` are
+    the words of the question that may be pointed at; ``allowed_B3`` says whether context, question and vocabulary may
+    be used.
     """
 
     pieces_NS: Tensor
@@ -92,7 +87,6 @@ class PretrainedNetwork(nn.Module):
         self.evidence = Evidence(width)
 
     def encode(self, inputs: ReaderInputs) -> Encoded:
-        """Read requests."""
         mask = attention_mask(inputs.groups_NS)
         states_NSM = self.bert(inputs.pieces_NS, inputs.positions_NS, inputs.segments_NS, mask)
         c_states_BCM = mean_states(states_NSM, inputs.c_places_BC, inputs.c_counts_BC)
@@ -117,7 +111,6 @@ class PretrainedNetwork(nn.Module):
         return Encoded(c_fin_BCD, q_fin_BQD, keys, values, inputs.c_mask_BC, inputs.q_mask_BQ, span, alike, states)
 
     def _similarity(self, states_NSM: Tensor, q_states_BQM: Tensor, inputs: ReaderInputs) -> tuple[Alike, Tensor]:
-        """Return the vectors of texts and choices, and what they add to the choices' scores, [B, Q]."""
         is_choice_BQ = are_choices(inputs.groups_NS, inputs.q_places_BQ)
         text_NM = self.similarity.vectors(mean_of_text(states_NSM, inputs.segments_NS))
         choice_BQM = self.similarity.vectors(q_states_BQM)
@@ -126,7 +119,6 @@ class PretrainedNetwork(nn.Module):
         return Alike(text_NM, choice_BQM), score_BQ * is_choice_BQ
 
     def _over_windows(self, first_NM: Tensor, inputs: ReaderInputs) -> tuple[Tensor, Tensor]:
-        """Return the mean of the windows' summaries [B, D], and the least of their scores of no quotation [B, 2]."""
         num_rows = inputs.allowed_B3.shape[0]
         summaries_ND, null_N2 = self.summary(first_NM).float(), self.null(first_NM).float()
         sums_BD = summaries_ND.new_zeros(num_rows, summaries_ND.shape[1]).index_add(0, inputs.rows_N, summaries_ND)

@@ -44,7 +44,6 @@ class Similarity(nn.Module):
         return vectors
 
     def score(self, text_M: Tensor, choice_M: Tensor) -> Tensor:
-        """Return what the cosine of vectors, [..., M] both, adds to the score of a choice, [...]."""
         score: Tensor = (text_M * choice_M).sum(dim=-1) * self.weight * _SCALE
         return score
 

@@ -18,16 +18,11 @@ _FAR = -1e4  # a score that no softmax sees
 
 
 class Span(NamedTuple):
-    """What a pretrained reader says of where an answer stands, and what the caller allows.
+    """A pretrained reader's scores of words as the answer's first and last, and what the caller allows.
 
-    Attributes:
-        start_BC, start_BQ: scores of words of context and question as the first of the answer.
-        end_BC, end_BQ: scores as the last.
-        null_B: score of the answer not being there.
-        written_B: score of the answer not being one quotation, so that its first word is the generator's.
-        pointed_BQ: bool, the words of the question that may be pointed at: all, or the separators of choices.
-        allowed_B3: 1 where context, question and vocabulary may be used, else 0; end and refusal may always be said.
-        first_BD: the reader's summary, from which the LSTM starts.
+    ``null_B`` is the score of the answer not being there, ``written_B`` that of its not being one quotation, so that
+    its first word is the generator's. ``pointed_BQ`` and ``allowed_B3`` are those of ``ReaderInputs``; the LSTM starts
+    from ``first_BD``.
     """
 
     start_BC: Tensor
@@ -96,7 +91,6 @@ class Tie(nn.Module):
         nn.init.ones_(self.stop.bias)
 
     def first_terms(self, span: Span, c_mask_BC: Tensor) -> FirstTerms:
-        """Return what the reader adds at the first step."""
         in_context_B, in_question_B = log_sum_exp(span.start_BC, c_mask_BC), log_sum_exp(span.start_BQ, span.pointed_BQ)
         side_B = self.side_weight * (in_context_B - in_question_B).clamp(-20.0, 20.0)
         context_B = in_context_B + torch.where(span.allowed_B3[:, 0] > 0, 0.0, _FAR)

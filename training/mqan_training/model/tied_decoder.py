@@ -88,7 +88,6 @@ class TiedDecoder(Decoder):
         return lambda_B[:, None] * alpha_c_BC, (1 - lambda_B[:, None]) * alpha_q_BQ
 
     def _terms(self, h_BD: Tensor, ties: Ties) -> tuple[Tensor, ...]:
-        """Return what is added to the logits of refusal, end and gamma, each [B]."""
         never_B = torch.zeros_like(h_BD[:, 0]) - _NEVER
         first = ties.constants.first
         at_first = (first.refusal_B, never_B, first.gamma_B)  # nobody ends before the first word
@@ -114,7 +113,6 @@ class TiedDecoder(Decoder):
 
 
 def _allowed(p_vocab_BAV: Tensor, gamma_BA: Tensor, pointers: Pointers, allowed_B3: Tensor) -> Mixture:
-    """Return the mixture without the sources that may not be used; end and refusal may always be said."""
     alpha_c_BAC, alpha_q_BAQ, lambda_BA = pointers
     allowed_B3 = allowed_B3[(slice(None), *[None] * (gamma_BA.dim() - 1))]  # [B, 3] or [B, 1, 3]
     special_BAV = p_vocab_BAV[..., :NUM_SPECIAL]
