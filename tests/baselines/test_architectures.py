@@ -1,8 +1,5 @@
 """LSTM, ME-LSTM, ARC-I and ARC-II against plain loops over the paper's equations."""
 
-import math
-from typing import cast
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -14,8 +11,6 @@ from mqan_baselines.shared_memory.architectures import (
     Fusion,
     Memory,
     MemoryLstm,
-    MemoryState,
-    ReaderState,
     SharedMemoryNetwork,
 )
 
@@ -117,36 +112,6 @@ def test_states_and_gates_are_those_of_the_equations(architecture: Architecture)
         np.testing.assert_allclose(_array(gates_NTH[0]), expected_gates, atol=1e-12)
 
 
-def test_an_lstm_of_one_unit_by_hand() -> None:
-    lstm = MemoryLstm(1, 1, 1, 0)
-    with torch.no_grad():
-        lstm.inputs.weight.copy_(torch.tensor([[0.5], [1.0], [-1.0], [2.0]]))
-        lstm.inputs.bias.copy_(torch.tensor([0.1, 0.2, 0.3, 0.4]))
-        lstm.recurrent.weight.copy_(torch.tensor([[1.0], [0.0], [0.0], [-1.0]]))
-    before = ReaderState(torch.tensor([[0.5]]), torch.tensor([[2.0]]), ())
-    after, gate_NH = lstm(lstm.inputs(torch.tensor([[1.0]])), before, [])
-
-    def sigmoid(x: float) -> float:
-        return 1 / (1 + math.exp(-x))
-
-    c = math.tanh(0.6 + 0.5) * sigmoid(-0.7) + 2 * sigmoid(2.4 - 0.5)
-    assert after.c_NH.item() == pytest.approx(c)
-    assert after.h_NH.item() == pytest.approx(sigmoid(1.2) * math.tanh(c))
-    assert gate_NH.item() == 0
-
-
-def test_fusion_of_one_unit_by_hand() -> None:
-    fusion = Fusion(1, 1)
-    with torch.no_grad():
-        fusion.content.weight.fill_(3.0)
-        fusion.read.weight.fill_(0.5)
-        fusion.cell.weight.fill_(-1.0)
-    taken_NH, gate_NH = fusion(torch.tensor([[0.2]]), torch.tensor([[0.4]]))
-    gate = 1 / (1 + math.exp(-(0.1 - 0.4)))
-    assert gate_NH.item() == pytest.approx(gate)
-    assert taken_NH.item() == pytest.approx(gate * 0.6)
-
-
 def test_probabilities_are_the_softmax_of_the_last_state() -> None:
     network = _network("arc-ii")
     words_NT = torch.tensor([[2, 7, 3]])
@@ -183,69 +148,3 @@ def test_tasks_share_exactly_word_vectors_and_the_global_memory(architecture: Ar
     shared = {name for name in trained if "sst-2" not in name}
     memory = {"shared.0.start_KM", "shared.0.emit.weight", "shared.0.emit.bias"}
     assert shared == {"words.weight"} | (memory if is_shared else set())
-
-
-def test_arc_i_of_one_task_is_an_me_lstm() -> None:
-    alone, shared = _network("me-lstm"), _network("arc-i", seed=1)
-    weights = {name.replace("own.sst-2", "shared.0"): tensor for name, tensor in alone.state_dict().items()}
-    shared.load_state_dict(weights, strict=False)
-    words_NT, lengths_N = torch.tensor([[2, 7, 3, 5]]), torch.tensor([4])
-    torch.testing.assert_close(alone("sst-2", words_NT, lengths_N), shared("sst-2", words_NT, lengths_N))
-
-
-@pytest.mark.parametrize("architecture", ALL)
-def test_gradients_of_every_parameter_are_those_of_finite_differences(architecture: Architecture) -> None:
-    network = _network(architecture)
-    words_NT, lengths_N = torch.tensor([[2, 7, 3, 5], [4, 8, 0, 0]]), torch.tensor([4, 2])
-    gold_N = torch.tensor([3, 1])
-
-    def loss() -> torch.Tensor:
-        return nn.functional.cross_entropy(network("sst-1", words_NT, lengths_N), gold_N)
-
-    loss().backward()
-    rng, step = np.random.default_rng(0), 1e-6
-    for name, parameter in network.named_parameters():
-        if parameter.grad is None:
-            assert "sst-2" in name
-            continue
-        gradient = parameter.grad.to_dense() if parameter.grad.is_sparse else parameter.grad
-        for place in rng.integers(parameter.numel(), size=3):
-            flat = parameter.detach().view(-1)
-            kept = flat[place].item()
-            with torch.no_grad():
-                flat[place] = kept + step
-                above = loss().item()
-                flat[place] = kept - step
-                below = loss().item()
-                flat[place] = kept
-            assert gradient.view(-1)[place].item() == pytest.approx((above - below) / (2 * step), abs=1e-7), name
-
-
-def test_one_word_of_arc_ii_is_one_traced_graph_for_any_number_of_texts() -> None:
-    network = _network("arc-ii")
-    lstm, memories = cast(MemoryLstm, network.lstms["sst-2"]), network.memories_of("sst-2")
-
-    class Step(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.lstm, self.read = lstm, nn.ModuleList(memories)
-
-        def forward(self, x: torch.Tensor, h: torch.Tensor, c: torch.Tensor, *flat: torch.Tensor) -> list[torch.Tensor]:
-            pairs = [MemoryState(*flat[i : i + 2]) for i in range(0, len(flat), 2)]
-            after, gate = lstm(x, ReaderState(h, c, tuple(pairs)), memories)
-            return [after.h_NH, after.c_NH, *(part for state in after.memories for part in state), gate]
-
-    @torch.no_grad()
-    def arguments(num_texts: int) -> tuple[torch.Tensor, ...]:
-        torch.manual_seed(num_texts)
-        state = lstm.begin(num_texts, memories)
-        flat = [part.clone() for memory in state.memories for part in memory]
-        return torch.randn(num_texts, 4 * H).double(), state.h_NH, state.c_NH.clone(), *flat
-
-    batch = torch.export.Dim("batch", min=1, max=64)
-    given = arguments(3)
-    shapes = ({0: batch}, {0: batch}, {0: batch}, tuple({0: batch} for _ in given[3:]))
-    traced: nn.Module = torch.export.export(Step(), given, dynamic_shapes=shapes).module()
-    for num_texts in (2, 7):
-        for ours, theirs in zip(Step()(*arguments(num_texts)), traced(*arguments(num_texts)), strict=True):
-            torch.testing.assert_close(ours, theirs)

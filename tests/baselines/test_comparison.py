@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -16,7 +15,6 @@ from mqan_baselines.comparison.measures import (
     Reply,
     ask,
     ask_in_turns,
-    cost_of_a_million,
     describe,
     measure,
     measure_all,
@@ -26,7 +24,6 @@ from mqan_baselines.comparison.recipe import ComparisonRecipe, load_comparison
 from mqan_baselines.comparison.report import cell
 from mqan_baselines.comparison.systems import System, question_answering_system
 from mqan_baselines.formats import Row
-from mqan_baselines.tasks import BaselineTask
 from mqan_baselines.wordings import Wording
 from mqan_core.ask.options import choices_of
 from mqan_core.ask.request import read_request
@@ -71,11 +68,6 @@ def recipe(tmp_path: Path) -> Path:
     for name, text in (("memory", _MEMORY), ("glue", _MT_DNN), ("comparison", _COMPARISON)):
         (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path / "comparison.yaml"
-
-
-def test_a_million_answers_of_3_6_ms_take_a_core_for_an_hour() -> None:
-    assert cost_of_a_million(3.6, 0.05) == pytest.approx(0.05)
-    assert cost_of_a_million(36, 2) == pytest.approx(20)
 
 
 def test_accuracy_counts_what_is_refused_and_what_is_not_answered_as_wrong() -> None:
@@ -175,33 +167,6 @@ def test_the_whole_comparison(
     assert {path: path.stat().st_mtime_ns for path in output.rglob("model.safetensors")} == written
 
 
-def test_a_baseline_that_cannot_learn_the_task_of_few_rows_has_a_cell(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And what was measured is written before its tables are made."""
-    measured = {"accuracy": 50.0, "ms": 1.0, "refused": {}}
-    system = {"model": "m 1", "bytes": 1, "training": {}, "seconds": 0.0}
-    document: dict[str, Any] = {
-        "systems": dict.fromkeys(("ARC-II", "MT-DNN", "mqan"), system),
-        "not_trained_on": [],
-        "tasks": {},
-        "renamed": {},
-    }
-    few = {"task": "rte", "questions": 2, "rows": {"8": {"MT-DNN": measured, "mqan": measured}}}
-    for name, value in (("question_answering_system", None), ("_trained", {}), ("draw", []), ("_measure_few", few)):
-        monkeypatch.setattr(comparison, name, lambda *_, value=value: value)
-    monkeypatch.setattr(comparison, "measure_systems", lambda *_: dict(document))
-    monkeypatch.setattr(BaselineTask, "rows", lambda *_: [])
-    loaded = load_comparison(recipe)
-    text = comparison.compare(loaded, tmp_path, tmp_path, tmp_path, limit=2, price=0.1)
-    assert "| 8 | cannot be asked | 50.0 | 50.0 |" in text
-    monkeypatch.setattr(comparison, "report", lambda _: 1 / 0)
-    (tmp_path / "comparison.json").unlink()
-    with pytest.raises(ZeroDivisionError):
-        comparison.compare(loaded, tmp_path, tmp_path, tmp_path, limit=2, price=0.1)
-    assert json.loads((tmp_path / "comparison.json").read_text())["few_shot"] == few
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -236,15 +201,6 @@ def test_the_shipped_recipe_is_right(repository: Path) -> None:
     assert mt_dnn.tasks == loaded.tasks
     for task in loaded.renamed:
         loaded.wording_of_renamed(task, SENTIMENT if task not in ("mnli", "rte") else Wording("?{second}", "p {first}"))
-
-
-def test_fewer_tasks_of_the_shipped_recipe_can_be_compared(repository: Path) -> None:
-    path = repository / "baselines" / "recipes" / "comparison.yaml"
-    loaded = load_comparison(path, {"tasks": "[sst-2,subj,rte]"})
-    memory, mt_dnn = loaded.memory_recipe(Path("run")), loaded.mt_dnn_recipe()
-    assert memory is not None
-    assert memory.tasks == ("sst-2", "subj")
-    assert mt_dnn.tasks == ("sst-2", "subj", "rte")
 
 
 def test_no_task_that_is_not_compared_is_read_for_adaptation(repository: Path) -> None:

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -144,28 +143,6 @@ def test_a_pair_is_read_the_same_alone_and_padded_beside_others(joint: tuple[MtD
     torch.testing.assert_close(together.exp().sum(dim=-1), torch.ones(2))
 
 
-@pytest.mark.parametrize("head", ["san", "linear"])
-def test_one_network_is_one_traced_graph_for_any_batch_and_length(tiny_encoder: Path, head: str) -> None:
-    network = pretrained_network(_recipe(tiny_encoder, pair_head=head)).eval()
-    packer = packer_of(tiny_encoder, 48)
-
-    class Pairs(torch.nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.network = network
-
-        def forward(self, *parts: torch.Tensor) -> torch.Tensor:
-            found: torch.Tensor = self.network("rte", Sequences(*parts))
-            return found
-
-    given = stack([packer.pack("the film", "a story"), packer.pack("no", "plot at all")])
-    shapes = ({0: torch.export.Dim("batch", max=99), 1: torch.export.Dim("length", max=48)},) * 5
-    with torch.no_grad():
-        traced = torch.export.export(Pairs(), tuple(given), dynamic_shapes=(shapes,)).module()
-        other = stack([packer.pack("a dull odd flat mess", text) for text in ("no", "plot at all", "the story")])
-        torch.testing.assert_close(traced(*other), Pairs()(*other))
-
-
 def test_joint_training_lowers_every_loss(tiny_encoder: Path, baseline_data: Path, tmp_path: Path) -> None:
     recipe = _recipe(tiny_encoder, dropout=0.0, prediction_dropout=0.0)
     packer = packer_of(tiny_encoder, 48)
@@ -262,16 +239,6 @@ def test_joint_training_sees_no_test_row_of_what_is_adapted_to(
         run(to_adapt, data, tmp_path / "alone")
 
 
-def test_alone_tasks_need_no_file_of_what_is_adapted_to(
-    tiny_encoder: Path, baseline_data: Path, tmp_path: Path
-) -> None:
-    data = Path(shutil.copytree(baseline_data, tmp_path / "data"))
-    shutil.rmtree(data / "nli_extra" / "sick")
-    recipe = _recipe(tiny_encoder, tasks=("rte",), epochs=1, joint=False, adaptation={"tasks": ("sick",)})
-    results = run(recipe, data, tmp_path)
-    assert run(recipe.model_copy(update={"adaptation": None}), data, tmp_path) == results
-
-
 def test_points_of_another_joint_model_are_refused(
     joint: tuple[MtDnnRecipe, Path], baseline_data: Path, tmp_path: Path
 ) -> None:
@@ -286,21 +253,6 @@ def test_points_of_another_joint_model_are_refused(
     adapt(recipe, baseline_data, folder)
     assert len(of_bert) == 2
     assert of_bert == {path: path.stat().st_mtime_ns for path in of_bert}
-
-
-def test_what_has_ended_stays_when_shares_are_added(joint: tuple[MtDnnRecipe, Path], baseline_data: Path) -> None:
-    recipe, folder = joint
-    assert recipe.adaptation is not None
-    adapt(recipe, baseline_data, folder)
-    ended = {path: path.stat().st_mtime_ns for path in folder.rglob("results.json")}
-    more = recipe.adaptation.model_copy(update={"shares": (0.05, 0.5, 1.0)})
-    longer = recipe.model_copy(update={"adaptation": more})
-    run(longer, baseline_data, folder / "mt-dnn")
-    assert len(adapt(longer, baseline_data, folder).splitlines()) == 5
-    assert ended.items() <= {path: path.stat().st_mtime_ns for path in folder.rglob("results.json")}.items()
-    changed = recipe.adaptation.model_copy(update={"epochs": 9})
-    with pytest.raises(ValueError, match=r"other settings \(adaptation\)"):
-        adapt(recipe.model_copy(update={"adaptation": changed}), baseline_data, folder)
 
 
 def test_sequences_that_the_encoder_does_not_read_are_refused(tiny_encoder: Path, tmp_path: Path) -> None:
@@ -325,25 +277,6 @@ def test_a_run_that_diverges_and_one_without_test_rows_are_told(
         run(recipe, data, tmp_path)
 
 
-def test_a_model_that_does_not_fit_its_weights_is_damaged(joint: tuple[MtDnnRecipe, Path], tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(joint[1] / "mt-dnn" / "joint", tmp_path / "copy"))
-    document = json.loads((folder / "model.json").read_text())
-    changes: tuple[dict[str, object], ...] = (
-        {"tasks": ["cola"]},
-        {"tasks": 1},
-        {"tasks": ["x"]},
-        {"encoder": {}},
-        {"encoder": 1},
-    )
-    for change in changes:
-        (folder / "model.json").write_text(json.dumps(document | change))
-        with pytest.raises(CheckpointError, match="copy: malformed model"):
-            load_network(folder)
-    (folder / "model.json").write_text("[]")
-    with pytest.raises(CheckpointError, match="copy: malformed model"):
-        load_network(folder)
-
-
 def test_the_table_has_every_row_beside_the_published(tiny_encoder: Path, baseline_data: Path, tmp_path: Path) -> None:
     recipe = _recipe(tiny_encoder, tasks=("cola", "rte"), epochs=1)
     text = train_rows(recipe, baseline_data, tmp_path)
@@ -360,16 +293,3 @@ def test_fine_tuning_is_a_row_of_its_own() -> None:
     lines = comparison(("rte",), {"MT-DNN": {"joint": before, "tasks": after, "seconds": 1800.0}}).splitlines()
     assert lines[2] == "| MT-DNN, before fine-tuning | 60.0 (79.1) | 0.50 |"
     assert lines[3] == "| MT-DNN, fine-tuned | 65.5 (79.1) | 0.50 |"
-
-
-def test_paired_accuracy_of_a_classifier_is_that_of_its_probabilities(tiny_encoder: Path) -> None:
-    task = baseline_task("qnli")
-    rows = [Row(("who was late", text), gold) for text in ("two friends", "old plot", "no film") for gold in (0.0, 1.0)]
-    network = pretrained_network(_recipe(tiny_encoder)).eval()
-    items = pack_rows(task, rows, packer_of(tiny_encoder, 48))
-    scores = evaluate(network, task, items)
-    assert scores == {"accuracy": 50.0, "paired": 0.0}  # right and wrong are the same pair: neither is above the other
-    items[1::2] = pack_rows(task, [Row(("who was late", "a"), 1)] * 3, packer_of(tiny_encoder, 48))
-    with torch.no_grad():
-        right = np.array([network("qnli", stack([item.sequences[0]]))[0, 0].item() for item in items])
-    assert evaluate(network, task, items)["paired"] == pytest.approx(100 * np.mean(right[::2] > right[1::2]))

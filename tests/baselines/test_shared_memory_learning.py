@@ -19,7 +19,7 @@ from mqan_baselines.shared_memory.architectures import SharedMemoryNetwork
 from mqan_baselines.shared_memory.learning import Texts, compile_steps, load_network, run, train_tasks
 from mqan_baselines.shared_memory.picture import draw_followed, follow
 from mqan_baselines.shared_memory.tables import ARCHITECTURES, comparison
-from mqan_baselines.shared_memory.words import UNKNOWN, Lexicon, make_lexicon, make_vectors, start_vectors
+from mqan_baselines.shared_memory.words import UNKNOWN, Lexicon, make_lexicon, start_vectors
 from mqan_training.errors import CheckpointError, DivergedError, MissingVectorsError
 from mqan_training.model.embeddings import quantized_vectors, write_vectors
 
@@ -165,16 +165,6 @@ def test_a_model_that_does_not_fit_its_weights_and_damaged_results_are_told(
             run(_recipe(), "lstm", texts, tmp_path)
 
 
-def test_results_of_before_test_rows_were_left_out_are_refused(texts: Texts, tmp_path: Path) -> None:
-    recipe = _recipe(steps=2, fine_tune_steps=0)
-    run(recipe, "lstm", texts, tmp_path)
-    document = json.loads((tmp_path / "results.json").read_text())
-    del document["settings"]["left_out"]
-    (tmp_path / "results.json").write_text(json.dumps(document))
-    with pytest.raises(ValueError, match=r"other settings \(left_out\)"):
-        run(recipe, "lstm", texts, tmp_path)
-
-
 def test_a_log_is_of_one_run(texts: Texts, tmp_path: Path) -> None:
     for _ in range(2):
         run(_recipe(tasks=("sst-2",), steps=2), "lstm", texts, tmp_path)
@@ -250,17 +240,3 @@ def test_word_vectors_begin_as_the_file_says(tmp_path: Path) -> None:
         start_vectors(torch.zeros(4, 5), Lexicon(["a", "b"]), tmp_path / "v.safetensors")
     with pytest.raises(MissingVectorsError):
         start_vectors(weight_WD, Lexicon(["a"]), tmp_path / "none.safetensors")
-
-
-def test_glove_gives_the_words_of_the_training_texts(baseline_data: Path, tmp_path: Path) -> None:
-    glove = tmp_path / "glove.txt"
-    glove.write_text("warm 1 2\nzebra 3 4\ndull -1 5\n")
-    recipe = _recipe(vectors=str(tmp_path / "v.safetensors"), embedding_width=2)
-    assert make_vectors(recipe, baseline_data, glove=glove) == 2
-    found, lexicon = torch.zeros(4, 2), Lexicon(["dull", "warm"])
-    assert start_vectors(found, lexicon, Path(recipe.vectors)) == 2
-    assert torch.nn.functional.cosine_similarity(found[3], torch.tensor([1.0, 2.0]), dim=0) > 0.999
-    with pytest.raises(ValueError, match="width 2; the recipe says 8"):
-        make_vectors(_recipe(vectors="x"), baseline_data, glove=glove)
-    with pytest.raises(ValueError, match="from scratch"):
-        make_vectors(_recipe(), baseline_data, glove=glove)

@@ -60,15 +60,6 @@ def test_an_unknown_name_lists_near_ones() -> None:
         load_dataset("clinc15")
 
 
-def test_all_files_of_the_table_are_read() -> None:
-    names = dataset_names()
-    assert len(names) >= 90
-    for name in names:
-        dataset = load_dataset(name)
-        assert dataset.licence, name
-        assert dataset.parts or dataset.tasks, name
-
-
 def test_the_sets_to_measure_by_are_held_back() -> None:
     held_back = {
         *("banking77", "dbpedia14", "isear", "hate_davidson", "searchsnippets", "politeness", "youtube_spam"),

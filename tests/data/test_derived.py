@@ -1,5 +1,6 @@
 """Sources that change the questions and texts of another: what is right stays right, or becomes no answer."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -12,10 +13,10 @@ from mqan_data.adversarial import (
     changed_question,
     false_answer,
     statement,
-    with_distractor,
     without_answer,
 )
 from mqan_data.facts import FactsSource, another_value, as_fact
+from mqan_data.source import Source
 from mqan_data.surrounded import SurroundedSource, surrounded
 
 
@@ -151,13 +152,6 @@ def test_a_number_has_zeros_in_front_only_where_the_other_has(written: str, digi
         assert len(other) in digits
 
 
-def test_questions_without_a_quotation_stay() -> None:
-    example, *others = _ROWS_ASKED.examples
-    choices = (Choice("1612"), Choice("1613"))
-    for other in (replace(example, answers=()), replace(example, answer_start=None), replace(example, choices=choices)):
-        assert with_distractor(other, others, np.random.default_rng(0)) is None
-
-
 # --- questions that are changed
 
 _KEPLER = "In 1611 Johannes Kepler left Prague. Kepler moved to Graz in 1612. Tycho Brahe had died there before him."
@@ -207,18 +201,6 @@ def test_a_question_that_is_changed_is_not_answered_after_all() -> None:
     assert {changed.question for changed in asked if changed} == {"When was the palace Belvedere bought?"}
 
 
-@pytest.mark.parametrize(
-    "example",
-    [
-        Example("rows", "0", _KEPLER, "Did Kepler stay?", ("yes",), choices=(Choice("yes"), Choice("no"))),
-        Example("rows", "0", _KEPLER, "Where did Kepler die?", ()),
-    ],
-)
-def test_choices_and_refusals_stay(example: Example) -> None:
-    drawn = [ChangedSource(Rows(example)).draw(0, np.random.default_rng(seed)) for seed in range(50)]
-    assert {(e.question, e.answers) for e in drawn} == {(example.question, example.answers)}
-
-
 # --- texts between others
 
 OWN = Example("rows", "1", "The bridge was opened in 1932.", "When was the bridge opened?", ("1932",), 25)
@@ -256,12 +238,6 @@ def test_only_what_has_room_is_put_around() -> None:
     assert OTHERS[0] in example.context
     assert surrounded(OWN, [], is_missing=True, rng=rng) == OWN
     assert surrounded(OWN, ["x" * 2_000], is_missing=False, rng=rng) == OWN
-
-
-def test_choices_stay_as_they_are() -> None:
-    chosen = replace(OWN, answers=("new",), answer_start=None, choices=(Choice("new"), Choice("old")))
-    drawn = [SurroundedSource(Rows(chosen, *OTHER_ROWS)).draw(0, np.random.default_rng(seed)) for seed in range(20)]
-    assert {example.context for example in drawn} == {OWN.context}
 
 
 # --- questions of fact
@@ -334,8 +310,14 @@ def test_another_value_is_no_part_of_the_answer_or_the_question_and_does_not_sta
     assert values("What did they pay?", "5%") == {None}
 
 
-def test_what_has_choices_or_no_answer_is_no_fact() -> None:
-    refused = Example("rows", "0", _TEXT, "Who died?", ())
-    choice = Example("rows", "0", _TEXT, "Is it old?", ("yes",), choices=(Choice("yes"), Choice("no")))
-    for example in (refused, choice):
-        assert as_fact(example, _OTHER, np.random.default_rng(1)) is None
+# --- what no source changes
+
+
+@pytest.mark.parametrize("source", [AdversarialSource, ChangedSource, SurroundedSource, FactsSource])
+def test_choices_and_refusals_stay(source: Callable[[Rows], Source]) -> None:
+    chosen = Example("rows", "0", _TEXT, "Is it old?", ("yes",), choices=(Choice("yes"), Choice("no")))
+    refused = Example("rows", "1", _TEXT, "Where did Kepler die?", ())
+    given = Rows(chosen, *(() if source is SurroundedSource else (refused,)))
+    for index, example in enumerate(given.examples):
+        drawn = [source(given).draw(index, np.random.default_rng(seed)) for seed in range(50)]
+        assert {(e.context, e.question, e.answers) for e in drawn} == {(_TEXT, example.question, example.answers)}

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from mqan_data import download
 from mqan_data.download import fetch
 from mqan_data.errors import DownloadError
 from mqan_data.formats.dataset_file import Download
@@ -153,14 +152,6 @@ def test_no_server_is_an_error(tmp_path: Path, server: Server, console: Console)
     server.server_close()
     with pytest.raises(DownloadError, match=r"/good: .*; gave up after 3 attempts"):
         get(task_of(Download(url, SHA256)), tmp_path, console)
-
-
-def test_a_slow_server_is_an_error(
-    tmp_path: Path, server: Server, console: Console, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(download, "TIMEOUT_S", 0.02)
-    with pytest.raises(DownloadError, match="/slow: timed out; gave up after 3 attempts"):
-        get(task_of(Download(server.url("/slow"), SHA256)), tmp_path, console)
 
 
 def test_files_without_checksum_need_consent(tmp_path: Path, server: Server, console: Console) -> None:

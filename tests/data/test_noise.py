@@ -1,9 +1,7 @@
 """Noise changes how an example is written, not what is right."""
 
 import re
-import time
 from collections import Counter
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,10 +69,6 @@ def test_every_kind_of_noise_is_drawn_in_the_text_and_in_the_question() -> None:
     assert min(kinds.values()) >= 10
 
 
-def test_the_same_seed_gives_the_same_noise() -> None:
-    assert _draws(_example("HF-20931")) == _draws(_example("HF-20931"))
-
-
 def test_labels_refusals_and_yes_and_no_are_no_quotations() -> None:
     text = "There is no doubt, yes: another piano player can now announce it."
     choices = (Choice("letter", "Please call before Friday"), Choice("Theodora Papadopoulos"))
@@ -139,14 +133,6 @@ def test_where_letters_are_asked_for_the_text_stays() -> None:
     drawn = _draws(example)
     assert {(noisy.context, noisy.answers) for noisy in drawn} == {("cat", ("cats",))}
     assert len({noisy.question for noisy in drawn}) > 1
-
-
-def test_a_long_text_takes_little_time() -> None:
-    text = " ".join([_TEXT] * 20)
-    example = replace(_example("HF-20931"), context=text)
-    began = time.perf_counter()
-    _draws(example, 50)
-    assert (time.perf_counter() - began) / 50 < 0.1
 
 
 def test_evidence_is_found_again_however_it_is_spelled() -> None:

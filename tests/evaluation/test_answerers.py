@@ -65,20 +65,6 @@ def test_one_thread_is_the_callers(threads: int) -> None:
     assert (found == {threading.get_ident()}) == (threads == 1)
 
 
-def test_masses_of_choices_and_refusal_sum_to_one(tiny_answerer: TorchAnswerer) -> None:
-    for answer in answer_all(tiny_answerer, [one for one in ASKED if one.choices]):
-        assert answer is not None
-        assert sum(c.probability for c in answer.choices) + answer.refusal == pytest.approx(1, abs=1e-5)
-
-
-def test_choices_have_no_order(tiny_answerer: TorchAnswerer) -> None:
-    forward, backward = answer_all(tiny_answerer, [ASKED[0], ask(ASKED[0].context, ASKED[0].question, LABELS[::-1])])
-    assert forward is not None
-    assert backward is not None
-    assert forward.text == backward.text
-    assert forward.shares == pytest.approx(backward.shares[::-1], abs=1e-5)
-
-
 def test_what_cannot_be_read_has_no_answer(tiny_answerer: TorchAnswerer) -> None:
     too_long = ask("text", "word " * 300)
     answers = answer_all(tiny_answerer, [ask("  ", "What?"), too_long, ASKED[1]])

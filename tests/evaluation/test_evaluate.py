@@ -12,7 +12,7 @@ from mqan_core.example import Example
 from mqan_data.tasks import task_named
 from mqan_evaluation.answerers import EngineAnswerer
 from mqan_evaluation.field_sections import LABELS
-from mqan_evaluation.paper_section import choose_tasks, paper_section
+from mqan_evaluation.paper_section import paper_section
 from mqan_evaluation.sections import Measuring, Section
 from mqan_evaluation.suite import Measured, write_suite
 from mqan_runtime.engine import Engine
@@ -83,10 +83,3 @@ def test_results_are_written_in_full(section: Section, measuring: Measuring, tmp
     assert suite["sections"][0]["rows"] == list(section.rows)
     rows = [json.loads(line) for line in (tmp_path / "answers.jsonl").read_text().splitlines()]
     assert [row["id"] for row in rows] == [f"validation/{i}" for i in range(len(ROWS))]
-
-
-def test_a_task_without_examples_is_named(tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "val.jsonl").touch()
-    with pytest.raises(ValueError, match="jsonl:mine, validation: its files give no examples"):
-        choose_tasks(["jsonl:mine"], (), tmp_path, None)

@@ -17,11 +17,10 @@ from mqan_core.ask.options import Options
 from mqan_core.bundle import open_bundle, verify_files
 from mqan_core.example import Choice, Example
 from mqan_core.manifest import MODEL_CARD
-from mqan_data.synthetic.source import made_sources
 from mqan_evaluation import suite_card
 from mqan_evaluation.answerers import TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
-from mqan_evaluation.field_sections import field_section, made_examples, review_section
+from mqan_evaluation.field_sections import field_section, review_section
 from mqan_evaluation.judging import judge, majority, refusal_scores, sampled
 from mqan_evaluation.label_sections import SentenceSimilarity, label_sections
 from mqan_evaluation.sections import Cell, Measuring, Section
@@ -135,22 +134,6 @@ def test_a_sample_is_in_order_and_always_the_same() -> None:
     assert [int(e.id) for e in drawn] == sorted(int(e.id) for e in drawn)
     assert len(drawn) == 10
     assert sampled(examples, None, 3) == examples
-
-
-def test_layouts_that_are_held_back_give_the_same_questions_every_time() -> None:
-    source = made_sources("validation")[0]
-    first = made_examples(source, 5, 1)
-    assert len(first) == 5
-    assert first == made_examples(source, 5, 1)
-    assert first != made_examples(source, 5, 2)
-
-
-def test_sources_are_not_all_asked_the_same() -> None:
-    refused = [
-        sum(not example.answers for example in made_examples(source, 60, 1)) for source in made_sources("validation")
-    ]
-    assert len(set(refused)) > 3  # a chance of its own for each
-    assert 0.05 < sum(refused) / (60 * len(refused)) < 0.5
 
 
 def test_classes_are_renamed_in_the_question_and_as_choices(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,14 +11,6 @@ QUESTION = OWN.format(*LABELS)
 NEGATIVE = Example("sst", "1", "Dull.", QUESTION, ("negative",))
 
 
-def test_renaming_changes_question_and_answer_together() -> None:
-    assert Wording().apply(NEGATIVE) == NEGATIVE
-    renamed = Wording(("angry", "happy"), in_reverse=True).apply(NEGATIVE)
-    assert renamed.question == "Is this review happy or angry?"
-    assert renamed.answers == ("angry",)
-    assert renamed.context == NEGATIVE.context
-
-
 @pytest.mark.parametrize("rephrasing", REPHRASINGS)
 @pytest.mark.parametrize("label", LABELS)
 def test_a_rephrased_question_offers_the_answer_once(rephrasing: str, label: str) -> None:

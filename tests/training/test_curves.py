@@ -62,13 +62,6 @@ def test_each_task_has_a_panel_and_each_run_a_line(pretrained: Path, scratch: Pa
     assert [line.count("L") for line in drawn] == [2, 2, 0], "a point for each validation"
 
 
-def test_the_same_curves_give_the_same_file(pretrained: Path, scratch: Path, tmp_path: Path) -> None:
-    runs = read_runs([str(pretrained), str(scratch)])
-    for name in ("one.svg", "two.svg"):
-        draw_curves(runs, tmp_path / name)
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes()
-
-
 def test_steps_are_sorted_and_the_last_scores_of_a_step_count(tmp_path: Path) -> None:
     log = [record(200, "sst", 3.0, "em"), record(100, "sst", 1.0, "em"), record(200, "sst", 2.0, "em")]
     folder = write_run(tmp_path / "run", log)

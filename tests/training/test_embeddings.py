@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from safetensors.numpy import save_file
 
 from mqan_core.example import Example
@@ -168,13 +167,3 @@ def test_training_and_serving_embed_alike(both: tuple[Embedder, WordVectors]) ->
     assert (trained[[1, 4, 6, 7, 9], :7] == 0).all()  # no pretrained row, but n-grams
     assert (np.abs(trained[[1, 4, 6, 7, 9], 7:]).sum(axis=1) > 0).all()
     assert (np.abs(trained[[0, 2, 8, 10], :7]).sum(axis=1) > 0).all()
-
-
-def test_an_index_selects_any_words_in_any_order(both: tuple[Embedder, WordVectors]) -> None:
-    embedder, served = both
-    for order in ([9, 0, 5, 5, 2, 10], [3], [], [5], list(range(len(ASKED))) * 2):
-        words = [ASKED[i] for i in order]
-        rows, buckets, offsets = embedder.index.select(words)
-        assert len(rows) == len(offsets) == len(order)
-        vectors = embedder(torch.from_numpy(rows), torch.from_numpy(buckets), torch.from_numpy(offsets))
-        np.testing.assert_allclose(vectors.detach().numpy(), served.lookup(words), atol=1e-6)

@@ -8,7 +8,6 @@ import pytest
 
 from mqan_core.answer.types import Answer, Source
 from mqan_core.ask.request import read_request
-from mqan_export.parity import answer_difference
 from mqan_training.model.network import Network
 from tests.conftest import make_network
 
@@ -36,14 +35,6 @@ def answers(rung: Network, pairs: list[tuple[str, str]]) -> list[Answer]:
     return rung.greedy_answers([read_request(rung.vocabulary, *pair) for pair in pairs], 12)
 
 
-def test_an_answer_is_the_same_alone_and_in_any_batch(rung: Network, sentences: MakeSentence) -> None:
-    pairs = texts(sentences, 40)
-    for pair, other in zip(pairs, answers(rung, pairs), strict=True):
-        difference = answer_difference(answers(rung, [pair])[0], other)
-        assert difference is not None
-        assert difference < 1e-5
-
-
 def test_only_the_whole_model_puts_mass_on_the_question(rung: Network, sentences: MakeSentence) -> None:
     tokens = [token for answer in answers(rung, texts(sentences, 40)) for token in answer.tokens]
     sources = {token.source for token in tokens}
@@ -54,10 +45,3 @@ def test_only_the_whole_model_puts_mass_on_the_question(rung: Network, sentences
     else:
         assert all(token.masses.question == 0.0 for token in tokens)
         assert Source.QUESTION not in sources
-
-
-def test_the_question_still_matters(rung: Network, sentences: MakeSentence) -> None:
-    pairs = texts(sentences, 20)
-    others = answers(rung, [(context, "was it closed") for context, _ in pairs])
-    changed = zip(answers(rung, pairs), others, strict=True)
-    assert any(a.text != b.text or a.probability != b.probability for a, b in changed)

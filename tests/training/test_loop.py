@@ -16,9 +16,8 @@ from mqan_core.example import Choice, Example
 from mqan_data.kept import KeptPools
 from mqan_training import loop, stream
 from mqan_training.checkpoint import load_checkpoint, step_folder
-from mqan_training.errors import DivergedError, MissingEncoderError
+from mqan_training.errors import MissingEncoderError
 from mqan_training.loop import Run, prepare_run, save_run, take_step, train
-from mqan_training.losses import Mean
 from mqan_training.model.bert import Bert
 from mqan_training.recipe import Recipe
 from mqan_training.runlog import RunLog
@@ -142,24 +141,6 @@ def test_the_last_step_counts_in_the_average(encoder: Path, tmp_path: Path) -> N
     saved = load_checkpoint(run(recipe, tmp_path))
     name = "span.weight"
     torch.testing.assert_close(saved.average[name], (2 * untrained[name] + 9 * saved.weights[name]) / 11)
-
-
-def test_a_run_that_diverges_ends_before_it_is_saved(
-    encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run_of = loop.prepare_run
-
-    def diverging(*given: Any, **named: Any) -> Run:
-        begun = run_of(*given, **named)
-        losses = begun.learner.forward
-        nan = Mean(torch.tensor(float("nan"), requires_grad=True), torch.tensor(1))
-        begun.learner.forward = lambda batch: {**losses(batch), "answer": (nan,)}
-        return begun
-
-    monkeypatch.setattr(loop, "prepare_run", diverging)
-    with pytest.raises(DivergedError, match="step 1: answer not finite: .* lower reader_rate"):
-        run(recipe_of(encoder, steps=1), tmp_path)
-    assert not list(tmp_path.glob("step-*"))
 
 
 def test_a_run_goes_on_by_its_own_recipe(encoder: Path, tmp_path: Path) -> None:

@@ -101,11 +101,6 @@ def test_the_loss_is_the_mean_of_minus_log_of_the_mixture(network: Network, chos
     assert sum(shares) == pytest.approx(1, abs=1e-5)
 
 
-def test_targets_without_a_source_teach_nothing(network: Network) -> None:
-    assert make_batch(network, TRIPLES[1]).reachable.tolist() == [[True, False, False, True, True]]
-    assert num_targets(network, TRIPLES[1]) == 3
-
-
 def test_without_a_question_pointer_its_words_teach_nothing(network: Network) -> None:
     config = replace(network.mqan.config, question_pointer=False)
     without = Network(config, network.embedder.vectors, network.vocabulary).eval()

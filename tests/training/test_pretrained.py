@@ -174,14 +174,6 @@ def test_what_is_no_quotation_is_written_and_what_is_out_of_reach_is_left_out() 
     assert prepare_pieces(example("red", ["red " * 11]), VOCABULARY, LAYOUT, 10, RNG) is None
 
 
-def test_of_a_long_text_the_window_with_the_answer_is_kept() -> None:
-    context = "blue " * 600 + "Ann" + " red" * 600
-    found = prepared(example(context, ["Ann"], start=3000))
-    assert len(found.window.pieces) <= 384
-    [place] = found.starts
-    assert found.request.context_tokens[place - len(found.request.slots.question)].start == 3000
-
-
 def test_of_a_long_text_whose_file_tells_no_place_a_window_with_the_answer_is_kept() -> None:
     for start, context in ((0, "bob " + "red " * 2000), (8000, "red " * 2000 + "bob")):
         found = prepared(example(context, ["Bob"]))

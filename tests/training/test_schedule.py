@@ -39,15 +39,6 @@ def test_without_warm_up_the_first_step_has_the_peak(schedule: str) -> None:
     assert rate_share(1, 1, 0, 0, schedule) == rate_share(1, 50, 0, 0, schedule) == 1
 
 
-def test_a_share_rises_stays_and_falls() -> None:
-    assert [rate_share(step, 12, 4, 4) for step in range(1, 13)] == [0.25, 0.5, 0.75, *[1] * 6, 0.75, 0.5, 0.25]
-    shares = [rate_share(step, 100, 10, 90) for step in range(1, 102)]  # of MT-DNN: it falls from the warm-up on
-    assert shares[:3] == pytest.approx([0.1, 0.2, 0.3])
-    assert shares[9] == shares[10] == 1
-    assert shares[55] == pytest.approx(0.5)
-    assert shares[100] == 0
-
-
 def test_weight_decay_spares_vectors_and_the_reader_has_a_rate_of_its_own() -> None:
     recipe = Recipe(name="r", steps=1, sources={"a": 1}, reader_rate=1e-4, decoder_rate=1e-3, weight_decay=0.1)
     network = nn.ModuleDict({"bert": nn.Linear(3, 2), "rest": nn.Linear(2, 2)})

@@ -52,13 +52,6 @@ def test_words_of_a_batch_stand_for_its_tokens() -> None:
             assert (row[len(expected) :] == 0).all()
 
 
-def test_a_batch_moves_whole() -> None:
-    batch = COLLATOR.collate([LONG, SHORT])
-    moved = batch.to(torch.device("meta"))
-    assert all(tensor.is_meta for tensor in moved.tensors())
-    assert [t.shape for t in moved.tensors()] == [t.shape for t in batch.tensors()]
-
-
 def test_only_free_answers_within_the_limits_are_trained_on() -> None:
     def kept(context: str, question: str, *answers: str, choices: tuple[Choice, ...] = ()) -> bool:
         return prepare_words(Example("t", "0", context, question, answers, choices=choices), 6, 2) is not None
