@@ -55,13 +55,8 @@ def rows_of_part(
 ) -> Iterator[Row]:
     """Yield the rows of the part of a dataset file that asks for labels.
 
-    Args:
-        name: ``dataset.part``.
-        folder: folder of the datasets.
-        splits: of the part, one after the other.
-        columns: of the texts.
-        keys: of the labels, in the order of the classes; empty where the label is a score from 0 to 5.
-        files: where others than the part's are to be read.
+    ``name`` is ``dataset.part``; ``keys`` are those of the labels, in the order of the classes, none where the label is
+    a score from 0 to 5; ``files`` take the place of the part's.
     """
     dataset_name, _, part_name = name.partition(".")
     dataset = load_dataset(dataset_name)

@@ -56,11 +56,8 @@ def score_task(
 ) -> dict[str, float]:
     """Return the scores of a task, from 0 (correlations: -100) to 100, the one that counts first.
 
-    Args:
-        task: names its scores.
-        gold: what is right, of each row.
-        outputs: of each row, of each of its sequences (of a ranking its candidates, the right one first): the
-            probabilities of the classes, or one number of a similarity or a relevance.
+    ``outputs`` are, of each row, of each of its sequences (of a ranking its candidates, the right one first): the
+    probabilities of the classes, or one number of a similarity or a relevance.
     """
     refuse_not_finite(outputs)
     if task.form == "ranking":

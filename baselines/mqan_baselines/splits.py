@@ -28,12 +28,7 @@ def read_splits(
 ) -> dict[str, dict[Split, list[Row]]]:
     """Return of each task the rows to train on and those of its test split; print how many were left out.
 
-    Args:
-        names: of the tasks.
-        data: folder of the datasets.
-        splits: what there is to be beside ``test``, and what it is made of.
-        most_rows, seed: of each split, as ``draw`` takes them.
-        others: further tasks whose test rows are held out.
+    ``splits`` says what there is to be beside ``test``, and what it is made of; rows of ``others`` are held out, too.
     """
     tests = {name: baseline_task(name).rows(data, "test") for name in (*names, *others)}
     held_out = held_out_rows(tests)

@@ -31,23 +31,15 @@ _SUBJ: Final = ("objective", "subjective")
 
 @dataclass(frozen=True, slots=True)
 class BaselineTask:
-    """One task.
-
-    Attributes:
-        labels: names of its classes; empty for a similarity and a ranking.
-        scores: names of its scores (``scores.py``); the first one counts.
-        train: reads the training file of the folder of datasets.
-        test: reads the file to report on; None for a tenth of the training file.
-        together: how many rows, one after the other, belong together: the two pairs of a question of QNLI.
-    """
+    """One task."""
 
     name: str
     form: Form
-    labels: tuple[str, ...]
-    scores: tuple[str, ...]
-    train: Source
-    test: Source | None
-    together: int = 1
+    labels: tuple[str, ...]  # names of its classes; empty for a similarity and a ranking
+    scores: tuple[str, ...]  # names of its scores (scores.py); the first one counts
+    train: Source  # reads the training file of the folder of datasets
+    test: Source | None  # reads the file to report on; None for a tenth of the training file
+    together: int = 1  # how many rows, one after the other, belong together: the two pairs of a question of QNLI
 
     def rows(self, data: Path, *splits: Split) -> list[Row]:
         """Return the rows of splits, in the order of the files in the folder of datasets."""

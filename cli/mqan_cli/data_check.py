@@ -47,18 +47,8 @@ class TaskCheck:
 def check_data(data: Path, names: list[str], output: Path | None) -> bool:
     """Read every split of tasks, print what was found on stdout, and write it in full to a JSON file.
 
-    Args:
-        data: folder of the datasets.
-        names: names of tasks, or ``all``.
-        output: the JSON file; None for none.
-
-    Returns:
-        Whether of each task that is there all files are well-formed, and all gold answers come back, but for
-        ``TOLERATED``.
-
-    Raises:
-        ValueError: there is no task with one of the names, or no data of any of them.
-        CommandError: the JSON file's folder cannot be made.
+    Returned is whether of each task that is there all files are well-formed and all gold answers come back, but for
+    ``TOLERATED``.
     """
     tasks = tasks_named(names)
     if output is not None:

@@ -18,15 +18,7 @@ from mqan_training.tasks import kept_pools, sources_of, validation_of
 
 
 def run_recipe(recipe: Recipe, data: Path, folder: Path, *, resume: bool, start: Path | None) -> Path:
-    """Train a recipe here; return the last checkpoint.
-
-    Args:
-        recipe: the run.
-        data: folder of the datasets.
-        folder: of the run.
-        resume: go on where the run in that folder was cut.
-        start: checkpoint or bundle to start from.
-    """
+    """Train a recipe here; return the last checkpoint."""
     begin = None if start is None else read_start(start)
     kept = kept_pools(recipe, data, begin.tokens if begin else ())
     sources, validation = sources_of(recipe, data), validation_of(recipe, data)
@@ -56,11 +48,6 @@ def run_on_ray(
     The cluster is the one that ``RAY_ADDRESS`` or this machine knows, else one on this machine alone. All its machines
     need this package and must see the folder that the command runs in, the data and the run's folder at the same
     paths. Ray's own notes go to ``ray`` in the run's folder. The arguments are those of ``run_recipe``.
-
-    Raises:
-        CommandError: Ray Train is not installed.
-        ValueError: a worker refuses the recipe, the data or the run's folder.
-        ray.train.TrainingFailedError: a worker failed or was lost; the run can be resumed.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_worker_niceness", "0")  # Ray reads its environment when it is imported

@@ -44,16 +44,8 @@ def fetch(
 ) -> tuple[Path, ...]:
     """Download the official files of a task that are not there yet; return the path of each.
 
-    Args:
-        task: the task.
-        data_dir: folder of the datasets; made where missing.
-        allow_unverified: also download files for which no trusted checksum is known.
-        console: where messages and, on a terminal, the progress bar go; stderr by default.
-        retry_wait_s: pause before the second attempt; doubled before the third.
-
-    Raises:
-        DownloadError: a file has no known checksum, cannot be fetched or is not what was expected. Nothing
-            incomplete or unverified is left behind.
+    What has no trusted checksum is fetched only if unverified files are allowed; nothing incomplete or unverified is
+    left behind. The pause before the second attempt is doubled before the third.
     """
     console = console or Console(stderr=True)
     folder = data_dir / task.folder

@@ -19,15 +19,11 @@ _IN_ARCHIVE = re.compile(r"(?P<folder>(?:[^()]*/)?)(?P<archive>[^()/]+)\((?P<mem
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file or folder of a dataset, or a member of an archive (zip or tar), which is read without unpacking it.
-
-    Attributes:
-        key: which part of the content is meant; its format says how.
-    """
+    """A file or folder of a dataset, or a member of an archive (zip or tar), which is read without unpacking it."""
 
     path: Path
     member: str = ""
-    key: str = ""
+    key: str = ""  # which part of the content is meant; its format says how
 
     def __str__(self) -> str:
         """Return how error messages call it."""
@@ -38,9 +34,6 @@ def find_file(folder: Path, spec: str) -> File:
     """Return the first file of ``NAME or ARCHIVE(MEMBER)#KEY`` that is there, compressed by gzip or not.
 
     What an archive holds may also lie beside it, or below its folder as in it.
-
-    Raises:
-        MissingFileError: none is.
     """
     names, _, key = spec.partition("#")
     places: list[tuple[str, str]] = []

@@ -31,11 +31,7 @@ Scorer = Callable[[Sequence[str], Sequence[Example]], dict[str, float]]
 
 
 def score(metric: str, predictions: Sequence[str], examples: Sequence[Example]) -> dict[str, float]:
-    """Return a metric and related ones, from 0 to 100, of predictions for examples in the same order.
-
-    Raises:
-        ValueError: the metric is unknown, the lengths differ or there is nothing to score.
-    """
+    """Return a metric and related ones, from 0 to 100, of predictions for examples in the same order."""
     if metric not in METRICS:
         near = get_close_matches(metric, METRICS, n=2)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"Known metrics: {', '.join(METRICS)}."

@@ -170,9 +170,6 @@ def load_sources(data: Path, names: Sequence[str] | None = None, split: str = TR
     ``made_NAME`` is a kind of text made by program, ``NAME_adversarial`` a dataset with sentences that mislead,
     ``NAME_changed`` one with questions that are changed so that their texts do not answer them, ``NAME_facts`` one that
     asks whether statements are true, ``NAME_surrounded`` one whose texts stand between others.
-
-    Raises:
-        ValueError: there is no dataset of a name, its file is malformed, or it is held back and ``split`` is train.
     """
     if names is None:
         datasets = map(load_dataset, dataset_names())
@@ -213,14 +210,8 @@ def validation_examples(data: Path, name: str, limit: int, seed: int) -> list[Ex
 
     They are asked in their first wording, with all labels as choices.
 
-    Args:
-        data: folder of the datasets.
-        name: of a source, or ``dataset.part``.
-        limit: at most so many, drawn by the seed and in the order of the files.
-        seed: decides which rows, and which field of a row with several.
-
-    Raises:
-        ValueError: there is no such dataset or part, or it has neither validation nor test rows.
+    ``name`` is that of a source, or ``dataset.part``. The seed decides which rows, in the order of the files, and which
+    field of a row with several.
     """
     if name.startswith(_MADE) or name.endswith(_DERIVED_ENDINGS):
         made = _source_named(name, data, "validation")

@@ -13,11 +13,7 @@ T = TypeVar("T")
 
 
 def read_yaml(path: Path) -> Any:
-    """Read a YAML file.
-
-    Raises:
-        ValueError: it is not YAML.
-    """
+    """Read a YAML file."""
     try:
         return yaml.load(path.read_text(encoding="utf-8"), yaml.CSafeLoader)
     except yaml.YAMLError as error:
@@ -25,11 +21,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_settings(path: Path, overrides: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Read a file of settings, with dotted overrides such as ``{"optim.peak_rate": "1e-3", "tasks.sst.weight": "2"}``.
-
-    Raises:
-        ValueError: it is no mapping in YAML, or an override does not fit it.
-    """
+    """Read a file of settings, with dotted overrides such as ``{"optim.peak_rate": "1e-3"}``."""
     document = read_yaml(path)
     if not isinstance(document, dict):
         raise ValueError(f"{path}: expected a mapping of settings")
@@ -61,16 +53,8 @@ def validated(
 ) -> T:
     """Let pydantic build settings from plain types.
 
-    Args:
-        validate: builds them.
-        document: the plain types.
-        where: they stand.
-        whole: what messages call the document itself.
-        tags: names of alternatives, which messages leave out.
-        first: which part of a place messages begin with.
-
-    Raises:
-        ValueError: a key or value is wrong; the message names it.
+    ``whole`` is what messages call the document itself, ``tags`` are names of alternatives, which they leave out, and
+    ``first`` is what they begin with.
     """
     try:
         return validate(document)
@@ -88,11 +72,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def parse(kind: type[T], document: Any, where: str) -> T:
-    """Build a dataclass from plain types; numbers and texts do not take the place of each other.
-
-    Raises:
-        ValueError: unknown or missing key, or a value of the wrong type or too small; the message names it.
-    """
+    """Build a dataclass from plain types; numbers and texts do not take the place of each other."""
     text = json.dumps([document])  # of JSON, lists are tuples, and numbers are keys
     parsed: list[T] = validated(_adapter(cast(Any, kind)).validate_json, text, where, "it", first=1)
     return parsed[0]

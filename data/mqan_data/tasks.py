@@ -25,18 +25,12 @@ _JSON_LINES: Final = {"train": ("train.jsonl",), "validation": ("val.jsonl",), "
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One dataset as a question-answering task.
-
-    Attributes:
-        folder: name of its folder below the data folder.
-        part: how its files are read and what they are asked.
-        sources: official files that ``mqan data get`` downloads.
-    """
+    """One dataset as a question-answering task."""
 
     name: str
-    folder: str
-    part: TaskPart
-    sources: tuple[Download, ...] = ()
+    folder: str  # name of its folder below the data folder
+    part: TaskPart  # how its files are read and what they are asked
+    sources: tuple[Download, ...] = ()  # official files that mqan data get downloads
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -59,15 +53,7 @@ class Task:
     def read(self, folder: Path, split: str, dropped: Counter[str] | None = None) -> Iterator[Example]:
         """Yield the examples of a split in the order of the files.
 
-        Args:
-            folder: that contains the task's files.
-            split: one of the task's.
-            dropped: counts the rows that gave no example, and the fields left out, by reason.
-
-        Raises:
-            MissingFileError: a file is not there; the message says how to get it.
-            DatasetError: a row is malformed.
-            ValueError: the task has no such split.
+        ``dropped`` counts the rows that gave no example, and the fields left out, by reason.
         """
         if split not in self.splits:
             raise ValueError(f"{self.name} has no split {split!r}; it has {', '.join(self.splits)}.")
@@ -98,9 +84,6 @@ def task_named(name: str) -> Task:
     """Return the task with a name; ``jsonl:FOLDER`` or ``jsonl:FOLDER:METRIC`` is a folder of JSON lines.
 
     The folder lies in the data folder, or, if it begins with ``./``, in the working directory.
-
-    Raises:
-        ValueError: there is none; the message lists the nearest names, or all.
     """
     rest = name.removeprefix(FOLDER_OF_JSON_LINES)
     if rest not in ("", name):
@@ -114,11 +97,7 @@ def task_named(name: str) -> Task:
 
 
 def tasks_named(names: Iterable[str]) -> list[Task]:
-    """Return the tasks with these names, each once, in the order given; ``ALL`` stands for those of all dataset files.
-
-    Raises:
-        ValueError: there is no task with one of the names.
-    """
+    """Return the tasks with these names, each once, in the order given; ``ALL`` stands for all there are."""
     expanded = [task for name in names for task in (tasks() if name == ALL else (name,))]
     return [task_named(name) for name in dict.fromkeys(expanded)]
 

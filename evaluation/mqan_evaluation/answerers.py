@@ -56,11 +56,8 @@ def answer_all(
 ) -> list[Answer | None]:
     """Answer any number of examples, in their order; what is asked twice is answered once.
 
-    Args:
-        answerer: what answers.
-        examples: the questions.
-        progress: called with the number of questions of each batch that was answered.
-        threads: batches that are answered side by side; 1 to answer on the thread that calls.
+    ``progress`` is called with the number of questions of each batch; ``threads`` answer batches side by side, 1 is
+    the caller's own.
     """
     asked = {_asked(example): example for example in examples}
     batches = [

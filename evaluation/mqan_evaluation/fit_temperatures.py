@@ -127,10 +127,7 @@ def calibration_section(
 ) -> tuple[Temperatures, Section]:
     """Draw questions, answer them, fit the maps; return them with the errors before and after.
 
-    Args:
-        measuring: the model and the data; its own maps are not used.
-        trained_on: names of the datasets to draw from; empty for all that are not held back.
-        sources: to draw from instead.
+    They are drawn from the datasets named, or all that are not held back, or from ``sources``.
     """
     sources = calibration_sources(measuring.data, trained_on) if sources is None else sources
     examples = draw_questions(sources, min(measuring.limit or EACH, EACH), measuring.seed)
@@ -222,14 +219,8 @@ def fit_refusal_offset(
     although it probably has one. How often there is no answer, given the probability of refusing, is a logistic map
     (Platt 1999). Where it crosses one half, the moved score has the probability one half.
 
-    Args:
-        measuring: which questions, and how; they are those that the probabilities are fitted on.
-        answerer: the bundle.
-        sources: to draw from instead.
-
-    Returns:
-        The offset, in logits. None where it stays as it was: the bundle never refuses a question, there are too few
-        questions with an answer, or without one, or the probability of refusing says nothing about which is which.
+    None where it stays as it was: the bundle never refuses a question, there are too few questions with an answer, or
+    without one, or the probability of refusing does not tell them apart.
     """
     reader = answerer.engine.reader
     if not isinstance(reader, PieceReader):

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from mqan_core.answer.types import Answer
 from mqan_core.example import Example
+from mqan_core.text.tokens import read_tokens
+from mqan_core.text.word_pieces import BETWEEN, FIRST
 from mqan_data.mixture import validation_examples
 from mqan_evaluation.judging import ALL, forced_label, majority, mean, per_cent, said, sampled, share_right, unanswered
 from mqan_evaluation.label_views import (
@@ -23,7 +24,9 @@ from mqan_evaluation.label_views import (
     yes_or_no,
 )
 from mqan_evaluation.sections import Cell, Measuring, Section
-from mqan_training.sentence_encoder import load_encoder, packaged_encoder
+from mqan_training.losses import sentence_vectors
+from mqan_training.model.bert import Bert
+from mqan_training.sentence_encoder import packaged_encoder, read_word_pieces
 
 _ROWS = 32
 _MOST_PIECES = 256  # what the encoder was trained on
@@ -130,13 +133,8 @@ class SentenceSimilarity:
     """Chooses the label with the highest cosine similarity to the text, by the packaged encoder."""
 
     def __init__(self) -> None:
-        from transformers.utils import logging  # as heavy as the encoder
-
-        logging.disable_progress_bar()  # type: ignore[no-untyped-call]
-        self._tokenizer: Any
-        self._model: Any
-        self._tokenizer, self._model = load_encoder(packaged_encoder())
-        self._model.eval()
+        folder = packaged_encoder()
+        self._word_pieces, self._encoder = read_word_pieces(folder), Bert.from_folder(folder).eval()
 
     def choose(self, texts: Sequence[str], labels: Sequence[Sequence[str]]) -> list[str]:
         """Return the nearest of its labels for each text."""
@@ -148,21 +146,20 @@ class SentenceSimilarity:
             for row, some in zip(similarity_TL, labels, strict=True)
         ]
 
-    @torch.no_grad()
     def vectors(self, texts: Sequence[str]) -> Tensor:
-        """Return the mean of the last states of each text, of length 1, [texts, M]."""
+        """Return the vectors of texts, [texts, M]."""
         order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         rows: dict[int, Tensor] = {}
         for first in range(0, len(order), _ROWS):
             chosen = order[first : first + _ROWS]
-            encoded = self._tokenizer(
-                [texts[i] for i in chosen], padding=True, truncation=True, max_length=_MOST_PIECES, return_tensors="pt"
-            )
-            states_BSM = self._model(**encoded).last_hidden_state
-            mask_BS1 = encoded["attention_mask"].unsqueeze(-1).float()
-            means = (states_BSM * mask_BS1).sum(1) / mask_BS1.sum(1)
-            rows.update(zip(chosen, functional.normalize(means, dim=-1), strict=True))
+            pieces_US = pad_sequence([self._pieces(texts[i]) for i in chosen], batch_first=True)
+            rows.update(zip(chosen, sentence_vectors(self._encoder, pieces_US), strict=True))
         return torch.stack([rows[i] for i in range(len(texts))])
+
+    def _pieces(self, text: str) -> Tensor:
+        ids = [i for token in read_tokens(text) for i in self._word_pieces.ids(token.word)]
+        first, last = map(self._word_pieces.id_of, (FIRST, BETWEEN))
+        return torch.tensor([first, *ids[: _MOST_PIECES - 2], last])
 
 
 @cache

@@ -2,13 +2,10 @@
 
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from mqan_core.text.word_pieces import WordPieces
 from mqan_training.errors import MissingVectorsError
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 WORD_PIECES: Final = "vocab.txt"  # of an encoder's folder, a piece a line
 
@@ -29,19 +26,3 @@ def encoder_folder(given: str | Path | None) -> Path:
 
 def read_word_pieces(folder: Path) -> WordPieces:
     return WordPieces((folder / WORD_PIECES).read_text(encoding="utf-8").removesuffix("\n").split("\n"))
-
-
-def load_encoder(folder: Path) -> "tuple[PreTrainedTokenizerBase, PreTrainedModel]":
-    """Load the tokenizer and the transformer of a sentence-transformers or Hugging Face folder."""
-    from transformers import AutoModel, AutoTokenizer  # heavy, and only this needs it
-
-    try:
-        return (
-            AutoTokenizer.from_pretrained(str(folder), local_files_only=True),
-            AutoModel.from_pretrained(str(folder), local_files_only=True),
-        )
-    except (OSError, ValueError) as error:
-        raise MissingVectorsError(
-            f"{folder} holds no sentence encoder: expected config.json, weights and a tokenizer, as "
-            "`save_pretrained` writes them; give another folder, or leave --encoder out for the packaged one"
-        ) from error

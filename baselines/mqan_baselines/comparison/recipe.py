@@ -35,25 +35,17 @@ class FewShot(Settings):
 
 
 class ComparisonRecipe(Settings):
-    """What is compared.
-
-    Attributes:
-        tasks: sentences and pairs, that the baselines are trained on together.
-        renamed: by task; tasks that are not compared may be among them, and below.
-        trained_as: what the question-answering system calls a task, where it has another name.
-        seed: of training, and of the rows that are asked about.
-        folder: of the recipe's file.
-    """
+    """What is compared."""
 
     name: str
-    tasks: tuple[str, ...] = Field(min_length=1)
-    renamed: dict[str, Renamed] = {}
-    trained_as: dict[str, str] = {}
+    tasks: tuple[str, ...] = Field(min_length=1)  # sentences and pairs, that the baselines are trained on together
+    renamed: dict[str, Renamed] = {}  # by task; tasks that are not compared may be among them, and below
+    trained_as: dict[str, str] = {}  # what the question-answering system calls a task, where it has another name
     shared_memory: SystemSettings
     mt_dnn: SystemSettings
     few_shot: FewShot
-    seed: int = 1
-    folder: Path
+    seed: int = 1  # of training, and of the rows that are asked about
+    folder: Path  # of the recipe's file
 
     @field_validator("tasks")
     @classmethod

@@ -23,19 +23,14 @@ from mqan_training.trained import load_trained
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A row as it is asked: texts for a system of fixed tasks, or context and question, and the classes.
+    """A row as it is asked: texts for a system of fixed tasks, or context and question, and the classes."""
 
-    Attributes:
-        task: whose own words it is asked in; None where its classes are renamed.
-        gold: number of the right class.
-    """
-
-    task: str | None
+    task: str | None  # whose own words it is asked in; None where its classes are renamed
     texts: tuple[str, ...]
     context: str
     question: str
     labels: tuple[str, ...]
-    gold: int
+    gold: int  # number of the right class
 
 
 @dataclass(frozen=True, slots=True)

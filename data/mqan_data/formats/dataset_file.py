@@ -243,12 +243,7 @@ def dataset_names(folder: Path = DATASETS) -> list[str]:
 
 
 def load_dataset(name: str, folder: Path = DATASETS) -> Dataset:
-    """Read a dataset file.
-
-    Raises:
-        ValueError: there is none, it is not YAML, a key is unknown or missing, or a value has the wrong type; the
-            message names the file and the key.
-    """
+    """Read a dataset file."""
     path = folder / f"{name}.yaml"
     if not path.is_file():
         near = get_close_matches(name, dataset_names(folder), n=3)

@@ -48,12 +48,7 @@ _SPACES = re.compile(r"[ \t\xa0]+")
 
 
 def read_rows(data: Path, dataset: Dataset, part_name: str, split: str) -> Iterator[Row]:
-    """Yield the rows of a part of a dataset; nothing where the part has no files for the split.
-
-    Raises:
-        MissingFileError: a file is not there.
-        DatasetError: a file or a row is not what the dataset file says.
-    """
+    """Yield the rows of a part of a dataset; nothing where the part has no files for the split."""
     part = dataset.parts[part_name]
     held_out = part.hold_out and not part.files.get("validation")
     source = "train" if held_out and split == "validation" else split

@@ -26,13 +26,7 @@ TIMES: Final = "(times)"
 
 
 def read_records(folder: Path, part: Part, split: str, dropped: Counter[str] | None = None) -> Iterator[Record]:
-    """Yield the records of a split that ``keep`` keeps; count what the files hold but no record has, by reason.
-
-    Raises:
-        MissingFileError: a file is not there.
-        DatasetError: a file is not what its format says.
-        ValueError: there is no such format.
-    """
+    """Yield the records of a split that ``keep`` keeps; count what the files hold but no record has, by reason."""
     if part.format not in FORMATS:
         raise ValueError(f"There is no format {part.format!r}; there are {', '.join(sorted(FORMATS))}.")
     dropped = Counter() if dropped is None else dropped

@@ -32,20 +32,13 @@ _NOT_DENIED = {"may", "might", "must", "should", "shall"}  # "may not" does not 
 
 
 class Clause(NamedTuple):
-    """A statement around its finite verb.
+    """A statement around its finite verb."""
 
-    Attributes:
-        subject: words before it.
-        auxiliary: the verb where it can move to the front; else empty.
-        base, helper: else its first form, and the form of "do" that takes its place.
-        rest: words after it.
-    """
-
-    subject: list[str]
-    auxiliary: str
-    base: str
+    subject: list[str]  # words before it
+    auxiliary: str  # the verb where it can move to the front; else empty
+    base: str  # else its first form, and the form of "do" that takes its place
     helper: str
-    rest: list[str]
+    rest: list[str]  # words after it
 
 
 def question_of(statement: str) -> str | None:

@@ -34,11 +34,7 @@ _GENERIC = 0.3  # share of questions in words that fit any label set
 def ask_labels(row: LabelRow, part: LabelsPart, rng: np.random.Generator, others: Sequence[str] = ()) -> Example:
     """Draw a question about the labels of a row; without answers where the right label is not among the choices.
 
-    Args:
-        row: the row.
-        part: what the dataset file says of it.
-        rng: where chance comes from.
-        others: labels of other sets, which can never be right here.
+    ``others`` are labels of other sets, which can never be right here.
     """
     form = one_of(rng, part.forms)
     drawing = _Drawing(row, part, form, rng, others, filled(form.text, row.values))

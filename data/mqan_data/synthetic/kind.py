@@ -141,11 +141,7 @@ def shared() -> Shared:
 
 @cache
 def load_kind(name: str) -> Kind:
-    """Read a kind of text.
-
-    Raises:
-        ValueError: the file is malformed, or a template names a field, rows or labels that are not there.
-    """
+    """Read a kind of text."""
     path = KINDS / f"{name}.yaml"
     content = parse(Kind, read_yaml(path), str(path))
     kind = Kind(

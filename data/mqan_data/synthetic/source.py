@@ -43,12 +43,7 @@ Split = Literal["train", "validation"]
 class MadeSource:
     """Questions about texts of one kind; no two draws see the same text.
 
-    Args:
-        kind: name of a file of ``kinds/``.
-        split: ``validation`` for the layouts that are held back, ``train`` for the others.
-
-    Raises:
-        ValueError: there is no layout for the split, or the file is malformed.
+    ``split`` is ``validation`` for the layouts that are held back, ``train`` for the others.
     """
 
     def __init__(self, kind: str, split: Split) -> None:
@@ -70,9 +65,7 @@ class MadeSource:
 class ProgramSource:
     """Questions about texts of a program of ``PROGRAMS``; no two draws see the same text.
 
-    Args:
-        program: its name.
-        split: ``validation`` for the words and cases that are held back, ``train`` for the others.
+    ``split`` is ``validation`` for the words and cases that are held back, ``train`` for the others.
     """
 
     def __init__(self, program: str, split: Split) -> None:
@@ -90,11 +83,7 @@ class ProgramSource:
 
 
 def made_source(name: str, split: Split) -> MadeSource | ProgramSource:
-    """Return a kind of text by its name.
-
-    Raises:
-        ValueError: there is none of the name.
-    """
+    """Return a kind of text by its name."""
     return ProgramSource(name, split) if name in PROGRAMS else MadeSource(name, split)
 
 

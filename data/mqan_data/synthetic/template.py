@@ -97,11 +97,7 @@ def choose(template: str, chance: Random) -> str:
 
 
 def check_template(template: str) -> None:
-    """Check that all brackets of a template fit.
-
-    Raises:
-        ValueError: brackets are not closed, or closed without being opened.
-    """
+    """Check that all brackets of a template fit."""
     unfit = _UNFIT.search(choose(_ROWS.sub(lambda match: match[3].replace("{{;}}", "", 1), template), Random(0)))  # noqa: S311
     if unfit:
         raise ValueError(f"{unfit[0]} opens or closes nothing in the template {template[:60]!r}")

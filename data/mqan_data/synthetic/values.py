@@ -76,10 +76,8 @@ _FAKERS = _Fakers()
 class Values:
     """Values of one text.
 
-    Args:
-        seed: decides all of them.
-        symbols: whether amounts and phone numbers may begin or end with a symbol such as $ or +. Between other symbols
-            (``<total>$5</total>``) the tokenizer would not split there.
+    Without ``symbols`` amounts and phone numbers neither begin nor end with one such as $ or +: between other symbols
+    (``<total>$5</total>``) the tokenizer would not split there.
     """
 
     def __init__(self, seed: int, *, symbols: bool = True) -> None:

@@ -96,11 +96,7 @@ def load_vectors(path: Path) -> StaticVectors:
 
 
 def read_glove(path: Path, words: Sequence[str]) -> tuple[list[str], FloatArray]:
-    """Return the words found in a GloVe text file (``word v1 v2 ...``), in the order given, and their rows [found, S].
-
-    Raises:
-        ValueError: a line does not hold as many numbers as the first one.
-    """
+    """Return the words that a file of GloVe (``word v1 v2 ...``) has, in the given order, and their rows [found, S]."""
     wanted = set(words)
     found: dict[str, FloatArray] = {}
     width = None

@@ -74,11 +74,7 @@ class Told:
     def quote(self, question: str, value: str, spans: Sequence[Span], within: Sequence[Span] = ()) -> Example:
         """Ask for a value that stands in the text: in the first of some spans, or anywhere.
 
-        Args:
-            question: what is asked.
-            value: the answer.
-            spans: that decide it.
-            within: where the answer stands; the spans that decide it where none is given.
+        The spans decide it; the answer stands ``within`` others, if these are given.
         """
         for first, last in (*(within or spans), (0, len(self.text))):
             for written, start in self.places:
