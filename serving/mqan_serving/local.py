@@ -31,11 +31,6 @@ _LAST_CALLS_S = 1.0  # for calls that were sent before their callers knew that t
 class LocalServer:
     """REST and gRPC over one service.
 
-    Args:
-        service: the service, ready.
-        settings: addresses and limits.
-        metrics: of the service, where requests are counted, too.
-
     Raises:
         SettingsError: the API keys cannot be read.
     """

@@ -68,9 +68,7 @@ async def _run_local(folder: Path, settings: Settings) -> None:
 def serve_ray(settings: Settings, *, verbose: bool = False) -> None:
     """Serve with Ray Serve on this machine until SIGTERM or SIGINT; a second one does not wait for what is in progress.
 
-    Args:
-        settings: the settings.
-        verbose: whether to print also what Ray's own processes say while all is well.
+    With ``verbose`` what Ray's own processes say while all is well is printed, too.
 
     Raises:
         SettingsError: a setting cannot be met.

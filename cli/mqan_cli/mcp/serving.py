@@ -42,10 +42,8 @@ class Endpoint:
 async def serve(url: str | None, bundle: Path | None, endpoint: Endpoint | None) -> None:
     """Serve the tools until the client goes away, or, on a port, until SIGTERM or SIGINT.
 
-    Args:
-        url: the server that answers; this process if None.
-        bundle: folder of this process's model; the default bundle if None.
-        endpoint: where to listen; standard input and output if None.
+    Without a URL this process answers, by the default bundle if none is given; without an endpoint the transport is
+    standard input and output.
 
     Raises:
         SettingsError: a setting cannot be met, or the port is taken.
@@ -106,13 +104,6 @@ class _Guard:
     On loopback, where no names are set, no other names than its own are allowed. Nothing is answered but POST: without
     sessions, the stream that GET opens would carry nothing.
 
-    Args:
-        app: what callers are let into.
-        settings: names and keys.
-        host: where it listens.
-
-    Raises:
-        SettingsError: the keys cannot be read.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, host: str) -> None:

@@ -27,12 +27,7 @@ QuestionArgument = Annotated[str, Field(description="The question, in natural la
 
 
 def create_server(answerer: Answerer, longest_s: float) -> MCPServer:
-    """Return a server of the tools.
-
-    Args:
-        answerer: answers their questions.
-        longest_s: how long a call may take, all of its fields together.
-    """
+    """Return a server of the tools."""
     server = PlainServer(
         "mqan",
         title="mqan",
@@ -102,13 +97,9 @@ def _told(result: BaseModel) -> CallToolResult:
 
 
 class PlainServer(MCPServer):
-    """A server whose errors are plain sentences: the SDK's own name the tool again and quote pydantic.
+    """A server whose errors are plain sentences: the SDK's own name the tool again and quote pydantic."""
 
-    Attributes:
-        longest_s: how long a call may take.
-    """
-
-    longest_s: float | None = None
+    longest_s: float | None = None  # of a call, all of its fields together
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[Any, Any] | None = None

@@ -68,13 +68,7 @@ def _text(row: Any, where: str, timeout_ms: int | None) -> AskedText:
 
 
 def item_of(row: Any, context: str, timeout_ms: int | None = None) -> Item:
-    """Read a question: a string, or an object with all that a question may have but its context.
-
-    Args:
-        row: what the caller sent.
-        context: of the question.
-        timeout_ms: until when the call's answers are of use, where the caller says; the question's own may be less.
-    """
+    """Read a question: a string, or an object with all but its context. It has no more time than the call has."""
     if isinstance(row, str):
         row = {"question": row}
     if not isinstance(row, dict):

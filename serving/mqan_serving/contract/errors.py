@@ -95,13 +95,7 @@ _CODE_OF_HTTP_STATUS = {400: "malformed_request", 404: "not_found", 405: "method
 
 
 class ServingError(MqanError):
-    """An answer cannot be given for a reason that is not in the input.
-
-    Attributes:
-        code: a code of ``ERRORS``.
-        message: one sentence for the caller.
-        retry_after_s: when to try again, where that is known.
-    """
+    """An answer cannot be given for a reason that is not in the input."""
 
     def __init__(self, code: str, message: str, *, retry_after_s: int | None = None) -> None:
         super().__init__(message)
@@ -113,8 +107,7 @@ class ServingError(MqanError):
 class PlacedError(InputError):
     """Something in a caller's document, at a place of it.
 
-    Attributes:
-        place: names of the fields that lead to it; of a question its id, too.
+    Its place is the names of the fields that lead to it; of a question its id, too.
     """
 
     def __init__(self, code: str, place: tuple[str, ...], message: str, hint: str) -> None:
@@ -159,11 +152,7 @@ class Failure:
 
 
 class AnsweringError(MqanError):
-    """A question among several could not be answered.
-
-    Attributes:
-        failure: why, and where it stands in the caller's document.
-    """
+    """A question among several could not be answered."""
 
     def __init__(self, failure: Failure, place: tuple[str, ...]) -> None:
         super().__init__(failure.message)

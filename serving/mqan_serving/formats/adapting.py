@@ -42,22 +42,14 @@ PartT = TypeVar("PartT", bound=Part)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question of a document.
-
-    Attributes:
-        place: of the question in the document.
-        fields: places of fields of ``question`` that are elsewhere.
-        kind: its type, as the format calls it.
-        name: as it was sent.
-        values: of its choices or levels, as they were sent.
-    """
+    """A question of a document."""
 
     question: Question
     place: Place
-    fields: Mapping[str, Place] = field(default_factory=dict)
-    kind: str = ""
+    fields: Mapping[str, Place] = field(default_factory=dict)  # places of fields of ``question`` that are elsewhere
+    kind: str = ""  # as the format calls it
     name: str | None = None
-    values: Sequence[Any] = ()
+    values: Sequence[Any] = ()  # of its choices or levels, as they were sent
 
 
 def refuse(code: str, place: Place, message: str, hint: str = "") -> PlacedError:
@@ -83,12 +75,7 @@ def read_object(body: bytes) -> Any:
 
 
 def read(model: type[PartT], document: Any, place_of: Callable[[Place], Place] = lambda place: place) -> PartT:
-    """Validate a document.
-
-    Args:
-        model: its form.
-        document: JSON.
-        place_of: makes the place in the document of the one that pydantic gives.
+    """Validate a document; ``place_of`` makes the place in it of the one that pydantic gives.
 
     Raises:
         PlacedError: something in it is wrong.

@@ -45,22 +45,13 @@ class Respond(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format that others speak.
-
-    Attributes:
-        path: where it is spoken; ``EXAMPLES`` has a request and its response for it.
-        operation: its id in the documentation.
-        summary: for the documentation.
-        parse: reads the questions of a body, or raises ``PlacedError``.
-        respond: makes the response of these, their answers and the model's name.
-        schema: JSON schema of responses.
-    """
+    """A format that others speak."""
 
     path: str
     operation: str
     summary: str
-    parse: Callable[[bytes, Model], Sequence[Asked]]
-    respond: Callable[[Sequence[Asked], Sequence[Answer], str], Any]
+    parse: Callable[[bytes, Model], Sequence[Asked]]  # raises ``PlacedError``
+    respond: Callable[[Sequence[Asked], Sequence[Answer], str], Any]  # with the model's name
     schema: Mapping[str, Any]
 
 

@@ -19,9 +19,6 @@ class LogWriter:
 
     Lines that find it full (a pipe that nobody reads, a stopped terminal) or that cannot be written (a full disk) are
     dropped and counted. Once writing works again, a line says how many were dropped.
-
-    Args:
-        most_lines: the size of the queue.
     """
 
     def __init__(self, most_lines: int = _MOST_LINES) -> None:

@@ -85,31 +85,17 @@ def choose_request_id(given: str | None) -> str:
 
 
 class RequestLog:
-    """Collects what is logged and counted about one request.
-
-    Args:
-        transport: ``rest`` or ``grpc``.
-        method: what is called; one of ``metrics.METHODS``.
-        request_id: its id.
-        metrics: where it is counted.
-        headers: what it came with, for its trace.
-
-    Attributes:
-        path: where it was sent to, which says how its errors look.
-        timeline: its stages.
-        is_streaming: whether its response has begun and is still to end: it is counted then, not at its beginning.
-        code: how it ended, or will end if nothing more goes wrong; one of ``metrics.CODES``.
-    """
+    """Collects what is logged and counted about one request."""
 
     def __init__(
         self, transport: str, method: str, request_id: str, metrics: Metrics, headers: Mapping[str, str]
     ) -> None:
         self.request_id = request_id
-        self.path = ""
+        self.path = ""  # says how its errors look
         self.timeline = Timeline()
-        self.is_streaming = False
+        self.is_streaming = False  # counted at the end of its response, not at the beginning
         self._headers = headers
-        self.code = OK
+        self.code = OK  # how it ended, or will end if nothing more goes wrong
         self._transport = transport
         self._method = method
         self._metrics = metrics

@@ -37,11 +37,7 @@ h2, code, td { overflow-wrap: anywhere; }
 
 
 def render_reference(document: Mapping[str, Any]) -> Page:
-    """Return the page.
-
-    Args:
-        document: an OpenAPI document of operations with JSON bodies.
-    """
+    """Return the page of an OpenAPI document of operations with JSON bodies."""
     info, schemas = document["info"], document["components"]["schemas"]
     parts = [f"<h1>{escape(info['title'])} <small>{escape(info['version'])}</small></h1>"]
     parts += [f"<p>{_prose(text)}</p>" for text in info["description"].split("\n\n")]

@@ -108,13 +108,8 @@ def start_ray(
 ) -> None:
     """Start Ray on this machine, for this machine only, and run the application; return when it is ready.
 
-    However this ends, Ray may run then, until ``ray.shutdown``.
-
-    Args:
-        settings: the settings.
-        metrics_folder: an empty folder where replicas share their metrics.
-        object_store_bytes: size of Ray's object store.
-        once_connected: called when Ray has put signal handlers of its own in place.
+    However this ends, Ray may run then, until ``ray.shutdown``. Replicas share their metrics in the folder;
+    ``once_connected`` is called when Ray has put signal handlers of its own in place.
 
     Raises:
         StartError: Ray or the application does not start.

@@ -29,12 +29,8 @@ _ANY = "0.0.0.0"  # noqa: S104  only asks whether ports are free
 def ray_environment(settings: Settings, run_folder: Path, claims: ExitStack) -> Mapping[str, str]:
     """Return the environment that Ray is started in, unless the caller's own has other values.
 
-    The fast path is HAProxy straight to the replica's own servers, with user code on the replica's main loop.
-
-    Args:
-        settings: the settings.
-        run_folder: for HAProxy's files; of this server alone.
-        claims: keeps the chosen ranges of ports from other servers until it is closed.
+    The fast path is HAProxy, whose files are in ``run_folder``, straight to the replica's own servers, with user code
+    on the replica's main loop. ``claims`` keeps the chosen ranges of ports from other servers until it is closed.
     """
     has_proxy = os.environ.get("RAY_SERVE_ENABLE_HA_PROXY") != "0" and _has_haproxy()
     if not has_proxy:

@@ -43,13 +43,8 @@ def rewrite(configuration: str, folder: Path, host: str = _LOOPBACK) -> str:
     """Return a configuration of Ray's with what it lacks.
 
     The public ports are on ``host``, statistics on loopback. Request heads have a deadline. Errors are those of the
-    API; a missing server is 503, so that callers ask another. Ray's own routes and methods do not exist. Nothing is
-    logged: the replicas do that.
-
-    Args:
-        configuration: as Ray wrote it.
-        folder: where the files of errors are written.
-        host: address that callers connect to.
+    API, in files in ``folder``; a missing server is 503, so that callers ask another. Ray's own routes and methods do
+    not exist. Nothing is logged: the replicas do that.
 
     Raises:
         ValueError: Ray has written another configuration than this version knows.
@@ -100,12 +95,7 @@ def note_process(folder: Path) -> None:
 
 
 def stop_listening(folder: Path, timeout_s: float) -> None:
-    """Let all HAProxys that left a note refuse new connections and finish what they have; wait until they have ended.
-
-    Args:
-        folder: of their configurations.
-        timeout_s: longest time to wait.
-    """
+    """Let all HAProxys that left a note in ``folder`` finish what they have; wait until they have ended."""
     processes = [int(note.stem) for note in folder.rglob(f"*{_PID_SUFFIX}")]
     deadline = time.monotonic() + timeout_s
     for process in _running(processes, folder):

@@ -26,11 +26,7 @@ Knows = Callable[[str], bool]  # whether a word, in lower case, is one of the te
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A quotation with single spaces, and some characters around it, where a line feed ends each line.
-
-    Attributes:
-        knows: whether a word, in lower case, is one of the text's language.
-    """
+    """A quotation with single spaces, and some characters around it, where a line feed ends each line."""
 
     text: str
     before: str = "\n"
@@ -170,12 +166,8 @@ _CHANGED_MONEY_IN_FRONT: Final = _changes(  # $m 3.2, EUR million 5, KEUR 5
 
 
 def read_amount(quoted: Quoted, *, is_money: bool, is_whole: bool = False) -> tuple[Decimal, str | None]:
-    """Return the one number of a quotation, and its currency as it is written.
-
-    Args:
-        quoted: the quotation.
-        is_money: whether it is to be an amount of money.
-        is_whole: whether it is to be a whole number, in which a point may be between thousands.
+    """Return the one number of a quotation, and its currency as it is written; of a whole number a point may be between
+    thousands.
 
     Raises:
         NoValueError: it has no number, several, or one that could be read in two ways.

@@ -34,19 +34,7 @@ class RecordRequest:
 
 @dataclass(frozen=True, slots=True)
 class FilledField:
-    """A field, and what the text says of it.
-
-    Attributes:
-        name: of the field.
-        question: that was asked.
-        value: of the field's type; None where there is none, and an empty list of an array.
-        text: the quotation or the label, also where it has no value of the field's type; empty where the text has none.
-        spans: where the quotation stands, or what decides for a label; of an array of strings, one for each value.
-        answered: whether there is a value.
-        probability: how sure the model is: of the quotation, the label or all of the labels, or that there is none.
-        normalized: what a library made of the quotation, where one did.
-        reason: why there is no value, in a sentence.
-    """
+    """A field, and what the text says of it; its document says what each part is."""
 
     name: str
     question: str
@@ -61,13 +49,7 @@ class FilledField:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record of a text.
-
-    Attributes:
-        values: the record, as its schema has it: a field without a value is null where the schema allows that, an empty
-            list where it is an array, and left out otherwise.
-        fields: all fields, in the schema's order.
-    """
+    """A record of a text: its values as the schema has them, and all fields in the schema's order."""
 
     values: dict[str, Any]
     fields: tuple[FilledField, ...]
@@ -113,9 +95,7 @@ def parse_schema(text: str) -> tuple[RecordField, ...]:
 async def ask_record(request: RecordRequest, max_chars: int) -> list[AskedText]:
     """Return the questions of all fields of a record, to be answered side by side.
 
-    Args:
-        request: what is asked for.
-        max_chars: most characters of all labels together: many fields can refer to one enum, which the body has once.
+    All labels together have at most ``max_chars``: many fields can refer to one enum, which the body has once.
 
     Raises:
         InputError: a question or label cannot be asked; the message names the field.

@@ -74,12 +74,7 @@ _PARSER: Final = parser(_Words())
 
 
 def read_moment(text: str, wanted: tuple[str, ...], *, ignores_zone: bool = False) -> datetime:
-    """Return the one date and time of a quotation with single spaces.
-
-    Args:
-        text: the quotation.
-        wanted: the parts that it has to name, as attributes of a ``datetime``; others are any.
-        ignores_zone: whether the time zone does not matter.
+    """Return the one date and time of a quotation with single spaces; it has to name the wanted parts, others are any.
 
     Raises:
         NoValueError: it does not name them, names several, or can be read in two ways.

@@ -71,19 +71,13 @@ _OF_ROOT: Final = _NOTES - {"ask"} | {
 
 @dataclass(frozen=True, slots=True)
 class RecordField:
-    """A field of a record.
-
-    Attributes:
-        options: of a choice, the value of each label.
-        bounds: what a value has to be within.
-        min_probability: below which there is no value.
-    """
+    """A field of a record."""
 
     name: str
     kind: Kind
     question: str
     is_nullable: bool
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # of a choice, the value of each label
     bounds: SchemaValidator | None
     min_probability: float
 

@@ -80,14 +80,10 @@ def is_of_kind(kind: Kind, quotation: str, after: str = "") -> bool:
 
 
 def read_value(kind: Kind, quotation: str, before: str = "", after: str = "", knows: Knows = str.isascii) -> Value:
-    """Return the value of a quotation.
+    """Return the value of a quotation that is none of a choice.
 
-    Args:
-        kind: not one of the kinds that are chosen.
-        quotation: words of the caller's text.
-        before: the last ``NEAR_CHARS`` characters before it; fewer where the text begins.
-        after: the first ``NEAR_CHARS`` characters after it.
-        knows: whether a word, in lower case, is one of the text's language; by default all in ASCII are.
+    With it come up to ``NEAR_CHARS`` characters before and after it, and what says whether a word, in lower case, is
+    one of the text's language.
 
     Raises:
         NoValueError: it has none of this kind, or may have several.

@@ -27,14 +27,7 @@ _HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 
 class EventStream(StreamingResponse):
-    """A response of events.
-
-    Args:
-        first: the first word, or the answer: what fails before that is told by a status.
-        rest: what comes after it.
-        describe_answer: makes the document of the answer.
-        log: where the request is logged and counted, when its last event leaves.
-    """
+    """A response of events. What fails before the first word, or the answer, is told by a status."""
 
     def __init__(
         self,

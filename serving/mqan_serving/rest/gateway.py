@@ -57,16 +57,7 @@ def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:
 
 
 class Gateway:
-    """ASGI middleware around the whole application.
-
-    Args:
-        app: the application.
-        routes: of the application; each names what its requests are counted as.
-        settings: limits.
-        keys: who may ask.
-        metrics: where requests are counted.
-        echoes_request_id: whether responses get the header ``x-request-id``; Ray Serve adds it by itself.
-    """
+    """ASGI middleware around the whole application."""
 
     def __init__(
         self,
@@ -189,12 +180,7 @@ def check_host(headers: Headers, allowed: tuple[str, ...]) -> None:
 
 
 def is_allowed_host(given: str, allowed: tuple[str, ...]) -> bool:
-    """Return whether a ``Host`` header is of these names, or an address: no other page can have that for a name.
-
-    Args:
-        given: the header, with or without a port.
-        allowed: names in lower case.
-    """
+    """Return whether a ``Host`` header is of these names, or an address: no other page can have that for a name."""
     name, colon, port = given.rpartition(":")
     if not colon or not port.isdecimal():
         name = given

@@ -30,13 +30,7 @@ _SLACK_S = 15.0  # beyond what the application itself allows for body and answer
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """A connection whose head and trailers have a size and a deadline.
-
-    Args:
-        settings: the bounds.
-        refuse: counts and logs what is refused before there is a request, and returns the response.
-        uvicorn: arguments of uvicorn's own class.
-    """
+    """A connection whose head and trailers have a size and a deadline."""
 
     def __init__(self, settings: Settings, refuse: Callable[[Exception], Response], **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
@@ -146,11 +140,7 @@ class BoundedProtocol(HttpToolsProtocol):
 class HttpServer(uvicorn.Server):
     """A uvicorn server that leaves signals to the process it is a part of.
 
-    Args:
-        app: the application.
-        settings: bounds of connections.
-        metrics: where requests are counted that never reach the application.
-        grace_s: seconds that requests in progress may take after ``should_exit`` is set.
+    ``grace_s``: how long requests in progress may take after ``should_exit`` is set.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics, grace_s: float) -> None:

@@ -76,15 +76,7 @@ def create_rest_app(
     *,
     echoes_request_id: bool = True,
 ) -> FastAPI:
-    """Create the REST application.
-
-    Args:
-        get_service: returns the service; called for every request, so the service may come later than the routes.
-        settings: limits; a larger body or header is refused before the body is read.
-        keys: who may ask.
-        metrics: where requests are counted.
-        echoes_request_id: whether to send the header ``x-request-id``, which some hosts add by themselves.
-    """
+    """Create the REST application; the service may come later than its routes."""
     app = _create_app(settings, keys, metrics, echoes_request_id=echoes_request_id)
     # Does nothing but tell the documentation where to put a key.
     dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []
@@ -112,13 +104,7 @@ def create_rest_app(
 
 
 def create_metrics_app(settings: Settings, keys: ApiKeys, metrics: Metrics) -> FastAPI:
-    """Create an application that tells metrics and nothing else.
-
-    Args:
-        settings: limits, and whether metrics need a key.
-        keys: who may ask then.
-        metrics: what is told, and where requests are counted.
-    """
+    """Create an application that tells metrics and nothing else."""
     app = _create_app(settings, keys, metrics, openapi_url=None)
     _add_metrics(app, metrics)
     return app

@@ -60,15 +60,7 @@ class RpcGuard:
         *,
         is_open: bool = False,
     ) -> MessageT:
-        """Run what answers a call; log and respond to whatever goes wrong.
-
-        Args:
-            method: what it is counted as; one of ``metrics.METHODS``.
-            run: answers the call.
-            empty: makes the response of a call that failed, which nobody reads.
-            context: of the call.
-            is_open: whether it needs no key.
-        """
+        """Run what answers a call; log and respond to whatever goes wrong, by an empty response that nobody reads."""
         metadata, record = self._begin(method, context)
         try:
             self._check(metadata, record, is_open=is_open)
@@ -142,9 +134,6 @@ def sparing(call: Callable[..., Any]) -> Callable[..., Any]:
     """Let a call whose caller has gone end without a response: grpc.aio never frees one that it cannot send.
 
     (https://github.com/grpc/grpc/issues/43360)
-
-    Args:
-        call: a coroutine function, or an asynchronous generator of several responses.
     """
 
     @wraps(call)

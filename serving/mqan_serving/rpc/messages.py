@@ -32,10 +32,6 @@ def timeout_ms_of(remaining_s: float | None) -> int | None:
 def question_of_message(request: answer_pb2.AnswerRequest, remaining_s: float | None) -> Question:
     """Return the question of a request.
 
-    Args:
-        request: the request.
-        remaining_s: until its caller's deadline, where it has one.
-
     Raises:
         InputError: it is none.
     """

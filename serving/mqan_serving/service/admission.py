@@ -15,11 +15,7 @@ _LEAST_MEASURED = 256  # pieces of one that says how fast more are read
 
 
 class Pace:
-    """How fast the engine reads: as fast as in the best of its last readings, for a machine may be busy for a while.
-
-    Args:
-        num_threads: threads that read.
-    """
+    """How fast the engine reads: as fast as in the best of its last readings, for a machine may be busy for a while."""
 
     def __init__(self, num_threads: int = 1) -> None:
         self._num_threads = num_threads
@@ -36,13 +32,7 @@ class Pace:
 
 
 class Admission:
-    """Bounds how many requests are inside the server at once and what they have to read, and knows the oldest.
-
-    Args:
-        max_requests: most of them.
-        pace: of the engine.
-        timeout_s: seconds in which all that is inside has to be read.
-    """
+    """Bounds how many requests are inside the server at once and what they have to read in a time; knows the oldest."""
 
     def __init__(self, max_requests: int, pace: Pace, timeout_s: float) -> None:
         self.max_requests = max_requests

@@ -40,14 +40,7 @@ _OBSERVE_PERIOD_S = 0.5  # metrics are read every few seconds
 
 
 class Service:
-    """Answers questions with one engine.
-
-    Args:
-        engine: the engine; only this service may use it.
-        settings: limits and batching.
-        executor: the threads that call the engine; by default new ones.
-        meter: where questions in progress and batches are counted.
-    """
+    """Answers questions with one engine, which nobody else may use."""
 
     def __init__(
         self,
@@ -180,14 +173,9 @@ class Service:
     ) -> Answer:
         """Answer one question within its ``timeout_ms`` and the server's own limit, whichever is less.
 
-        A caller that goes away cancels this call, which frees its place at once; so does the end of its time.
-
-        Args:
-            question: what is asked.
-            timeline: where its stages are marked.
-            tell: called with words of the answer as soon as they are decided, in order; the last may come with the
-                answer only.
-            is_admitted: whether it belongs to a call that was admitted, which a draining server finishes.
+        A caller that goes away cancels this call, which frees its place at once; so does the end of its time. ``tell``
+        is called with words as soon as they are decided, in order; the last may come with the answer only. A draining
+        server finishes what belongs to a call that was admitted.
 
         Raises:
             InputError: it cannot be answered; the error says why and how to fix it.

@@ -187,14 +187,9 @@ class _Rounds:
 
 
 class Batcher:
-    """Answers single requests in batches. Its methods belong to the event loop.
+    """Answers single requests in batches. Its methods belong to the event loop, the engine to the executor's threads.
 
-    Args:
-        engine: called on the executor only, by each of its threads with decodings of its own.
-        executor: a pool of at least ``num_threads`` threads.
-        max_batch_size: most requests that are encoded together, or go on together after that.
-        max_batch_tokens: most tokens of those encoded, padding included; a longer request goes alone.
-        max_running_tokens: most tokens of all that decode; a longer request decodes alone.
+    Tokens of a batch include padding; a request with more than the bounds goes alone.
     """
 
     def __init__(
@@ -243,15 +238,8 @@ class Batcher:
         """Answer one request; its stages are marked in the timeline.
 
         A caller that goes away (cancels) costs nothing more: before its request is encoded it never will be, and after
-        that it leaves at the next step. So does a request whose deadline has passed; its caller has to cancel, too.
-
-        Args:
-            request: what is asked.
-            max_answer_tokens: most tokens of the answer.
-            timeline: where its stages are marked.
-            deadline: when nobody waits any longer, on the clock of ``time.monotonic``.
-            tell: called with words of the answer as soon as they are decided, in order; the last may come with the
-                answer only.
+        that it leaves at the next step. So does a request whose deadline, by ``time.monotonic``, has passed; its caller
+        has to cancel, too.
         """
         loop = asyncio.get_running_loop()
         num_tokens = request.num_context_tokens + request.num_question_tokens

@@ -52,15 +52,7 @@ class Timeline:
         return totals
 
     def trace(self, name: str, headers: Mapping[str, str], values: Mapping[str, str | int], *, is_fault: bool) -> None:
-        """End, and hand a span of the request and one of each stage to whatever collects traces here, if anything does.
-
-        Args:
-            name: of the request's span.
-            headers: of the request; ``traceparent`` and ``tracestate`` name the caller's span, unless the server
-                around this one has begun a span of its own.
-            values: attributes of the request's span.
-            is_fault: whether the request ended by a fault of ours.
-        """
+        """End, and hand a span of the request and one of each stage to whatever collects traces, below the caller's."""
         self.end()
         around = trace.get_current_span().get_span_context().is_valid
         parent = None if around else _PROPAGATOR.extract(headers, Context())

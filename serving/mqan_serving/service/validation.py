@@ -24,11 +24,7 @@ def check_metadata(pairs: Iterable[tuple[str | bytes, str | bytes]], limit: int)
 
 
 class Validator:
-    """Checks requests against the limits of one server.
-
-    Args:
-        limits: the published limits.
-    """
+    """Checks requests against the limits of one server."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits

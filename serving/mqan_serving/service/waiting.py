@@ -23,15 +23,7 @@ Tell = Callable[[Sequence[AnswerToken]], None]  # takes the next words of an ans
 
 @dataclass(slots=True, eq=False)
 class Waiting:
-    """A request that waits for its answer, on its caller's event loop.
-
-    Attributes:
-        deadline: when the answer is of no use any more, on the monotonic clock.
-        tell: takes words as they are decided; None where the whole answer is wanted.
-        num_told: how many words were told; they stay told if the request is tried again.
-        is_started: whether it has been encoded, or is just being.
-        turn: when it came, on the monotonic clock, and as much later as it takes longer to read.
-    """
+    """A request that waits for its answer, on its caller's event loop."""
 
     request: ReadRequest
     max_answer_tokens: int
@@ -42,10 +34,10 @@ class Waiting:
     num_read: int
     deadline: float
     tell: Tell | None = None
-    num_told: int = 0
+    num_told: int = 0  # words; they stay told if the request is tried again
     is_given_up: bool = False
-    is_started: bool = False
-    turn: float = field(init=False)
+    is_started: bool = False  # has been encoded, or is just being
+    turn: float = field(init=False)  # when it came, and as much later as it takes longer to read
 
     def __post_init__(self) -> None:
         self.turn = time.monotonic() + self.num_read * _S_PER_PIECE

@@ -20,9 +20,7 @@ class _Work:
 class Watch:
     """Watches over rounds of the engine, the reading of texts, and the event loop.
 
-    Args:
-        most_s: seconds that any of them may take; of the event loop, seconds of CPU of each thread.
-        num_threads: threads that work.
+    ``most_s``: seconds that any of them may take; of the event loop, seconds of CPU of each thread.
     """
 
     def __init__(self, most_s: float, num_threads: int = 1) -> None:
