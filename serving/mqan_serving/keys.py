@@ -115,22 +115,17 @@ def read_keys(file: Path, *, may_be_empty: bool = True) -> dict[str, bytes]:
     """
     lines = _read(file).splitlines()
     if not (lines or may_be_empty):
-        raise SettingsError(f"{_OF_SETTING}: {file} is empty; to let nobody in, leave a comment in it")
+        raise _refuse(f"{file} is empty; to let nobody in, leave a comment in it")
     hashes: dict[str, bytes] = {}
     for number, line in enumerate(lines, 1):
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
         if len(words) != 2 or not _NAME.fullmatch(words[0]) or not _HASH.fullmatch(words[1]) or words[0] in hashes:
-            raise SettingsError(
-                f"{_OF_SETTING}: {file}, line {number}: expected a name that is not used "
-                "twice and the SHA-256 of its key; `mqan key NAME` writes such a line"
-            )
+            expected = "expected a name that is not used twice and the SHA-256 of its key"
+            raise _refuse(f"{file}, line {number}: {expected}; `mqan key NAME` writes such a line")
         hashes[words[0]] = bytes.fromhex(words[1])
     return hashes
-
-
-_OF_SETTING = "setting api_key_file (MQAN_API_KEY_FILE)"
 
 
 def _read(file: Path) -> str:
@@ -138,16 +133,20 @@ def _read(file: Path) -> str:
         # Not blocking, so that a pipe in its place is refused and not waited for. A link is followed: a mounted secret.
         with open(file, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as opened:
             if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                raise SettingsError(f"{_OF_SETTING}: cannot read {file}: not a file; put the keys into one")
+                raise _refuse(f"cannot read {file}: not a file; put the keys into one")
             content = opened.read(_MAX_FILE_BYTES + 1)
     except OSError as error:
-        raise SettingsError(f"{_OF_SETTING}: cannot read {file}: {error.strerror}") from None
+        raise _refuse(f"cannot read {file}: {error.strerror}") from None
     if len(content) > _MAX_FILE_BYTES:
-        raise SettingsError(f"{_OF_SETTING}: {file} has more than {_MAX_FILE_BYTES} bytes; remove keys from it")
+        raise _refuse(f"{file} has more than {_MAX_FILE_BYTES} bytes; remove keys from it")
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:
-        raise SettingsError(f"{_OF_SETTING}: cannot read {file}: not UTF-8") from None
+        raise _refuse(f"cannot read {file}: not UTF-8") from None
+
+
+def _refuse(why: str) -> SettingsError:
+    return SettingsError(f"setting api_key_file (MQAN_API_KEY_FILE): {why}")
 
 
 def add_key(file: Path, name: str) -> str:

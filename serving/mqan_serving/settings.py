@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from mqan_core.manifest import MANIFEST
@@ -22,6 +22,14 @@ _PREFIX = "MQAN_"
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 _DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 _HOST = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
+_FORMS = {
+    "allowed_hosts": (_HOST, "no name of a host; give names such as answers.example, without ports"),
+    "cors_origins": (
+        _ORIGIN,
+        "no origin; give scheme, host and port if any, such as https://app.example, without a path or a slash at the "
+        "end, or * alone",
+    ),
+}
 _NEAR = 0.85  # of difflib: a letter or a word more or less, and none of the command line's own or of a cluster's
 _NO_NAME = "is empty, which would open the server to everybody; name the file of keys, or unset it to mean that"
 _DEFAULT_BUNDLE = default_bundle()
@@ -185,28 +193,17 @@ class Settings(BaseSettings):
             raise ValueError("an alias is empty; give names with commas between them")
         return names
 
-    @field_validator("allowed_hosts", mode="before")
+    @field_validator("allowed_hosts", "cors_origins", mode="before")
     @classmethod
-    def _read_hosts(cls, given: Any) -> Any:
-        hosts = _listed(given) if isinstance(given, str) else given
-        for host in hosts if isinstance(hosts, list | tuple) else ():
-            if not isinstance(host, str) or not _HOST.fullmatch(host):
-                raise ValueError(f"{host!r} is no name of a host; give names such as answers.example, without ports")
-        return hosts
-
-    @field_validator("cors_origins", mode="before")
-    @classmethod
-    def _read_origins(cls, given: Any) -> Any:
-        origins = _listed(given) if isinstance(given, str) else given
-        if not isinstance(origins, list | tuple) or tuple(origins) == ("*",):
-            return origins
-        for origin in origins:
-            if not isinstance(origin, str) or not _ORIGIN.fullmatch(origin):
-                raise ValueError(
-                    f"{origin!r} is no origin; give scheme, host and port if any, such as https://app.example, without "
-                    "a path or a slash at the end, or * alone"
-                )
-        return [_without_default_port(origin) for origin in origins]
+    def _read_names(cls, given: Any, info: ValidationInfo) -> Any:
+        names = _listed(given) if isinstance(given, str) else given
+        form, what = _FORMS[info.field_name or ""]
+        if not isinstance(names, list | tuple) or (form is _ORIGIN and tuple(names) == ("*",)):
+            return names
+        for name in names:
+            if not isinstance(name, str) or not form.fullmatch(name):
+                raise ValueError(f"{name!r} is {what}")
+        return list(map(_without_default_port, names))
 
     @model_validator(mode="after")
     def _check_together(self) -> "Settings":

@@ -13,7 +13,7 @@ from mqan_core.bundle import open_bundle
 from mqan_core.errors import InputError
 from mqan_core.text.vocab import Vocabulary
 from mqan_core.text.word_pieces import WordPieces
-from mqan_serving.contract.model import Limits
+from mqan_serving.contract.model import LimitsDocument
 from mqan_serving.contract.questions import Question, question_of, read_object
 from mqan_serving.service.validation import Validator
 from mqan_serving.settings import Settings
@@ -23,7 +23,7 @@ _MOST_S = 0.2  # of CPU
 _TRIES = 3  # the least counts: another process may take the machine's caches meanwhile
 
 _SETTINGS = Settings()
-_LIMITS = Limits(
+_LIMITS = LimitsDocument(
     max_request_bytes=_SETTINGS.max_request_bytes,
     max_context_tokens=_SETTINGS.max_context_tokens,
     max_question_tokens=_SETTINGS.max_question_tokens,

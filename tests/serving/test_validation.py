@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,12 +16,12 @@ from mqan_core.ask.request import read_question
 from mqan_core.errors import InputError
 from mqan_core.text.vocab import Vocabulary
 from mqan_serving.contract.errors import ERRORS
-from mqan_serving.contract.model import Limits
+from mqan_serving.contract.model import LimitsDocument
 from mqan_serving.contract.questions import Question, question_of, read_object
 from mqan_serving.rpc.guard import parse_message
 from mqan_serving.service.validation import Validator
 
-LIMITS = Limits(
+LIMITS = LimitsDocument(
     max_request_bytes=10_000,
     max_context_tokens=100,
     max_question_tokens=20,
@@ -220,24 +219,3 @@ FIELDS = st.sampled_from(["context", "question", "max_answer_tokens", "other", "
 @given(document=st.dictionaries(FIELDS, JSON, max_size=5))
 def test_any_document_is_a_question_or_refused(document: dict[str, object]) -> None:
     assert outcome(json.dumps(document).encode()) in {None, *ERRORS}
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["x" * 10**6, "! " * 500_000, "!" * 10**6, ("x" * 999 + " ") * 1000, ("!" * 999 + " ") * 1000, "\n" * 10**6 + "x"],
-    ids=range(6),
-)
-def test_hostile_texts_are_checked_in_linear_time(text: str) -> None:
-    """Eight times the text takes about eight times the time; sixty-four times would be quadratic."""
-    validator = Validator(replace(LIMITS, max_request_bytes=2**22, max_context_tokens=4000, max_word_length=1000))
-
-    def seconds(part: str) -> float:
-        body = Question(context=part, question="q").model_dump_json().encode()
-        times = []
-        for _ in range(3):
-            started = time.process_time()
-            assert outcome(body, validator) in {None, "word_too_long", "context_too_long"}
-            times.append(time.process_time() - started)
-        return min(times)  # another process may take the machine's attention meanwhile
-
-    assert seconds(text) < 24 * seconds(text[len(text) * 7 // 8 :]) + 0.2

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mqan_cli.asked import Document
 from mqan_core.ask.options import is_yes_no
+from mqan_serving.contract.documents import QuotationDocument
 
 SourceName = Literal["context", "question", "vocabulary"]
 
@@ -20,13 +21,8 @@ class _Result(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Quotation(_Result):
+class Quotation(QuotationDocument):
     """A part of the context or the question, word for word."""
-
-    source: Literal["context", "question"] = Field(description="The text that is quoted.")
-    start: int = Field(description="First code point in that text.")
-    end: int = Field(description="One past the last code point.")
-    text: str = Field(description="Exactly text[start:end].")
 
     def __str__(self) -> str:
         return f'"{self.text}" ({self.source}, {self.start}-{self.end})'

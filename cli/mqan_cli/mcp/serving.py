@@ -123,9 +123,8 @@ class _Guard:
                 raise refuse("method_not_allowed", "method", "This path does not accept this method.", _HINT)
         except (InputError, ServingError) as error:
             failure = describe(error)
-            document = {"code": failure.code, "message": failure.message, "hint": failure.hint}
             allow = {"allow": "POST"} if failure.code == "method_not_allowed" else None
-            await JSONResponse(document, failure.kind.http, allow)(scope, receive, send)
+            await JSONResponse(failure.document, failure.kind.http, allow)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from mqan_core.errors import InputError
 from mqan_serving.contract.errors import refuse, shown_field
-from mqan_serving.contract.questions import Question, question_of, question_schema
+from mqan_serving.contract.questions import Question, json_body, question_of, question_schema
 
 MOST_TEXTS: Final = 256
 MOST_QUESTIONS: Final = 256  # about one text
@@ -200,17 +200,8 @@ def _schema() -> dict[str, Any]:
     return {"title": "Questions", "anyOf": [alone, texts]}
 
 
-MANY_SCHEMA: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": _schema(),
-                "example": {
-                    "context": "The tower is 330 m tall and was finished in 1889.",
-                    "questions": ["How tall is the tower?", {"id": "year", "question": "When was it finished?"}],
-                },
-            }
-        },
-    }
+_EXAMPLE: Final = {
+    "context": "The tower is 330 m tall and was finished in 1889.",
+    "questions": ["How tall is the tower?", {"id": "year", "question": "When was it finished?"}],
 }
+MANY_SCHEMA: Final[dict[str, Any]] = json_body(_schema(), example=_EXAMPLE)

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from mqan_serving.contract.model import Document, ModelVersionDocument
+from mqan_serving.contract.model import Document, ItemErrorDocument, ModelVersionDocument
 
 
 class SpanDocument(Document):
@@ -213,14 +213,6 @@ class AnswerDocument(Document):
         description="With `citations`, the quotations of the context, and for labels the words that decide for them; "
         "absent otherwise.",
     )
-
-
-class ItemErrorDocument(Document):
-    """Why a question of a call was not answered."""
-
-    code: str = Field(description="Stable, machine-readable.", examples=["empty_question"])
-    message: str = Field(description="What is wrong, and where.", examples=["The question is empty."])
-    hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
 
 
 class ItemDocument(Document):

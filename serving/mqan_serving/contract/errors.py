@@ -146,6 +146,11 @@ class Failure:
     field: str | None = None
 
     @property
+    def document(self) -> dict[str, str]:
+        """What every document of an error says."""
+        return {"code": self.code, "message": self.message, "hint": self.hint}
+
+    @property
     def is_internal(self) -> bool:
         """Whether it is a fault of ours that belongs in the log."""
         return self.code == "internal"

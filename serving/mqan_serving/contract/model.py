@@ -1,6 +1,6 @@
 """The served model, its limits, the server's health and its errors, as callers are told."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Literal, Protocol
 
@@ -25,49 +25,6 @@ class Named(Protocol):
     @property
     def version(self) -> str:
         """Its version."""
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """The limits of requests; published with the model."""
-
-    max_request_bytes: int
-    max_context_tokens: int
-    max_question_tokens: int
-    max_answer_tokens: int
-    max_word_length: int
-    max_metadata_bytes: int
-    max_timeout_ms: int
-    max_concurrent_requests: int
-    max_queued_requests: int
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """A validation score of a model."""
-
-    task: str
-    metric: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Model:
-    """The served model, and the limits of requests."""
-
-    name: str
-    version: str
-    sha256: str
-    provider: str
-    limits: Limits
-    num_generated: int
-    num_words: int
-    scores: tuple[Score, ...]
-    aliases: tuple[str, ...] = ()  # patterns of names that stand for it in the formats of others
-
-    def is_called(self, name: str) -> bool:
-        """Return whether a name is the model's, in the formats of others."""
-        return name == self.name or any(fnmatchcase(name, alias) for alias in self.aliases)
 
 
 class ModelVersionDocument(Document):
@@ -104,6 +61,25 @@ class ScoreDocument(Document):
     task: str = Field(examples=["squad"])
     metric: str = Field(examples=["nf1"])
     value: float = Field(examples=[68.8])
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """The served model, and the limits of requests."""
+
+    name: str
+    version: str
+    sha256: str
+    provider: str
+    limits: LimitsDocument
+    num_generated: int
+    num_words: int
+    scores: tuple[ScoreDocument, ...]
+    aliases: tuple[str, ...] = ()  # patterns of names that stand for it in the formats of others
+
+    def is_called(self, name: str) -> bool:
+        """Return whether a name is the model's, in the formats of others."""
+        return name == self.name or any(fnmatchcase(name, alias) for alias in self.aliases)
 
 
 class AcceptedQuestionDocument(Document):
@@ -148,12 +124,17 @@ class HealthDocument(Document):
     status: Literal["live", "ready"]
 
 
-class ErrorDocument(Document):
-    """Why a request was not answered."""
+class ItemErrorDocument(Document):
+    """Why a question of a call was not answered."""
 
     code: str = Field(description="Stable, machine-readable.", examples=["empty_question"])
     message: str = Field(description="What is wrong, and where.", examples=["The question is empty."])
     hint: str = Field(description="How to fix it.", examples=["Send a question in natural language."])
+
+
+class ErrorDocument(ItemErrorDocument):
+    """Why a request was not answered."""
+
     request_id: str = Field(description="Names this request in the server's log.", examples=["5f0c1d2e3a4b5c6d"])
 
 
@@ -168,10 +149,10 @@ def model_document(model: Model) -> dict[str, Any]:
         "model": version_of(model),
         "sha256": model.sha256,
         "provider": model.provider,
-        "limits": asdict(model.limits),
+        "limits": model.limits.model_dump(),
         "num_generated": model.num_generated,
         "num_words": model.num_words,
-        "scores": list(map(asdict, model.scores)),
+        "scores": [score.model_dump() for score in model.scores],
         "questions": [],
         "server_version": __version__,
     }

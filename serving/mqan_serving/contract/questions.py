@@ -18,11 +18,10 @@ from mqan_core.example import Choice
 from mqan_core.forms.parsed import check_parse
 from mqan_core.text.layout import count_read
 from mqan_core.text.tokens import measure
-from mqan_serving.contract.errors import refuse
+from mqan_serving.contract.errors import refuse, shown_field
 
 _CHARS_OF_LABEL: Final = 200  # that are read in the time that a label takes beside its own
 _SAMPLE: Final = 4096  # characters of a text whose words are counted to estimate how many it has
-_LONGEST_NAME: Final = 40  # of a field that is named
 _FORMS: Final = ("str", "ChoiceField")  # pydantic's names for the forms of a choice
 _MOST_ENTRIES: Final = {"choices": MOST_CHOICES, "scale": MOST_LEVELS, "sources": len(ALL_SOURCES)}
 # The code of each kind of error that validation can report; the rest is a wrong type.
@@ -213,6 +212,11 @@ def question_schema() -> dict[str, Any]:
     return found
 
 
+def json_body(schema: Any, **example: Any) -> dict[str, Any]:
+    """Return how a request body looks, for the API document; ``example`` has one where there is one."""
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema, **example}}}}
+
+
 def read_object(body: bytes, *, allow_inf_nan: bool = True) -> dict[str, Any]:
     """Return the JSON object that a body is.
 
@@ -283,7 +287,7 @@ def _explain(problem: str, place: Sequence[int | str], detail: str) -> InputErro
 
 
 def _is_place(part: int | str) -> bool:
-    return isinstance(part, int) or (part.isidentifier() and len(part) <= _LONGEST_NAME)
+    return isinstance(part, int) or bool(shown_field(part, ""))
 
 
 def _path(place: Sequence[int | str]) -> str:

@@ -15,6 +15,7 @@ from mqan_core.answer.types import Answer
 from mqan_serving.contract.calls import check_shared
 from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure
 from mqan_serving.contract.model import Model
+from mqan_serving.contract.questions import json_body
 from mqan_serving.formats import decisions, hf_question_answering, hf_zero_shot
 from mqan_serving.formats.adapting import Asked, answers_of, asked_texts
 from mqan_serving.formats.error_bodies import body_of
@@ -99,7 +100,7 @@ def add_foreign_routes(
         example, codes = EXAMPLES[spoken.path], (*CODES_OF_ANSWER, "unknown_model")
         app.post(
             spoken.path,
-            openapi_extra={"requestBody": {"required": True, "content": content(example["request"], _OBJECT)}},
+            openapi_extra=json_body(_OBJECT, example=example["request"]),
             responses=responses(spoken.path, example["response"], spoken.schema, codes),
             dependencies=dependencies,
             summary=spoken.summary,
@@ -165,9 +166,5 @@ def responses(
         }
         for status, of_status in sorted(names.items())
     }
-    return {200: {"description": "Successful Response", "content": content(example, schema)}, **errors}
-
-
-def content(example: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a body looks, for the API document."""
-    return {"application/json": {"schema": schema, "example": example}}
+    content = {"application/json": {"schema": schema, "example": example}}
+    return {200: {"description": "Successful Response", "content": content}, **errors}

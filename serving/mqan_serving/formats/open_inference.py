@@ -23,9 +23,9 @@ from mqan_serving.contract.answers import document_of
 from mqan_serving.contract.calls import MOST_IN_ALL, AskedText, check_explained, check_shared, item_of
 from mqan_serving.contract.errors import CODES_OF_ANSWER, AnsweringError, Failure, describe, shown_field
 from mqan_serving.contract.model import Model
-from mqan_serving.contract.questions import Question
+from mqan_serving.contract.questions import Question, json_body
 from mqan_serving.formats.adapting import Part, Place, problem, read, read_object, refuse
-from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, Wait, content, responses
+from mqan_serving.formats.foreign import CODES_OF_MODELS, EXAMPLES, Respond, Wait, responses
 from mqan_serving.observability.logs import RequestLog, answer_and_log
 from mqan_serving.service.answer_service import Service
 from mqan_serving.service.many import Outcome
@@ -129,7 +129,7 @@ def add_inference_routes(
     batch = "Answer a batch of questions in tensors, as the Open Inference Protocol has them"
     model_ready, tensors = "Whether the model takes requests", "Describe the tensors of the model"
     of_model = {"name": _METADATA["name"], "ready": True}
-    sent = {"requestBody": {"required": True, "content": content(EXAMPLES[_INFER]["request"], _OBJECT)}}
+    sent = json_body(_OBJECT, example=EXAMPLES[_INFER]["request"])
     key: dict[str, Any] = {"dependencies": dependencies}
     post: dict[str, Any] = {"methods": ["POST"], "openapi_extra": sent, **key}
     routes: list[tuple[str, Callable[..., Any], str, str, str, Any, Sequence[str], dict[str, Any]]] = [

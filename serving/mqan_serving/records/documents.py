@@ -1,6 +1,8 @@
 """The JSON of ``POST /v1/records``: its schema, an example, and what becomes of it."""
 
+import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Final
 
 from pydantic import Field
@@ -9,6 +11,7 @@ from mqan_serving.contract.answers import quotation_document
 from mqan_serving.contract.calls import MOST_QUESTIONS
 from mqan_serving.contract.documents import QuotationDocument
 from mqan_serving.contract.model import Document, ModelVersionDocument, Named, version_of
+from mqan_serving.contract.questions import json_body
 from mqan_serving.records.filling import FilledField, Record
 
 
@@ -91,99 +94,37 @@ def _field(field: FilledField) -> dict[str, Any]:
     }
 
 
-_CONTEXT: Final = "Invoice 2024-118 of 3 May 2024. Total 476.00 EUR, due on 2 June 2024."
-RECORD_REQUEST: Final[dict[str, Any]] = {
-    "context": _CONTEXT,
-    "schema": {
+_EXAMPLE: Final = json.loads(Path(__file__).with_name("example.json").read_text(encoding="utf-8"))
+RECORD_REQUEST: Final[dict[str, Any]] = _EXAMPLE["request"]
+RECORD_RESPONSE: Final[dict[str, Any]] = _EXAMPLE["response"]
+RECORD_SCHEMA: Final[dict[str, Any]] = json_body(
+    {
+        "title": "RecordRequest",
         "type": "object",
+        "additionalProperties": False,
         "properties": {
-            "total": {"type": "number", "format": "money"},
-            "due": {"type": "string", "format": "date", "ask": "When is it due?"},
-            "order": {"anyOf": [{"type": "string"}, {"type": "null"}], "ask": "What is the order number?"},
+            "context": {"type": "string", "description": "The text.", "examples": [RECORD_REQUEST["context"]]},
+            "schema": {
+                "type": "object",
+                "additionalProperties": True,
+                "description": "JSON Schema of an object, as pydantic's model_json_schema() writes it, of 1 to "
+                f"{MOST_QUESTIONS} fields: strings (format date, date-time, time, email, uri or phone), integers, "
+                "numbers (format money), booleans, enums, and arrays of strings or of an enum. `ask` in a field is its "
+                "question; without it the question is made from `description`, or from the name and the type.",
+            },
+            "timeout_ms": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Milliseconds until the record is of no use. Unset or above the server's limit: that "
+                "limit.",
+                "examples": [2000],
+            },
         },
-        "required": ["total", "due"],
+        "required": ["context", "schema"],
     },
-}
-RECORD_RESPONSE: Final[dict[str, Any]] = {
-    "record": {"total": 476.0, "due": "2024-06-02", "order": None},
-    "missing": ["order"],
-    "fields": {
-        "total": {
-            "value": 476.0,
-            "text": "476.00 EUR",
-            "spans": [{"source": "context", "start": 38, "end": 48, "text": "476.00 EUR"}],
-            "answered": True,
-            "probability": 0.99,
-            "question": "What is the total?",
-            "normalized": {"library": "price-parser", "amount": 476.0, "currency": "EUR", "iso": None},
-            "reason": None,
-        },
-        "due": {
-            "value": "2024-06-02",
-            "text": "2 June 2024",
-            "spans": [{"source": "context", "start": 57, "end": 68, "text": "2 June 2024"}],
-            "answered": True,
-            "probability": 1.0,
-            "question": "When is it due?",
-            "normalized": {"library": "python-dateutil", "amount": None, "currency": None, "iso": "2024-06-02"},
-            "reason": None,
-        },
-        "order": {
-            "value": None,
-            "text": "",
-            "spans": [],
-            "answered": False,
-            "probability": 0.99,
-            "question": "What is the order number?",
-            "normalized": None,
-            "reason": "The text does not say.",
-        },
-    },
-    "model": {"name": "mqan-default", "version": "2.0.0-rc4"},
-}
-_ERROR: Final = {
-    "code": "unsupported_schema",
-    "message": "The field lines is an object; give each of its fields a name of its own beside the others.",
-    "hint": "Change the schema: strings, numbers, booleans, enums and arrays of strings are supported.",
-    "request_id": "5f0c1d2e3a4b5c6d",
-}
-
-RECORD_SCHEMA: Final[dict[str, Any]] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {
-                "schema": {
-                    "title": "RecordRequest",
-                    "type": "object",
-                    "additionalProperties": False,
-                    "properties": {
-                        "context": {"type": "string", "description": "The text.", "examples": [_CONTEXT]},
-                        "schema": {
-                            "type": "object",
-                            "additionalProperties": True,
-                            "description": "JSON Schema of an object, as pydantic's model_json_schema() writes it, of "
-                            f"1 to {MOST_QUESTIONS} fields: strings (format date, date-time, time, email, uri or "
-                            "phone), integers, numbers (format money), booleans, enums, and arrays of strings or of "
-                            "an enum. `ask` in a field is its question; without it the question is made from "
-                            "`description`, or from the name and the type.",
-                        },
-                        "timeout_ms": {
-                            "type": "integer",
-                            "minimum": 1,
-                            "description": "Milliseconds until the record is of no use. Unset or above the server's "
-                            "limit: that limit.",
-                            "examples": [2000],
-                        },
-                    },
-                    "required": ["context", "schema"],
-                },
-                "example": RECORD_REQUEST,
-            }
-        },
-    }
-}
+    example=RECORD_REQUEST,
+)
 RECORD_RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
     200: {"content": {"application/json": {"example": RECORD_RESPONSE}}},
-    422: {"content": {"application/json": {"example": _ERROR}}},
+    422: {"content": {"application/json": {"example": _EXAMPLE["error"]}}},
 }

@@ -44,8 +44,7 @@ def failure_response(failure: Failure, log: RequestLog, headers: Mapping[str, st
 
 def failure_body(failure: Failure, log: RequestLog) -> dict[str, Any]:
     """Return the document that tells of an error."""
-    told = {"code": failure.code, "message": failure.message, "hint": failure.hint}
-    return {**told, "request_id": log.request_id}
+    return failure.document | {"request_id": log.request_id}
 
 
 def refuse_unread(error: Exception, metrics: Metrics) -> JSONResponse:

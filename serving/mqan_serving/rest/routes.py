@@ -21,7 +21,7 @@ from mqan_serving.contract.calls import MANY_SCHEMA, texts_of
 from mqan_serving.contract.documents import AnswerDocument, AnswersDocument
 from mqan_serving.contract.errors import CODES_OF_ANSWER, ERRORS, Failure, describe, describe_http_status, refuse
 from mqan_serving.contract.model import ErrorDocument, HealthDocument, ModelDocument, model_document
-from mqan_serving.contract.questions import question_of, question_schema, read_object
+from mqan_serving.contract.questions import json_body, question_of, question_schema, read_object
 from mqan_serving.formats.foreign import JSON_ONLY, Run, Written, add_foreign_routes, json_response
 from mqan_serving.formats.open_inference import add_inference_routes
 from mqan_serving.keys import ApiKeys
@@ -39,6 +39,7 @@ from mqan_serving.service.streaming import stream_answer
 from mqan_serving.settings import Settings
 
 ResultT = TypeVar("ResultT")
+Responses = dict[int | str, dict[str, Any]]
 
 _CLIENT_GONE = 499  # never seen by anyone; the usual status of such requests in logs
 
@@ -47,9 +48,6 @@ _DESCRIPTION = """Answers a natural-language question about a text and says wher
 Positions are half-open ranges of Unicode code points in the caller's own string. The same request always gets the same
 answer, so it may be retried. Every error has the same body; `code` is stable, `hint` says how to fix it."""
 
-_QUESTION_SCHEMA: dict[str, Any] = {
-    "requestBody": {"required": True, "content": {"application/json": {"schema": question_schema()}}}
-}
 _EVENTS: dict[str, Any] = {
     "content": {
         MEDIA_TYPE: {
@@ -80,9 +78,7 @@ def create_rest_app(
     app = _create_app(settings, keys, metrics, echoes_request_id=echoes_request_id)
     # Does nothing but tell the documentation where to put a key.
     dependencies = [Security(HTTPBearer(auto_error=False))] if settings.api_key_file else []
-    _add_answering(app, get_service, dependencies)
-    _add_records(app, get_service, dependencies)
-    _add_health(app, get_service)
+    _add_own_routes(app, get_service, dependencies)
 
     async def respond(request: Request, run: Run, media_types: Sequence[str] = JSON_ONLY) -> Response:
         return await _respond(request, get_service, run, media_types)
@@ -158,93 +154,85 @@ def _show(page: Page) -> HTMLResponse:
     return HTMLResponse(page.html, headers={"content-security-policy": page.content_security_policy})
 
 
-def _add_answering(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
-    @app.post(
-        "/v1/answer",
-        response_model=AnswerDocument,
-        responses={200: _EVENTS, **_error_responses(CODES_OF_ANSWER)},
-        openapi_extra=_QUESTION_SCHEMA,
-        dependencies=dependencies,
-        summary="Answer a question about a context",
-        operation_id="answer",
-        name="Answer",
-        tags=["answering"],
-    )
-    async def answer(request: Request) -> Response:
-        async def run(service: Service, log: RequestLog) -> Written:
-            question = question_of(read_object(await request.body()))
-            log.note_question(question)
-            describe_answer = partial(document_of, model=service.model, is_cited=question.citations)
-            if question.stream:
-                log.note_stream()
-                streamed = stream_answer(service, question, log.timeline)
-                first = await _while_connected(request, anext(streamed))
-                return EventStream(first, streamed, describe_answer, log)
-            result = await _while_connected(request, service.answer(question, log.timeline))
-            log.note_answer(result)
-            return describe_answer(result)
+async def _answer(request: Request, service: Service, log: RequestLog) -> Written:
+    question = question_of(read_object(await request.body()))
+    log.note_question(question)
+    describe_answer = partial(document_of, model=service.model, is_cited=question.citations)
+    if question.stream:
+        log.note_stream()
+        streamed = stream_answer(service, question, log.timeline)
+        first = await _while_connected(request, anext(streamed))
+        return EventStream(first, streamed, describe_answer, log)
+    result = await _while_connected(request, service.answer(question, log.timeline))
+    log.note_answer(result)
+    return describe_answer(result)
 
-        return await _respond(request, get_service, run)
 
-    @app.post(
-        "/v1/answers",
-        response_model=AnswersDocument,
-        responses=_error_responses([*CODES_OF_ANSWER, "too_many_questions", "duplicate_id"]),
-        openapi_extra=MANY_SCHEMA,
-        dependencies=dependencies,
-        summary="Answer many questions about one or many texts",
-        operation_id="answerMany",
-        name="AnswerMany",
-        tags=["answering"],
-    )
-    async def answer_many(request: Request) -> Response:
-        async def run(service: Service, log: RequestLog) -> Written:
-            body = await request.body()
-            texts = await service.aside(len(body), lambda: texts_of(read_object(body)))
-            outcomes = await _while_connected(request, answer_and_log(service, texts, log))
-            return await service.aside(
-                len(body), lambda: json_response(answers_document(texts, outcomes, service.model))
-            )
+async def _answer_many(request: Request, service: Service, log: RequestLog) -> Written:
+    body = await request.body()
+    texts = await service.aside(len(body), lambda: texts_of(read_object(body)))
+    outcomes = await _while_connected(request, answer_and_log(service, texts, log))
+    return await service.aside(len(body), lambda: json_response(answers_document(texts, outcomes, service.model)))
 
-        return await _respond(request, get_service, run)
 
-    @app.get(
-        "/v1/model",
-        response_model=ModelDocument,
-        responses=_error_responses(["unauthenticated", "metadata_too_large", "unavailable", "internal"]),
-        dependencies=dependencies,
-        summary="Describe the model and its limits",
-        operation_id="getModel",
-        name="GetModel",
-        tags=["answering"],
-    )
+async def _fill(request: Request, service: Service, log: RequestLog) -> Written:
+    body = await request.body()
+    wanted = await service.aside(len(body), lambda: parse_record(body))
+    texts = await ask_record(wanted, service.limits.max_request_bytes)
+    outcomes = await _while_connected(request, answer_and_log(service, texts, log))
+    return record_document(record_of(wanted, outcomes, service.knows), service.model)
+
+
+def _add_own_routes(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
+    def ask(run: Callable[[Request, Service, RequestLog], Awaitable[Written]]) -> Callable[..., Any]:
+        async def respond(request: Request) -> Response:
+            return await _respond(request, get_service, partial(run, request))
+
+        return respond
+
     async def get_model() -> dict[str, Any]:
         return model_document(get_service().model)
 
+    async def is_live() -> HealthDocument:
+        get_service().check_live()
+        return HealthDocument(status="live")
 
-def _add_records(app: FastAPI, get_service: Callable[[], Service], dependencies: list[Any]) -> None:
-    told = _error_responses(CODES_OF_ANSWER)
+    async def is_ready() -> HealthDocument:
+        get_service().check_ready()
+        return HealthDocument(status="ready")
 
-    @app.post(
-        "/v1/records",
-        response_model=RecordDocument,
-        responses={status: told.get(status, {}) | RECORD_RESPONSES.get(status, {}) for status in (200, *told)},
-        openapi_extra=RECORD_SCHEMA,
-        dependencies=dependencies,
-        summary="Fill a record from a text",
-        operation_id="fillRecord",
-        name="FillRecord",
-        tags=["answering"],
-    )
-    async def fill(request: Request) -> Response:
-        async def run(service: Service, log: RequestLog) -> Written:
-            body = await request.body()
-            wanted = await service.aside(len(body), lambda: parse_record(body))
-            texts = await ask_record(wanted, service.limits.max_request_bytes)
-            outcomes = await _while_connected(request, answer_and_log(service, texts, log))
-            return record_document(record_of(wanted, outcomes, service.knows), service.model)
-
-        return await _respond(request, get_service, run)
+    errors, of_health = _error_responses(CODES_OF_ANSWER), _error_responses(["unavailable"])
+    of_many = _error_responses([*CODES_OF_ANSWER, "too_many_questions", "duplicate_id"])
+    of_model = _error_responses(["unauthenticated", "metadata_too_large", "unavailable", "internal"])
+    of_records = {status: errors.get(status, {}) | RECORD_RESPONSES.get(status, {}) for status in (200, *errors)}
+    ready = {200: {"content": {"application/json": {"example": {"status": "ready"}}}}, **of_health}
+    routes: list[tuple[str, Callable[..., Any], str, str, str, Any, Responses, dict[str, Any] | None]] = [
+        ("/v1/answer", ask(_answer), "Answer", "answer", "Answer a question about a context",
+         AnswerDocument, {200: _EVENTS, **errors}, json_body(question_schema())),
+        ("/v1/answers", ask(_answer_many), "AnswerMany", "answerMany", "Answer many questions about one or many texts",
+         AnswersDocument, of_many, MANY_SCHEMA),
+        ("/v1/model", get_model, "GetModel", "getModel", "Describe the model and its limits",
+         ModelDocument, of_model, None),
+        ("/v1/records", ask(_fill), "FillRecord", "fillRecord", "Fill a record from a text",
+         RecordDocument, of_records, RECORD_SCHEMA),
+        ("/health/live", is_live, "Check", "isLive", "Whether the process works", HealthDocument, of_health, None),
+        ("/health/ready", is_ready, "Check", "isReady", "Whether to send requests here", HealthDocument, ready, None),
+    ]  # fmt: skip
+    for path, call, name, operation, summary, model, responses, body in routes:
+        is_health = name == "Check"
+        app.add_api_route(
+            path,
+            call,
+            methods=["POST" if body else "GET"],
+            name=name,
+            operation_id=operation,
+            summary=summary,
+            response_model=model,
+            responses=responses,
+            openapi_extra=body,
+            dependencies=[] if is_health else dependencies,
+            tags=["health" if is_health else "answering"],
+        )
 
 
 async def _respond(
@@ -269,36 +257,7 @@ async def _respond(
     return written if isinstance(written, Response) else json_response(written)
 
 
-def _add_health(app: FastAPI, get_service: Callable[[], Service]) -> None:
-    @app.get(
-        "/health/live",
-        responses=_error_responses(["unavailable"]),
-        summary="Whether the process works",
-        operation_id="isLive",
-        name="Check",
-        tags=["health"],
-    )
-    async def is_live() -> HealthDocument:
-        get_service().check_live()
-        return HealthDocument(status="live")
-
-    @app.get(
-        "/health/ready",
-        responses={
-            200: {"content": {"application/json": {"example": {"status": "ready"}}}},
-            **_error_responses(["unavailable"]),
-        },
-        summary="Whether to send requests here",
-        operation_id="isReady",
-        name="Check",
-        tags=["health"],
-    )
-    async def is_ready() -> HealthDocument:
-        get_service().check_ready()
-        return HealthDocument(status="ready")
-
-
-def _error_responses(codes: Iterable[str]) -> dict[int | str, dict[str, Any]]:
+def _error_responses(codes: Iterable[str]) -> Responses:
     statuses: dict[int, list[str]] = {}
     for code in codes:
         statuses.setdefault(ERRORS[code].http, []).append(code)

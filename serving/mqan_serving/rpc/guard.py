@@ -20,7 +20,6 @@ from mqan_serving.contract.errors import ServingError, describe
 from mqan_serving.keys import ApiKeys
 from mqan_serving.observability.logs import RequestLog, choose_request_id
 from mqan_serving.observability.metrics import Metrics
-from mqan_serving.service.answer_service import Service
 from mqan_serving.service.validation import check_metadata
 from mqan_serving.settings import Settings
 
@@ -61,19 +60,19 @@ class RpcGuard:
         is_open: bool = False,
     ) -> MessageT:
         """Run what answers a call; log and respond to whatever goes wrong, by an empty response that nobody reads."""
-        metadata, record = self._begin(method, context)
+        metadata, log = self._begin(method, context)
         try:
-            self._check(metadata, record, is_open=is_open)
-            response = await run(record)
+            self._check(metadata, log, is_open=is_open)
+            response = await run(log)
         except asyncio.CancelledError:
-            _note_cancelled(record, context)
+            _note_cancelled(log, context)
             raise
         except Exception as error:
-            _fail(error, record, context)
+            _fail(error, log, context)
             return empty()
         finally:
-            record.count()
-        context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])  # a list: Ray Serve adds its own
+            log.count()
+        context.set_trailing_metadata([(_REQUEST_ID, log.request_id)])  # a list: Ray Serve adds its own
         return response
 
     async def stream(
@@ -88,22 +87,22 @@ class RpcGuard:
         Ray's proxy learns the status and the metadata of the end only together with a response, so that they are set
         before the last one, and an error comes with an empty one. ``run`` counts the call before its last response.
         """
-        metadata, record = self._begin(method, context)
-        context.set_trailing_metadata([(_REQUEST_ID, record.request_id)])
+        metadata, log = self._begin(method, context)
+        context.set_trailing_metadata([(_REQUEST_ID, log.request_id)])
         try:
-            self._check(metadata, record)
-            async with aclosing(run(record)) as responses:
+            self._check(metadata, log)
+            async with aclosing(run(log)) as responses:
                 async for response in responses:
                     yield response
         except (asyncio.CancelledError, GeneratorExit):
-            _note_cancelled(record, context)
+            _note_cancelled(log, context)
             raise
         except Exception as error:
-            _fail(error, record, context)
+            _fail(error, log, context)
             if not hasattr(context, "time_remaining"):  # Ray's
                 yield empty()
         finally:
-            record.count()
+            log.count()
 
     def _begin(self, method: str, context: Context) -> tuple[list[tuple[str, Any]], RequestLog]:
         metadata = [(key, value) for key, value in context.invocation_metadata() or ()]
@@ -111,23 +110,10 @@ class RpcGuard:
         texts = {key: value for key, value in metadata if isinstance(value, str)}
         return metadata, RequestLog("grpc", method, request_id, self._metrics, texts)
 
-    def _check(self, metadata: list[tuple[str, Any]], record: RequestLog, *, is_open: bool = False) -> None:
+    def _check(self, metadata: list[tuple[str, Any]], log: RequestLog, *, is_open: bool = False) -> None:
         check_metadata(metadata, self._settings.max_metadata_bytes)
         if not is_open:  # probes have no key
-            record.note_key(self._keys.authenticate(_first(metadata, "authorization")))
-
-
-class RpcMethods:
-    """Methods of a service, by the names of its contract, as a plain server and Ray Serve call them.
-
-    Args:
-        get_service: returns the service.
-        guard: what every call passes.
-    """
-
-    def __init__(self, get_service: Callable[[], Service], guard: RpcGuard) -> None:
-        self._get_service = get_service
-        self._guard = guard
+            log.note_key(self._keys.authenticate(_first(metadata, "authorization")))
 
 
 def sparing(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -159,21 +145,21 @@ def _end_if_gone(context: Any) -> None:
         raise asyncio.CancelledError
 
 
-def _note_cancelled(record: RequestLog, context: Context) -> None:
+def _note_cancelled(log: RequestLog, context: Context) -> None:
     left_s = remaining_s_of(context)
     if left_s is not None and left_s < _DEADLINE_SLACK_S:  # gRPC itself cancels at the deadline
-        record.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
+        log.log_failure(ServingError("deadline_exceeded", "No answer within the caller's deadline."))
     else:
-        record.log_cancelled()
+        log.log_cancelled()
 
 
-def _fail(error: Exception, record: RequestLog, context: Context) -> None:
+def _fail(error: Exception, log: RequestLog, context: Context) -> None:
     """Log an error, and let the call end with its status."""
-    record.log_failure(error)
+    log.log_failure(error)
     failure = describe(error)
     context.set_code(grpc.StatusCode[failure.kind.grpc])
     context.set_details(f"{failure.message} {failure.hint}")
-    trailing = [(_REQUEST_ID, record.request_id), ("mqan-code", failure.code)]
+    trailing = [(_REQUEST_ID, log.request_id), ("mqan-code", failure.code)]
     if failure.retry_after_s is not None:
         trailing.append(("retry-after", str(failure.retry_after_s)))
     if failure.kind.grpc == "INTERNAL":  # clients ask again after a proxy's own, whose server has just gone

@@ -22,7 +22,7 @@ from mqan_serving.contract.questions import Question
 from mqan_serving.observability.logs import RequestLog, answer_and_log
 from mqan_serving.records.documents import record_document
 from mqan_serving.records.filling import ask_record, record_of
-from mqan_serving.rpc.guard import Context, RpcMethods, parse_message, remaining_s_of, sparing
+from mqan_serving.rpc.guard import Context, RpcGuard, parse_message, remaining_s_of, sparing
 from mqan_serving.rpc.messages import (
     answer_response,
     answers_response,
@@ -43,8 +43,12 @@ SERVICE_NAMES = (SERVICE_NAME, HEALTH_SERVICE_NAME)
 _STREAMED = ("AnswerStream",)  # methods with several responses
 
 
-class QuestionAnsweringMethods(RpcMethods):
+class QuestionAnsweringMethods:
     """The methods of ``mqan.v1.QuestionAnswering`` and of the health check, by the contract's names."""
+
+    def __init__(self, get_service: Callable[[], Service], guard: RpcGuard) -> None:
+        self._get_service = get_service
+        self._guard = guard
 
     async def Answer(self, message: bytes, grpc_context: Context) -> answer_pb2.AnswerResponse:
         """Answer one question about one context."""

@@ -15,7 +15,7 @@ from mqan_core.text.layout import count_read
 from mqan_runtime.interface import SAMPLE, open_engine
 from mqan_runtime.rows import ReadRequest
 from mqan_serving.contract.errors import ServingError, refuse
-from mqan_serving.contract.model import Limits, Model, Score
+from mqan_serving.contract.model import LimitsDocument, Model, ScoreDocument
 from mqan_serving.contract.questions import ParseName, Question
 from mqan_serving.service.admission import Admission, Pace
 from mqan_serving.service.batching import Batcher
@@ -51,7 +51,7 @@ class Service:
     ) -> None:
         manifest = engine.bundle.manifest
         self.health = Health()
-        self.limits = Limits(
+        self.limits = LimitsDocument(
             max_request_bytes=settings.max_request_bytes,
             max_context_tokens=settings.max_context_tokens,
             max_question_tokens=settings.max_question_tokens,
@@ -71,7 +71,11 @@ class Service:
             self.limits,
             engine.bundle.vocabulary.num_generated,
             len(engine.bundle.vocabulary.words),
-            tuple(Score(task, m, v) for task, metrics in manifest.scores.items() for m, v in metrics.items()),
+            tuple(
+                ScoreDocument(task=task, metric=name, value=value)
+                for task, metrics in manifest.scores.items()
+                for name, value in metrics.items()
+            ),
             settings.model_aliases,
         )
         self.knows = knows_of(engine.bundle)

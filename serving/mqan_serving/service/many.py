@@ -160,8 +160,7 @@ def answers_document(texts: Sequence[AskedText], outcomes: Sequence[Sequence[Out
 def _item_document(item: Item, outcome: Outcome, model: Named, text_index: int, text_id: str | None) -> dict[str, Any]:
     result = outcome.result
     if isinstance(result, Failure):
-        error = {"code": result.code, "message": result.message, "hint": result.hint}
-        return {"id": outcome.id, "answer": None, "error": error}
+        return {"id": outcome.id, "answer": None, "error": result.document}
     is_cited = isinstance(item.question, Question) and item.question.citations
     told = document_of(result, model, is_cited=is_cited, text_index=text_index, text_id=text_id)
     return {"id": outcome.id, "answer": told, "error": None}

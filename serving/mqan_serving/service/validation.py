@@ -7,7 +7,7 @@ from mqan_core.ask.options import Options
 from mqan_core.ask.request import Check
 from mqan_core.text.tokens import Size, has_words
 from mqan_serving.contract.errors import refuse
-from mqan_serving.contract.model import Limits
+from mqan_serving.contract.model import LimitsDocument
 from mqan_serving.contract.questions import Question
 
 RequestT = TypeVar("RequestT")
@@ -26,7 +26,7 @@ def check_metadata(pairs: Iterable[tuple[str | bytes, str | bytes]], limit: int)
 class Validator:
     """Checks requests against the limits of one server."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: LimitsDocument) -> None:
         self.limits = limits
 
     def check_size(self, num_bytes: int) -> None:
