@@ -23,8 +23,9 @@ from mqan_client import (
 from mqan_core.answer.types import Answer, AnswerToken, Masses, Span, compose
 from mqan_core.answer.types import Source as CoreSource
 from mqan_core.ask.options import PLAIN, Options
-from mqan_core.ask.request import Request, read_request
+from mqan_core.ask.request import Check, read_question
 from mqan_core.text.vocab import Vocabulary
+from mqan_runtime.rows import ReadRequest
 
 CONTEXT = "👩‍👧 Élan: the\nEiffel  Tower."
 MASSES = Masses(0.5, 0.25, 0.25)
@@ -40,14 +41,14 @@ class CopyingEngine:
         manifest = SimpleNamespace(name="copier", version="1", max_positions=8, scores={"sst": {"em": 80.5}})
         self.vocabulary = Vocabulary([" yes "], ["yes"])
         self.bundle: Any = SimpleNamespace(
-            manifest=manifest, sha256="ab" * 32, vocabulary=self.vocabulary, questions=()
+            manifest=manifest, sha256="ab" * 32, vocabulary=self.vocabulary, word_pieces=None
         )
 
-    def read(self, context: str, question: str, options: Options = PLAIN) -> Request:
-        return read_request(self.vocabulary, context, question)
+    def read(self, context: str, question: str, options: Options = PLAIN, check: Check | None = None) -> ReadRequest:
+        return ReadRequest(read_question(self.vocabulary, context, question, options, check))
 
     def start_in_turns(
-        self, requests: Sequence[Request], max_answer_tokens: Sequence[int], keys: Sequence[Any]
+        self, requests: Sequence[ReadRequest], max_answer_tokens: Sequence[int], keys: Sequence[Any]
     ) -> Generator[None, None, Any]:
         yield from ()
         answers = map(self._answer, requests, max_answer_tokens)
@@ -66,7 +67,8 @@ class CopyingEngine:
     def merge(self, decodings: Sequence[Any]) -> Any:
         raise AssertionError("every answer ends at the first step")
 
-    def _answer(self, request: Request, limit: int) -> Answer:
+    def _answer(self, read: ReadRequest, limit: int) -> Answer:
+        request = read.request
         tokens = [
             AnswerToken(
                 token.piece.strip(" "), token.piece, 0.5, CoreSource.CONTEXT, MASSES, Span(token.start, token.end)
