@@ -99,9 +99,3 @@ def endless_batches(lengths: Sequence[int], size: int, generator: random.Random)
         raise ValueError("there are no rows to train on")
     while True:
         yield from mini_batches(lengths, size, generator)
-
-
-def sorted_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Return the places of all rows, the shortest first, in batches: for evaluation."""
-    order = sorted(range(len(lengths)), key=lengths.__getitem__)
-    return [order[start : start + size] for start in range(0, len(order), size)]

@@ -24,6 +24,7 @@ from mqan_evaluation.label_views import (
     yes_or_no,
 )
 from mqan_evaluation.sections import Cell, Measuring, Section
+from mqan_training.batch import sorted_batches
 from mqan_training.losses import sentence_vectors
 from mqan_training.model.bert import Bert
 from mqan_training.sentence_encoder import packaged_encoder, read_word_pieces
@@ -148,10 +149,8 @@ class SentenceSimilarity:
 
     def vectors(self, texts: Sequence[str]) -> Tensor:
         """Return the vectors of texts, [texts, M]."""
-        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
         rows: dict[int, Tensor] = {}
-        for first in range(0, len(order), _ROWS):
-            chosen = order[first : first + _ROWS]
+        for chosen in sorted_batches(list(map(len, texts)), _ROWS):
             pieces_US = pad_sequence([self._pieces(texts[i]) for i in chosen], batch_first=True)
             rows.update(zip(chosen, sentence_vectors(self._encoder, pieces_US), strict=True))
         return torch.stack([rows[i] for i in range(len(texts))])

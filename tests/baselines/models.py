@@ -21,7 +21,6 @@ def _sentence(rng: random.Random, is_good: bool) -> str:
 
 
 def write_sentences(folder: Path, rng: random.Random) -> None:
-    """Write SST with two and five classes, SUBJ and CoLA."""
     (folder / "sst").mkdir(parents=True)
     for part, number in (("train", 120), ("dev", 30)):
         rows = [(i % 2, _sentence(rng, i % 2 == 1)) for i in range(number)]
@@ -39,7 +38,6 @@ def write_sentences(folder: Path, rng: random.Random) -> None:
 
 
 def write_pairs(folder: Path, rng: random.Random) -> None:
-    """Write RTE, STS-B, MRPC and SICK: a pair is alike where both texts are."""
     (folder / "nli_extra" / "rte").mkdir(parents=True)
     (folder / "nli_extra" / "sick").mkdir()
     (folder / "stsb").mkdir()
@@ -66,7 +64,6 @@ def write_pairs(folder: Path, rng: random.Random) -> None:
 
 
 def write_squad(folder: Path, rng: random.Random) -> None:
-    """Write SQuAD: who was late is said in one of three sentences. No pair is in both files."""
     (folder / "squad").mkdir()
     for name, told in (("train-v1.1.json", "story of the plot"), ("dev-v1.1.json", "plot of the story")):
         paragraphs = []
@@ -82,7 +79,6 @@ def write_squad(folder: Path, rng: random.Random) -> None:
 
 
 def write_data(folder: Path) -> Path:
-    """Write small data sets that a model can learn; return their folder."""
     rng = random.Random(4)
     write_sentences(folder, rng)
     write_pairs(folder, rng)
@@ -91,7 +87,6 @@ def write_data(folder: Path) -> Path:
 
 
 def write_encoder(folder: Path) -> Path:
-    """Write an untrained BERT of one layer that knows the data's words and all letters; return its folder."""
     pytest.importorskip("transformers", reason="needs the extra embed")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import torch
@@ -116,7 +111,6 @@ def write_encoder(folder: Path) -> Path:
 
 
 def train_shared_memory(folder: Path, data: Path, architecture: Any = "arc-ii", **changes: Any) -> Path:
-    """Train shared-memory LSTMs on sentences for a moment; return the folder of the model of SST-2."""
     from mqan_baselines.recipes import SharedMemoryRecipe
     from mqan_baselines.shared_memory.learning import Texts, run
 
@@ -129,7 +123,6 @@ def train_shared_memory(folder: Path, data: Path, architecture: Any = "arc-ii", 
 
 
 def train_mt_dnn(folder: Path, data: Path, **changes: Any) -> Path:
-    """Train MT-DNN with all four output layers for a moment; return the folder of the joint model."""
     from mqan_baselines.mt_dnn.learning import run
     from mqan_baselines.recipes import MtDnnRecipe
 

@@ -51,8 +51,6 @@ def _array(tensor: torch.Tensor) -> Array:
 
 
 class _PlainMemory:
-    """Equations 5 to 9, one text, one segment at a time."""
-
     def __init__(self, memory: nn.Module) -> None:
         assert isinstance(memory, Memory)
         self.weight, self.bias = _array(memory.emit.weight), _array(memory.emit.bias)
@@ -75,7 +73,6 @@ class _PlainMemory:
 
 
 def _plain_states(network: SharedMemoryNetwork, task: str, words: list[int]) -> tuple[Array, Array]:
-    """Return h_t after each word and the gate of the last memory, by loops over the equations."""
     lstm = network.lstms[task]
     assert isinstance(lstm, MemoryLstm)
     memories = [_PlainMemory(memory) for memory in network.memories_of(task)]

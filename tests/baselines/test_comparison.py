@@ -64,7 +64,6 @@ few_shot: {task: sst-2, rows: [8], steps: 2}
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    """A recipe of the comparison, with those of both baselines beside it."""
     for name, text in (("memory", _MEMORY), ("glue", _MT_DNN), ("comparison", _COMPARISON)):
         (tmp_path / f"{name}.yaml").write_text(text)
     return tmp_path / "comparison.yaml"
@@ -87,13 +86,11 @@ def test_accuracy_counts_what_is_refused_and_what_is_not_answered_as_wrong() -> 
 
 @pytest.fixture(scope="module")
 def memory(baseline_data: Path, tmp_path_factory: pytest.TempPathFactory) -> System:
-    """Shared-memory LSTMs that have learnt to tell good from bad."""
     return systems.shared_memory_system(train_shared_memory(tmp_path_factory.mktemp("memory"), baseline_data))
 
 
 @pytest.fixture(scope="module")
 def mt_dnn(baseline_data: Path, tmp_path_factory: pytest.TempPathFactory) -> System:
-    """An MT-DNN that was hardly trained."""
     folder = train_mt_dnn(tmp_path_factory.mktemp("mt-dnn"), baseline_data, tasks=("cola", "rte"), epochs=1)
     return systems.mt_dnn_system(folder)
 

@@ -49,7 +49,6 @@ def _recipe(encoder: Path, **changes: Any) -> MtDnnRecipe:
 def joint(
     tiny_encoder: Path, baseline_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[MtDnnRecipe, Path]:
-    """A recipe and the folder of its joint run, with fine-tuning."""
     recipe = _recipe(
         tiny_encoder,
         fine_tune_epochs=1,

@@ -14,7 +14,6 @@ PAD, UNK, CLS, SEP, A, B, BB, C, DOT = range(9)
 
 @pytest.fixture
 def packer(tmp_path: Path) -> Packer:
-    """A packer of at most 8 pieces."""
     (tmp_path / "vocab.txt").write_text("\n".join(PIECES))
     return packer_of(tmp_path, most_pieces=8)
 

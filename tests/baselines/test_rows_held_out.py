@@ -28,14 +28,6 @@ def _add(path: Path, lines: str) -> None:
         file.write(gzip.compress(content) if path.suffix == ".gz" else content)
 
 
-def test_a_pair_of_another_task_is_left_out_in_either_order() -> None:
-    tests = {"mrpc": [Row(("A man runs.", "He doesn't sleep."))], "sts-b": [Row(("no", "plot"))]}
-    shared = [("a man runs", "he does n't sleep"), ("He DOESN'T sleep!", "A man  runs"), ("Plot .", "No .")]
-    others = [("A man runs.", "A man runs."), ("A man runs.", "no"), ("He doesn't sleep.", "He sleeps.")]
-    assert _kept("sts-b", tests, *shared, *others) == others
-    assert _kept("mrpc", tests, *shared, *others) == others
-
-
 def test_a_sentence_is_left_out_and_its_pairs_with_others_are_not() -> None:
     tests = {"sst-2": [Row(("A fine film .",))], "rte": [Row((_LONG, "He runs."))]}
     assert _kept("cola", tests, ("a fine film",), ("A fine.",), (_LONG,)) == [("A fine.",), (_LONG,)]

@@ -43,13 +43,11 @@ def _recipe(**changes: Any) -> SharedMemoryRecipe:
 
 @pytest.fixture(scope="module")
 def texts(baseline_data: Path) -> Texts:
-    """The small data sets."""
     return Texts(_recipe(), baseline_data)
 
 
 @pytest.fixture(scope="module")
 def runs(texts: Texts, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with runs of an LSTM and of ARC-II."""
     folder = tmp_path_factory.mktemp("runs")
     for architecture in ("lstm", "arc-ii"):
         run(_recipe(), architecture, texts, folder / architecture)

@@ -23,7 +23,6 @@ tune_every: 2
 
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
-    """A recipe of shared-memory LSTMs."""
     path = tmp_path / "tiny.yaml"
     path.write_text(_RECIPE)
     return path

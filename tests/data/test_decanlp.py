@@ -85,7 +85,6 @@ def test_squad_keeps_the_context_and_normalises_the_question() -> None:
 
 
 def write_articles(folder: Path, *articles: list[tuple[str, list[tuple[str, str]]]]) -> None:
-    """Write a training file of articles: paragraphs, each with its questions and answers."""
     document = [
         {
             "paragraphs": [
@@ -157,7 +156,6 @@ Ida/Eva
 
 @pytest.fixture
 def mwsc(tmp_path: Path) -> Path:
-    """A data folder with 92 schemas, of which 91 end in a blank line."""
     plain = "Jo saw Al as he was [{0}/not {0}].\nWho was [{0}/not {0}]?\nJo/Al\n\n"
     filler = "".join(plain.format(number) for number in range(89))
     write(tmp_path / "mwsc" / "schema.txt", filler + SCHEMAS)
@@ -239,14 +237,12 @@ def test_a_damaged_archive_is_a_dataset_error(tmp_path: Path, task: str, path: s
 
 
 def reviews(label: str, number: int) -> bytes:
-    """Write a file of the multi-domain sentiment dataset."""
     review = "<review>\n<title>\nT\n</title>\n<review_text>\n{} caf\xe9 {}\n\nagain \n</review_text>\n</review>\n"
     return "".join(review.format(label, index) for index in range(number)).encode("latin-1")
 
 
 @pytest.fixture
 def products(tmp_path: Path) -> Path:
-    """A data folder with two domains of ten reviews a label."""
     folder = tmp_path / "multidomain"
     folder.mkdir()
     files = {

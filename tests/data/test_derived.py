@@ -21,8 +21,6 @@ from mqan_data.surrounded import SurroundedSource, surrounded
 
 
 class Rows:
-    """A source of some examples."""
-
     name = "rows"
 
     def __init__(self, *examples: Example) -> None:

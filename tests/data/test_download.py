@@ -21,10 +21,7 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers as the path says."""
-
     def do_GET(self) -> None:
-        """Serve one request."""
         requests: list[str] = self.server.requests  # type: ignore[attr-defined]
         requests.append(self.path)
         if self.path == "/flaky" and len(requests) < 3:
@@ -54,20 +51,16 @@ class Handler(BaseHTTPRequestHandler):
 
 
 class Server(ThreadingHTTPServer):
-    """An HTTP server that remembers what it was asked for."""
-
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests: list[str] = []
 
     def url(self, path: str) -> str:
-        """Return the address of a path."""
         return f"http://127.0.0.1:{self.server_port}{path}"
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    """A server on this machine, reached without a proxy."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with Server() as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -79,24 +72,20 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 @pytest.fixture
 def console() -> Console:
-    """A console that is no terminal; ``console.file.getvalue()`` is what was printed."""
     return Console(file=io.StringIO(), width=500)
 
 
 def task_of(*sources: Download) -> Task:
-    """Make a task that has only files to download."""
     return Task("toy", "toy", task_named("sst").part, sources)
 
 
 def printed(console: Console) -> str:
-    """Return what was printed."""
     file = console.file
     assert isinstance(file, io.StringIO)
     return file.getvalue()
 
 
 def get(task: Task, data: Path, console: Console, allow_unverified: bool = False) -> tuple[Path, ...]:
-    """Fetch without waiting between attempts."""
     return fetch(task, data, allow_unverified=allow_unverified, console=console, retry_wait_s=0.0)
 
 

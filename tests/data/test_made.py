@@ -117,7 +117,6 @@ def test_answers_are_right_by_construction(name: str) -> None:
 
 
 def _follows(name: str, text: str) -> list[str]:
-    """Return what stands behind a name that begins a line and ends in a colon or an equals sign."""
     found = re.findall(rf"^[^\w\n]*{re.escape(name)}\"?[ .]*[:=][ \t]*(.*)$", text, re.IGNORECASE | re.MULTILINE)
     return [value.strip() for value in found]
 
@@ -197,8 +196,6 @@ def test_without_symbols_no_amount_or_phone_number_begins_or_ends_with_one() -> 
 
 
 class _Facts:
-    """Values named after their fields."""
-
     def __init__(self, rows: int, seed: int) -> None:
         self.random, self._rows = Values(seed).random, rows
 

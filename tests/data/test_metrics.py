@@ -13,7 +13,6 @@ from mqan_data.tasks import tasks
 
 
 def examples(*golds: str | tuple[str, ...]) -> list[Example]:
-    """Make one example per gold answer or tuple of gold answers."""
     return [
         Example("toy", str(index), "c", "q?", (gold,) if isinstance(gold, str) else gold)
         for index, gold in enumerate(golds)
@@ -106,7 +105,6 @@ def test_state_changes_are_read_leniently(text: str, inform: dict[str, str], req
 
 
 def turn(dialogue: int, number: int, answer: str) -> Example:
-    """Make one turn whose reference says what its answer says."""
     inform, request = parse_state_change(answer)
     reference = {"dialogue": dialogue, "turn": number, "inform": inform, "request": sorted(request)}
     return Example("woz", f"en_{dialogue}_{number}", "c", "q?", (answer,), reference=reference)

@@ -16,7 +16,6 @@ from mqan_data.mixture import (
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A folder with a few rows of two datasets, one of them held back."""
     folder = tmp_path / "data"
     (folder / "clickbait").mkdir(parents=True)
     train = [f"clickbait\tYou will not believe number {i}" for i in range(20)] + ["not clickbait\tRain in Spain"]

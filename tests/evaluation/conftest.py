@@ -8,5 +8,4 @@ from tests.answering import RECIPE, make_trained
 
 @pytest.fixture(scope="session")
 def tiny_answerer() -> TorchAnswerer:
-    """A network that answers at random, the same way every time."""
     return TorchAnswerer(make_trained(), RECIPE.max_answer_tokens, "tiny", ("clickbait",))

@@ -25,7 +25,6 @@ from mqan_evaluation.sections import Measuring
 
 
 def chosen(labels: list[str], masses: np.ndarray, right: int, *, multiple: bool = False) -> Observed:
-    """Return a question whose last mass is the refusal's, with the choice ``right``, or none, as the right one."""
     *of_choices, refusal = (float(mass) for mass in masses / masses.sum())
     choices = tuple(map(Choice, labels))
     answers = (labels[right],) if right < len(labels) else ()
@@ -41,7 +40,6 @@ def chosen(labels: list[str], masses: np.ndarray, right: int, *, multiple: bool 
 
 
 def drawn(number: int, labels: list[str], temperature: float, seed: int = 0) -> list[Observed]:
-    """Return questions whose right choice is drawn by the true masses, and what a model says that spoils them."""
     rng = np.random.default_rng(seed)
     observed = []
     for _ in range(number):
@@ -52,7 +50,6 @@ def drawn(number: int, labels: list[str], temperature: float, seed: int = 0) -> 
 
 
 def free(number: int, scale: float, offset: float) -> list[Observed]:
-    """Return free answers that are right as often as the mapped probability says."""
     rng = np.random.default_rng(3)
     observed = []
     for i in range(number):
@@ -72,14 +69,6 @@ def test_kinds_and_buckets() -> None:
     assert kind_of(["yes", "no"], True) is QuestionKind.SEVERAL
     found = [bucket_of(n) for n in (1, 2, 3, 5, 6, 10, 11, 30, 31, 500)]
     assert found == ["2", "2", "3-5", "3-5", "6-10", "6-10", "11-30", "11-30", "31+", "31+"]
-
-
-@pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_the_temperature_is_found_again(temperature: float) -> None:
-    observed = drawn(3000, ["a", "b", "c", "d"], temperature)
-    maps = fit_temperatures(observed).maps
-    assert set(maps) == {"choices", "choices/3-5"}
-    assert 1 / maps["choices/3-5"].scale == pytest.approx(temperature, rel=0.1)
 
 
 def test_buckets_and_kinds_have_temperatures_of_their_own() -> None:
@@ -110,7 +99,6 @@ def test_labels_that_a_question_lists_leave_the_maps_of_choices_alone() -> None:
 
 
 def of_several(number: int, scale: float, offset: float) -> list[Observed]:
-    """Return questions of three labels, each of which holds as often as its mapped probability says."""
     rng = np.random.default_rng(5)
     observed = []
     for _ in range(number):
@@ -197,8 +185,6 @@ def test_without_maps_probabilities_stay() -> None:
 
 
 class DrawnSource:
-    """A few questions with and without choices."""
-
     name = "drawn"
 
     def __len__(self) -> int:

@@ -27,8 +27,6 @@ def test_the_paragraph_stays_whole_at_a_random_place() -> None:
 
 
 class Quoting:
-    """Quotes "7" where it first stands in the text, or behind the paragraph that is asked about."""
-
     title, where, sources = "quoting", "here", ()
 
     def __init__(self, is_right: bool) -> None:

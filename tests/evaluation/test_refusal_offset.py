@@ -18,8 +18,6 @@ NUM_QUESTIONS = 400
 
 
 class Questions:
-    """Free questions that have no answer where a bundle's own refusal is above a probability, and a few others."""
-
     name = "questions"
 
     def __init__(self, answerer: EngineAnswerer, share: float) -> None:

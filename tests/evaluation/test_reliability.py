@@ -16,13 +16,6 @@ def test_the_error_is_the_mean_distance_of_probability_and_right_answers() -> No
     assert expected_calibration_error(np.array([1.0, 0.0]), np.array([1.0, 0.0])) == 0
 
 
-def test_a_shift_is_found() -> None:
-    right = (1 / (1 + np.exp(-(X - 1.5))) > UNIFORM).astype(np.float64)
-    found = fit_logistic(X, right)
-    assert found.offset == pytest.approx(-1.5, abs=0.15)
-    assert found.scale == pytest.approx(1, abs=0.1)
-
-
 def test_probabilities_that_say_the_opposite_are_refused() -> None:
     right = (1 / (1 + np.exp(X)) > UNIFORM).astype(np.float64)
     with pytest.raises(ValueError, match="do not tell right answers from wrong ones"):

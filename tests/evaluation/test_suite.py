@@ -21,7 +21,7 @@ from mqan_evaluation import suite_card
 from mqan_evaluation.answerers import TorchAnswerer
 from mqan_evaluation.decanlp_section import decanlp_section, task_examples
 from mqan_evaluation.field_sections import field_section, review_section
-from mqan_evaluation.judging import judge, majority, refusal_scores, sampled
+from mqan_evaluation.judging import judge, majority, refusal_scores
 from mqan_evaluation.label_sections import SentenceSimilarity, label_sections
 from mqan_evaluation.sections import Cell, Measuring, Section
 from mqan_evaluation.suite import SECTIONS, Measured, chosen_names, run_suite, write_suite
@@ -32,14 +32,11 @@ EMOTIONS = ("joy", "fear", "anger", "sadness", "disgust", "shame", "guilt")
 
 
 def said(text: str | None, *chosen: str, probability: float = 0.9, refusal: float = 0.1) -> Answer:
-    """Return an answer; None is a refusal."""
     answered = text is not None
     return Answer(text or "", probability, (), (), False, answered=answered, refusal=refusal, chosen=chosen)
 
 
 class Knowing:
-    """Answers rightly what it was told, chooses the first label alphabetically otherwise, and never anything freely."""
-
     title, where, sources = "knowing", "in a test", ()
 
     def __init__(self, right: Mapping[str, str]) -> None:
@@ -62,7 +59,6 @@ class Knowing:
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
-    """A few rows of datasets."""
     folder = tmp_path / "data"
     (folder / "isear").mkdir(parents=True)
     rows = [f"{emotion}\tText {i} of {emotion}." for i, emotion in enumerate(EMOTIONS + EMOTIONS)]
@@ -125,15 +121,6 @@ def test_answers_are_judged_by_their_kind() -> None:
     several = Example("t", "1", "text", "q", ("a", "b"), choices=tuple(map(Choice, "abc")), multiple=True)
     assert judge(several, said("a", "a")) == pytest.approx((0.0, 2 / 3))
     assert judge(several, said("a, b", "b", "a")) == (1.0, 1.0)
-
-
-def test_a_sample_is_in_order_and_always_the_same() -> None:
-    examples = [Example("t", str(i), "text", "q", ()) for i in range(50)]
-    drawn = sampled(examples, 10, 3)
-    assert drawn == sampled(examples, 10, 3)
-    assert [int(e.id) for e in drawn] == sorted(int(e.id) for e in drawn)
-    assert len(drawn) == 10
-    assert sampled(examples, None, 3) == examples
 
 
 def test_classes_are_renamed_in_the_question_and_as_choices(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

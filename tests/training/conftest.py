@@ -58,7 +58,6 @@ SIZES = {
 
 
 def write_data(folder: Path) -> None:
-    """Write SST and MWSC files of our own in the official formats."""
     rng = random.Random(2)
     (folder / "sst").mkdir(parents=True)
     for split, num_rows in (("train", 60), ("dev", 6)):
@@ -74,7 +73,6 @@ def write_data(folder: Path) -> None:
 
 @pytest.fixture(scope="session")
 def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """A recipe of 30 steps on two tasks, and the folder of its data."""
     folder = tmp_path_factory.mktemp("tiny-recipe")
     write_data(folder / "data")
     words = sorted({word.lower() for word in [*WORDS, "negative", "positive", "ann", "review", "or"]})
@@ -87,7 +85,6 @@ def tiny_recipe(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 @pytest.fixture(scope="session")
 def write_encoder() -> Callable[..., Path]:
-    """Return what writes an untrained sentence encoder of a transformer's real parts that knows some word pieces."""
     pytest.importorskip("transformers", reason="needs the extra embed")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from transformers import BertConfig, BertModel, BertTokenizer
@@ -112,7 +109,6 @@ def write_encoder() -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A BERT of our own, in the files of a pretrained one."""
     folder = tmp_path_factory.mktemp("encoder")
     (folder / "config.json").write_text(json.dumps(SIZES))
     (folder / "vocab.txt").write_text("\n".join(PIECES) + "\n")

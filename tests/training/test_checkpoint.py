@@ -43,8 +43,6 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Trained:
-    """A network a few real optimiser steps old."""
-
     def __init__(self, vectors: Path, seed: int = 0) -> None:
         torch.manual_seed(seed)
         self.vectors = vectors

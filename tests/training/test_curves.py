@@ -37,12 +37,10 @@ def scratch(tmp_path: Path) -> Path:
 
 
 def texts(path: Path) -> list[str]:
-    """Return the texts of an SVG picture."""
     return ["".join(element.itertext()).strip() for element in ET.parse(path).iter() if element.tag.endswith("}text")]
 
 
 def paths(path: Path) -> list[str]:
-    """Return what the lines of the curves in an SVG picture are drawn with."""
     lines = [group for group in ET.parse(path).iter() if group.get("id", "").startswith("curve-")]
     return [str(next(element for element in group if element.tag.endswith("}path")).get("d")) for group in lines]
 

@@ -71,7 +71,6 @@ app(sys.argv[1:])
 
 
 def run(*command: str, timeout: int) -> str:
-    """Run a program on the CPU; return what it printed."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
     environment |= {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
     environment |= {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0", "RAY_worker_niceness": "0"}
@@ -81,14 +80,12 @@ def run(*command: str, timeout: int) -> str:
 
 
 def torchrun(*arguments: str) -> str:
-    """Run a program in two processes; return what they printed."""
     launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
     launcher += ["--rdzv-endpoint", "127.0.0.1:0", "--local-addr", "127.0.0.1"]  # any free port
     return run(*launcher, *arguments, timeout=170)
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """Read the log of a run."""
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
 
 
@@ -97,7 +94,6 @@ def step_folder(step: int) -> str:
 
 
 def assert_same_run(one: Path, other: Path) -> None:
-    """The same steps with the same losses, up to rounding, and the same weights and moments at the end."""
     expected, found = records(one), records(other)
     assert [r["step"] for r in expected] == list(range(1, NUM_STEPS + 1))
     for left, right in zip(expected, found, strict=True):
@@ -117,8 +113,6 @@ def overrides(settings: dict[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Alone:
-    """The recipe without dropout, and a run of it in this one process."""
-
     path: Path
     data: Path
     recipe: Recipe
@@ -136,7 +130,6 @@ def alone(tiny_recipe: tuple[Path, Path], tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module")
 def runs(alone: Alone, encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Runs of two processes: ``together`` the same as alone, ``from-one`` its second half, two with dropout."""
     folder = tmp_path_factory.mktemp("two-processes")
     plain, dropping = overrides(SETTINGS), overrides(WITH_DROPOUT)
     jobs = [

@@ -22,7 +22,6 @@ LADDER: dict[str, dict[str, Any]] = {
 
 @pytest.fixture(scope="module", params=LADDER)
 def rung(request: pytest.FixtureRequest) -> Network:
-    """A small network of each rung of the ladder."""
     return make_network(**LADDER[request.param])
 
 

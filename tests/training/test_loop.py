@@ -27,8 +27,6 @@ from tests.training.conftest import NAMES, PIECES, SIZES
 
 
 class Meetings:
-    """Who met whom, as quotations, as choices and as refusals."""
-
     name = "meetings"
 
     def __len__(self) -> int:
@@ -72,7 +70,6 @@ def recipe_of(encoder: Path, *, decoder: Mapping[str, float] = DECODER, **change
 
 
 def two_processes_recipe(encoder: Path) -> Recipe:
-    """A recipe without dropout, so that the number of processes decides nothing."""
     recipe = recipe_of(encoder, decoder={**DECODER, "dropout": 0.0}, epsilon=1e-4, autocast=False)
     return recipe.model_copy(update={"reader": recipe.pieces.model_copy(update={"dropout": 0.0})})
 
@@ -286,8 +283,6 @@ def test_a_folder_that_holds_no_such_bert_is_refused(encoder: Path, tmp_path: Pa
 
 
 class Unread(Meetings):
-    """A source whose rows cannot be read any more."""
-
     def __len__(self) -> int:
         raise AssertionError("the sources were read")
 

@@ -63,7 +63,6 @@ def num_targets(network: Network, *triples: tuple[str, str, str]) -> int:
 
 @torch.no_grad()
 def losses_by_hand(network: Network, triple: tuple[str, str, str]) -> list[float]:
-    """Work out -log p of each target with a source, one example and one step at a time, pieces compared as text."""
     context, question, answer = triple
     decoder = network.mqan.decoder
     encoded, _ = network.encode_requests([read_request(network.vocabulary, context, question)], torch.device("cpu"))

@@ -33,14 +33,12 @@ for folder in folders:
 
 
 def start(how: str, recipe: Path, data: Path, *folders: Path) -> subprocess.Popen[bytes]:
-    """Start a process that trains in one folder after the other."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
     command = [sys.executable, "-c", CHILD, how, *map(str, (recipe, data, *folders))]
     return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
 
 
 def start_and_kill(recipe: Path, data: Path, folder: Path, at_step: int) -> int:
-    """Kill a run as soon as it has a checkpoint at or after a step; return the step of that checkpoint."""
     process = start("start", recipe, data, folder)
     try:
         while process.poll() is None:
@@ -57,15 +55,12 @@ def start_and_kill(recipe: Path, data: Path, folder: Path, at_step: int) -> int:
 
 
 def records(folder: Path) -> list[dict[str, Any]]:
-    """Read the log of a run without what a clock decides."""
     lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
     return [{key: value for key, value in line.items() if not key.endswith(("per_s", "per_step"))} for line in lines]
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Two runs of one recipe: one never cut, one killed and resumed."""
-
     recipe: Recipe
     data: Path
     whole: Path

@@ -78,8 +78,6 @@ def test_the_teacher_gives_the_vectors_of_the_sentence_encoder(teacher: Bert) ->
 
 
 class Added(NamedTuple):
-    """What the cosines add to the scores of the question's words, and what they are of."""
-
     scores_BQ: torch.Tensor
     is_choice_BQ: torch.Tensor
     window_BQ: torch.Tensor

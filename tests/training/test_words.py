@@ -16,7 +16,6 @@ SHORT = WordExample((" b",), (" two ", " a "), (" a ",))
 
 
 def numbers_of(batch: WordBatch) -> tuple[int, ...]:
-    """Return the numbers of one, b, two, ?, never and a, by where they stand in LONG and SHORT."""
     context, question, target = batch.context_tokens, batch.question_tokens, batch.target_tokens
     places = (context[0, 0], context[1, 0], context[0, 1], question[0, 0], target[0, 2], question[1, 1])
     return tuple(int(place) for place in places)

@@ -49,3 +49,9 @@ def common_shape(size: int, least: int = 16, bits: int = 2) -> int:
     """
     step = 1 << max((size - 1).bit_length() - bits, 0)
     return max(-(-size // step) * step, least)
+
+
+def sorted_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Return the places of all rows, the shortest first, in batches."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    return [order[start : start + size] for start in range(0, len(order), size)]

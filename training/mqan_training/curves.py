@@ -17,7 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mqan_training.figures import COLOURS, MARKS, SETTINGS, check_format, save_figure
+from mqan_training.figures import SETTINGS, check_format, draw_line, finish_panel, save_figure
 
 VALIDATION_LOG: Final = "validation.jsonl"
 
@@ -132,18 +132,8 @@ def _draw_task(axes: Axes, task: str, runs: Sequence[RunCurves]) -> None:
         if curve is None:
             continue
         num_examples[curve.num_examples] = None
-        axes.plot(
-            curve.steps,
-            curve.scores,
-            label=run.label,
-            color=COLOURS[i % len(COLOURS)],
-            marker=MARKS[i % len(MARKS)],
-            markevery=math.ceil(len(curve.steps) / _MAX_MARKS),
-            markersize=4,
-            linewidth=1.6,
-            clip_on=False,  # a mark at 0 is drawn whole
-            gid=f"curve-{task}-{run.label}",
-        )
+        looks = {"markevery": math.ceil(len(curve.steps) / _MAX_MARKS), "markersize": 4, "clip_on": False}
+        draw_line(axes, i, curve.steps, curve.scores, run.label, f"curve-{task}-{run.label}", **looks)
         axes.set_ylabel(_NAMES.get(curve.metric, curve.metric))
     numbers = " or ".join(f"{number:,}" for number in num_examples)
     axes.set_title(f"{task}, {numbers} validation examples", fontsize=10)
@@ -151,5 +141,4 @@ def _draw_task(axes: Axes, task: str, runs: Sequence[RunCurves]) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.set_xlim(left=0)
     axes.set_ylim(0, max(axes.get_ylim()[1], _MIN_TOP))
-    axes.grid(alpha=0.25, linewidth=0.6)
-    axes.legend(frameon=False, loc="best")
+    finish_panel(axes)

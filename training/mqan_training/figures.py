@@ -1,14 +1,16 @@
 """What all figures share: how they look, and how they are written."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 FORMATS: Final = (".svg", ".png", ".pdf")
 # Told apart by everybody, also without colour: Okabe and Ito's colours, and another mark each.
-COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
+_COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+_MARKS: Final = ("o", "s", "^", "D", "v", "P", "X")
 SETTINGS: Final[dict[Any, Any]] = {
     "font.size": 10,
     "svg.fonttype": "none",  # text stays text
@@ -21,6 +23,20 @@ SETTINGS: Final[dict[Any, Any]] = {
 def check_format(path: Path) -> None:
     if path.suffix not in FORMATS:
         raise ValueError(f"{path}: the file's ending must be one of {', '.join(FORMATS)}")
+
+
+def draw_line(
+    axes: Axes, number: int, x: Sequence[float], y: Sequence[float], label: str, gid: str, **more: Any
+) -> None:
+    """Draw a line in the colour and with the marks of its number."""
+    colour, mark = _COLOURS[number % len(_COLOURS)], _MARKS[number % len(_MARKS)]
+    axes.plot(x, y, label=label, color=colour, marker=mark, linewidth=1.6, gid=gid, **more)
+
+
+def finish_panel(axes: Axes) -> None:
+    """Draw grid and legend."""
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.legend(frameon=False, loc="best")
 
 
 def save_figure(figure: Figure, path: Path) -> None:

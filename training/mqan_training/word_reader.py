@@ -12,7 +12,7 @@ from mqan_core.ask.request import read_request
 from mqan_core.example import Example
 from mqan_core.text.vocab import Vocabulary
 from mqan_data.metrics import score
-from mqan_training.batch import common_shape
+from mqan_training.batch import common_shape, sorted_batches
 from mqan_training.checkpoint import VECTORS, Checkpoint
 from mqan_training.losses import Losses, word_losses
 from mqan_training.model.embeddings import load_vectors
@@ -88,9 +88,7 @@ class WordReader:
             return {metric_of(name): 0.0}
         requests = [read_request(network.vocabulary, example.context, example.question) for example in examples]
         answers: dict[int, str] = {}
-        by_length = sorted(range(len(requests)), key=lambda i: requests[i].num_context_tokens)
-        for first in range(0, len(requests), _BATCH):
-            chosen = by_length[first : first + _BATCH]
+        for chosen in sorted_batches([request.num_context_tokens for request in requests], _BATCH):
             batch = network.greedy_answers([requests[i] for i in chosen], self._recipe.max_answer_tokens)
             answers.update(zip(chosen, (answer.text for answer in batch), strict=True))
         for i, example in enumerate(examples[:_SAMPLES_SHOWN]):

@@ -21,7 +21,7 @@ from mqan_baselines.recipes import Adaptation, MtDnnRecipe
 from mqan_baselines.scores import markdown_table
 from mqan_baselines.tasks import baseline_task
 from mqan_training.device import prepare_device
-from mqan_training.figures import COLOURS, MARKS, SETTINGS, save_figure
+from mqan_training.figures import SETTINGS, draw_line, finish_panel, save_figure
 from mqan_training.runlog import console
 
 JOINT: Final = "mt-dnn/joint"  # below a run's folder: the model that `mqan_baselines train` left
@@ -87,11 +87,9 @@ def draw_adaptation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: P
         figure = Figure((4.6 * len(curves), 3.4), layout="constrained")
         for place, (task, of_model) in enumerate(curves.items(), 1):
             axes = figure.add_subplot(1, len(curves), place)
-            for (model, points), colour, mark in zip(of_model.items(), COLOURS, MARKS, strict=False):
+            for number, (model, points) in enumerate(of_model.items()):
                 rows, accuracies = zip(*points, strict=True)
-                axes.plot(
-                    rows, accuracies, label=model, color=colour, marker=mark, linewidth=1.6, gid=f"curve-{task}-{model}"
-                )
+                draw_line(axes, number, rows, accuracies, model, f"curve-{task}-{model}")
             axes.set_xscale("log")
             ticks = sorted({rows for points in of_model.values() for rows, _ in points})
             axes.set_xticks(ticks, [f"{rows:,}" for rows in ticks])
@@ -99,8 +97,7 @@ def draw_adaptation(curves: Mapping[str, Mapping[str, Sequence[Point]]], path: P
             axes.set_title(task, fontsize=10)
             axes.set_xlabel("training rows")
             axes.set_ylabel("accuracy (%)")
-            axes.grid(alpha=0.25, linewidth=0.6)
-            axes.legend(frameon=False, loc="best")
+            finish_panel(axes)
         save_figure(figure, path)
 
 

@@ -21,8 +21,9 @@ from mqan_baselines.recipes import Architecture, SharedMemoryRecipe
 from mqan_baselines.scores import refuse_not_finite, score
 from mqan_baselines.shared_memory.architectures import SharedMemoryNetwork
 from mqan_baselines.shared_memory.words import Lexicon, Numbered, make_lexicon, number, start_vectors
-from mqan_baselines.splits import endless_batches, read_splits, sorted_batches
+from mqan_baselines.splits import endless_batches, read_splits
 from mqan_baselines.tasks import Split, baseline_task
+from mqan_training.batch import sorted_batches
 from mqan_training.optim import refuse_divergence
 from mqan_training.runlog import console
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 
 from mqan_baselines.shared_memory.learning import load_network
 from mqan_core.text.tokens import read_tokens
-from mqan_training.figures import COLOURS, MARKS, SETTINGS, check_format, save_figure
+from mqan_training.figures import SETTINGS, check_format, draw_line, save_figure
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -82,15 +82,8 @@ def _draw_scores(axes: Axes, followed: Sequence[Followed]) -> None:
     last = followed[-1]
     shown = int(last.probabilities[-1].argmax())
     for i, one in enumerate(followed):
-        axes.plot(
-            one.probabilities[:, shown],
-            label=one.label,
-            color=COLOURS[i % len(COLOURS)],
-            marker=MARKS[i % len(MARKS)],
-            markersize=4,
-            linewidth=1.6,
-            gid=f"score-{one.label}",
-        )
+        scores = one.probabilities[:, shown].tolist()
+        draw_line(axes, i, range(len(scores)), scores, one.label, f"score-{one.label}", markersize=4)
     axes.axhline(1 / len(last.labels), color="#a00000", linewidth=0.8)  # what a guess would score
     axes.set_ylim(0, 1)
     axes.set_ylabel(f"probability of\n{last.labels[shown]}")
