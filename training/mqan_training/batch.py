@@ -2,12 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
+import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from mqan_training.device import moved
+
+IntArray = npt.NDArray[np.int64]
 
 ANSWER_COST = 5  # a step of an answer costs as much as five words of a text (appendix B)
 
@@ -49,6 +53,16 @@ def common_shape(size: int, least: int = 16, bits: int = 2) -> int:
     """
     step = 1 << max((size - 1).bit_length() - bits, 0)
     return max(-(-size // step) * step, least)
+
+
+def pad(
+    rows: Sequence[Sequence[int] | npt.NDArray[np.integer[Any]]], value: int, width: int = 0, height: int = 0
+) -> IntArray:
+    """Return rows below one another, filled up with a value to a width, and to a number of rows if there are fewer."""
+    padded = np.full((max(len(rows), height), width or max(map(len, rows))), value, np.int64)
+    for target, row in zip(padded, rows, strict=False):
+        target[: len(row)] = row
+    return padded
 
 
 def sorted_batches(lengths: Sequence[int], size: int) -> list[list[int]]:

@@ -15,7 +15,7 @@ from mqan_core.ask.request import Request
 from mqan_core.text.layout import Layout, Window
 from mqan_core.text.tokens import word_of
 from mqan_core.text.word_pieces import WordPieces
-from mqan_training.batch import Batch, common_shape
+from mqan_training.batch import Batch, IntArray, common_shape, pad
 from mqan_training.model.pretrained import ReaderInputs
 from mqan_training.piece_examples import NO_SLOT, PieceExample
 
@@ -63,13 +63,9 @@ class PieceBatch(Batch):
         return cls(ReaderInputs(*tensors[:num_inputs]), *tensors[num_inputs:])
 
 
-def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> npt.NDArray[np.int64]:
+def word_ids(word_pieces: WordPieces, pieces: Sequence[str]) -> IntArray:
     """Return the word pieces of RevTok pieces, padded with 0, [len(pieces), P]."""
-    rows = np.zeros((len(pieces), MOST_PIECES), np.int64)
-    for row, piece in zip(rows, pieces, strict=True):
-        ids = word_pieces.ids(word_of(piece))[:MOST_PIECES]
-        row[: len(ids)] = ids
-    return rows
+    return pad([word_pieces.ids(word_of(piece))[:MOST_PIECES] for piece in pieces], 0, MOST_PIECES)
 
 
 def reader_inputs(
@@ -127,20 +123,13 @@ def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generat
     num_context, num_question = inputs.c_mask_BC.shape[1], inputs.q_mask_BQ.shape[1]
     num_steps = common_shape(max(max(len(example.slots) for example in examples), 1), least=1)
     rows = len(examples)
-    c_slots, q_slots = np.full((rows, num_context), _PAD), np.full((rows, num_question), _PAD)
-    slots, ids = np.full((rows, num_steps), NO_SLOT), np.full((rows, num_steps), num_generated)
-    is_step = np.zeros((rows, num_steps), bool)
+    is_step = pad([np.ones_like(example.slots) for example in examples], 0, num_steps).astype(bool)
     answer_pieces = np.zeros((rows, num_steps, MOST_PIECES), np.int64)
     starts, ends = np.zeros((2, rows, NUM_NULL + num_question + num_context), bool)
     right = np.full((rows, num_question), -1)
     decided, evidence = np.full(rows, -1), np.zeros((rows, num_context), bool)
     for row, example in enumerate(examples):
         request = example.request
-        c_slots[row, : len(request.slots.context)] = request.slots.context
-        q_slots[row, : len(request.slots.question)] = request.slots.question
-        slots[row, : len(example.slots)] = example.slots
-        ids[row, : len(example.ids)] = example.ids
-        is_step[row, : len(example.slots)] = True
         answer_pieces[row, 1 : 1 + len(example.answer)] = word_ids(layout.word_pieces, example.answer)[: num_steps - 1]
         of_question = len(request.slots.question)
         for target, places in ((starts, example.starts), (ends, example.ends)):
@@ -155,10 +144,10 @@ def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generat
             right[row, first : first + len(example.right)] = example.right
     arrays = (
         answer_pieces,
-        c_slots,
-        q_slots,
-        slots,
-        ids,
+        pad([request.slots.context for request in requests], _PAD, num_context),
+        pad([request.slots.question for request in requests], _PAD, num_question),
+        pad([example.slots for example in examples], NO_SLOT, num_steps),
+        pad([example.ids for example in examples], num_generated, num_steps),
         is_step,
         starts,
         ends,
@@ -170,7 +159,7 @@ def collate_pieces(examples: Sequence[PieceExample], layout: Layout, num_generat
     return PieceBatch(inputs, *(torch.from_numpy(array) for array in arrays))
 
 
-def _alone(examples: Sequence[PieceExample], num_question: int) -> tuple[npt.NDArray[np.int64], ...]:
+def _alone(examples: Sequence[PieceExample], num_question: int) -> tuple[IntArray, ...]:
     texts: dict[tuple[int, ...], int] = {}
     choices: dict[tuple[int, ...], int] = {}
     text_of, choice_of = np.full(len(examples), -1), np.full((len(examples), num_question), -1)
@@ -186,11 +175,8 @@ def _alone(examples: Sequence[PieceExample], num_question: int) -> tuple[npt.NDA
             pieces = whole[window.firsts[place] + 1 : window.lasts[place] + 1]
             if len(pieces) <= _MOST_OF_CHOICE:
                 choice_of[row, place] = choices.setdefault((first, *pieces, between), len(choices))
-    return _padded(list(texts)), _padded(list(choices)), text_of, choice_of
-
-
-def _padded(rows: Sequence[Sequence[int]]) -> npt.NDArray[np.int64]:
-    padded = np.zeros((common_shape(len(rows)) if rows else 0, common_shape(max(map(len, rows), default=1))), np.int64)
-    for target, row in zip(padded, rows, strict=False):
-        target[: len(row)] = row
-    return padded
+    alone = (
+        pad(list(rows), 0, common_shape(max(map(len, rows), default=1)), common_shape(len(rows)) if rows else 0)
+        for rows in (texts, choices)
+    )
+    return *alone, text_of, choice_of

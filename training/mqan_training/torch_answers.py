@@ -17,9 +17,10 @@ from mqan_core.example import Example
 from mqan_core.text.layout import Layout
 from mqan_core.text.vocab import END_ID, Vocabulary
 from mqan_data.metrics import exact_and_f1
+from mqan_training.batch import pad
 from mqan_training.model.greedy import GreedyStep, LoopState, SlotBatch, greedy_trace
 from mqan_training.model.pretrained import PretrainedNetwork
-from mqan_training.piece_batches import allowed_sources, reader_inputs, word_ids
+from mqan_training.piece_batches import MOST_PIECES, allowed_sources, reader_inputs, word_ids
 
 _BATCH = 16
 _MOST_TOKENS = 6000  # of the contexts of a batch
@@ -79,16 +80,12 @@ def slot_batch(
     """Return the slots of requests, padded with a slot that no request has, and the decoder's inputs of words."""
     device = network.decoder.start.device
     num_slots = max(len(request.slots.pieces) for request in requests) + 1  # the last one is padding's
-    c_slots = np.full((len(requests), num_context), num_slots - 1)
-    q_slots = np.full((len(requests), num_question), num_slots - 1)
-    ids = np.full((len(requests), num_slots), vocabulary.num_generated)
-    pieces = np.zeros((len(requests), num_slots, word_ids(layout.word_pieces, [""]).shape[1]), np.int64)
+    c_slots = pad([request.slots.context for request in requests], num_slots - 1, num_context)
+    q_slots = pad([request.slots.question for request in requests], num_slots - 1, num_question)
+    ids = pad([request.slots.generator_ids for request in requests], vocabulary.num_generated, num_slots)
+    pieces = np.zeros((len(requests), num_slots, MOST_PIECES), np.int64)
     for row, request in enumerate(requests):
-        slots = request.slots
-        c_slots[row, : len(slots.context)] = slots.context
-        q_slots[row, : len(slots.question)] = slots.question
-        ids[row, : len(slots.pieces)] = slots.generator_ids
-        pieces[row, : len(slots.pieces)] = word_ids(layout.word_pieces, slots.pieces)
+        pieces[row, : len(request.slots.pieces)] = word_ids(layout.word_pieces, request.slots.pieces)
     return SlotBatch(
         torch.from_numpy(c_slots).to(device),
         torch.from_numpy(q_slots).to(device),

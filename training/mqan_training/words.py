@@ -11,14 +11,12 @@ from torch import Tensor
 from mqan_core.example import Example
 from mqan_core.text.tokens import read_tokens, word_of
 from mqan_core.text.vocab import END_ID, Vocabulary
-from mqan_training.batch import ANSWER_COST, Batch, common_shape
+from mqan_training.batch import ANSWER_COST, Batch, IntArray, common_shape, pad
 from mqan_training.model.embeddings import WordIndex
 from mqan_training.spelling import spell_answer
 
 _PAD = -1
 _END = -2  # equal to no token, so the end cannot be copied
-
-IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +123,7 @@ def _padded_size(size: int) -> int:
 
 
 def _padded(rows: Sequence[IntArray]) -> IntArray:
-    padded = np.full((len(rows), _padded_size(max(map(len, rows)))), _PAD, np.int64)
-    for target, row in zip(padded, rows, strict=True):
-        target[: len(row)] = row
-    return padded
+    return pad(rows, _PAD, _padded_size(max(map(len, rows))))
 
 
 def _are_in(wanted: IntArray, numbers: IntArray) -> npt.NDArray[np.bool_]:

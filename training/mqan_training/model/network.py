@@ -17,7 +17,6 @@ Shape letters: B batch, C context length, Q question length, A answer length, D 
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -26,6 +25,7 @@ from mqan_core.answer.types import Answer
 from mqan_core.ask.request import Request
 from mqan_core.text.tokens import word_of
 from mqan_core.text.vocab import END_ID, Vocabulary
+from mqan_training.batch import pad
 from mqan_training.model.decoder import Decoder, Encoded, Mixture
 from mqan_training.model.embeddings import Embedder, StaticVectors
 from mqan_training.model.encoder import Encoder
@@ -91,9 +91,10 @@ class Network(nn.Module):
     def encode_requests(self, requests: Sequence[Request], device: torch.device) -> tuple[Encoded, SlotBatch]:
         """Encode requests by their slots, as the exported encoder does."""
         num_generated = self.vocabulary.num_generated
-        c_slots, c_lengths = pad_rows([r.slots.context for r in requests], 0)
-        q_slots, q_lengths = pad_rows([r.slots.question for r in requests], 0)
-        ids, _ = pad_rows([r.slots.generator_ids for r in requests], num_generated)
+        of_context, of_question = [r.slots.context for r in requests], [r.slots.question for r in requests]
+        c_slots, q_slots = torch.from_numpy(pad(of_context, 0)), torch.from_numpy(pad(of_question, 0))
+        c_lengths, q_lengths = torch.tensor(list(map(len, of_context))), torch.tensor(list(map(len, of_question)))
+        ids = torch.from_numpy(pad([r.slots.generator_ids for r in requests], num_generated))
         dtype = self.embedder.ngrams.weight.dtype
         vectors_BUE = torch.zeros(len(requests), ids.shape[1], self.embedder.width, dtype=dtype, device=device)
         for i, request in enumerate(requests):
@@ -111,12 +112,3 @@ class Network(nn.Module):
 def gather_slots(x_BUD: Tensor, slots_BT: Tensor) -> Tensor:
     """Return the row of each position's slot, [B, T, D]."""
     return x_BUD.gather(1, slots_BT[:, :, None].expand(-1, -1, x_BUD.shape[2]))
-
-
-def pad_rows(rows: Sequence[np.ndarray], value: int) -> tuple[Tensor, Tensor]:
-    """Pad integer rows to one int64 tensor [B, T]; return it with the lengths [B]."""
-    lengths = torch.tensor([len(row) for row in rows])
-    padded = torch.full((len(rows), int(lengths.max())), value, dtype=torch.int64)
-    for i, row in enumerate(rows):
-        padded[i, : len(row)] = torch.from_numpy(row.astype(np.int64))
-    return padded, lengths
