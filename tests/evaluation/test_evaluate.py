@@ -2,13 +2,10 @@
 
 import csv
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from mqan_core.answer.types import Answer
-from mqan_core.example import Example
 from mqan_data.tasks import task_named
 from mqan_evaluation.answerers import EngineAnswerer
 from mqan_evaluation.field_sections import LABELS
@@ -52,18 +49,6 @@ def test_every_example_is_scored_and_unreadable_ones_are_named(section: Section,
         "sst: 1 examples have no text to ask about: ['validation/2']",
         "imdb: skipped: has no validation split",
     ]
-
-
-def test_what_is_right_is_counted(data: Path) -> None:
-    class Positive:
-        title, where, sources = "always positive", "here", ()
-
-        def answer(self, asked: Sequence[Example]) -> list[Answer | None]:
-            answer = Answer("positive", 1.0, (), (), False)
-            return [answer if example.context.strip() else None for example in asked]
-
-    (row,) = paper_section(Measuring(Positive(), data), [task_named("sst")], {}).rows
-    assert row["score"] == 50  # two of four; one is not read
 
 
 def test_answers_belong_to_their_examples(tiny_bundle: Path, section: Section, measuring: Measuring) -> None:

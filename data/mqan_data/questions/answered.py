@@ -220,8 +220,6 @@ def _base_place(words: list[str]) -> int | None:
     first, following = places[0], places[1] if len(places) > 1 else None
     if words[0] in w.NOMINATIVES or words[first] not in w.NOUN_VERBS:
         return first
-    if words[first - 1][:1].isupper() and following is None:
-        return first
     if following == first + 1:
         return following if words[following] not in w.NOUN_VERBS else None
     after = words[first + 1] if first + 1 < len(words) else ""
