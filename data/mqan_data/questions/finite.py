@@ -64,8 +64,6 @@ def finite_place(words: list[str]) -> int | None:
             return None
         if _is_auxiliary(word, clean_before):
             return _first_or_auxiliary(words, weak, place)
-        if word != bare and not word.endswith(","):
-            continue
         if _can_be_finite(words, place, clean_before, weak):
             if w.only_past(word) and not weak:
                 return place
