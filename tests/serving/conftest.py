@@ -1,5 +1,7 @@
 """A stand-in for the engine, which is slow, blocks and fails on demand, and servers over it."""
 
+import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,8 +24,9 @@ from mqan_core.text.tokens import Token, read_tokens
 from mqan_core.text.vectors import WordVectors
 from mqan_core.text.vocab import Vocabulary
 from mqan_serving.local import LocalServer
-from mqan_serving.observability.logs import set_up_logs
+from mqan_serving.observability.logs import flush_logs, set_up_logs
 from mqan_serving.observability.metrics import Metrics
+from mqan_serving.records.values import NEAR_CHARS, Kind, read_value
 from mqan_serving.service.answer_service import Service
 from mqan_serving.settings import load_settings
 
@@ -172,6 +175,33 @@ class StandInEngine:
             for token in found
         ]
         return compose(tokens, 0.5 ** (len(tokens) + 1), False, request.context, request.question)
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def log_lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+    """Return what has been logged since this was asked last."""
+    assert flush_logs()
+    return [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+
+
+async def refusal(call: Awaitable[Any]) -> tuple[grpc.StatusCode, dict[str, str]]:
+    """Return the status and the trailing metadata that a call of gRPC ends with."""
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call
+    return raised.value.code(), dict(raised.value.trailing_metadata() or ()) | {"details": raised.value.details() or ""}
+
+
+def read_around(kind: Kind, text: str, knows: Callable[[str], bool] = str.isascii) -> object:
+    """Return the value of the quotation that stands in brackets in a text."""
+    before, _, rest = text.partition("[")
+    quotation, _, after = rest.partition("]")
+    return read_value(kind, quotation, before[-NEAR_CHARS:], after[:NEAR_CHARS], knows).value
 
 
 @pytest.fixture

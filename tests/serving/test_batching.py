@@ -19,6 +19,7 @@ from mqan_serving.service.batching import Batcher
 from mqan_serving.service.timeline import Timeline
 from mqan_serving.service.waiting import choose
 from mqan_serving.service.watch import Watch
+from tests.serving.conftest import until
 
 BatcherFactory = Callable[..., Batcher]
 
@@ -61,12 +62,6 @@ async def ask_as_one_batch(batcher: Batcher, engine: Any, texts: list[str], *, m
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.001)
-
-
 async def test_what_queues_while_the_engine_works_is_the_next_batch(make_batcher: BatcherFactory, engine: Any) -> None:
     batcher = make_batcher()
     engine.may_answer.clear()
@@ -78,32 +73,6 @@ async def test_what_queues_while_the_engine_works_is_the_next_batch(make_batcher
     answers = await asyncio.gather(first, *others)
     assert engine.batches == [["first"], [f"other {i}" for i in range(5)]]
     assert [answer.text for answer in answers] == ["first", *(f"other {i}" for i in range(5))]
-
-
-async def test_event_loop_runs_while_the_engine_works(make_batcher: BatcherFactory, engine: Any) -> None:
-    engine.may_answer.clear()
-    task = ask(make_batcher(), engine, "slow")
-    started = time.perf_counter()
-    for _ in range(20):
-        await asyncio.sleep(0.001)
-    assert time.perf_counter() - started < 1
-    assert not task.done()
-    engine.may_answer.set()
-    await task
-
-
-async def test_callers_that_have_gone_are_not_answered(make_batcher: BatcherFactory, engine: Any) -> None:
-    batcher = make_batcher()
-    engine.may_answer.clear()
-    first = ask(batcher, engine, "first")
-    await until(lambda: engine.num_started == 1)
-    gone, stays = ask(batcher, engine, "gone"), ask(batcher, engine, "stays")
-    await until(lambda: batcher.num_waiting == 2)
-    gone.cancel()
-    await until(lambda: batcher.num_waiting == 1)
-    engine.may_answer.set()
-    await asyncio.gather(first, stays)
-    assert engine.batches == [["first"], ["stays"]]
 
 
 async def test_what_is_too_late_is_not_encoded_though_the_event_loop_was_too_busy_to_say_so(
@@ -130,27 +99,20 @@ async def test_what_is_too_late_is_not_encoded_though_the_event_loop_was_too_bus
     assert {type(end) for end in await asyncio.gather(*late, return_exceptions=True)} == {asyncio.CancelledError}
 
 
-async def test_caller_who_leaves_during_the_batch_harms_nobody(make_batcher: BatcherFactory, engine: Any) -> None:
+@pytest.mark.parametrize(
+    ("bad", "more_steps", "is_tried_again"), [("explode", 0, True), ("burst", 2, True), ("unwritable", 0, False)]
+)
+async def test_a_bad_request_fails_alone_and_others_are_tried_again(
+    make_batcher: BatcherFactory, engine: Any, bad: str, more_steps: int, is_tried_again: bool
+) -> None:
+    """In encoding, in a step and in writing an answer, after which nothing needs to be encoded again."""
     batcher = make_batcher()
-    engine.may_answer.clear()
-    first = ask(batcher, engine, "first")
-    await until(lambda: engine.num_started == 1)
-    pair = [ask(batcher, engine, "leaves"), ask(batcher, engine, "stays")]
-    engine.may_answer.set()
-    await first
-    engine.may_answer.clear()
-    await until(lambda: engine.num_started == 2)
-    pair[0].cancel()
-    engine.may_answer.set()
-    assert (await pair[1]).text == "stays"
-    assert (await ask(batcher, engine, "later")).text == "later"
-
-
-async def test_one_bad_request_fails_alone(make_batcher: BatcherFactory, engine: Any) -> None:
-    batcher = make_batcher()
-    results = await ask_as_one_batch(batcher, engine, ["good 1", "explode", "good 2"])
+    results = await ask_as_one_batch(batcher, engine, ["good 1", bad, "good 2"], more_steps=more_steps)
     assert [getattr(result, "text", None) for result in results] == ["good 1", None, "good 2"]
     assert isinstance(results[1], RuntimeError)
+    together, *apart = engine.batches[1:]
+    assert sorted(together) == [bad, "good 1", "good 2"] or bad == "unwritable"
+    assert apart == ([[text] for text in together] if is_tried_again else [])
     assert batcher.is_alive
 
 
@@ -264,17 +226,6 @@ async def test_long_answers_go_on_together(make_batcher: BatcherFactory, engine:
     assert max(len(step) for step in engine.steps) in (3, 4)
 
 
-async def test_a_failed_step_is_tried_again_alone(make_batcher: BatcherFactory, engine: Any) -> None:
-    batcher = make_batcher()
-    results = await ask_as_one_batch(batcher, engine, ["good 1", "burst", "good 2"], more_steps=2)
-    assert [getattr(result, "text", None) for result in results] == ["good 1", None, "good 2"]
-    assert isinstance(results[1], RuntimeError)
-    together, *apart = engine.batches[1:]
-    assert sorted(together) == ["burst", "good 1", "good 2"]
-    assert apart == [[text] for text in together]
-    assert batcher.is_alive
-
-
 async def test_an_engine_that_failed_for_good_ends_it_for_all(make_batcher: BatcherFactory, engine: Any) -> None:
     """Nothing is tried again on a device that is gone, and nobody waits for it."""
     batcher = make_batcher(max_batch_size=1)
@@ -383,25 +334,6 @@ def test_what_is_inside_can_be_read_in_time() -> None:
         assert admission.has_room(500)
         assert not admission.has_room(501)
     assert admission.has_room(5000)
-
-
-def test_admission_is_bounded_and_given_back() -> None:
-    admission = Admission(2, Pace(), 30)
-    with admission.admit(1), admission.admit(1):
-        with pytest.raises(ServingError) as raised, admission.admit(1):
-            pass
-        assert raised.value.code == "overloaded"
-        assert raised.value.retry_after_s == 1
-    assert admission.num_requests == 0
-
-
-async def test_an_answer_that_cannot_be_written_fails_alone(make_batcher: BatcherFactory, engine: Any) -> None:
-    batcher = make_batcher()
-    results = await ask_as_one_batch(batcher, engine, ["good 1", "unwritable", "good 2"])
-    assert [getattr(result, "text", None) for result in results] == ["good 1", None, "good 2"]
-    assert isinstance(results[1], RuntimeError)
-    assert engine.num_started == 2, "nothing was encoded again"
-    assert batcher.is_alive
 
 
 async def test_a_short_text_is_answered_while_a_long_one_is_read(make_batcher: BatcherFactory, engine: Any) -> None:

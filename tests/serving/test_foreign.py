@@ -92,15 +92,12 @@ def test_answers_are_those_of_the_service_and_do_not_depend_on_ids_or_order(rest
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
-        ({"state": None}, ["state"]),
-        ({"questions": {}}, ["questions"]),
-        ({"assets": [1]}, ["assets"]),
+        *(({"state": None}, ["state"]), ({"questions": {}}, ["questions"]), ({"assets": [1]}, ["assets"])),
         ({"questions": {"a": {"type": "box"}}}, ["questions", "a", "type"]),
         ({"questions": {"a": {"type": "noul"}}}, ["questions", "a", "noul", "instructions"]),
         ({"questions": {"a": {"type": "choice", "criteria": {}}}}, ["questions", "a", "choice", "criteria"]),
         ({"questions": {"a": {"type": "score", "criteria": {"0": "x"}}}}, ["questions", "a", "score", "criteria"]),
-        ({"state": " "}, ["state"]),
-        ({"state": "word " * 5_000}, ["state"]),
+        *(({"state": " "}, ["state"]), ({"state": "word " * 5_000}, ["state"])),
     ],
 )
 def test_systemone_says_where_a_request_is_wrong(rest: httpx2.Client, changes: Any, place: list[str]) -> None:

@@ -150,11 +150,8 @@ def reply(port: int, method: str) -> bytes:
 @pytest.mark.parametrize(
     ("host", "written"),  # as the kernel writes it
     [
-        ("127.0.0.1", "0100007F"),
-        ("127.0.0.2", "0200007F"),
-        ("0.0.0.0", "00000000"),
-        ("::1", "00000000000000000000000001000000"),
-        ("::", "0" * 32),
+        *(("127.0.0.1", "0100007F"), ("127.0.0.2", "0200007F"), ("0.0.0.0", "00000000")),
+        *(("::1", "00000000000000000000000001000000"), ("::", "0" * 32)),
     ],
 )
 def test_callers_connect_to_the_host_and_statistics_stay_on_loopback(

@@ -97,11 +97,6 @@ def least_seconds(call: Callable[[], object]) -> float:
     return min(times)
 
 
-def test_there_are_more_than_sixty() -> None:
-    assert len(TEXTS) > 60
-    assert all(_BYTES * 0.9 < len(text.encode()) <= _BYTES for name, text in TEXTS.items() if "filled" in name)
-
-
 @pytest.mark.parametrize("name", TEXTS)
 def test_it_is_checked_and_read_within_the_bound(name: str, vocabulary: Vocabulary) -> None:
     validator = Validator(_LIMITS)

@@ -20,6 +20,7 @@ TICKET = "I was charged twice for my order last week and would like one of the p
 TEAMS = ["shipping", "billing", "technical support"]
 ASKED = {"question": "When was it finished?", "context": TOWER}
 UNANSWERABLE = {"question": "Who designed the tower?", "context": TOWER}
+QA, ZERO = "question-answering", "zero-shot-classification"
 NO_ANSWER = {"start": 0, "end": 0, "answer": ""}
 
 Told = Any
@@ -171,52 +172,36 @@ def test_a_template_becomes_a_question(rest: httpx2.Client) -> None:
 @pytest.mark.parametrize(
     ("path", "body", "code", "said"),
     [
-        ("question-answering", {}, "missing_field", "inputs"),
-        ("question-answering", {"inputs": "Who?"}, "wrong_type", "inputs"),
-        ("question-answering", {"inputs": {"question": "Who?"}}, "missing_field", "inputs.context"),
-        ("question-answering", {"inputs": {**ASKED, "context": " "}}, "empty_context", "inputs.context: The context"),
-        ("question-answering", {"inputs": ASKED, "parameters": {"topk": 1}}, "unknown_field", "topk"),
-        ("question-answering", {"inputs": ASKED, "parameters": {"a b": 1}}, "unknown_field", "parameters"),
-        ("question-answering", {"inputs": ASKED, "parameters": []}, "wrong_type", "parameters"),
-        ("question-answering", {"inputs": ASKED, "parameters": {"top_k": 22}}, "option_out_of_range", "21"),
-        ("question-answering", {"inputs": ASKED, "parameters": {"top_k": True}}, "wrong_type", "parameters.top_k"),
+        *((QA, {}, "missing_field", "inputs"), (QA, {"inputs": "Who?"}, "wrong_type", "inputs")),
+        (QA, {"inputs": {"question": "Who?"}}, "missing_field", "inputs.context"),
+        (QA, {"inputs": {**ASKED, "context": " "}}, "empty_context", "inputs.context: The context"),
+        (QA, {"inputs": ASKED, "parameters": {"topk": 1}}, "unknown_field", "topk"),
+        (QA, {"inputs": ASKED, "parameters": {"a b": 1}}, "unknown_field", "parameters"),
+        (QA, {"inputs": ASKED, "parameters": []}, "wrong_type", "parameters"),
+        (QA, {"inputs": ASKED, "parameters": {"top_k": 22}}, "option_out_of_range", "21"),
+        (QA, {"inputs": ASKED, "parameters": {"top_k": True}}, "wrong_type", "parameters.top_k"),
+        (QA, {"inputs": ASKED, "parameters": {"handle_impossible_answer": 1}}, "wrong_type", "boolean"),
+        (ZERO, {"inputs": TICKET}, "missing_field", "parameters.candidate_labels"),
         (
-            "question-answering",
-            {"inputs": ASKED, "parameters": {"handle_impossible_answer": 1}},
-            "wrong_type",
-            "boolean",
-        ),
-        ("zero-shot-classification", {"inputs": TICKET}, "missing_field", "parameters.candidate_labels"),
-        (
-            "zero-shot-classification",
+            ZERO,
             {"inputs": TICKET, "parameters": {"candidate_labels": []}},
             "invalid_input",
             "parameters.candidate_labels",
         ),
+        (ZERO, {"inputs": [TICKET, " "], "parameters": {"candidate_labels": "a,b"}}, "empty_context", "inputs.1: "),
         (
-            "zero-shot-classification",
-            {"inputs": [TICKET, " "], "parameters": {"candidate_labels": "a,b"}},
-            "empty_context",
-            "inputs.1: ",
-        ),
-        (
-            "zero-shot-classification",
+            ZERO,
             {"inputs": TICKET, "parameters": {"candidate_labels": ["a", "a"]}},
             "duplicate_choice",
             "parameters.candidate_labels: ",
         ),
         (
-            "zero-shot-classification",
+            ZERO,
             {"inputs": TICKET, "parameters": {"candidate_labels": ["a", " "]}},
             "empty_choice",
             "parameters.candidate_labels: ",
         ),
-        (
-            "zero-shot-classification",
-            {"inputs": {"text": TICKET}, "parameters": {"candidate_labels": "a"}},
-            "wrong_type",
-            "inputs",
-        ),
+        (ZERO, {"inputs": {"text": TICKET}, "parameters": {"candidate_labels": "a"}}, "wrong_type", "inputs"),
     ],
 )
 def test_what_is_wrong_is_said_as_hugging_face_says_it(

@@ -1,18 +1,34 @@
-"""Many questions in one call: each has its own answer or error, in order, and none waits for the others' faults."""
+"""Many questions in one call of REST or gRPC: each has its own answer or error, in order."""
 
 import asyncio
-import json
 import time
 from typing import Any
 
+import grpc
 import pytest
+from google.protobuf.json_format import MessageToDict
 
+from mqan.v1 import answer_pb2 as pb2
 from mqan_serving.contract.calls import MOST_EXPLAINED, MOST_QUESTIONS, MOST_TEXTS
 from mqan_serving.contract.errors import ServingError
-from mqan_serving.observability.logs import flush_logs, set_up_logs
+from mqan_serving.observability.logs import set_up_logs
+from tests.serving.conftest import log_lines, refusal, until
 
 CONTEXT = "The kettle is in the kitchen."
 EXPLAINED = {"question": "Where?", "explain": True}
+
+
+def question(text: str = "Where?", id: str | None = None, timeout_ms: int | None = None, **asked: Any) -> Any:
+    request = pb2.AnswerRequest(question=text, **asked)
+    return pb2.AskedQuestion(id=id, request=request, timeout_ms=timeout_ms)
+
+
+def text(*questions: Any, context: str = CONTEXT, id: str | None = None) -> Any:
+    return pb2.AskedText(id=id, context=context, questions=questions)
+
+
+async def call(callers: Any, *texts: Any) -> Any:
+    return await callers.rpc.AnswerMany(pb2.AnswerManyRequest(texts=texts), timeout=10)
 
 
 async def ask(callers: Any, **body: Any) -> Any:
@@ -45,6 +61,7 @@ async def test_each_question_has_its_own_error(start_server: Any) -> None:
         {"id": "e", "question": 5},
         {"id": 6, "question": "Where?"},
         {"id": "g", "question": "Where?", "context": "another"},
+        {"id": "s", "question": "Where?", "stream": True},
         7,
         {"id": "h", "question": "Where?"},
     ]
@@ -57,6 +74,7 @@ async def test_each_question_has_its_own_error(start_server: Any) -> None:
         "unknown_field",
         "wrong_type",
         "wrong_type",
+        "unknown_field",
         "unknown_field",
         "wrong_type",
         None,
@@ -94,9 +112,7 @@ async def test_a_question_that_finds_no_place_in_time_says_so(
     callers = await start_server(max_queued_requests=1, max_batch_size=1, num_threads=1)
     engine.may_answer.clear()
     held = [asyncio.create_task(callers.post()) for _ in range(2)]
-    async with asyncio.timeout(5):
-        while callers.service.num_requests < 2:
-            await asyncio.sleep(0.001)
+    await until(lambda: callers.service.num_requests >= 2)
     questions = [{"question": "Where?", "timeout_ms": 20_000 if of_call else 200}]
     [of_text] = (await ask(callers, context=CONTEXT, questions=questions, timeout_ms=of_call))["texts"]
     assert of_text["answers"][0]["error"]["code"] == "overloaded"
@@ -189,22 +205,12 @@ async def test_as_many_questions_are_explained_as_are_accepted_beside_others(sta
     assert [answer["error"] for answer in found["texts"][0]["answers"]] == [None] * (MOST_EXPLAINED + 1)
 
 
-async def test_a_draining_server_refuses_the_call(start_server: Any) -> None:
-    callers = await start_server()
-    callers.service.health.set_draining()
-    response = await callers.rest.post("/v1/answers", json={"context": CONTEXT, "questions": ["Where?"]})
-    assert response.status_code == 503
-    assert response.headers["retry-after"] == "1"
-
-
 async def test_a_call_in_progress_is_answered_whole_while_the_server_drains(start_server: Any, engine: Any) -> None:
     callers = await start_server(max_batch_size=1, num_threads=1)
     engine.may_answer.clear()
     number = 3 * callers.service.num_side_by_side
     call = asyncio.create_task(ask(callers, context=CONTEXT, questions=["Where?"] * number))
-    async with asyncio.timeout(5):
-        while not callers.service.num_requests:
-            await asyncio.sleep(0.001)
+    await until(lambda: callers.service.num_requests > 0)
     drain = asyncio.create_task(callers.service.drain(20))
     await asyncio.sleep(0)
     assert callers.service.health.state == "draining"
@@ -219,9 +225,7 @@ async def test_as_many_calls_are_taken_as_questions(start_server: Any, engine: A
     engine.may_answer.clear()
     most = callers.service.limits.max_concurrent_requests
     calls = [asyncio.create_task(ask(callers, context=CONTEXT, questions=["Where?"] * 9)) for _ in range(most)]
-    async with asyncio.timeout(5):
-        while callers.service.num_requests < most:
-            await asyncio.sleep(0.001)
+    await until(lambda: callers.service.num_requests >= most)
     refused = await callers.rest.post("/v1/answers", json={"context": CONTEXT, "questions": ["Where?"]})
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     engine.may_answer.set()
@@ -239,8 +243,7 @@ async def test_faults_and_refusals_within_a_call_are_logged_and_counted(
     await ask(callers, context=CONTEXT, questions=["Where?"] * 3, timeout_ms=100)
     engine.may_answer.set()
     await ask(callers, context=CONTEXT, questions=["Where?", " "])
-    assert flush_logs()
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    lines = log_lines(capsys)
     told = [(line["event"], line.get("code"), line.get("unanswered")) for line in lines if line.get("transport")]
     assert told == [
         ("failed", None, None),
@@ -255,16 +258,41 @@ async def test_faults_and_refusals_within_a_call_are_logged_and_counted(
         assert f'mqan_requests_total{{code="{code}",method="AnswerMany",transport="rest"}} 1.0' in counted
 
 
-async def test_a_caller_who_goes_away_frees_all_places(start_server: Any, engine: Any) -> None:
+SMALL = {
+    "/v1/answers": {"context": CONTEXT, "questions": ["a"] * 3},
+    "/v1/records": {"context": CONTEXT, "schema": {"properties": {name: {"type": "string"} for name in "abc"}}},
+    "/v1/hf/zero-shot-classification": {"inputs": [CONTEXT] * 3, "parameters": {"candidate_labels": ["a", "b"]}},
+    "/v2/models/stand-in/infer": {
+        "inputs": [
+            {"name": "context", "datatype": "BYTES", "shape": [1], "data": [CONTEXT]},
+            {"name": "question", "datatype": "BYTES", "shape": [3], "data": ["a"] * 3},
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("path", [*SMALL, "AnswerMany"])
+async def test_a_caller_who_goes_away_frees_all_places_and_a_draining_server_takes_no_call(
+    start_server: Any, engine: Any, path: str
+) -> None:
     callers = await start_server(max_batch_size=1)
     engine.may_answer.clear()
-    call = asyncio.create_task(callers.rest.post("/v1/answers", json={"context": CONTEXT, "questions": ["a"] * 3}))
-    async with asyncio.timeout(5):
-        while callers.service.num_requests < 2:
-            await asyncio.sleep(0.001)
-        call.cancel()
-        while callers.service.num_requests:
-            await asyncio.sleep(0.001)
+
+    def ask_all() -> Any:
+        if path == "AnswerMany":
+            return callers.rpc.AnswerMany(pb2.AnswerManyRequest(texts=[text(*[question()] * 3)]), timeout=10)
+        return asyncio.ensure_future(callers.rest.post(path, json=SMALL[path]))
+
+    call = ask_all()
+    await until(lambda: callers.service.num_requests >= 2)
+    call.cancel()
+    await until(lambda: callers.service.num_requests == 0)
+    callers.service.health.set_draining()
+    if path == "AnswerMany":
+        assert (await refusal(ask_all()))[0] is grpc.StatusCode.UNAVAILABLE
+    else:
+        refused = await ask_all()
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
 
 
 LABELS = [f"v{i}" for i in range(255)]
@@ -319,3 +347,89 @@ async def test_questions_side_by_side_are_as_many_as_can_be_read_soon(start_serv
         most[name] = callers.service.num_requests
         await call
     assert most == {"light": callers.service.num_side_by_side, "heavy": 2}
+
+
+# --- In messages
+
+
+async def test_both_transports_answer_alike(start_server: Any) -> None:
+    callers = await start_server()
+    asked = [question("Where is it?"), question("What is it?", "short", max_answer_tokens=1), question(" ", "blank")]
+    response = await call(callers, text(*asked, id="mail"), text(question("Who?"), context="A lamp."))
+    told = MessageToDict(response, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    for answer in (answer for of_text in told["texts"] for answer in of_text["answers"]):
+        for token in answer.get("answer", {}).get("tokens", ()):
+            token["source"] = token["source"].removeprefix("SOURCE_").lower()
+        for span in answer.get("answer", {}).get("spans", ()):
+            span["source"] = span["source"].removeprefix("SOURCE_").lower()
+    rows = ["Where is it?", {"id": "short", "question": "What is it?", "max_answer_tokens": 1}]
+    rows.append({"id": "blank", "question": " "})
+    texts = [{"id": "mail", "context": CONTEXT, "questions": rows}, {"context": "A lamp.", "questions": ["Who?"]}]
+    rest = (await callers.rest.post("/v1/answers", json={"texts": texts})).json()
+    assert told == without_nothing(rest)
+    assert [answer.WhichOneof("result") for answer in response.texts[0].answers] == ["answer", "answer", "error"]
+    assert not response.texts[1].HasField("id")
+
+
+def without_nothing(value: Any) -> Any:
+    """Leave out what a message does not have where a document says null."""
+    if isinstance(value, dict):
+        return {name: without_nothing(inner) for name, inner in value.items() if inner is not None}
+    return [without_nothing(inner) for inner in value] if isinstance(value, list) else value
+
+
+async def test_each_question_has_its_own_error_in_messages(start_server: Any) -> None:
+    callers = await start_server()
+    asked = [
+        question(" ", "a"),
+        question("Where?", "b", max_answer_tokens=0),
+        question("Where?", "c", timeout_ms=0),
+        question("Where?", "d", sources=[9]),
+        question("Where?", "e", context="another"),
+        question("Where?", ""),
+        question("Where?", "x" * 201),
+        pb2.AskedQuestion(id="f"),
+        question("Where?", "g"),
+    ]
+    [of_text] = (await call(callers, text(*asked))).texts
+    assert [(answer.id, answer.error.code) for answer in of_text.answers] == [
+        ("a", "empty_question"),
+        ("b", "max_answer_tokens_out_of_range"),
+        ("c", "invalid_timeout"),
+        ("d", "wrong_type"),
+        ("e", "unknown_field"),
+        ("", "wrong_type"),
+        ("", "wrong_type"),
+        ("f", "empty_question"),
+        ("g", ""),
+    ]
+    assert all(answer.error.hint for answer in of_text.answers[:-1])
+    assert of_text.answers[-1].answer.answer == "The kettle is"
+
+
+@pytest.mark.parametrize(
+    ("texts", "code"),
+    [
+        ([], "wrong_type"),
+        ([text(*[question()] * (MOST_QUESTIONS + 1))], "too_many_questions"),
+        ([text(question(), id="a")] * 2, "duplicate_id"),
+        ([text(question(), id="")], "wrong_type"),
+    ],
+)
+async def test_messages_that_make_no_sense_are_refused_as_a_whole(start_server: Any, texts: Any, code: str) -> None:
+    callers = await start_server()
+    status, trailing = await refusal(call(callers, *texts))
+    assert (status, trailing["mqan-code"]) == (grpc.StatusCode.INVALID_ARGUMENT, code)
+    assert callers.service.num_requests == 0
+
+
+async def test_a_question_has_its_own_time(start_server: Any, engine: Any) -> None:
+    callers = await start_server()
+    engine.may_answer.clear()
+    asked = asyncio.create_task(call(callers, text(question("Now?", timeout_ms=100), question("Later?"))))
+    async with asyncio.timeout(5):
+        while callers.service.num_requests != 1:  # first none, then both, then the one that has time
+            await asyncio.sleep(0.005)
+    engine.may_answer.set()
+    [of_text] = (await asked).texts
+    assert [answer.error.code for answer in of_text.answers] == ["deadline_exceeded", ""]

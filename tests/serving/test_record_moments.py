@@ -4,6 +4,7 @@ import pytest
 
 from mqan_serving.records.amounts import NoValueError
 from mqan_serving.records.values import Kind, read_value
+from tests.serving.conftest import read_around
 
 _IN_FRONT = ["", "Friday ", "on ", "Mon ", "at 10:00 on ", "10 am, ", "the ", "Monday, "]
 
@@ -28,14 +29,9 @@ def test_a_short_year_may_come_first_or_last(words: str, written: str) -> None:
 @pytest.mark.parametrize(
     ("written", "iso"),
     [
-        ("06.05.2024", "2024-05-06"),
-        ("12.05.2024", "2024-05-12"),
-        ("12.5.24", "2024-05-12"),
-        ("2024-05-06", "2024-05-06"),
-        ("2024/05/06", "2024-05-06"),
-        ("2024.05.06", "2024-05-06"),
-        ("13/04/2024", "2024-04-13"),
-        ("3 May 2024", "2024-05-03"),
+        *(("06.05.2024", "2024-05-06"), ("12.05.2024", "2024-05-12"), ("12.5.24", "2024-05-12")),
+        *(("2024-05-06", "2024-05-06"), ("2024/05/06", "2024-05-06"), ("2024.05.06", "2024-05-06")),
+        *(("13/04/2024", "2024-04-13"), ("3 May 2024", "2024-05-03")),
     ],
 )
 def test_words_in_front_of_a_date_change_nothing(words: str, written: str, iso: str) -> None:
@@ -68,16 +64,7 @@ _SEVERAL_TIMES_OF_A_DAY = [
     *("3 May 2024 10:00, 11:00", "12.05.2024 10:00-11:00", "2024-05-03 10:00 to 11:00"),
 ]
 _LENGTHS = [
-    "5 hours",
-    "5 h",
-    "10h",
-    "2.5 h",
-    "1.30 h",
-    "90 minutes",
-    "1h30",
-    "1:30 hours",
-    "5 hrs",
-    "30 s",
+    *("5 hours", "5 h", "10h", "2.5 h", "1.30 h", "90 minutes", "1h30", "1:30 hours", "5 hrs", "30 s"),
     "2 hours 30 min",
 ]
 
@@ -121,3 +108,30 @@ def test_a_time_whose_half_of_the_day_stands_around_it_has_no_value(before: str,
 )
 def test_a_year_that_is_no_time_of_24_hours_is_read(quotation: str, iso: str) -> None:
     assert read_value(Kind.DATE, quotation).value == iso
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        *((Kind.DATE, text) for text in ("[24/2/1]", "[3 May 4]", "[5 May 987]", "3-[5 May 2024]", "[5.3.2024].1")),
+        *((Kind.DATE, f"{text}[3 May 2024]") for text in ("3 - ", "the day before ", "two weeks after ")),
+        *((Kind.TIME, text) for text in ("[3:2]", "[10:5]", "[10:00]:30", "half [10:00]", "shortly before [10:00]")),
+        *((Kind.TIME, f"{text} [10:00]") for text in ("five minutes to", "a quarter past", "ten to")),
+        (Kind.DATE_TIME, "an hour before [3 May 2024, 10:00]"),
+    ],
+)
+def test_a_date_or_time_beside_what_makes_it_another_has_no_value(kind: Kind, text: str) -> None:
+    with pytest.raises(NoValueError):
+        read_around(kind, text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "iso"),
+    [
+        *((Kind.TIME, "moved to [10:00]", "10:00:00"), (Kind.TIME, "open until [10:00] on Mondays", "10:00:00")),
+        *((Kind.TIME, "from [7 a.m.] to 8 p.m.", "07:00:00"), (Kind.DATE, "paid before [3 May 2024].", "2024-05-03")),
+        *((Kind.DATE, "[3 May 24]", "2024-05-03"), (Kind.DATE, "[20240503]", "2024-05-03")),
+    ],
+)
+def test_a_date_or_time_beside_other_words_has_its_value(kind: Kind, text: str, iso: str) -> None:
+    assert read_around(kind, text) == iso

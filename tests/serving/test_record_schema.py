@@ -29,6 +29,7 @@ class Mail(BaseModel):
 
     sender: str
     total: float = Field(json_schema_extra={"format": "money", "ask": "How much is it?"})
+    price: Decimal
     tax: Decimal | None = None
     items: int = Field(ge=1, le=50)
     sent: date
@@ -61,6 +62,7 @@ def test_a_model_of_pydantic_is_read() -> None:
     assert {name: field.kind for name, field in found.items()} == {
         "sender": Kind.TEXT,
         "total": Kind.MONEY,
+        "price": Kind.NUMBER,
         "tax": Kind.NUMBER,
         "items": Kind.INTEGER,
         "sent": Kind.DATE,
@@ -83,16 +85,6 @@ def test_a_model_of_pydantic_is_read() -> None:
     assert found["total"].question == "How much is it?"
     assert found["mood"].question == "What is the mood of the customer?"
     assert found["is_urgent"].question == "Is it urgent?"
-
-
-def test_a_decimal_of_pydantic_is_a_number_that_has_to_be_there() -> None:
-    class Price(BaseModel):
-        price: Decimal
-        tax: Decimal | None = None
-
-    found = fields_of(Price.model_json_schema())
-    assert [field.kind for field in found.values()] == [Kind.NUMBER, Kind.NUMBER]
-    assert [name for name, field in found.items() if field.is_nullable] == ["tax"]
 
 
 def test_bounds_of_whole_values_may_be_any_numbers() -> None:

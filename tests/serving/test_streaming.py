@@ -8,22 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
-import httpx2
 import pytest
 
 from mqan.v1 import answer_pb2
-from mqan_serving.observability.logs import flush_logs
+from tests.serving.conftest import log_lines, refusal, until
 
 StartServer = Callable[..., Awaitable[Any]]
 Events = AsyncIterator[tuple[str, Any]]
 
 STEPS = "What is first? step step step"  # three words, one a step, and the end
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 async def rest_events(callers: Any, **changes: Any) -> Events:
@@ -173,9 +166,7 @@ async def test_an_error_before_the_first_word_is_that_of_the_plain_call(
     response = await callers.post(stream=True, **changes)
     assert (response.status_code, response.json()["code"]) == (status, code)
     assert set(response.json()) == set((await callers.post(**changes)).json())
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await anext(rpc_events(callers, **changes))
-    assert dict(raised.value.trailing_metadata())["mqan-code"] == code
+    assert (await refusal(anext(rpc_events(callers, **changes))))[1]["mqan-code"] == code
     assert requests_of(callers, "AnswerStream") == {code: 2}
 
 
@@ -220,26 +211,8 @@ async def test_a_caller_that_goes_away_ends_the_decoding(
     await until(lambda: engine.num_running == 0)
     assert len(engine.steps) <= 2, "it left at the next step"
     await until(lambda: requests_of(callers, "AnswerStream") == {"cancelled": 1})
-    flush_logs()
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    lines = log_lines(capsys)
     assert [line["event"] for line in lines if "request_id" in line] == ["cancelled"]
-
-
-async def test_a_full_server_refuses_streams(start_server: StartServer, engine: Any) -> None:
-    callers = await start_server(max_queued_requests=1, max_batch_size=1)
-    engine.may_step = threading.Semaphore(1)
-    streamed = [rest_events(callers, question=STEPS), rpc_events(callers, question=STEPS)]
-    waiting = [asyncio.ensure_future(anext(events)) for events in streamed]
-    await until(lambda: callers.service.num_requests == 2)
-    refused = await callers.post(stream=True)
-    assert (refused.status_code, refused.json()["code"]) == (429, "overloaded")
-    assert refused.headers["retry-after"] == "1"
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await anext(rpc_events(callers))
-    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    engine.may_step.release(20)
-    await asyncio.gather(*waiting)
-    assert [[name async for name, _ in events][-1] for events in streamed] == ["answer"] * 2
 
 
 async def test_a_server_that_stops_finishes_its_streams(
@@ -263,8 +236,7 @@ async def test_one_line_of_the_log_and_one_key_for_a_stream(
 ) -> None:
     callers = await start_server()
     assert [name async for name, _ in events(callers)][-1] == "answer"
-    flush_logs()
-    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    lines = log_lines(capsys)
     (line,) = [line for line in lines if "request_id" in line]
     assert (line["event"], line["answer_tokens"]) == ("answered", 3)
 
@@ -274,15 +246,4 @@ async def test_streams_need_a_key_where_answers_do(start_server: StartServer, tm
     keys.write_text("someone " + "0" * 64 + "\n")
     callers = await start_server(api_key_file=keys)
     assert (await callers.post(stream=True)).status_code == 401
-    with pytest.raises(grpc.aio.AioRpcError) as raised:
-        await anext(rpc_events(callers))
-    assert raised.value.code() is grpc.StatusCode.UNAUTHENTICATED
-
-
-async def test_only_one_question_can_stream(start_server: StartServer) -> None:
-    callers = await start_server()
-    body = {"context": "c", "questions": [{"question": "q", "stream": True}, "q"]}
-    response: httpx2.Response = await callers.rest.post("/v1/answers", json=body)
-    first, second = response.json()["texts"][0]["answers"]
-    assert first["error"]["code"] == "unknown_field"
-    assert second["answer"]["answer"] == "c"
+    assert (await refusal(anext(rpc_events(callers))))[0] is grpc.StatusCode.UNAUTHENTICATED

@@ -13,6 +13,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from mqan_serving.service.timeline import STAGES, Timeline
+from tests.serving.conftest import until
 
 StartServer = Callable[..., Awaitable[Any]]
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
@@ -56,9 +57,7 @@ async def test_every_stage_of_an_answer_is_measured(start_server: StartServer, e
     callers = await start_server(max_batch_size=1)
     engine.may_answer.clear()
     waiting = [asyncio.ensure_future(callers.post()) for _ in range(2)]
-    async with asyncio.timeout(5):
-        while engine.num_started < 1 or callers.service.num_requests < 2:
-            await asyncio.sleep(0.01)
+    await until(lambda: engine.num_started >= 1 and callers.service.num_requests >= 2)
     await asyncio.sleep(0.15)
     engine.may_answer.set()
     await asyncio.gather(*waiting)
@@ -81,12 +80,8 @@ async def test_questions_that_go_together_are_counted_so(start_server: StartServ
     while engine.num_started < 1:
         await asyncio.sleep(0.01)
     others = [asyncio.ensure_future(callers.post(question="what ? step")) for _ in range(3)]
-    async with asyncio.timeout(5):
-        while callers.service.num_requests < 4:
-            await asyncio.sleep(0.01)
-    async with asyncio.timeout(5):
-        while callers.service._batcher.num_waiting < 3:
-            await asyncio.sleep(0.001)
+    await until(lambda: callers.service.num_requests >= 4)
+    await until(lambda: callers.service._batcher.num_waiting >= 3)
     engine.may_answer.set()
     await asyncio.gather(first, *others)
     text = (await callers.rest.get("/metrics")).text

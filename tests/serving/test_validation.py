@@ -64,26 +64,18 @@ def code_of(body: bytes) -> str:
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b"", "malformed_request"),
-        (b"{", "malformed_request"),
-        (b"[]", "malformed_request"),
-        (b'"text"', "malformed_request"),
-        (b"null", "malformed_request"),
-        (b"{}{}", "malformed_request"),
-        (b"\xff\xfe", "malformed_request"),
-        (b'{"context": "\xff", "question": "q"}', "malformed_request"),
-        (b'{"context": "\\ud800", "question": "q"}', "malformed_request"),
-        (b"[" * 9_000, "malformed_request"),
-        (b'{"context": "c"}', "missing_field"),
-        (b'{"question": "q"}', "missing_field"),
+        *((b"", "malformed_request"), (b"{", "malformed_request"), (b"[]", "malformed_request")),
+        *((b'"text"', "malformed_request"), (b"null", "malformed_request"), (b"{}{}", "malformed_request")),
+        *((b"\xff\xfe", "malformed_request"), (b'{"context": "\xff", "question": "q"}', "malformed_request")),
+        *((b'{"context": "\\ud800", "question": "q"}', "malformed_request"), (b"[" * 9_000, "malformed_request")),
+        *((b'{"context": "c"}', "missing_field"), (b'{"question": "q"}', "missing_field")),
         (b'{"context": "c", "question": "q", "labels": []}', "unknown_field"),
         (b'{"context": "c", "question": "q", "timeout_ms": 0}', "invalid_timeout"),
         (b'{"context": "c", "question": "q", "timeout_ms": -5}', "invalid_timeout"),
         (b'{"context": "c", "question": "q", "timeout_ms": 0.5}', "invalid_timeout"),
         (b'{"context": "c", "question": "q", "timeout_ms": "1s"}', "invalid_timeout"),
         (b'{"context": "c", "question": "q", "timeout_ms": true}', "invalid_timeout"),
-        (b'{"context": null, "question": "q"}', "wrong_type"),
-        (b'{"context": 1, "question": "q"}', "wrong_type"),
+        *((b'{"context": null, "question": "q"}', "wrong_type"), (b'{"context": 1, "question": "q"}', "wrong_type")),
         (b'{"context": ["c"], "question": "q"}', "wrong_type"),
         (b'{"context": "c", "question": "q", "max_answer_tokens": "5"}', "wrong_type"),
         (b'{"context": "c", "question": "q", "max_answer_tokens": true}', "wrong_type"),
@@ -161,25 +153,12 @@ def test_lone_surrogate_in_a_string_is_refused() -> None:
 
 
 @pytest.mark.parametrize("wanted", [None, 1, 30])
-def test_good_documents_pass(wanted: int | None) -> None:
-    document = {"context": "Ein Bär 🐻.", "question": "Was?", "max_answer_tokens": wanted}
-    question = parse(json.dumps(document).encode())
-    assert VALIDATOR.read(question, READ)[1] == (wanted or 30)
-
-
-def test_long_run_of_several_tokens_is_no_long_word() -> None:
-    VALIDATOR.read(Question(context="a.b," * 20, question="q"), READ)
-
-
-def test_token_limits_are_exact() -> None:
-    def question(num_context: int, num_question: int) -> Question:
-        return Question(context="a " * num_context, question="b " * num_question)
-
-    VALIDATOR.read(question(100, 20), READ)
-    for asked, code in ((question(101, 20), "context_too_long"), (question(100, 21), "question_too_long")):
-        with pytest.raises(InputError) as raised:
-            VALIDATOR.read(asked, READ)
-        assert raised.value.code == code
+@pytest.mark.parametrize(
+    ("context", "question"), [("Ein Bär 🐻.", "Was?"), ("a " * 100, "b " * 20), ("a.b," * 20, "q")]
+)
+def test_good_documents_pass(context: str, question: str, wanted: int | None) -> None:
+    document = {"context": context, "question": question, "max_answer_tokens": wanted}
+    assert VALIDATOR.read(parse(json.dumps(document).encode()), READ)[1] == (wanted or 30)
 
 
 @pytest.mark.parametrize(
@@ -203,11 +182,6 @@ def test_what_is_wrong_within_a_field_is_named(fields: dict[str, Any], field: st
     assert (raised.value.field, raised.value.message[: len(message)]) == (field, message)
 
 
-@given(body=st.binary(max_size=300))
-def test_any_bytes_are_a_question_or_refused(body: bytes) -> None:
-    assert outcome(body) in {None, *ERRORS}
-
-
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -216,6 +190,8 @@ JSON = st.recursive(
 FIELDS = st.sampled_from(["context", "question", "max_answer_tokens", "other", ""])
 
 
-@given(document=st.dictionaries(FIELDS, JSON, max_size=5))
-def test_any_document_is_a_question_or_refused(document: dict[str, object]) -> None:
-    assert outcome(json.dumps(document).encode()) in {None, *ERRORS}
+@given(
+    body=st.binary(max_size=300) | st.dictionaries(FIELDS, JSON, max_size=5).map(lambda one: json.dumps(one).encode())
+)
+def test_anything_is_a_question_or_refused(body: bytes) -> None:
+    assert outcome(body) in {None, *ERRORS}
